@@ -60,7 +60,7 @@ describe("starting", () => {
 });
 
 describe("settings", () => {
-  test.each(["look", "tokens", "secrets", "agents", "doctor", "storage", "audit", "shortcuts"])(
+  test.each(["look", "tokens", "secrets", "agents", "doctor", "isolation", "storage", "audit", "shortcuts"])(
     "%s is there for everybody",
     async (part) => {
       const { page } = await openPage(`/settings/${part}`);

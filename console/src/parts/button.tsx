@@ -1,4 +1,5 @@
 import type { ButtonHTMLAttributes, ReactNode } from "react";
+import { Link } from "wouter";
 import styles from "./button.module.css";
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
@@ -9,6 +10,8 @@ interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   label?: string;
   /** Of a choice that is on. */
   isOn?: boolean;
+  /** Of the one in a dialog that Enter presses at first. */
+  "data-first-focus"?: "";
 }
 
 export function Button({ look = "normal", icon, label, isOn, children, className = "", ...rest }: ButtonProps) {
@@ -24,5 +27,26 @@ export function Button({ look = "normal", icon, label, isOn, children, className
       {icon}
       {children}
     </button>
+  );
+}
+
+/** A way to another page that looks like a button; its icon only, where it has a label. */
+export function ButtonLink({
+  href,
+  look = "normal",
+  icon,
+  label,
+  children,
+}: Pick<ButtonProps, "look" | "icon" | "label" | "children"> & { href: string }) {
+  return (
+    <Link
+      href={href}
+      aria-label={label}
+      title={label}
+      className={`${styles.button} ${styles[look]} ${children === undefined ? styles.square : ""}`}
+    >
+      {icon}
+      {children}
+    </Link>
   );
 }

@@ -36,7 +36,7 @@ export function Confirm({
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="danger" disabled={isBusy} onClick={() => void confirm()} autoFocus>
+          <Button look="danger" disabled={isBusy} onClick={() => void confirm()} data-first-focus="">
             {isBusy ? "One moment…" : action}
           </Button>
         </>

@@ -17,6 +17,8 @@ export function Dialog({
   useEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
+    // The browser would choose the first button; its own attribute for this is not kept by React.
+    shown?.querySelector<HTMLElement>("[data-first-focus]")?.focus();
     return () => shown?.close();
   }, []);
   return (

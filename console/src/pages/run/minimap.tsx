@@ -1,4 +1,8 @@
 import { useEffect, useRef } from "react";
+import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { SessionPoint } from "../../../../src/contract/session-verbs.ts";
+import { KeptPoint } from "./kept/kept-point.tsx";
+import { pointBefore } from "./kept/use-points.ts";
 import type { Timeline } from "./timeline.ts";
 import type { TimelineItem } from "./timeline-item.ts";
 import styles from "./timeline-view.module.css";
@@ -7,11 +11,15 @@ const HEIGHT_PX = 18;
 
 /** The whole run at a glance, from left to right, with a handle that goes to any place of it. */
 export function Minimap({
+  view,
+  points,
   timeline,
   version,
   current,
   onGo,
 }: {
+  view: RunView;
+  points: readonly SessionPoint[];
   timeline: Timeline;
   version: number;
   /** The index of the first item in view. */
@@ -25,6 +33,7 @@ export function Minimap({
   if (items.length < 2) return null;
   const step = steps.findLast(({ item }) => item <= current);
   const changed = [...files.values()].filter(({ atStep }) => atStep <= (step?.step ?? 0));
+  const point = pointBefore(points, step?.step ?? 0);
   const where = step === undefined ? "before the first step" : `step ${step.step} of ${steps.at(-1)?.step ?? 0}`;
   return (
     <div className={styles.minimap}>
@@ -44,6 +53,7 @@ export function Minimap({
         {where}
         {changed.length > 0 && ` · ${changed.length} changed`}
       </span>
+      {point !== undefined && <KeptPoint view={view} point={point} />}
     </div>
   );
 }

@@ -1,8 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Download, Pause, Play, Square } from "lucide-react";
+import { Download, Pause, Play, Repeat2, Square } from "lucide-react";
 import { useState } from "react";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
-import { Button } from "../../parts/button.tsx";
+import { Button, ButtonLink } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
@@ -46,6 +46,7 @@ export function RunActions({ view }: { view: RunView }) {
           Stop
         </Button>
       )}
+      <ButtonLink look="plain" icon={<Repeat2 />} label="Repeat with changes" href={`/start?from=${view.run}`} />
       <Button look="plain" icon={<Download />} label="Export" onClick={() => setAsking("export")} />
       {asking === "stop" && (
         <Confirm

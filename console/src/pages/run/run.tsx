@@ -2,12 +2,15 @@ import { lazy, Suspense } from "react";
 import { useParams, useSearchParams } from "wouter";
 import { useFilterParams } from "../../parts/filter-params.ts";
 import { Loading } from "../../parts/loading.tsx";
+import { NameLine } from "../../parts/name-line.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import { useRun } from "../../station/queries.ts";
 import { RunStatus, statusOf } from "../runs/run-status.tsx";
+import { pointAsked, usePoints } from "./kept/use-points.ts";
+import { When } from "./kept/when.tsx";
 import { MessageBox } from "./message-box.tsx";
 import styles from "./run.module.css";
 import { RunActions } from "./run-actions.tsx";
@@ -15,6 +18,7 @@ import { RunDetails } from "./run-details.tsx";
 import { TimelineView } from "./timeline-view.tsx";
 import { useTimeline } from "./use-timeline.ts";
 
+const SessionFiles = lazy(() => import("./kept/session-files.tsx"));
 const Changes = lazy(() => import("./changes/changes.tsx"));
 
 export default function Run() {
@@ -36,14 +40,16 @@ function NoRunYet({ run }: { run: string }) {
   return <Page title="Run">{error === null ? <Loading /> : <Problem error={error} onRetry={() => void refetch()} />}</Page>;
 }
 
-const tabs = ["timeline", "changes", "details"] as const;
+const tabs = ["timeline", "changes", "files", "details"] as const;
 
 function OpenRun({ run }: { run: string }) {
   const { data: view } = useRun(run);
   const feed = useTimeline(run);
   const [params, change] = useFilterParams();
   const [search] = useSearchParams();
+  const points = usePoints(view);
   if (view === undefined) return <NoRunYet run={run} />;
+  const point = pointAsked(points, params.get("at"));
   const asked = search.get("tab");
   const tab = tabs.find((each) => each === asked) ?? "timeline";
   const hrefOf = (each: (typeof tabs)[number]) => `/runs/${run}${each === "timeline" ? "" : `?tab=${each}`}`;
@@ -53,10 +59,9 @@ function OpenRun({ run }: { run: string }) {
     <Page
       title={`${statusOf(view).word}: ${visibleText(view.name ?? view.title.slice(0, 60))}`}
       name={
-        <span className={styles.name}>
+        <NameLine up={{ href: "/runs", label: "Runs" }} name={visibleText(view.title.slice(0, 200))}>
           <RunStatus view={view} />
-          <span className={styles.title}>{visibleText(view.title.slice(0, 200))}</span>
-        </span>
+        </NameLine>
       }
       actions={<RunActions view={view} />}
     >
@@ -67,6 +72,7 @@ function OpenRun({ run }: { run: string }) {
           tabs={[
             { href: hrefOf("timeline"), label: "Timeline" },
             { href: hrefOf("changes"), label: "Changes" },
+            { href: hrefOf("files"), label: "Files" },
             { href: hrefOf("details"), label: "Details" },
           ]}
         />
@@ -77,6 +83,8 @@ function OpenRun({ run }: { run: string }) {
               {feed.isLoaded || timeline.items.length > 0 ? (
                 <TimelineView
                   {...{ run, timeline, version }}
+                  points={points}
+                  view={view}
                   isOpen={view.status !== "ended"}
                   eventSeq={Number.isInteger(seq) && seq > 0 ? seq : null}
                   find={params.get("find") ?? ""}
@@ -95,7 +103,14 @@ function OpenRun({ run }: { run: string }) {
         )}
         {tab === "changes" && (
           <Suspense fallback={<Loading />}>
-            <Changes view={view} version={timeline.files.size} />
+            <When {...{ view, points, point }} />
+            <Changes key={point?.step ?? "now"} view={view} version={timeline.files.size} at={point?.step} />
+          </Suspense>
+        )}
+        {tab === "files" && (
+          <Suspense fallback={<Loading />}>
+            <When {...{ view, points, point }} />
+            <SessionFiles {...{ view, point }} />
           </Suspense>
         )}
         {tab === "details" && <RunDetails {...{ view, timeline, version }} />}

@@ -2,6 +2,8 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown } from "lucide-react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
+import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { SessionPoint } from "../../../../src/contract/session-verbs.ts";
 import { Button } from "../../parts/button.tsx";
 import { Minimap } from "./minimap.tsx";
 import { indexOfSeq, type Timeline } from "./timeline.ts";
@@ -12,6 +14,9 @@ import { useFound } from "./use-found.ts";
 
 interface TimelineViewProps {
   run: string;
+  view: RunView;
+  /** Where its files were kept. */
+  points: readonly SessionPoint[];
   timeline: Timeline;
   version: number;
   isOpen: boolean;
@@ -27,9 +32,15 @@ const OVERSCAN_ROWS = 4;
 
 /** A run's items, of which those in view exist. While it goes on, the end stays in view until somebody scrolls away. */
 export function TimelineView(props: TimelineViewProps) {
-  const { run, timeline, version, isOpen, eventSeq, find, withQuiet, onChange } = props;
+  const { run, view, points, timeline, version, isOpen, eventSeq, find, withQuiet, onChange } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [isFollowing, setFollowing] = useState(eventSeq === null && isOpen);
+  /** The item that was gone to in the map, until somebody scrolls: at the end, several have no place of their own in view. */
+  const [mapped, setMapped] = useState<number | null>(null);
+  const leave = () => {
+    setFollowing(false);
+    setMapped(null);
+  };
   // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline changes in place, and the version with it.
   const shown = useMemo(
     () => timeline.items.flatMap((item, index) => (item.isQuiet === true && !withQuiet ? [] : [index])),
@@ -75,14 +86,21 @@ export function TimelineView(props: TimelineViewProps) {
   return (
     <div className={styles.view}>
       <TimelineTools {...{ find, found, withQuiet, onChange, goTo }} />
-      <Minimap timeline={timeline} version={version} current={shown[items[0]?.index ?? 0] ?? 0} onGo={(item) => goTo(rowOf(item))} />
+      <Minimap
+        {...{ view, points, timeline, version }}
+        current={mapped ?? shown[items[0]?.index ?? 0] ?? 0}
+        onGo={(item) => {
+          setMapped(item);
+          goTo(rowOf(item));
+        }}
+      />
       <div
         className={styles.scroller}
         ref={scroller}
         onScroll={onScroll}
-        onWheel={(event) => event.deltaY < 0 && setFollowing(false)}
-        onTouchMove={() => setFollowing(false)}
-        onKeyDown={(event) => ["ArrowUp", "PageUp", "Home"].includes(event.key) && setFollowing(false)}
+        onWheel={(event) => (event.deltaY < 0 ? leave() : setMapped(null))}
+        onTouchMove={leave}
+        onKeyDown={(event) => ["ArrowUp", "PageUp", "Home"].includes(event.key) && leave()}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
         tabIndex={0}
         role="log"
@@ -101,7 +119,14 @@ export function TimelineView(props: TimelineViewProps) {
         </div>
       </div>
       {isOpen && !isFollowing && (
-        <Button className={styles.follow ?? ""} icon={<ArrowDown />} onClick={() => setFollowing(true)}>
+        <Button
+          className={styles.follow ?? ""}
+          icon={<ArrowDown />}
+          onClick={() => {
+            setMapped(null);
+            setFollowing(true);
+          }}
+        >
           Follow
         </Button>
       )}

@@ -5,6 +5,7 @@ import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Loading } from "../../parts/loading.tsx";
+import { NameLine } from "../../parts/name-line.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
@@ -55,17 +56,10 @@ function SandboxPage({ sandbox, isGone: gone }: { sandbox: SandboxInfo; isGone: 
     <Page
       title={`${name} (${gone ? "removed" : sandbox.state})`}
       name={
-        <span className={styles.name}>
-          <Link href="/sandboxes" className={styles.up ?? ""}>
-            Sandboxes
-          </Link>
-          <span className={styles.slash} aria-hidden="true">
-            /
-          </span>
-          <span className={styles.own}>{name}</span>
+        <NameLine up={{ href: "/sandboxes", label: "Sandboxes" }} name={name}>
           <Copy text={sandbox.id} what="id" />
           <SandboxState sandbox={gone ? { state: "completed" } : sandbox} />
-        </span>
+        </NameLine>
       }
       actions={!gone && <SandboxActions sandbox={sandbox} />}
     >

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Badge } from "../../parts/badge.tsx";
+import { Card } from "../../parts/card.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
@@ -12,12 +13,16 @@ export default function Agents() {
     <>
       {error !== null && <Problem error={error} />}
       {data?.map((agent) => (
-        <section key={agent.path} className={styles.card}>
-          <header>
-            <h2>{agent.name}</h2>
-            <Badge tone={agent.fault === null ? "good" : "bad"}>{agent.fault === null ? agent.origin : "cannot be used"}</Badge>
-            {agent.hidden && <Badge tone="idle">by its path only</Badge>}
-          </header>
+        <Card
+          key={agent.path}
+          title={agent.name}
+          badges={
+            <>
+              <Badge tone={agent.fault === null ? "good" : "bad"}>{agent.fault === null ? agent.origin : "cannot be used"}</Badge>
+              {agent.hidden && <Badge tone="idle">by its path only</Badge>}
+            </>
+          }
+        >
           <p>{agent.description}</p>
           {agent.fault !== null && (
             <p role="alert">
@@ -27,7 +32,7 @@ export default function Agents() {
           <p className={styles.dim}>
             <code>{agent.path}</code>
           </p>
-        </section>
+        </Card>
       ))}
     </>
   );

@@ -4,6 +4,7 @@ import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ChoiceField, Field } from "../../parts/field.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
@@ -50,36 +51,23 @@ export default function Audit() {
         />
       </div>
       {error !== null && <Problem error={error} />}
-      <div className={styles.scroll}>
-        <table className={styles.table}>
-          <thead>
-            <tr>
-              <th>When</th>
-              <th>Who</th>
-              <th>What</th>
-              <th>About</th>
-              <th>Outcome</th>
-            </tr>
-          </thead>
-          <tbody>
-            {entries.map((entry) => (
-              <tr key={entry.id}>
-                <td>
-                  <Time at={entry.at} />
-                </td>
-                <td>{entry.token ?? entry.caller ?? entry.address ?? "unknown"}</td>
-                <td>
-                  <code>{entry.action ?? "none"}</code>
-                </td>
-                <td>{Object.values(entry.subject).join(" ")}</td>
-                <td>
-                  <Badge tone={entry.outcome === "made" ? "good" : "bad"}>{entry.code ?? entry.outcome}</Badge>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table columns={["When", "Who", "What", "About", "Outcome"]}>
+        {entries.map((entry) => (
+          <tr key={entry.id}>
+            <td>
+              <Time at={entry.at} />
+            </td>
+            <td>{entry.token ?? entry.caller ?? entry.address ?? "unknown"}</td>
+            <td>
+              <code>{entry.action ?? "none"}</code>
+            </td>
+            <td>{Object.values(entry.subject).join(" ")}</td>
+            <td>
+              <Badge tone={entry.outcome === "made" ? "good" : "bad"}>{entry.code ?? entry.outcome}</Badge>
+            </td>
+          </tr>
+        ))}
+      </Table>
       {hasNextPage && (
         <div className={styles.line}>
           <Button onClick={() => void fetchNextPage()}>Older</Button>

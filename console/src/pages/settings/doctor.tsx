@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { RuntimeReport } from "../../../../src/contract/machine-verbs.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
+import { Card } from "../../parts/card.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Problem } from "../../parts/problem.tsx";
@@ -38,8 +39,7 @@ export default function Doctor() {
         <Runtime key={report.name} report={report} isChosen={report.name === data.chosen} />
       ))}
       {data !== undefined && (
-        <section className={styles.card}>
-          <h2>Models</h2>
+        <Card title="Models">
           <p>Without another word, runs use {data.models.default ?? "no model: choose one for each run"}.</p>
           <ul>
             {data.models.providers.map((provider) => (
@@ -48,7 +48,7 @@ export default function Doctor() {
               </li>
             ))}
           </ul>
-        </section>
+        </Card>
       )}
     </>
   );
@@ -57,12 +57,15 @@ export default function Doctor() {
 function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolean }) {
   const { name, usable, capabilities, findings, startMs } = report;
   return (
-    <section className={styles.card}>
-      <header>
-        <h2>{name}</h2>
-        <Badge tone={usable ? "good" : "idle"}>{usable ? "usable" : "not here"}</Badge>
-        {isChosen && <Badge tone="busy">used by default</Badge>}
-      </header>
+    <Card
+      title={name}
+      badges={
+        <>
+          <Badge tone={usable ? "good" : "idle"}>{usable ? "usable" : "not here"}</Badge>
+          {isChosen && <Badge tone="busy">used by default</Badge>}
+        </>
+      }
+    >
       {capabilities !== null && (
         <p className={styles.dim}>
           {walls[capabilities.isolation]}
@@ -85,6 +88,6 @@ function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolea
             </li>
           ))}
       </ul>
-    </section>
+    </Card>
   );
 }

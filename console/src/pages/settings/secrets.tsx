@@ -4,6 +4,7 @@ import { Button } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { useStation } from "../../station/station.tsx";
@@ -27,40 +28,25 @@ export default function Secrets() {
       {error !== null && <Problem error={error} />}
       {data?.length === 0 && <Empty title="No secrets yet" />}
       {data !== undefined && data.length > 0 && (
-        <div className={styles.scroll}>
-          <table className={styles.table}>
-            <thead>
-              <tr>
-                <th>Name</th>
-                <th>For</th>
-                <th>Owner</th>
-                <th>Set</th>
-                <th>
-                  <span className="visually-hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.map((secret) => (
-                <tr key={`${secret.owner} ${secret.name}`}>
-                  <td>
-                    <code>{secret.name}</code>
-                  </td>
-                  <td>{secret.hosts.join(", ")}</td>
-                  <td>{secret.owner}</td>
-                  <td>
-                    <Time at={secret.updatedAt} />
-                  </td>
-                  <td>
-                    <Button look="plain" onClick={() => void remove(secret.name)}>
-                      Remove
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table columns={["Name", "For", "Owner", "Set"]} hasActions>
+          {data.map((secret) => (
+            <tr key={`${secret.owner} ${secret.name}`}>
+              <td>
+                <code>{secret.name}</code>
+              </td>
+              <td>{secret.hosts.join(", ")}</td>
+              <td>{secret.owner}</td>
+              <td>
+                <Time at={secret.updatedAt} />
+              </td>
+              <td>
+                <Button look="plain" onClick={() => void remove(secret.name)}>
+                  Remove
+                </Button>
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
     </>
   );

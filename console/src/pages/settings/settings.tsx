@@ -11,6 +11,7 @@ const parts = {
   secrets: { label: "Secrets", part: lazy(() => import("./secrets.tsx")) },
   agents: { label: "Agents", part: lazy(() => import("./agents.tsx")) },
   doctor: { label: "Doctor", part: lazy(() => import("./doctor.tsx")) },
+  isolation: { label: "Isolation", part: lazy(() => import("./isolation.tsx")) },
   storage: { label: "Storage", part: lazy(() => import("./storage.tsx")) },
   audit: { label: "Audit", part: lazy(() => import("./audit.tsx")) },
   shortcuts: { label: "Shortcuts", part: lazy(() => import("./shortcuts.tsx")) },

@@ -5,6 +5,7 @@ import { bytes } from "../../parts/amounts.ts";
 import { Button } from "../../parts/button.tsx";
 import { ChoiceField } from "../../parts/field.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { Table } from "../../parts/table.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
@@ -34,24 +35,15 @@ export default function Storage() {
     <>
       {usage.error !== null && <Problem error={usage.error} />}
       {usage.data !== undefined && (
-        <table className={styles.table}>
-          <thead>
-            <tr>
-              <th>What</th>
-              <th>How many</th>
-              <th>Size</th>
+        <Table columns={["What", "How many", "Size"]}>
+          {usage.data.kinds.map((kind) => (
+            <tr key={kind.kind}>
+              <td>{kind.kind}</td>
+              <td>{kind.count}</td>
+              <td>{bytes(kind.bytes)}</td>
             </tr>
-          </thead>
-          <tbody>
-            {usage.data.kinds.map((kind) => (
-              <tr key={kind.kind}>
-                <td>{kind.kind}</td>
-                <td>{kind.count}</td>
-                <td>{bytes(kind.bytes)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       <div className={styles.line}>
         <ChoiceField label="Not used for" value={age} choices={ages} onChoice={setAge} />

@@ -5,6 +5,7 @@ import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { ChoiceField, Field } from "../../parts/field.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { sayProblem } from "../../parts/toasts.tsx";
 import { useStation } from "../../station/station.tsx";
@@ -47,43 +48,27 @@ export default function Tokens() {
       )}
       {tokens.error !== null && <Problem error={tokens.error} />}
       {tokens.data !== undefined && (
-        <div className={styles.scroll}>
-          <table className={styles.table}>
-            <thead>
-              <tr>
-                <th>Name</th>
-                <th>May</th>
-                <th>Owner</th>
-                <th>Made</th>
-                <th>Ends</th>
-                <th>
-                  <span className="visually-hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {tokens.data.map((token) => (
-                <tr key={token.id}>
-                  <td>{token.name}</td>
-                  <td>{token.scope}</td>
-                  <td>{token.owner}</td>
-                  <td>
-                    <Time at={token.createdAt} />
-                  </td>
-                  <td>{token.expiresAt === null ? "never" : new Date(token.expiresAt).toLocaleString()}</td>
-                  <td>
-                    <Button look="plain" onClick={() => rotate.mutate(token.id)}>
-                      Rotate
-                    </Button>
-                    <Button look="plain" onClick={() => revoke.mutate(token.id)}>
-                      Revoke
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table columns={["Name", "May", "Owner", "Made", "Ends"]} hasActions>
+          {tokens.data.map((token) => (
+            <tr key={token.id}>
+              <td>{token.name}</td>
+              <td>{token.scope}</td>
+              <td>{token.owner}</td>
+              <td>
+                <Time at={token.createdAt} />
+              </td>
+              <td>{token.expiresAt === null ? "never" : new Date(token.expiresAt).toLocaleString()}</td>
+              <td>
+                <Button look="plain" onClick={() => rotate.mutate(token.id)}>
+                  Rotate
+                </Button>
+                <Button look="plain" onClick={() => revoke.mutate(token.id)}>
+                  Revoke
+                </Button>
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
     </>
   );

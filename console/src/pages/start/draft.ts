@@ -7,8 +7,8 @@ export interface Draft {
   task: string;
   agent: string;
   model: string;
-  source: "empty" | "folder" | "git";
-  /** Of a folder its path, of a repository its address. */
+  source: "empty" | "folder" | "git" | "run";
+  /** Of a folder its path, of a repository its address, of a run `RUN` or `RUN@STEP`. */
   place: string;
   ref: string;
   runtime: string;
@@ -52,7 +52,8 @@ export function requestOf(draft: Draft): { request: StartRunInput; problems: nul
     ...(draft.model.trim() !== "" && { model: draft.model.trim() }),
     ...(draft.name.trim() !== "" && { name: draft.name.trim() }),
     labels: labelsOf(draft.labels),
-    ...(draft.source !== "empty" && { source: sourceOf(draft) }),
+    ...(draft.source === "run" && { from: fromOf(draft.place) }),
+    ...((draft.source === "folder" || draft.source === "git") && { source: sourceOf(draft) }),
     budgets: budgetsOf(draft),
     settings: {
       ...(draft.runtime !== "" && { runtime: draft.runtime }),
@@ -102,6 +103,11 @@ function sourceOf({ source, place, ref }: Draft): NonNullable<StartRunInput["sou
   return { kind: "git", url: place.trim(), ...(ref.trim() !== "" && { ref: ref.trim() }) };
 }
 
+function fromOf(place: string): NonNullable<StartRunInput["from"]> {
+  const [session = "", step] = place.trim().split(/@(?=\d+$)/);
+  return { session, ...(step !== undefined && { at: Number(step) }) };
+}
+
 function budgetsOf({ costUsd, steps, minutes }: Draft): NonNullable<StartRunInput["budgets"]> {
   return {
     ...(costUsd.trim() !== "" && { costUsd: Number(costUsd) }),
@@ -121,7 +127,7 @@ function numberProblems(draft: Draft): DraftProblems {
 
 function placeProblems({ source, place }: Draft): DraftProblems {
   if (source === "empty" || place.trim() !== "") return {};
-  return { place: source === "folder" ? "Which folder of the station's machine?" : "Which repository?" };
+  return { place: { folder: "Which folder of the station's machine?", git: "Which repository?", run: "Which run?" }[source] };
 }
 
 function labelsOf(text: string): Record<string, string> {
@@ -147,6 +153,7 @@ const fieldOf: Readonly<Record<string, keyof Draft>> = {
   name: "name",
   labels: "labels",
   source: "place",
+  from: "place",
   budgets: "costUsd",
   "settings.network": "hosts",
   "settings.runtime": "runtime",

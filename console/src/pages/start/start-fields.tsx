@@ -68,6 +68,12 @@ function modelsOf(models: { default: string | null; providers: { name: string; s
   return [...new Set([models?.default ?? null, ...withKeys, "scripted:demo"])].filter((name) => name !== null);
 }
 
+const placeFields = {
+  folder: { label: "Folder", placeholder: "/home/me/project" },
+  git: { label: "Repository", placeholder: "https://…" },
+  run: { label: "Run, or RUN@STEP", placeholder: "run_…@3" },
+} as const;
+
 function Workspace({ draft, problems, onChange }: Fields) {
   return (
     <div className={styles.row}>
@@ -78,14 +84,15 @@ function Workspace({ draft, problems, onChange }: Fields) {
           { value: "empty", label: "an empty workspace" },
           { value: "folder", label: "a folder of the station's machine" },
           { value: "git", label: "a git repository" },
+          { value: "run", label: "the files of another run" },
         ]}
         hint="Always a copy: what it changes is yours to apply, branch or discard."
         onChoice={(source) => onChange({ source: source as Draft["source"] })}
       />
       {draft.source !== "empty" && (
         <Field
-          label={draft.source === "folder" ? "Folder" : "Repository"}
-          placeholder={draft.source === "folder" ? "/home/me/project" : "https://…"}
+          label={placeFields[draft.source].label}
+          placeholder={placeFields[draft.source].placeholder}
           value={draft.place}
           problem={problems.place}
           onChange={(event) => onChange({ place: event.target.value })}

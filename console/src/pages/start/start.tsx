@@ -10,13 +10,14 @@ import { type Draft, type DraftProblems, draftOf, emptyDraft, requestOf } from "
 import styles from "./start.module.css";
 import { StartFields } from "./start-fields.tsx";
 
-/** A new run, from nothing or from one that was: `?from=run_…`. */
+/** A new run, from nothing or from one that was: `?from=run_…`, with its files as they were after a step: `&at=3`. */
 export default function Start() {
   const station = useStation();
   const [search] = useSearchParams();
   const from = search.get("from");
+  const at = search.get("at");
   const before = useQuery({
-    queryKey: ["draft", from],
+    queryKey: ["draft", from, at],
     enabled: from !== null,
     queryFn: async ({ signal }) => {
       const { session } = await station.runs.get(from ?? "", { signal });
@@ -28,11 +29,12 @@ export default function Start() {
         (found) => found.source,
         () => null,
       );
-      return created?.type === "run.created" ? draftOf(created.data, source) : emptyDraft;
+      const draft = created?.type === "run.created" ? draftOf(created.data, source) : emptyDraft;
+      return at === null ? draft : { ...draft, source: "run" as const, place: `${from}@${at}`, ref: "" };
     },
   });
   return (
-    <Page title={from === null ? "New run" : "Repeat with changes"}>
+    <Page title={from === null ? "New run" : at === null ? "Repeat with changes" : "New run from a step"}>
       {from !== null && before.isPending && <Loading />}
       {before.error !== null && <Problem error={before.error} />}
       {(from === null || before.data !== undefined) && (

@@ -19,14 +19,14 @@ import type { ReviewComment } from "./review-comments.ts";
 
 const DiffView = lazy(() => import("./diff-view.tsx"));
 
-/** What the session's runs changed, file by file, and what becomes of it. */
-export default function Changes({ view, version }: { view: RunView; version: number }) {
+/** What the session's runs changed, file by file, and what becomes of it; with `at`, what they had changed after a step. */
+export default function Changes({ view, version, at }: { view: RunView; version: number; at?: number | undefined }) {
   const station = useStation();
   const [params, change] = useFilterParams();
   const [comments, setComments] = useState<readonly ReviewComment[]>([]);
   const { data, error, refetch, isFetching } = useQuery({
-    queryKey: ["session-diff", view.session, version, view.status],
-    queryFn: ({ signal }) => station.sessions.diff(view.session, {}, { signal }),
+    queryKey: ["session-diff", view.session, version, view.status, at],
+    queryFn: ({ signal }) => station.sessions.diff(...as(view, at), { signal }),
     retry: false,
   });
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
@@ -43,7 +43,7 @@ export default function Changes({ view, version }: { view: RunView; version: num
     <div className={styles.changes}>
       <div className={styles.list}>
         <div className={styles.listHead}>
-          <ChangeActions view={view} files={data.files} onDone={() => void refetch()} />
+          {at === undefined && <ChangeActions view={view} files={data.files} onDone={() => void refetch()} />}
           <Button look="plain" label="Look again" icon={<RefreshCw />} disabled={isFetching} onClick={() => void refetch()} />
         </div>
         <ul aria-label="Changed files">
@@ -63,7 +63,7 @@ export default function Changes({ view, version }: { view: RunView; version: num
       </div>
       <FileDiff
         key={`${file.path} ${version}`}
-        {...{ view, file }}
+        {...{ view, file, at }}
         isSideBySide={params.get("split") === "1"}
         onLayout={(isSideBySide) => change({ split: isSideBySide ? "1" : null })}
         onComment={(comment) => setComments([...comments, comment])}
@@ -88,22 +88,29 @@ function FileButton({ file, isCurrent, onOpen }: { file: ChangedFile; isCurrent:
   );
 }
 
+/** A step is one of a run; without one, the session is meant. */
+function as(view: RunView, at: number | undefined): [string, { at?: number }] {
+  return at === undefined ? [view.session, {}] : [view.run, { at }];
+}
+
 interface FileDiffProps {
   view: RunView;
+  at: number | undefined;
   file: ChangedFile;
   isSideBySide: boolean;
   onLayout(isSideBySide: boolean): void;
   onComment(comment: ReviewComment): void;
 }
 
-function FileDiff({ view, file, isSideBySide, onLayout, onComment }: FileDiffProps) {
+function FileDiff({ view, at, file, isSideBySide, onLayout, onComment }: FileDiffProps) {
   const station = useStation();
   const isPhone = useIsPhone();
   const [line, setLine] = useState<{ line: number; code: string } | null>(null);
   const { data, error, refetch } = useQuery({
-    queryKey: ["session-file", view.session, file.path, file.linesAdded, file.linesRemoved, view.seq],
+    queryKey: ["session-file", view.session, file.path, file.linesAdded, file.linesRemoved, view.seq, at],
     queryFn: async ({ signal }) => {
-      const archive = await station.sessions.changes(view.session, { paths: [file.path], base: true, includeIgnored: true }, { signal });
+      const [name, when] = as(view, at);
+      const archive = await station.sessions.changes(name, { ...when, paths: [file.path], base: true, includeIgnored: true }, { signal });
       return readSides(await new Response(archive).bytes(), file.path);
     },
     retry: false,

@@ -1,5 +1,6 @@
 import type { Client } from "../../../../../src/client/connect.ts";
 import { CaissonError } from "../../../../../src/contract/error.ts";
+import { saveFile } from "../../../parts/save-file.ts";
 import { joined, nameOf } from "./paths.ts";
 
 /** What is held in memory on its way; more goes by `caisson cp`. */
@@ -61,12 +62,7 @@ export async function download(
 ): Promise<void> {
   const stream = isFolder ? await station.files.pack(sandbox, { path, bytesMax: BYTES_MAX }) : await station.files.read(sandbox, { path });
   const bytes = await bounded(stream, path);
-  const url = URL.createObjectURL(new Blob(bytes, { type: "application/octet-stream" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = isFolder ? `${nameOf(path)}.tar` : nameOf(path);
-  link.click();
-  URL.revokeObjectURL(url);
+  saveFile(isFolder ? `${nameOf(path)}.tar` : nameOf(path), bytes, "application/octet-stream");
 }
 
 async function bounded(stream: ReadableStream<Uint8Array>, path: string): Promise<Uint8Array<ArrayBuffer>[]> {

@@ -35,6 +35,7 @@ export function Preview({ sandbox, port, listens }: { sandbox: string; port: num
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
   if (data === undefined) return <Loading />;
   const isOurs = isOwnOrigin(data.url);
+  const isElsewhere = isLoopback(data.url) && !isLoopback(location.href);
   return (
     <section className={styles.preview} aria-label={`Preview of port ${port}`}>
       <header className={styles.bar}>
@@ -59,7 +60,9 @@ export function Preview({ sandbox, port, listens }: { sandbox: string; port: num
       </header>
       {!listens && <p className={styles.note}>Nothing listens on {port} at present.</p>}
       <div className={styles.room}>
-        {isOurs ? (
+        {isElsewhere ? (
+          <FromElsewhere url={data.url} />
+        ) : isOurs ? (
           <p className={styles.note}>This station has no origin of its own for previews here.</p>
         ) : (
           <iframe
@@ -74,6 +77,27 @@ export function Preview({ sandbox, port, listens }: { sandbox: string; port: num
       </div>
     </section>
   );
+}
+
+/** A preview listens on the station's machine alone, and the browser is on another one. */
+function FromElsewhere({ url }: { url: string }) {
+  const { port } = new URL(url);
+  const forward = `ssh -N -L ${port}:127.0.0.1:${port} ${location.hostname}`;
+  return (
+    <div className={styles.note}>
+      <p>
+        This preview listens on the station's machine only, so that nobody else gets at it. To see it from here, bring its port to your
+        machine, and open <a href={url}>{url}</a>:
+      </p>
+      <p>
+        <code>{forward}</code> <Copy text={forward} what="command" />
+      </p>
+    </div>
+  );
+}
+
+function isLoopback(url: string): boolean {
+  return URL.canParse(url) && /^(127\.[\d.]+|\[::1\]|localhost|.+\.localhost)$/.test(new URL(url).hostname);
 }
 
 /** Fails closed: a frame of this page's own origin could do whatever this page can. */

@@ -1,0 +1,55 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { FileDiff, FolderTree, GitFork, History } from "lucide-react";
+import { useState } from "react";
+import type { RunView } from "../../../../../src/contract/run-verbs.ts";
+import type { SessionPoint } from "../../../../../src/contract/session-verbs.ts";
+import { plural } from "../../../parts/amounts.ts";
+import { Button, ButtonLink } from "../../../parts/button.tsx";
+import { Confirm } from "../../../parts/confirm.tsx";
+import { say } from "../../../parts/toasts.tsx";
+import { useStation } from "../../../station/station.tsx";
+import styles from "./kept.module.css";
+import { pointWords } from "./use-points.ts";
+
+/** What can be done with a run's files as they were: looked at, begun from, gone back to. */
+export function KeptPoint({ view, point }: { view: RunView; point: SessionPoint }) {
+  const [isAsking, setAsking] = useState(false);
+  const then = pointWords(point);
+  return (
+    <span className={styles.point}>
+      <span className={styles.words}>Files kept {then}</span>
+      <ButtonLink look="plain" icon={<FolderTree />} label={`Files ${then}`} href={`/runs/${view.run}?tab=files&at=${point.step}`} />
+      <ButtonLink look="plain" icon={<FileDiff />} label={`Changes ${then}`} href={`/runs/${view.run}?tab=changes&at=${point.step}`} />
+      <ButtonLink
+        look="plain"
+        icon={<GitFork />}
+        label={`New run with the files ${then}`}
+        href={`/start?from=${view.run}&at=${point.step}`}
+      />
+      <Button
+        look="plain"
+        icon={<History />}
+        label={`Rewind to ${then}`}
+        disabled={view.status !== "ended"}
+        onClick={() => setAsking(true)}
+      />
+      {isAsking && <Rewind {...{ view, point }} onClose={() => setAsking(false)} />}
+    </span>
+  );
+}
+
+function Rewind({ view, point, onClose }: { view: RunView; point: SessionPoint; onClose(): void }) {
+  const station = useStation();
+  const queries = useQueryClient();
+  const rewind = async () => {
+    const { files } = await station.sessions.undo(view.run, { to: point.step });
+    say(`${plural(files.length, "file")} as they were ${pointWords(point)}`);
+    await queries.invalidateQueries({ predicate: ({ queryKey }) => /^(session|points)/.test(String(queryKey[0])) });
+  };
+  return (
+    <Confirm title={`Rewind to ${pointWords(point)}?`} action="Rewind" onConfirm={rewind} onClose={onClose}>
+      <p>What every turn since then changed in files is taken back. What you have applied stays applied.</p>
+      <p>The agent is told of it when the run is continued.</p>
+    </Confirm>
+  );
+}
