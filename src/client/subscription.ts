@@ -7,7 +7,7 @@ import { createTakenQueue } from "./taken-queue.ts";
 
 const WINDOW_EVENTS = 1000;
 const TELL_EVENTS = WINDOW_EVENTS / 4;
-/** A connection that was silent for so long is asked for a sign of life, and is given up when none comes within it again. */
+/** A connection that was silent for so long is asked for a sign of life, and has as long again to give one. */
 const SILENCE_MS = 10_000;
 
 export interface SubscribeOptions {

@@ -77,7 +77,7 @@ describe("a run's page", () => {
     await page.locator("pre", { hasText: "red stays <script>globalThis.taken = 4</script>" }).waitFor();
     expect(await page.evaluate(() => (globalThis as { taken?: number }).taken)).toBeUndefined();
 
-    await page.getByRole("link", { name: "Changes" }).click();
+    await page.getByRole("link", { name: "Changes", exact: true }).click();
     await page.getByRole("button", { name: /name⟨U\+202E⟩txt\.exe/ }).waitFor();
     await page.getByRole("button", { name: /price\.js/ }).click();
     await page.locator(".cm-lineNumbers .cm-gutterElement", { hasText: /^4$/ }).click();
@@ -90,7 +90,7 @@ describe("a run's page", () => {
     await page.getByRole("button", { name: "The next one" }).click();
     await page.getByText("I see what you mean.").waitFor();
 
-    await page.getByRole("link", { name: "Changes" }).click();
+    await page.getByRole("link", { name: "Changes", exact: true }).click();
     await picture(page, "changes");
     await page.getByRole("button", { name: "Apply" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();

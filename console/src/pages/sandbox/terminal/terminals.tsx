@@ -37,8 +37,10 @@ export default function Terminals({ sandbox }: SandboxPart) {
     enabled: sandbox.state === "running",
   });
   if (sandbox.state !== "running" && opened.length === 0) return <NotRunning state={sandbox.state} />;
-  if (running.error !== null) return <Problem error={running.error} onRetry={() => void running.refetch()} />;
-  if (running.data === undefined) return <Loading />;
+  // A later look that fails takes no shell away that is shown.
+  if (running.data === undefined) {
+    return running.error === null ? <Loading /> : <Problem error={running.error} onRetry={() => void running.refetch()} />;
+  }
   const found = running.data.filter((ref) => !opened.some((each) => each.ref === ref)).map((ref) => ({ ref, isNew: false }));
   const kept = [...found, ...opened].filter(({ ref }) => !closed.has(ref));
   // Somebody who comes here wants a shell.
