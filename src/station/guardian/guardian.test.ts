@@ -149,8 +149,10 @@ test("an agent that works by shell is not idle: its files are looked at before a
     },
   });
   await append(log, runBegan());
-  for (let step = 1; step <= 60; step++) await append(log, stepEvents(step, [shell(step)]));
-  await until(async () => looks.length >= 2);
+  for (let portion = 1; portion <= 3; portion++) {
+    await append(log, [...steps(portion * 20, repeated(20, shell)), ...next(portion * 20)]);
+    await until(async () => looks.length >= portion);
+  }
   await append(log, [...steps(61, repeated(10, shell)), ...next(71)]);
   // What is said last is heard last: a second run, in circles, whose nudge comes after everything of the first.
   const other = "run_zzzzzzzzzzzz";
@@ -178,9 +180,22 @@ test("one that runs commands and changes nothing is idle all the same; where nob
     [async () => Promise.reject(new Error("no sandbox")), false],
   ] as const) {
     const log = createMemoryLog();
-    guarding(log, settingsOf(), { look });
+    let looks = 0;
+    const counted = () => {
+      looks += 1;
+      return look();
+    };
+    guarding(log, settingsOf(), { look: counted });
     await append(log, runBegan());
     for (let step = 1; step <= 40; step++) await append(log, stepEvents(step, [{ ...shell(1) }]));
+    await until(async () => looks > 0);
+    await append(log, [
+      ...steps(
+        41,
+        repeated(8, () => shell(1)),
+      ),
+      ...next(49),
+    ]);
     const other = "run_zzzzzzzzzzzz";
     await append(
       log,
