@@ -7,9 +7,10 @@ import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { ShipVerbs } from "../station/ships/verbs.ts";
 import type { SpecVerbs } from "../station/specs/verbs.ts";
 import type { Station } from "../station/station.ts";
+import type { WorkflowVerbs } from "../station/workflows/verbs.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
-import { mergeKinds, shipKinds, specKinds } from "./verb-kinds.ts";
+import { mergeKinds, shipKinds, specKinds, workflowKinds } from "./verb-kinds.ts";
 
 /** What kinds of driven things are made of. */
 export interface DrivenParts {
@@ -34,7 +35,8 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
     const ships = await (await import("./ships.ts")).openShips(parts);
     const merges = await (await import("./merges.ts")).openMerges(parts);
     const specs = await (await import("./specs.ts")).openSpecs(parts, merges.verbs);
-    const kinds: AnyKind[] = [specs.kind, ships.kind, merges.kind];
+    const workflows = await (await import("./workflows.ts")).openWorkflows(parts);
+    const kinds: AnyKind[] = [specs.kind, ships.kind, merges.kind, workflows.kind];
     let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);
     const driver = createDriver({ ...local, kinds, runs: childRuns(options.station.runs), onDefect: (error) => onDefect(error) });
     return {
@@ -42,6 +44,7 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
       specs: specs.verbs,
       ships: ships.verbs,
       merges: merges.verbs,
+      workflows: workflows.verbs,
       async serve(report: (error: unknown) => void) {
         onDefect = report;
         await driver.serve();
@@ -56,6 +59,7 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
     specs: lazyVerbs<SpecVerbs>(specKinds, async () => (await opened()).specs),
     ships: lazyVerbs<ShipVerbs>(shipKinds, async () => (await opened()).ships),
     merges: lazyVerbs<MergeVerbs>(mergeKinds, async () => (await opened()).merges),
+    workflows: lazyVerbs<WorkflowVerbs>(workflowKinds, async () => (await opened()).workflows),
     /** Drives everything there is, as a station does. It ends with `close`. */
     serve: async (onDefect: (error: unknown) => void) => await (await opened()).serve(onDefect),
     close: async () => await (await opening?.catch(() => undefined))?.driver[Symbol.asyncDispose](),

@@ -108,6 +108,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     drive: driven.serve,
     specs: driven.specs,
     merges: driven.merges,
+    workflows: driven.workflows,
     sandboxes,
     images,
     networks,

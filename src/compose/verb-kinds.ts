@@ -95,6 +95,7 @@ export const shipKinds = {
 
 export const mergeKinds = {
   start: "answer",
+export const workflowKinds = {
   get: "answer",
   list: "answer",
   events: "stream",
@@ -104,4 +105,9 @@ export const mergeKinds = {
   pause: "answer",
   resume: "answer",
   remove: "answer",
+  validate: "answer",
+  start: "answer",
+  signal: "answer",
+  approve: "answer",
+  retry: "answer",
 } as const;

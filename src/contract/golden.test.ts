@@ -11,6 +11,7 @@ import { runEvents } from "./run-event.ts";
 import { sessionEvents } from "./session-event.ts";
 import { shipEvents } from "./ship-event.ts";
 import { specEvents } from "./spec-event.ts";
+import { workflowEvents } from "./workflow-event.ts";
 
 const folder = join(import.meta.dirname, "golden");
 const files = readdirSync(folder);
@@ -25,6 +26,7 @@ const all = eventFamily([
     ...specEvents.definitions,
     ...shipEvents.definitions,
     ...mergeEvents.definitions,
+    ...workflowEvents.definitions,
   ]),
 ]);
 const versionsOf = (definition: AnyEventDefinition): AnyEventDefinition[] => [

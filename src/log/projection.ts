@@ -16,6 +16,7 @@ import { shipEvents } from "../contract/ship-event.ts";
 import { applyToShipFacts, emptyShipFacts, SHIP_FACTS_VERSION, type ShipFacts } from "../contract/ship-facts.ts";
 import { type SpecEvent, specEvents } from "../contract/spec-event.ts";
 import { applyToSpecFacts, emptySpecFacts, SPEC_FACTS_VERSION, type SpecFacts } from "../contract/spec-facts.ts";
+import { workflowEvents } from "../contract/workflow-event.ts";
 import type { NewEvent } from "./log.ts";
 
 type Json = z.core.util.JSONType;
@@ -103,6 +104,7 @@ export function drivenProjection({ prefix, events, own }: DrivenKind): Projectio
 
 /** One line for each kind of driven things. */
 const drivenKinds: readonly DrivenKind[] = [
+  { prefix: "workflow/", events: workflowEvents },
   {
     prefix: "spec/",
     events: specEvents,

@@ -16,6 +16,7 @@ import type { SpecVerbs } from "./specs/verbs.ts";
 import type { TokenVerbs } from "./tokens/verbs.ts";
 import type { UploadVerbs } from "./uploads/verbs.ts";
 import type { WebhookVerbs } from "./webhooks/verbs.ts";
+import type { WorkflowVerbs } from "./workflows/verbs.ts";
 
 /**
  * Everything a user can do. The command line, the library and the servers are faces over it: they parse, call and
@@ -41,4 +42,5 @@ export interface Station extends AsyncDisposable {
   readonly specs: SpecVerbs;
   readonly ships: ShipVerbs;
   readonly merges: MergeVerbs;
+  readonly workflows: WorkflowVerbs;
 }

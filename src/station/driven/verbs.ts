@@ -24,15 +24,3 @@ export interface DrivenVerbs<Event = { type: string; at: string; data: unknown }
   /** Forgets one that is over. Throws `conflict` for one that is not. */
   remove(word: string): Promise<void>;
 }
-
-/** What each of them gives: an answer, or a stream of them. */
-export const drivenKinds = {
-  get: "answer",
-  list: "answer",
-  events: "stream",
-  wait: "answer",
-  cancel: "answer",
-  pause: "answer",
-  resume: "answer",
-  remove: "answer",
-} as const;

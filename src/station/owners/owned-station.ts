@@ -16,6 +16,7 @@ import { ownedShips } from "./owned-ships.ts";
 import { ownedSpecs } from "./owned-specs.ts";
 import { ownedUploads } from "./owned-uploads.ts";
 import { ownedWebhooks } from "./owned-webhooks.ts";
+import { ownedWorkflows } from "./owned-workflows.ts";
 
 /**
  * A station as one owner sees it (ADR 30): what is made through it is theirs, and what belongs to others answers like
@@ -42,6 +43,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     specs: ownedSpecs(station, view),
     ships: ownedShips(station, { ...view, own }),
     merges: ownedMerges(station, { ...view, own }),
+    workflows: ownedWorkflows(station, view),
     health: ownedHealth(station, { ...view, own }),
     guardian: ownedGuardian(station, { ...view, own }),
     agents: decide(agents, {

@@ -1,0 +1,27 @@
+import type { AnyKind } from "../station/driven/kind.ts";
+import type { WorkflowVerbs } from "../station/workflows/verbs.ts";
+import type { DrivenParts } from "./driven.ts";
+
+/** What workflows are made of; loaded with the first of them. */
+export async function openWorkflows({ local, station, driver }: DrivenParts): Promise<{ kind: AnyKind; verbs: WorkflowVerbs }> {
+  const [
+    { createDrivenThings },
+    { createWorkflowKind },
+    { createLocalWorkflows, createSubWorkflowWork },
+    { createAgentWork },
+    { createCommandWork },
+  ] = await Promise.all([
+    import("../station/driven/driven-verbs.ts"),
+    import("../station/workflows/workflow-kind.ts"),
+    import("../station/workflows/local-workflows.ts"),
+    import("../station/workflows/agent-work.ts"),
+    import("../station/workflows/command-work.ts"),
+  ]);
+  const kind = createWorkflowKind({
+    agent: createAgentWork(station.runs),
+    workflow: createSubWorkflowWork(() => things),
+    ...createCommandWork(station.sandboxes),
+  });
+  const things = createDrivenThings(kind, { ...local, driver });
+  return { kind, verbs: createLocalWorkflows(things) };
+}

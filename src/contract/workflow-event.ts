@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { defineEvent } from "./define-event.ts";
+import { type DrivenEvent, drivenFamily } from "./driven-event.ts";
+import type { NewEventOf } from "./event-family.ts";
+import { WorkspaceSource } from "./session.ts";
+
+/** The events of a workflow's instance, in the stream `workflow/<id>`, besides those that everything driven has. */
+
+/** Where a step stands: names of steps and branches, and numbers of items, with `/` between them. */
+const path = z.string().max(1000);
+const attempt = z.int().positive();
+const time = z.iso.datetime();
+
+export const StepError = z.object({ code: z.string().max(64), text: z.string().max(4000) });
+export type StepError = z.infer<typeof StepError>;
+export const StepStatus = z.enum(["completed", "failed", "cancelled", "skipped"]);
+export type StepStatus = z.infer<typeof StepStatus>;
+
+/** What it is, for good: a later change of the file changes nothing here. */
+export const WorkflowDefined = defineEvent("workflow.defined", 1, {
+  definition: z.json(),
+  /** SHA-256 of the definition. */
+  digest: z.string().max(64),
+  input: z.json(),
+  source: WorkspaceSource.nullable(),
+  /** The stream of the workflow that all of these are parts of; its own for one that is nobody's. */
+  root: z.string().max(200),
+  /** How many workflows it is below. */
+  depth: z.int().nonnegative(),
+  /** Stands in for the models that its steps name. */
+  model: z.string().max(256).nullable(),
+});
+/** The intent of a step. What it was given is evaluated once, here. */
+export const WorkflowStepStarted = defineEvent("workflow.step_started", 1, {
+  path,
+  kind: z.string().max(32),
+  attempt,
+  given: z.json(),
+  /** When a timer has run out. */
+  due: time.nullable(),
+  /** When its time is over. */
+  deadline: time.nullable(),
+});
+/** A run or a workflow was started for it. */
+export const WorkflowChildStarted = defineEvent("workflow.child_started", 1, { path, attempt, child: z.string().max(200) });
+export const WorkflowStepEnded = defineEvent("workflow.step_ended", 1, {
+  path,
+  attempt,
+  status: StepStatus,
+  output: z.json(),
+  error: StepError.nullable(),
+  /** When it is tried again. */
+  retryAt: time.nullable(),
+  /** Changes of the shared data, by their paths. */
+  data: z.record(z.string().max(500), z.json()),
+  /** The signal that it took: how many came before. */
+  signal: z.int().nonnegative().nullable(),
+});
+/** What is at work below this path is to be ended; the empty path is the whole workflow. */
+export const WorkflowCancelling = defineEvent("workflow.cancelling", 1, { path, why: z.enum(["timeout", "joined", "failed"]) });
+export const WorkflowSignalled = defineEvent("workflow.signalled", 1, {
+  name: z.string().max(64),
+  /** Chosen by the sender: a second signal with the same key is the same one. */
+  key: z.string().max(200).nullable(),
+  data: z.json(),
+  by: z.string().max(200),
+});
+export const WorkflowAnswered = defineEvent("workflow.answered", 1, {
+  path,
+  attempt,
+  approved: z.boolean(),
+  text: z.string().max(4000),
+  by: z.string().max(200),
+});
+/** Steps that failed are tried once more. */
+export const WorkflowRetried = defineEvent("workflow.retried", 1, { by: z.string().max(200) });
+
+/** What its commands left behind, their sandbox, is gone. */
+export const WorkflowCleaned = defineEvent("workflow.cleaned", 1, { sandboxes: z.int().nonnegative() });
+
+const own = [
+  WorkflowDefined,
+  WorkflowStepStarted,
+  WorkflowChildStarted,
+  WorkflowStepEnded,
+  WorkflowCancelling,
+  WorkflowSignalled,
+  WorkflowAnswered,
+  WorkflowRetried,
+  WorkflowCleaned,
+] as const;
+export const workflowEvents = drivenFamily(own);
+export type OwnWorkflowEvent = z.infer<(typeof own)[number]>;
+export type NewWorkflowEvent = NewEventOf<OwnWorkflowEvent>;
+export type WorkflowEvent = OwnWorkflowEvent | DrivenEvent;

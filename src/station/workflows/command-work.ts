@@ -1,0 +1,130 @@
+import { CaissonError } from "../../contract/error.ts";
+import { SandboxSpec } from "../../contract/sandbox.ts";
+import type { WorkspaceSource } from "../../contract/session.ts";
+import type { StepOf } from "../../contract/workflow.ts";
+import { defined } from "../../lib/defined.ts";
+import type { StepEffect } from "../../workflow/turn.ts";
+import { DRIVEN_LABEL } from "../driven/driver.ts";
+import type { EffectContext } from "../driven/kind.ts";
+import type { HeldSandbox, Process } from "../sandboxes/held-sandbox.ts";
+import type { SandboxVerbs } from "../sandboxes/verbs.ts";
+import { workflowKind } from "./verbs.ts";
+import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
+
+/** Of each stream, the end; a log is not where a build's output belongs. */
+const OUTPUT_CHARS_MAX = 32_000;
+
+/**
+ * Steps that are commands, in one sandbox for each instance. A command is started by an id that the guest remembers:
+ * whoever asks again after a crash is given the same process and its outcome, never a second one.
+ */
+export function createCommandWork(sandboxes: SandboxVerbs): { command: StepWork; clean: (context: EffectContext) => Promise<number> } {
+  const opening = new Map<string, Promise<unknown>>();
+  const labelOf = ({ facts }: EffectContext) => `${workflowKind.prefix}${facts.id}`;
+  const find = async (context: EffectContext) =>
+    (await sandboxes.list({ label: [`${DRIVEN_LABEL}=${labelOf(context)}`], sweep: false })).sandboxes;
+  /** Two commands beside each other have the same one. */
+  const hold = async (effect: StepEffect, context: EffectContext): Promise<HeldSandbox> => {
+    const label = labelOf(context);
+    const before = opening.get(label) ?? Promise.resolve();
+    const held = before.then(async () => {
+      const [there] = await find(context);
+      if (there !== undefined) return await sandboxes.hold(there.id);
+      const spec = SandboxSpec.parse({ workspace: workspaceOf(effect.source), keep: true, labels: { [DRIVEN_LABEL]: label } });
+      return await sandboxes.create({ spec }, { owner: context.facts.owner });
+    });
+    const settled = held.catch(() => undefined);
+    opening.set(label, settled);
+    void settled.then(() => opening.get(label) === settled && opening.delete(label));
+    return await held;
+  };
+  return {
+    command: {
+      async perform(effect, context) {
+        if (effect.cancel === true) return await killIfThere(effect, { ids: (await find(context)).map(({ id }) => id), sandboxes });
+        await using sandbox = await hold(effect, context);
+        return await run(sandbox, effect, context);
+      },
+    },
+    async clean(context) {
+      const found = await find(context);
+      for (const { id } of found) await sandboxes.remove(id);
+      return found.length;
+    },
+  };
+}
+
+function workspaceOf(source: WorkspaceSource | null): { kind: "empty" } | { kind: "folder"; path: string } {
+  if (source === null || source.kind === "empty") return { kind: "empty" };
+  if (source.kind === "folder") return { kind: "folder", path: source.path };
+  throw new CaissonError(
+    "unsupported",
+    `a command's workspace cannot come from ${source.kind === "git" ? "a repository" : "another machine"}`,
+    {
+      hint: "Let an agent's step do it, or start the workflow with a folder.",
+    },
+  );
+}
+
+const refOf = (effect: StepEffect): string => `wf-${digestOfEffect(effect.id).toString("hex").slice(0, 40)}`;
+
+async function run(sandbox: HeldSandbox, effect: StepEffect, { signal }: EffectContext): Promise<StepOutcome> {
+  const { argv, env, cwd } = effect.given as { argv: string[]; env: Record<string, string>; cwd: string | null };
+  const process = await sandbox.spawn({
+    argv: argv.map(String),
+    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
+    ref: refOf(effect),
+    keepLastOutput: true,
+    ...defined({ cwd: cwd ?? undefined }),
+  });
+  const giveUp = () =>
+    signal.reason instanceof CaissonError && signal.reason.message.endsWith("was cancelled") ? void process.kill() : process.detach();
+  if (signal.aborted) giveUp();
+  signal.addEventListener("abort", giveUp, { once: true });
+  try {
+    const output = await lastOf(process);
+    const ended = await process.ended;
+    signal.throwIfAborted();
+    const { check = true } = effect.step as StepOf<"command">;
+    if (ended.kind !== "exited")
+      return { status: "failed", error: { code: ended.kind, text: `${argv[0]} was not run to its end (${ended.kind})` } };
+    if (check && ended.exitCode !== 0) {
+      return {
+        status: "failed",
+        error: {
+          code: "exit",
+          text: `${argv[0]} ended with exit code ${ended.exitCode}${output.stderr === "" ? "" : `: ${output.stderr.slice(-1000)}`}`,
+        },
+      };
+    }
+    return { status: "completed", output: { exitCode: ended.exitCode, ...output } };
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+  }
+}
+
+async function lastOf({ output }: Process): Promise<{ stdout: string; stderr: string }> {
+  const texts = { stdout: "", stderr: "" };
+  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
+  for await (const { stream, data } of output) {
+    texts[stream] = (texts[stream] + decoders[stream].decode(data, { stream: true })).slice(-OUTPUT_CHARS_MAX);
+  }
+  return texts;
+}
+
+async function killIfThere(
+  effect: StepEffect,
+  { ids, sandboxes }: { ids: readonly string[]; sandboxes: SandboxVerbs },
+): Promise<StepOutcome> {
+  for (const id of ids) {
+    try {
+      await using sandbox = await sandboxes.hold(id);
+      const process = await sandbox.attach(refOf(effect));
+      process.discardOutput();
+      await process.kill();
+    } catch (error) {
+      if (!(error instanceof CaissonError) || !["not_found", "gone", "lost"].includes(error.code)) throw error;
+    }
+  }
+  return { status: "cancelled" };
+}

@@ -1,0 +1,194 @@
+import { createHash } from "node:crypto";
+import type { DrivenView } from "../../contract/driven.ts";
+import { CaissonError } from "../../contract/error.ts";
+import { parseRequest } from "../../contract/parse-request.ts";
+import type { WorkflowDefinition } from "../../contract/workflow.ts";
+import type { NewWorkflowEvent, WorkflowEvent } from "../../contract/workflow-event.ts";
+import { AnswerApproval, SendSignal, StartWorkflow, type WorkflowView } from "../../contract/workflow-verbs.ts";
+import { idFrom, newId } from "../../lib/new-id.ts";
+import { checkAgainst, withDefaults } from "../../workflow/check-value.ts";
+import { outputOf } from "../../workflow/decide.ts";
+import type { Json, WorkflowState } from "../../workflow/state.ts";
+import type { StepEffect } from "../../workflow/turn.ts";
+import { checkDefinition, isTooDeep, readDefinition } from "../../workflow/validate.ts";
+import type { Folded } from "../driven/driven-log.ts";
+import { type DrivenThings, refuseEnded } from "../driven/driven-verbs.ts";
+import type { DrivenVerbs } from "../driven/verbs.ts";
+import { type WorkflowVerbs, workflowKind } from "./verbs.ts";
+import { digestOfEffect, type StepWork } from "./workflow-kind.ts";
+
+const INPUT_BYTES_MAX = 256 * 1024;
+const SIGNALS_MAX = 1000;
+
+export type WorkflowThings = DrivenThings<WorkflowState, NewWorkflowEvent>;
+
+/** The verbs, over the things that the driver drives. */
+export function createLocalWorkflows(things: WorkflowThings): WorkflowVerbs {
+  const shown = async ({ id }: { id: string }): Promise<WorkflowView> => {
+    const [head, folded] = [await things.get(id), await things.fold(id)];
+    return { ...head, ...detailsOf(folded) };
+  };
+  const said = async (saying: Promise<DrivenView>) => await shown(await saying);
+  return {
+    ...(things as unknown as DrivenVerbs<WorkflowEvent, WorkflowView>),
+    get: async (word) => await shown({ id: await things.find(word) }),
+    wait: async (word, options) => await said(things.wait(word, options)),
+    cancel: async (word, options) => await said(things.cancel(word, options)),
+    pause: async (word, options) => await said(things.pause(word, options)),
+    resume: async (word, options) => await said(things.resume(word, options)),
+    async validate(definition) {
+      return { problems: readDefinition(definition).problems };
+    },
+    async start(given, { owner } = {}) {
+      const request = parseRequest(StartWorkflow, given, "a workflow");
+      const definition = checkDefinition(request.definition);
+      const input = checkedInput(definition, request.input);
+      const { source = null, model = null } = request;
+      const id = newId(workflowKind.idPrefix);
+      const root = `${workflowKind.prefix}${id}`;
+      await things.start({ id, title: definition.name, owner, events: [defined({ definition, input, source, model, root, depth: 0 })] });
+      return await shown({ id });
+    },
+    async signal(word, given) {
+      const { name, data, key = null, by } = parseRequest(SendSignal, given, "a signal");
+      checkSize(data, "the signal's data");
+      return await said(
+        things.say(word, ({ facts, state }) => {
+          refuseEnded(workflowKind, facts);
+          if (key !== null && state.signals.some((signal) => signal.key === key)) return [];
+          if (state.signals.length >= SIGNALS_MAX)
+            throw new CaissonError("busy", `the workflow ${facts.id} has had ${SIGNALS_MAX} signals`);
+          return [{ type: "workflow.signalled", data: { name, key, data, by } }];
+        }),
+      );
+    },
+    async approve(word, given) {
+      const { path: wanted, approved, text, by } = parseRequest(AnswerApproval, given, "an answer");
+      return await said(
+        things.say(word, ({ facts, state }) => {
+          refuseEnded(workflowKind, facts);
+          const { path, attempt } = waitingApproval(state, facts.id, wanted);
+          return [{ type: "workflow.answered", data: { path, attempt, approved, text, by } }];
+        }),
+      );
+    },
+    async retry(word, { by }) {
+      const view = await things.say(word, ({ facts }) => {
+        if (facts.finish === "failed" || facts.finish === "timed_out" || facts.finish === "cancelled") {
+          return [
+            { type: "driven.reopened", data: { by } },
+            { type: "workflow.retried", data: { by } },
+          ];
+        }
+        throw new CaissonError("conflict", `the workflow ${facts.id} has not failed (it is ${facts.finish ?? facts.status})`, {
+          hint: facts.finish === null ? `It may be waiting: caisson workflow show ${facts.id}` : "Start it anew: caisson workflow run FILE",
+        });
+      });
+      things.drive(view.id);
+      return await shown(view);
+    },
+  };
+}
+
+function waitingApproval(state: WorkflowState, id: string, wanted: string | undefined): { path: string; attempt: number } {
+  const waiting = [...state.steps].filter(([path, { kind, status, answer }]) => {
+    return kind === "approval" && status === "running" && answer === null && (wanted === undefined || path === wanted);
+  });
+  const [only] = waiting;
+  if (only === undefined) {
+    throw new CaissonError("not_found", `no ${wanted === undefined ? "step" : `step ${wanted}`} of ${id} waits for an answer`, {
+      hint: `It may have been answered already: caisson workflow show ${id}`,
+    });
+  }
+  if (waiting.length > 1) {
+    throw new CaissonError("invalid", `${waiting.length} steps of ${id} wait for an answer`, {
+      hint: `Say which: --step ${waiting.map(([path]) => path).join(" | ")}`,
+      details: { candidates: waiting.map(([path]) => path) },
+    });
+  }
+  return { path: only[0], attempt: only[1].attempt };
+}
+
+function defined(made: {
+  definition: WorkflowDefinition;
+  input: Json;
+  source: WorkflowState["source"];
+  model: string | null;
+  root: string;
+  depth: number;
+}): NewWorkflowEvent {
+  const digest = createHash("sha256").update(JSON.stringify(made.definition)).digest("hex");
+  return { type: "workflow.defined", data: { ...made, definition: made.definition as unknown as Json, digest } };
+}
+
+/** As the definition says, with what it says where nothing is given. */
+function checkedInput({ input: schema }: WorkflowDefinition, given: Json): Json {
+  if (isTooDeep(given)) throw new CaissonError("invalid", "the input is nested too deeply");
+  checkSize(given, "the input");
+  if (schema === undefined) return given;
+  const input = withDefaults(schema, given);
+  checkAgainst(schema, input, "input");
+  return input;
+}
+
+function checkSize(value: Json, what: string): void {
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  if (bytes <= INPUT_BYTES_MAX) return;
+  throw new CaissonError("too_large", `${what} has ${bytes} bytes; at most ${INPUT_BYTES_MAX} are taken`, {
+    hint: "Put what is larger into the workspace, as a file.",
+  });
+}
+
+function detailsOf({ state, facts }: Folded<WorkflowState>): Omit<WorkflowView, keyof DrivenView> {
+  const { definition, digest, input, data, root } = state;
+  const steps = [...state.steps].map(([path, { kind, status, attempt, child, output, error, due, retryAt, startedAt, endedAt }]) => {
+    return { path, kind, status, attempt, child, output, error, due: retryAt ?? due, startedAt, endedAt };
+  });
+  const output = facts.finish === "completed" ? outputOf(state, facts) : null;
+  return { definition: definition as unknown as Json, digest, input, data, root, steps, output };
+}
+
+/** Steps that are workflows: driven things of their own, with the workflow as their parent. */
+export function createSubWorkflowWork(things: () => WorkflowThings): StepWork {
+  const idOf = (effect: StepEffect) => idFrom("wf", digestOfEffect(effect.id));
+  return {
+    async start(effect, { facts }) {
+      const id = idOf(effect);
+      if (effect.cancel === true) {
+        await cancelled(things(), id);
+        return { status: "cancelled" };
+      }
+      if (effect.step.kind !== "workflow") throw new CaissonError("internal", `${effect.path} is no workflow`);
+      const { definition } = effect.step;
+      const given = (effect.given as { input: Json }).input;
+      const stream = `${workflowKind.prefix}${facts.id}`;
+      const events = [
+        defined({ ...effect, definition, input: checkedInput(definition, given), root: effect.root, depth: effect.depth + 1 }),
+      ];
+      await things().start({ id, title: definition.name, owner: facts.owner, parent: stream, events });
+      return { child: `${workflowKind.prefix}${id}` };
+    },
+    async collect(effect, { signal }) {
+      const id = (effect.child ?? "").slice(workflowKind.prefix.length);
+      if (effect.cancel === true) await cancelled(things(), id);
+      else signal.throwIfAborted();
+      const { facts, state } = await things().fold(id);
+      if (facts.finish === "completed") return { status: "completed", output: outputOf(state, facts) };
+      if (facts.finish === "cancelled") return { status: "cancelled" };
+      return {
+        status: "failed",
+        error: { code: facts.finish ?? "lost", text: facts.text ?? `the workflow ${id} ended as ${facts.finish}` },
+      };
+    },
+  };
+}
+
+/** Of one that was made. */
+async function cancelled(things: WorkflowThings, id: string): Promise<void> {
+  try {
+    await things.cancel(id, { by: "workflow" });
+    await things.wait(id);
+  } catch (error) {
+    if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
+  }
+}

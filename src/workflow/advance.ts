@@ -1,0 +1,214 @@
+import { CaissonError } from "../contract/error.ts";
+import { ITEMS_MAX, type StepOf, type WorkflowStep } from "../contract/workflow.ts";
+import { unreachable } from "../lib/unreachable.ts";
+import { evaluate, evaluateCondition, fillIn } from "./expression.ts";
+import { joinBranches } from "./join.ts";
+import { hasBegun, inside, type Place } from "./place.ts";
+import type { Json } from "./state.ts";
+import {
+  bounded,
+  CANCELLED,
+  type Frame,
+  failedBy,
+  failedWith,
+  type Result,
+  RUNNING,
+  STEPS_STARTED_MAX,
+  type StepEffect,
+  type Turn,
+} from "./turn.ts";
+
+/** The intent of a step, with what it is given; or its end, for one that has nothing to do outside. */
+export function begin(turn: Turn, step: WorkflowStep, at: { path: string; frame: Frame; attempt: number }): void {
+  const { path, frame, attempt } = at;
+  try {
+    if (turn.state.started + turn.events.length > STEPS_STARTED_MAX) {
+      throw new CaissonError("too_large", `the workflow has started more than ${STEPS_STARTED_MAX} steps`);
+    }
+    const scope = turn.scopeIn(frame);
+    if (attempt === 1 && step.when !== undefined && !evaluateCondition(step.when, scope)) return void turn.skipped(path);
+    if (step.kind === "set") {
+      const data = Object.fromEntries(Object.entries(step.data).map(([place, value]) => [place, fillIn(value, scope)]));
+      return void turn.ended(step, path, {
+        attempt,
+        frame,
+        result: { status: "completed", output: null },
+        data: bounded(data, path) as Record<string, Json>,
+      });
+    }
+    if (step.kind === "fail")
+      return void turn.ended(step, path, { attempt, frame, result: failedWith("failed", String(fillIn(step.text, scope))) });
+    turn.started(step, path, { attempt, ...givenTo(turn, step, frame) });
+  } catch (error) {
+    turn.ended(step, path, { attempt, frame, result: failedBy(error) });
+  }
+}
+
+function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" }>, frame: Frame): { given: Json; due?: string } {
+  const scope = turn.scopeIn(frame);
+  const filled = (value: unknown): Json =>
+    bounded(fillIn(JSON.parse(JSON.stringify(value ?? null)) as Json, scope), `what ${step.name} is given`);
+  switch (step.kind) {
+    case "agent":
+      return { given: filled({ task: step.task, input: step.input ?? {} }) };
+    case "command":
+      return { given: filled({ argv: step.argv, env: step.env ?? {}, cwd: step.cwd ?? null }) };
+    case "workflow":
+      return { given: filled({ input: step.input ?? {} }) };
+    case "approval":
+      return { given: filled({ text: step.text }) };
+    case "timer":
+      return { given: null, due: dueOf(turn, step, evaluateUntil(step, scope)) };
+    case "foreach": {
+      const items = evaluate(step.in, scope);
+      if (!Array.isArray(items)) throw new CaissonError("invalid", `${step.in} gives no list for ${step.name}`);
+      if (items.length > ITEMS_MAX)
+        throw new CaissonError("too_large", `${step.name} has ${items.length} items; at most ${ITEMS_MAX} are taken`);
+      return { given: bounded({ items }, `what ${step.name} is given`) };
+    }
+    case "switch": {
+      const index = step.cases.findIndex(({ when }) => evaluateCondition(when, scope));
+      return { given: { branch: index >= 0 ? index : step.default === undefined ? null : "default" } };
+    }
+    case "signal":
+    case "parallel":
+    case "try":
+      return { given: null };
+    default:
+      return unreachable(step);
+  }
+}
+
+const evaluateUntil = (step: StepOf<"timer">, scope: Parameters<typeof evaluate>[1]): Json =>
+  step.until === undefined ? null : evaluate(step.until, scope);
+
+function dueOf(turn: Turn, step: StepOf<"timer">, until: Json): string {
+  if (step.for !== undefined) return turn.after(step.for);
+  if (step.cron !== undefined) return turn.nextMatch(step.cron);
+  const time = typeof until === "string" ? Date.parse(until) : Number.NaN;
+  if (Number.isNaN(time)) throw new CaissonError("invalid", `${step.until} gives no time for ${step.name}`);
+  return new Date(time).toISOString();
+}
+
+/** Goes on with a step that was started, as far as it can. */
+export function advance(turn: Turn, step: WorkflowStep, place: Place): Result {
+  const { path, frame, state } = place;
+  if (state.status !== "running") return ofEnded(turn, step, place);
+  const isCancelling = frame.isCancelling || turn.state.cancelling.has(path);
+  if (state.deadline !== null && !isCancelling && step.kind !== "approval") {
+    if (turn.hasCome(state.deadline)) {
+      turn.events.push({ type: "workflow.cancelling", data: { path, why: "timeout" } });
+      return RUNNING;
+    }
+    turn.waitUntil(state.deadline);
+  }
+  const result = advanceKind(turn, step, { ...place, frame: { ...frame, isCancelling } });
+  if (result.status === "running") return RUNNING;
+  const isLate = turn.state.cancelling.get(path) === "timeout" && result.status !== "completed";
+  const { attempt } = state;
+  turn.ended(step, path, { attempt, frame, result: isLate ? tooLate(path) : result });
+  return RUNNING;
+}
+
+const tooLate = (path: string) => failedWith("timeout", `the time of ${path} was over`);
+
+function ofEnded(turn: Turn, step: WorkflowStep, { path, frame, state }: Place): Result {
+  if (state.status === "completed" || state.status === "skipped") return { status: "completed", output: state.output };
+  if (state.status === "cancelled") return turn.state.cancelling.get(path) === "timeout" ? tooLate(path) : CANCELLED;
+  if (state.retryAt === null) return { status: "failed", error: state.error ?? { code: "internal", text: "" } };
+  if (frame.isCancelling) return CANCELLED;
+  if (turn.hasCome(state.retryAt)) begin(turn, step, { path, frame, attempt: state.attempt + 1 });
+  else turn.waitUntil(state.retryAt);
+  return RUNNING;
+}
+
+function advanceKind(turn: Turn, step: WorkflowStep, place: Place): Result {
+  const { frame, state } = place;
+  switch (step.kind) {
+    case "agent":
+    case "workflow":
+    case "command":
+      turn.effects.push(effectOf(turn, step, place));
+      return RUNNING;
+    case "timer":
+      return advanceTimer(turn, place);
+    case "approval":
+      return advanceApproval(turn, step, place);
+    case "signal": {
+      if (frame.isCancelling) return CANCELLED;
+      const taken = turn.takeSignal(step.signal);
+      if (taken !== null) return { status: "completed", output: taken.data, signal: taken.index };
+      turn.signals.push(step.signal);
+      return RUNNING;
+    }
+    case "switch": {
+      const { branch } = state.given as { branch: number | "default" | null };
+      const steps = branch === null ? undefined : branch === "default" ? step.default : step.cases[branch]?.steps;
+      return steps === undefined ? { status: "completed", output: null } : inside(turn, place, { name: String(branch), steps });
+    }
+    case "parallel":
+    case "foreach":
+      return joinBranches(turn, step, place);
+    case "try":
+      return advanceTry(turn, step, place);
+    case "set":
+    case "fail":
+      throw new CaissonError("internal", `${place.path} has nothing to do`);
+    default:
+      return unreachable(step);
+  }
+}
+
+function effectOf(turn: Turn, step: StepOf<"agent" | "workflow" | "command">, { path, frame, state }: Place): StepEffect {
+  const { attempt, given, deadline, child } = state;
+  const id = `${turn.facts.id}/${path}#${attempt}`;
+  const cancel = frame.isCancelling;
+  const { source, model, root, depth } = turn.state;
+  const scope = step.kind === "agent" && child === null && !cancel ? turn.scopeIn(frame) : null;
+  const of = { kind: step.kind, path, attempt, given, deadline, child, step };
+  const common = { ...of, scope, source, model, root, depth, ...(cancel && { cancel }) };
+  if (step.kind === "command") return { id, do: "command", ...common };
+  return child === null ? { id, do: "start", ...common } : { id: `${id}:end`, do: "collect", after: child, ...common };
+}
+
+function advanceTimer(turn: Turn, { frame, state }: Place): Result {
+  if (frame.isCancelling) return CANCELLED;
+  const due = state.due ?? turn.now.toISOString();
+  if (turn.hasCome(due)) return { status: "completed", output: { due, lateMs: turn.now.getTime() - Date.parse(due) } };
+  turn.waitUntil(due);
+  return RUNNING;
+}
+
+function advanceApproval(turn: Turn, step: StepOf<"approval">, { frame, state }: Place): Result {
+  const answered = (answer: { approved: boolean; text: string; by: string }): Result => {
+    if (answer.approved || step.onDeny === "continue") return { status: "completed", output: answer };
+    return failedWith("denied", answer.text === "" ? `${answer.by} said no` : `${answer.by} said no: ${answer.text}`);
+  };
+  if (state.answer !== null) return answered(state.answer);
+  if (frame.isCancelling) return CANCELLED;
+  if (state.deadline !== null && turn.hasCome(state.deadline)) {
+    if (step.onTimeout === "approve" || step.onTimeout === "deny") {
+      return answered({ approved: step.onTimeout === "approve", text: "nobody answered in time", by: "timeout" });
+    }
+    return failedWith("timeout", "nobody answered in time");
+  }
+  if (state.deadline !== null) turn.waitUntil(state.deadline);
+  turn.persons.push(String((state.given as { text?: Json } | null)?.text ?? step.text));
+  return RUNNING;
+}
+
+/** What is tried, then what is done about its failure, then what is done in any case. */
+function advanceTry(turn: Turn, step: StepOf<"try">, place: Place): Result {
+  const { isCancelling } = place.frame;
+  let result = inside(turn, place, { name: "try", steps: step.steps });
+  if (result.status === "running") return RUNNING;
+  if (result.status === "failed" && step.catch !== undefined) {
+    const part = { name: "catch", steps: step.catch };
+    if (!isCancelling || hasBegun(turn, place, part)) result = inside(turn, place, { ...part, names: { error: result.error } });
+    if (result.status === "running") return RUNNING;
+  }
+  if (step.finally === undefined) return result;
+  const last = inside(turn, place, { name: "finally", steps: step.finally, isCancelling: false });
+  if (last.status === "running") return RUNNING;
+  return last.status === "completed" ? result : last;
+}

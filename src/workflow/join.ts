@@ -1,0 +1,78 @@
+import type { StepOf, WorkflowStep } from "../contract/workflow.ts";
+import type { Scope } from "./expression.ts";
+import { hasBegun, inside, type Place } from "./place.ts";
+import type { Json } from "./state.ts";
+import { CANCELLED, prefixIn, type Result, RUNNING, type Turn } from "./turn.ts";
+
+interface Branch {
+  name: string;
+  steps: readonly WorkflowStep[];
+  names: Scope;
+}
+
+/**
+ * Branches beside each other, or the items of a list: as many at once as may be, until enough have completed or too
+ * many have not. The rest is then ended, and has an outcome, too; `collect` lets it go on instead where some failed.
+ */
+export function joinBranches(turn: Turn, step: StepOf<"parallel" | "foreach">, place: Place): Result {
+  const branches = branchesOf(step, place);
+  const key = `${prefixIn(place.path, place.state)}*`;
+  const why = turn.state.cancelling.get(key);
+  const isCancelling = place.frame.isCancelling || why !== undefined;
+  const atOnce = step.kind === "foreach" ? (step.concurrency ?? 1) : branches.length;
+  const results = runBranches(turn, place, { branches, atOnce, isCancelling });
+  const count = (status: Result["status"]) => results.filter((result) => result.status === status).length;
+  const { join = "all" } = step;
+  const needed = Math.min(join === "all" ? branches.length : join === "any" ? 1 : join, branches.length);
+  const isJoined = count("completed") >= needed && (branches.length > 0 || needed === 0);
+  const isFailed = branches.length - count("failed") - count("cancelled") < needed;
+  if (count("running") > 0) {
+    const isOver = isJoined ? needed < branches.length : isFailed && step.onFailure !== "collect";
+    if (isOver && !isCancelling)
+      turn.events.push({ type: "workflow.cancelling", data: { path: key, why: isJoined ? "joined" : "failed" } });
+    return RUNNING;
+  }
+  if (isJoined) return { status: "completed", output: outputOf(step, branches, results) };
+  const failed = results.find((result) => result.status === "failed");
+  return failed !== undefined && !place.frame.isCancelling ? failed : (failed ?? CANCELLED);
+}
+
+function branchesOf(step: StepOf<"parallel" | "foreach">, { state }: Place): Branch[] {
+  if (step.kind === "parallel") return Object.entries(step.branches).map(([name, steps]) => ({ name, steps, names: {} }));
+  const { items } = state.given as { items: Json[] };
+  return items.map((item, index) => ({ name: String(index), steps: step.steps, names: { [step.as ?? "item"]: item, index } }));
+}
+
+/** One that was not begun waits for its turn, or never comes. */
+function runBranches(
+  turn: Turn,
+  place: Place,
+  { branches, atOnce, isCancelling }: { branches: readonly Branch[]; atOnce: number; isCancelling: boolean },
+): Result[] {
+  let active = 0;
+  const begun = branches.map((branch) => {
+    if (!hasBegun(turn, place, branch)) return null;
+    const result = inside(turn, place, { ...branch, isCancelling });
+    if (result.status === "running") active += 1;
+    return result;
+  });
+  return begun.map((result, index) => {
+    if (result !== null) return result;
+    if (isCancelling) return CANCELLED;
+    const branch = branches[index];
+    if (branch !== undefined && active < atOnce) {
+      active += 1;
+      return inside(turn, place, branch);
+    }
+    return RUNNING;
+  });
+}
+
+function outputOf(step: StepOf<"parallel" | "foreach">, branches: readonly Branch[], results: readonly Result[]): Json {
+  const shown = results.map((result) => ({
+    status: result.status,
+    output: result.status === "completed" ? result.output : null,
+    error: result.status === "failed" ? result.error : null,
+  }));
+  return step.kind === "foreach" ? shown : Object.fromEntries(branches.map(({ name }, index) => [name, shown[index] ?? null]));
+}

@@ -1,0 +1,198 @@
+import { Cron } from "croner";
+import type { DrivenFacts } from "../contract/driven.ts";
+import { CaissonError } from "../contract/error.ts";
+import type { WorkspaceSource } from "../contract/session.ts";
+import type { WorkflowDuration, WorkflowStep } from "../contract/workflow.ts";
+import type { NewWorkflowEvent, StepError, StepStatus } from "../contract/workflow-event.ts";
+import { durationFrom } from "../lib/quantity.ts";
+import type { Scope } from "./expression.ts";
+import type { Json, StepState, WorkflowState } from "./state.ts";
+
+/** Started in one instance, attempts and items included. */
+export const STEPS_STARTED_MAX = 50_000;
+/** What a step is given, or gives, in the log; more is a file's matter. */
+export const VALUE_BYTES_MAX = 256 * 1024;
+const BACKOFF_MS = 1_000;
+const DELAY_MS_MAX = 300_000;
+const ERROR_TEXT_MAX = 4000;
+
+/** What comes of a step or of a list of them. */
+export type Result =
+  | { status: "running" }
+  | { status: "completed"; output: Json; signal?: number }
+  | { status: "failed"; error: StepError }
+  | { status: "cancelled" };
+
+export const RUNNING: Result = { status: "running" };
+export const CANCELLED: Result = { status: "cancelled" };
+
+/** What is done outside: for a step, or at the end of all. */
+export type WorkflowEffect = StepEffect | { id: string; do: "clean"; after?: string; cancel?: boolean };
+
+export interface StepEffect {
+  id: string;
+  after?: string;
+  cancel?: boolean;
+  /** `start`: a run or a workflow is made. `collect`: it is over. `command`: one is run. */
+  do: "start" | "collect" | "command";
+  kind: "agent" | "workflow" | "command";
+  path: string;
+  attempt: number;
+  given: Json;
+  deadline: string | null;
+  child: string | null;
+  step: WorkflowStep;
+  /** What an agent is told of what was done before; null for all others. */
+  scope: Scope | null;
+  source: WorkspaceSource | null;
+  model: string | null;
+  root: string;
+  depth: number;
+}
+
+/** Where steps stand: what their paths begin with, what is around them, and whether they are to be ended. */
+export interface Frame {
+  prefix: string;
+  steps: readonly WorkflowStep[];
+  outer: Frame | null;
+  /** What expressions see besides, such as an item. */
+  names: Scope;
+  isCancelling: boolean;
+}
+
+/** What one decision gathers. */
+export class Turn {
+  readonly state: WorkflowState;
+  readonly facts: Readonly<DrivenFacts>;
+  readonly now: Date;
+  readonly events: NewWorkflowEvent[] = [];
+  readonly effects: WorkflowEffect[] = [];
+  readonly persons: string[] = [];
+  readonly signals: string[] = [];
+  readonly #taken = new Set<number>();
+  dueMs = Number.POSITIVE_INFINITY;
+
+  constructor(state: WorkflowState, look: { facts: Readonly<DrivenFacts>; now: Date }) {
+    this.state = state;
+    this.facts = look.facts;
+    this.now = look.now;
+  }
+
+  hasCome(time: string): boolean {
+    return Date.parse(time) <= this.now.getTime();
+  }
+
+  waitUntil(time: string): void {
+    this.dueMs = Math.min(this.dueMs, Date.parse(time));
+  }
+
+  /** The first signal of a name that no step has taken; null while there is none. */
+  takeSignal(name: string): { index: number; data: Json } | null {
+    const index = this.state.signals.findIndex((signal, at) => signal.name === name && !signal.isTaken && !this.#taken.has(at));
+    const found = this.state.signals[index];
+    if (found === undefined) return null;
+    this.#taken.add(index);
+    return { index, data: found.data };
+  }
+
+  /** What expressions of a step in this frame see. */
+  scopeIn(frame: Frame): Scope {
+    const { state, facts } = this;
+    const steps: Record<string, Json> = {};
+    const names: Record<string, Json> = {};
+    for (const each of outermostFirst(frame)) {
+      Object.assign(names, each.names);
+      for (const { name } of each.steps) {
+        const step = state.steps.get(each.prefix + name);
+        if (step === undefined || step.status === "running") continue;
+        steps[name] = { status: step.status, output: step.output, error: step.error, child: step.child };
+      }
+    }
+    const instance = { id: facts.id, parent: facts.parent, root: state.root };
+    return { input: state.input, data: state.data, steps, instance, now: this.now.toISOString(), ...names };
+  }
+
+  started(step: WorkflowStep, path: string, { attempt, given, due = null }: { attempt: number; given: Json; due?: string | null }): void {
+    const deadline = step.timeout === undefined ? null : this.after(step.timeout);
+    this.events.push({ type: "workflow.step_started", data: { path, kind: step.kind, attempt, given, due, deadline } });
+  }
+
+  ended(
+    step: WorkflowStep,
+    path: string,
+    {
+      attempt,
+      result,
+      frame,
+      data = {},
+    }: { attempt: number; result: Exclude<Result, { status: "running" }>; frame: Frame; data?: Record<string, Json> },
+  ): void {
+    const output = result.status === "completed" ? result.output : null;
+    const error = result.status === "failed" ? result.error : null;
+    this.events.push({
+      type: "workflow.step_ended",
+      data: {
+        path,
+        attempt,
+        status: result.status,
+        output,
+        error,
+        retryAt: error === null || frame.isCancelling ? null : retryAt(step, { attempt, code: error.code, now: this.now }),
+        data: { ...(result.status === "completed" && step.result !== undefined && { [step.result]: output }), ...data },
+        signal: (result.status === "completed" ? result.signal : undefined) ?? null,
+      },
+    });
+  }
+
+  skipped(path: string): void {
+    const nothing = { output: null, error: null, retryAt: null, data: {}, signal: null };
+    this.events.push({ type: "workflow.step_ended", data: { path, attempt: 1, status: "skipped" satisfies StepStatus, ...nothing } });
+  }
+
+  after(duration: WorkflowDuration): string {
+    return new Date(this.now.getTime() + (durationFrom(String(duration)) ?? 0)).toISOString();
+  }
+
+  nextMatch(cron: string): string {
+    const next = new Cron(cron, { timezone: "UTC" }).nextRun(this.now);
+    if (next === null) throw new CaissonError("invalid", `the times ${JSON.stringify(cron)} never come`);
+    return next.toISOString();
+  }
+}
+
+/** When a step that failed is tried again; null for never. */
+export function retryAt({ retry }: WorkflowStep, { attempt, code, now }: { attempt: number; code: string; now: Date }): string | null {
+  if (retry === undefined || attempt >= retry.attempts || (retry.on !== undefined && !retry.on.includes(code))) return null;
+  const first = retry.backoff === undefined ? BACKOFF_MS : (durationFrom(String(retry.backoff)) ?? BACKOFF_MS);
+  const most = retry.maxDelay === undefined ? DELAY_MS_MAX : (durationFrom(String(retry.maxDelay)) ?? DELAY_MS_MAX);
+  return new Date(now.getTime() + Math.min(first * 2 ** (attempt - 1), most)).toISOString();
+}
+
+function outermostFirst(frame: Frame): Frame[] {
+  const frames: Frame[] = [];
+  for (let each: Frame | null = frame; each !== null; each = each.outer) frames.unshift(each);
+  return frames;
+}
+
+/** Within a step: steps of a second attempt have other paths than those of the first. */
+export function prefixIn(path: string, { attempt }: Pick<StepState, "attempt">): string {
+  return attempt === 1 ? `${path}/` : `${path}~${attempt}/`;
+}
+
+export const failedWith = (code: string, text: string): Extract<Result, { status: "failed" }> => ({
+  status: "failed",
+  error: { code, text: text.slice(0, ERROR_TEXT_MAX) },
+});
+
+/** What an expression's failure does to its step. */
+export function failedBy(error: unknown): Extract<Result, { status: "failed" }> {
+  if (error instanceof CaissonError) return failedWith(error.code, error.message);
+  throw error;
+}
+
+/** Throws `too_large` for a value that does not belong into the log. */
+export function bounded<Value extends Json>(value: Value, what: string): Value {
+  const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
+  if (bytes <= VALUE_BYTES_MAX) return value;
+  throw new CaissonError("too_large", `${what} has ${bytes} bytes; at most ${VALUE_BYTES_MAX} are taken`);
+}
