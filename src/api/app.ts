@@ -33,6 +33,7 @@ import { specHandlers } from "./handlers/specs.ts";
 import { type ServerControl, stationHandlers } from "./handlers/station.ts";
 import { uploadHandlers } from "./handlers/uploads.ts";
 import { webhookHandlers } from "./handlers/webhooks.ts";
+import { workflowHandlers } from "./handlers/workflows.ts";
 import { answeredOnce, keyedCall, type ReadCall } from "./idempotent.ts";
 import type { KeptAnswers } from "./kept-answers.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
@@ -178,6 +179,7 @@ function handlersOf(options: AppOptions): Handlers {
     ...shipHandlers,
     ...webhookHandlers,
     ...mergeHandlers,
+    ...workflowHandlers,
   };
 }
 

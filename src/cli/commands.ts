@@ -22,6 +22,7 @@ import { healthCommands } from "./station/health-command-specs.ts";
 import { secretCommands } from "./station/secret-command-specs.ts";
 import { stationCommands } from "./station/station-command-specs.ts";
 import { webhookCommands } from "./station/webhook-command-specs.ts";
+import { workflowCommands } from "./workflows/workflow-command-specs.ts";
 
 /** What a new sandbox is made of; the same wherever one is made. */
 export const specOptions: readonly OptionSpec[] = [
@@ -244,6 +245,7 @@ export const commands: readonly CommandSpec[] = [
   ...guardianCommands,
   ...shipCommands,
   ...webhookCommands,
+  ...workflowCommands,
   ...contextCommands,
   ...secretCommands,
   ...storageCommands,

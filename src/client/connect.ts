@@ -16,6 +16,7 @@ import { shipCalls } from "./calls/ship-calls.ts";
 import { specCalls } from "./calls/spec-calls.ts";
 import { uploadCalls } from "./calls/upload-calls.ts";
 import { webhookCalls } from "./calls/webhook-calls.ts";
+import { workflowCalls } from "./calls/workflow-calls.ts";
 import { type Connection, call, type Fetch, type Signal } from "./request.ts";
 import { type StreamCalls, streamCalls } from "./stream-calls.ts";
 import { type OpenSocket, openGlobalSocket } from "./stream-socket.ts";
@@ -66,6 +67,7 @@ export function connect(options: ConnectOptions): Client {
     agents: agentCalls(to),
     webhooks: webhookCalls(to),
     ships: shipCalls(to),
+    workflows: workflowCalls(to),
     sandboxes: sandboxCalls(to),
     processes: processCalls(to),
     files: fileCalls(to),
@@ -102,6 +104,7 @@ export interface Client {
   readonly agents: ReturnType<typeof agentCalls>;
   readonly webhooks: ReturnType<typeof webhookCalls>;
   readonly ships: ReturnType<typeof shipCalls>;
+  readonly workflows: ReturnType<typeof workflowCalls>;
   readonly sandboxes: ReturnType<typeof sandboxCalls>;
   readonly processes: ReturnType<typeof processCalls>;
   readonly networks: ReturnType<typeof networkCalls>;

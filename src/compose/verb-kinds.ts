@@ -95,12 +95,22 @@ export const shipKinds = {
 
 export const mergeKinds = {
   start: "answer",
-export const workflowKinds = {
   get: "answer",
   list: "answer",
   events: "stream",
   wait: "answer",
   resolve: "answer",
+  cancel: "answer",
+  pause: "answer",
+  resume: "answer",
+  remove: "answer",
+} as const;
+
+export const workflowKinds = {
+  get: "answer",
+  list: "answer",
+  events: "stream",
+  wait: "answer",
   cancel: "answer",
   pause: "answer",
   resume: "answer",

@@ -131,7 +131,7 @@ function applyEnded(state: WorkflowState, { data, at }: Extract<OwnWorkflowEvent
 /** Of a step that ended at once: what it was given is in the definition. */
 function newStep(at: string): StepState {
   const nothing = { given: null, output: null, error: null, due: null, deadline: null, retryAt: null, child: null, answer: null };
-  return { kind: "instant", attempt: 1, status: "running", ...nothing, startedAt: at, endedAt: null };
+  return { kind: "step", attempt: 1, status: "running", ...nothing, startedAt: at, endedAt: null };
 }
 
 /** What failed is tried again at once; what is around it goes on, without the time bounds that it had. */

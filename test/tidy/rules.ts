@@ -25,7 +25,8 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   workspace: ["contract", "lib", "sandbox", "log"],
   agent: ["contract", "lib", "sandbox"],
   network: ["contract", "lib", "sandbox"],
-  station: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network"],
+  workflow: ["contract", "lib"],
+  station: ["contract", "lib", "sandbox", "runtimes", "suites", "log", "workspace", "agent", "network", "workflow"],
   // Of the station the interface alone, which a rule of its own checks.
   cli: ["contract", "lib", "station"],
   api: ["contract", "lib", "station"],

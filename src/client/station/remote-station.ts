@@ -12,6 +12,7 @@ import { remoteRuns } from "./remote-runs.ts";
 import { remoteSandboxes } from "./remote-sandboxes.ts";
 import { remoteSessions } from "./remote-sessions.ts";
 import { remoteSpecs } from "./remote-specs.ts";
+import { remoteWorkflows } from "./remote-workflows.ts";
 
 /** What a station at the other end of a wire cannot do for its caller: listen on the caller's own machine. */
 export interface OpenPorts {
@@ -118,6 +119,7 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       cancel: (ship) => ships.cancel(ship),
     },
     merges: remoteMerges(client),
+    workflows: remoteWorkflows(client),
     inside: remoteInside(client),
     // Whose they are is said by the token.
     secrets: {

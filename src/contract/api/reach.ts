@@ -6,6 +6,7 @@ import type { ContinueRun, RunSettings, StartRun } from "../run-verbs.ts";
 import type { CreateSandbox } from "../sandbox-verbs.ts";
 import type { WorkspaceSource } from "../session.ts";
 import type { CreateSpec, ExecuteSpec, SpecRuns } from "../spec-verbs.ts";
+import type { StartWorkflow } from "../workflow-verbs.ts";
 
 /**
  * What of the station's machine a request names. A token that may only `run` gets sandboxes and runs of its own making;
@@ -116,6 +117,27 @@ const run: Reach<StartRun> = {
   startAt: inside,
 };
 
+const workflow: Reach<StartWorkflow> = {
+  definition: (definition) => [...new Set(ofAgentSteps(definition))],
+  input: inside,
+  source: (source) => run.source(source),
+  model: ofModel,
+};
+
+/** Wherever they are in it: a step names an agent and a model as a run does. */
+function ofAgentSteps(value: unknown): string[] {
+  const found: string[] = [];
+  for (let level: unknown[] = [value]; level.length > 0; ) {
+    const objects = level.filter((each): each is Record<string, unknown> => each !== null && typeof each === "object");
+    for (const { agent, model } of objects) {
+      if (typeof agent === "string") found.push(...ofAgentName(agent));
+      if (typeof model === "string") found.push(...ofModel(model));
+    }
+    level = objects.flatMap((each) => Object.values(each));
+  }
+  return found;
+}
+
 const continued: Reach<Omit<ContinueRun, "by">> = {
   text: inside,
   model: ofModel,
@@ -165,6 +187,7 @@ export const reachOfSandbox = (request: KeptSandbox): string[] => reached(sandbo
 /** Whether it is kept reaches nothing. */
 export const reachOfHeld = ({ spec: { keep: _, ...spec }, ...request }: CreateSandbox): string[] => reachOfSandbox({ ...request, spec });
 export const reachOfRun = (request: StartRun): string[] => reached(run, request);
+export const reachOfWorkflow = (request: StartWorkflow): string[] => reached(workflow, request);
 export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => reached(continued, request);
 
 export const reachOfSpec = (request: CreateSpec): string[] => reached(writtenSpec, request);

@@ -18,6 +18,7 @@ import { specRoutes } from "./spec-routes.ts";
 import { stationRoutes } from "./station-routes.ts";
 import { uploadRoutes } from "./upload-routes.ts";
 import { webhookRoutes } from "./webhook-routes.ts";
+import { workflowRoutes } from "./workflow-routes.ts";
 
 /**
  * The table: what every call of the HTTP API takes and gives. The server, its document and the client derive from it.
@@ -40,6 +41,7 @@ export const routes = {
   ...shipRoutes,
   ...webhookRoutes,
   ...mergeRoutes,
+  ...workflowRoutes,
 } as const satisfies Record<RouteName, Route>;
 
 type Routes = typeof routes;

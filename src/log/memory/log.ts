@@ -22,9 +22,8 @@ interface MemoryStream {
 export function createMemoryLog(
   options: { nowMs?: () => number; leaseClock?: Pick<LeaseClock, "nowMs">; projectionOf?: FindProjection } = {},
 ): Log {
-  const projectionOf = options.projectionOf ?? everyProjection;
-  const nowMs = options.nowMs ?? Date.now;
-  const leaseClock = options.leaseClock ?? { nowMs: () => performance.now() };
+  const { projectionOf = everyProjection } = options;
+  const { nowMs = Date.now, leaseClock = { nowMs: () => performance.now() } } = options;
   const streams = new Map<string, MemoryStream>();
   const listeners = new Set<() => void>();
   /** Every event, at its position less one; null where its stream was removed. */

@@ -1,7 +1,8 @@
 import type { OwnerView } from "../../contract/owner.ts";
 import { ownedDriven } from "../driven/owned-driven.ts";
 import type { Station } from "../station.ts";
-import { type WorkflowVerbs, workflowKind } from "../workflows/verbs.ts";
+import type { WorkflowVerbs } from "../workflows/verbs.ts";
+import { workflowKind } from "../workflows/workflow-names.ts";
 import { decide } from "./decide.ts";
 
 export function ownedWorkflows({ workflows }: Pick<Station, "workflows">, view: OwnerView): WorkflowVerbs {

@@ -7,8 +7,8 @@ import type { Json } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { DRIVEN_LABEL } from "../driven/driver.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
-import { workflowKind } from "./verbs.ts";
 import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
+import { workflowKind } from "./workflow-names.ts";
 
 /** A run carries the effect that it was started for: whoever comes after a crash finds it by that. */
 export const EFFECT_LABEL = "caisson.effect";

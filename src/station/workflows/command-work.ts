@@ -8,8 +8,8 @@ import { DRIVEN_LABEL } from "../driven/driver.ts";
 import type { EffectContext } from "../driven/kind.ts";
 import type { HeldSandbox, Process } from "../sandboxes/held-sandbox.ts";
 import type { SandboxVerbs } from "../sandboxes/verbs.ts";
-import { workflowKind } from "./verbs.ts";
 import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
+import { workflowKind } from "./workflow-names.ts";
 
 /** Of each stream, the end; a log is not where a build's output belongs. */
 const OUTPUT_CHARS_MAX = 32_000;

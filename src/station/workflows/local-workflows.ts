@@ -14,8 +14,9 @@ import { checkDefinition, isTooDeep, readDefinition } from "../../workflow/valid
 import type { Folded } from "../driven/driven-log.ts";
 import { type DrivenThings, refuseEnded } from "../driven/driven-verbs.ts";
 import type { DrivenVerbs } from "../driven/verbs.ts";
-import { type WorkflowVerbs, workflowKind } from "./verbs.ts";
+import type { WorkflowVerbs } from "./verbs.ts";
 import { digestOfEffect, type StepWork } from "./workflow-kind.ts";
+import { workflowKind } from "./workflow-names.ts";
 
 const INPUT_BYTES_MAX = 256 * 1024;
 const SIGNALS_MAX = 1000;

@@ -18,5 +18,3 @@ export interface WorkflowVerbs extends DrivenVerbs<WorkflowEvent, WorkflowView> 
   /** Goes on with one that has failed, from the steps that failed. Throws `conflict` for any other. */
   retry(workflow: string, options: { by: string }): Promise<WorkflowView>;
 }
-
-export const workflowKind = { name: "workflow", prefix: "workflow/", idPrefix: "wf", listedBy: "caisson workflow ls" } as const;

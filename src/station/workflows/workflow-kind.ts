@@ -6,7 +6,7 @@ import { decideWorkflow } from "../../workflow/decide.ts";
 import { applyToWorkflow, emptyWorkflow, type Json, type WorkflowState } from "../../workflow/state.ts";
 import { retryAt, type StepEffect, type WorkflowEffect } from "../../workflow/turn.ts";
 import type { EffectContext, Kind } from "../driven/kind.ts";
-import { workflowKind } from "./verbs.ts";
+import { workflowKind } from "./workflow-names.ts";
 
 /** How what a step does outside comes to its end. */
 export interface StepOutcome {

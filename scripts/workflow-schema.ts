@@ -1,0 +1,6 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { workflowSchema } from "../src/workflow/json-schema.ts";
+
+// What editors check workflow files with.
+writeFileSync(join(import.meta.dirname, "..", "docs", "workflow.schema.json"), `${JSON.stringify(workflowSchema(), null, 2)}\n`);

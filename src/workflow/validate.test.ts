@@ -1,0 +1,66 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: expressions of workflows are written so.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { evaluate, evaluateCondition, fillIn } from "./expression.ts";
+import { workflowSchema } from "./json-schema.ts";
+import { checkDefinition, readDefinition } from "./validate.ts";
+
+const step = (more: object) => ({ name: "x", steps: [{ name: "a", ...more }] });
+const nested = (depth: number): object =>
+  depth === 0 ? { name: "a", kind: "fail", text: "x" } : { name: `s${depth}`, kind: "try", steps: [nested(depth - 1)] };
+
+test.each([
+  ["an unknown kind", step({ kind: "agnet" }), "steps.0.kind", "Did you mean agent?"],
+  ["a missing kind", step({}), "steps.0.kind", "A step says what it is"],
+  ["an expression that is none", step({ kind: "set", when: "1 +", data: { x: 1 } }), "steps.0.when", "Expressions are CEL"],
+  ["an expression in a text", step({ kind: "command", argv: ["echo", "${a..b}"] }), "steps.0.argv.1", "Expressions are CEL"],
+  ["times that never come", step({ kind: "timer", cron: "61 * * * *" }), "steps.0.cron", "Minute, hour"],
+  ["two ways to say when", step({ kind: "timer", for: "1s", cron: "* * * * *" }), "steps.0", undefined],
+  ["a name twice", { name: "x", steps: [1, 2].map(() => ({ name: "a", kind: "fail", text: "x" })) }, "steps.1.name", "Each step"],
+  [
+    "a workflow in itself",
+    step({ kind: "workflow", definition: step({ kind: "fail", text: "x" }) }),
+    "steps.0.definition.name",
+    "A workflow that is",
+  ],
+  ["steps too deep", { name: "x", steps: [nested(30)] }, /^steps\.0\.steps\.0/, undefined],
+  [
+    "more branches than there are",
+    step({ kind: "parallel", join: 3, branches: { b: [{ name: "c", kind: "fail", text: "x" }] } }),
+    "steps.0.join",
+    undefined,
+  ],
+])("%s is refused, with its place and what to do", (_, definition, path, hint) => {
+  const { problems } = readDefinition(definition);
+  expect(problems[0]?.path).toEqual(typeof path === "string" ? path : expect.stringMatching(path));
+  if (hint !== undefined) expect(problems[0]?.hint).toContain(hint);
+});
+
+test("an unknown setting is told with the settings of that kind of step alone", () => {
+  const { problems } = readDefinition(step({ kind: "signal", signal: "go", argv: ["x"] }));
+  expect(problems).toEqual([
+    { path: "steps.0", text: 'has no setting "argv" (there are name, when, timeout, retry, result, kind, signal)' },
+  ]);
+});
+
+test("what is far too large or too deep is refused without a look into it", () => {
+  let deep: unknown = 1;
+  for (let depth = 0; depth < 100_000; depth++) deep = [deep];
+  expect(() => checkDefinition({ name: "x", data: { deep }, steps: [] })).toThrow("is more than 200 deep");
+  expect(() => checkDefinition({ name: "x".repeat(10_000_000), steps: [] })).toThrow("bytes; at most");
+});
+
+test("expressions see what they are given, and nothing else", () => {
+  const scope = { input: { n: 2, list: [1, 2, 3] }, data: {} };
+  expect(evaluate("input.list.filter(x, x > 1).map(x, x * input.n)", scope)).toEqual([4, 6]);
+  expect(fillIn({ a: "${input.n}", b: "n=${input.n}, $${left}" }, scope)).toEqual({ a: 2, b: "n=2, ${left}" });
+  for (const name of ["process", "globalThis", "input.constructor", "data.__proto__.x"])
+    expect(() => evaluate(name, scope)).toThrow("cannot be evaluated");
+  expect(() => evaluateCondition("input.n", scope)).toThrow("not true or false");
+});
+
+test("the published schema is that of the definition", () => {
+  const published = readFileSync(join(import.meta.dirname, "..", "..", "docs", "workflow.schema.json"), "utf8");
+  expect(JSON.parse(published), "make it again: node scripts/workflow-schema.ts").toEqual(JSON.parse(JSON.stringify(workflowSchema())));
+});
