@@ -10,30 +10,12 @@ import type { Station } from "../station/station.ts";
 import type { Admit, Arrival } from "./admit.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer, unchangedAnswer, versionedAnswer } from "./answer.ts";
 import type { Audit, SeenCall } from "./audit.ts";
-import type { Call, Caller, Handlers, Reply } from "./call.ts";
+import type { Call, Caller, Reply } from "./call.ts";
 import { type Conditions, conditionsOf } from "./conditions.ts";
 import { createConsolePages } from "./console/console-pages.ts";
 import { checkReach, checkScope, type StationNames } from "./gate.ts";
-import { agentHandlers } from "./handlers/agents.ts";
-import { execHandlers } from "./handlers/exec.ts";
-import { fileHandlers } from "./handlers/files.ts";
-import { guardianHandlers } from "./handlers/guardian.ts";
-import { healthHandlers } from "./handlers/health.ts";
-import { insideHandlers } from "./handlers/inside.ts";
-import { machineHandlers } from "./handlers/machine.ts";
-import { mergeHandlers } from "./handlers/merges.ts";
-import { networkHandlers } from "./handlers/networks.ts";
-import { processHandlers } from "./handlers/processes.ts";
-import { runHandlers } from "./handlers/runs.ts";
-import { sandboxHandlers } from "./handlers/sandboxes.ts";
-import { secretHandlers } from "./handlers/secrets.ts";
-import { sessionHandlers } from "./handlers/sessions.ts";
-import { shipHandlers } from "./handlers/ships.ts";
-import { specHandlers } from "./handlers/specs.ts";
-import { type ServerControl, stationHandlers } from "./handlers/station.ts";
-import { uploadHandlers } from "./handlers/uploads.ts";
-import { webhookHandlers } from "./handlers/webhooks.ts";
-import { workflowHandlers } from "./handlers/workflows.ts";
+import { allHandlers } from "./handlers/all-handlers.ts";
+import type { ServerControl } from "./handlers/station.ts";
 import { answeredOnce, keyedCall, type ReadCall } from "./idempotent.ts";
 import type { KeptAnswers } from "./kept-answers.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
@@ -73,7 +55,7 @@ type Env = { Bindings: { arrival: Arrival; body: IncomingMessage; seen: SeenRequ
 /** The table of routes over a station: a request is checked, becomes a call of one verb, and its answer is written. */
 export function createApp(options: AppOptions): App {
   const { requests, onDefect, audit } = options;
-  const handlers = handlersOf(options);
+  const handlers = allHandlers(options);
   const sandboxCalls = createSandboxCalls();
   const app = new Hono<Env>();
   const admitted = async (
@@ -156,31 +138,6 @@ export function createApp(options: AppOptions): App {
   });
   const { observer } = options.observation;
   return { fetch: (request, from) => observer.watch(request, async (seen) => app.fetch(request, { ...from, seen })) };
-}
-
-function handlersOf(options: AppOptions): Handlers {
-  return {
-    ...stationHandlers(options.server),
-    ...secretHandlers,
-    ...machineHandlers,
-    ...agentHandlers,
-    ...sandboxHandlers,
-    ...execHandlers,
-    ...processHandlers(),
-    ...fileHandlers,
-    ...networkHandlers,
-    ...runHandlers,
-    ...sessionHandlers,
-    ...specHandlers,
-    ...healthHandlers,
-    ...guardianHandlers,
-    ...uploadHandlers,
-    ...insideHandlers,
-    ...shipHandlers,
-    ...webhookHandlers,
-    ...mergeHandlers,
-    ...workflowHandlers,
-  };
 }
 
 type Admitted = (

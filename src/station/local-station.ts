@@ -94,9 +94,8 @@ export function createLocalStation(options: {
   const identity = { ...store.ownerOf(), host: hostname() };
   const alive = (owner: ProcessIdentity) => store.ownerAlive(owner);
   const sessions = createSessionStore({ stateDir, log, identity, alive });
-  const owner = JSON.stringify(identity);
+  const [owner, crashpoint] = [JSON.stringify(identity), options.crashpoint ?? noCrash];
   const ownerGone = (other: string) => isGone({ identity, alive }, other);
-  const crashpoint = options.crashpoint ?? noCrash;
   const remove: RunsOptions["removeRemains"] = (runtime, id) => removeRemains(store, runtime, id);
   const places = { home: options.git.home ?? "", stateDir };
   const fetching = { sessions, stateDir, git: options.git, log, owner, ownerGone };

@@ -32,7 +32,7 @@ export interface RemoteStation extends Station {
  */
 export function createRemoteStation(client: Client, { openPorts }: { openPorts: OpenPorts }): RemoteStation {
   const { verbs: sandboxes, removeOwn } = remoteSandboxes(client);
-  const { machine, images, agents, tokens, audit, health, guardian, uploads, secrets, webhooks, ships } = client;
+  const { machine, images, agents, tokens, audit, health, guardian, uploads, secrets, ships } = client;
   return {
     runs: remoteRuns(client),
     sessions: remoteSessions(client),
@@ -97,17 +97,7 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
         throw new CaissonError("unsupported", "a station sweeps its uploads itself");
       },
     },
-    webhooks: {
-      create: (request) => webhooks.create(request),
-      get: (webhook) => webhooks.get(webhook),
-      list: () => webhooks.list(),
-      remove: (webhook) => webhooks.remove(webhook),
-      pause: (webhook) => webhooks.pause(webhook),
-      resume: (webhook) => webhooks.resume(webhook),
-      deliveries: (webhook, options) => webhooks.deliveries(webhook, options),
-      replay: (webhook, options) => webhooks.replay(webhook, options),
-      test: (webhook) => webhooks.test(webhook),
-    },
+    webhooks: remoteWebhooks(client),
     // Who says something is said by the token.
     ships: {
       start: (request) => ships.start(request),
@@ -130,5 +120,19 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
     audit: { list: (request) => audit.list(request) },
     removeOwn,
     [Symbol.asyncDispose]: removeOwn,
+  };
+}
+
+function remoteWebhooks({ webhooks }: Pick<Client, "webhooks">): Station["webhooks"] {
+  return {
+    create: (request) => webhooks.create(request),
+    get: (webhook) => webhooks.get(webhook),
+    list: () => webhooks.list(),
+    remove: (webhook) => webhooks.remove(webhook),
+    pause: (webhook) => webhooks.pause(webhook),
+    resume: (webhook) => webhooks.resume(webhook),
+    deliveries: (webhook, options) => webhooks.deliveries(webhook, options),
+    replay: (webhook, options) => webhooks.replay(webhook, options),
+    test: (webhook) => webhooks.test(webhook),
   };
 }

@@ -12,7 +12,7 @@ export const DRIVEN_LABEL = "caisson.driven";
 
 /** Things that are taken up at the same time. How many wait for their effects is not bounded by this. */
 const BEGINNING_MAX = 32;
-/** States that are kept for the next drive, so that a thing that waits a thousand times is not folded anew each time. */
+/** States that are kept for the next drive: a thing that waits a thousand times is not folded anew each time. */
 const REMEMBERED_MAX = 64;
 const DUE_TIMES_MAX = 10_000;
 const OPEN_MAX = 100_000;
@@ -43,9 +43,9 @@ export interface DriverOptions {
  * outside by one that does not hold the lease.
  */
 export interface Driver extends AsyncDisposable {
-  /** From now on this process drives the thing of this stream whenever there is something to do, until it has ended. */
+  /** From now on this process drives the thing of this stream whenever there is something to do, until its end. */
   drive(stream: string): void;
-  /** From now on this process drives whatever there is and comes to be. Resolves once all that is open was looked at. */
+  /** From now on this process drives all there is and comes to be. Resolves once all that is open was looked at. */
   serve(): Promise<void>;
   /** Resolves when nothing is at work here. For tests, and for a station that ends. */
   idle(): Promise<void>;

@@ -52,10 +52,11 @@ export interface Kind<State = unknown, New extends NewKindEvent = NewKindEvent, 
    */
   decide(state: State, look: { facts: Readonly<DrivenFacts>; now: Date }): Decision<New, Work>;
   /**
-   * Does an effect whose intent is in the log, and gives the events that say what came of it, at least one. It may be called again
-   * for the same id, by another process, when the one before died before the outcome was in the log: so it first looks
-   * for what is there already by that id. What it throws becomes `failed`. It gives up when the signal aborts; for an
-   * effect with `cancel` the signal is aborted from the beginning, and it ends what an earlier call may have begun.
+   * Does an effect whose intent is in the log, and gives the events that say what came of it, at least one. It may be
+   * called again for the same id, by another process, when the one before died before the outcome was in the log: so it
+   * first looks for what is there already by that id. What it throws becomes `failed`. It gives up when the signal
+   * aborts; for an effect with `cancel` the signal is aborted from the beginning, and it ends what an earlier call may
+   * have begun.
    */
   perform(effect: Work, context: EffectContext): Promise<readonly New[]>;
   /** What an effect that failed comes to. Whether it is tried again is for `decide` to say: the driver never does. */

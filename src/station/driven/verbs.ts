@@ -11,8 +11,8 @@ export interface DrivenVerbs<Event = { type: string; at: string; data: unknown }
   /** The events from a number on; with `follow`, also those to come, until it has ended. */
   events(word: string, options?: { fromSeq?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<Event & { seq: number }>;
   /**
-   * Resolves when it has ended or, with `orPerson`, as soon as it waits for a person. It drives nothing: somebody has to.
-   * Throws `cancelled` with the signal.
+   * Resolves when it has ended or, with `orPerson`, as soon as it waits for a person. It drives nothing: somebody has
+   * to. Throws `cancelled` with the signal.
    */
   wait(word: string, options?: { orPerson?: boolean; signal?: AbortSignal }): Promise<View>;
   /** Asks it to end, and drives it to its end; `wait` tells when it has. Throws `conflict` for one that has ended. */
