@@ -37,6 +37,12 @@ export function TimelineView(props: TimelineViewProps) {
   const [isFollowing, setFollowing] = useState(eventSeq === null && isOpen);
   /** The item that was gone to in the map, until somebody scrolls: at the end, several have no place of their own in view. */
   const [mapped, setMapped] = useState<number | null>(null);
+  const wasOpen = useRef(isOpen);
+  useEffect(() => {
+    // Somebody continued it here, or elsewhere: what comes is of interest.
+    if (isOpen && !wasOpen.current) setFollowing(true);
+    wasOpen.current = isOpen;
+  }, [isOpen]);
   const leave = () => {
     setFollowing(false);
     setMapped(null);

@@ -124,7 +124,8 @@ function connectShell(
   terminal.onBinary((text) => {
     if (!isAnswer(text)) shell.write(Uint8Array.from(text, (character) => character.charCodeAt(0)));
   });
-  terminal.onResize((size) => shell.resize(size));
+  // It tells more than a size, which the station refuses.
+  terminal.onResize(({ cols, rows }) => shell.resize({ cols, rows }));
   return shell;
 }
 
