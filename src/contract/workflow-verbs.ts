@@ -71,5 +71,3 @@ export const AnswerApproval = z.strictObject({
   by: by.default("user"),
 });
 export type AnswerApproval = z.input<typeof AnswerApproval>;
-
-export const SaidBy = z.strictObject({ by: by.default("user"), text: z.string().max(2000).optional() });

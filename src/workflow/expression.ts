@@ -15,9 +15,6 @@ const environment = new Environment({
   limits: { maxAstNodes: 1000, maxDepth: 50, maxListElements: 1000, maxMapEntries: 1000, maxCallArguments: 32 },
 });
 
-/** What every expression may name; `item` and the like are added where they are. */
-export const KNOWN_NAMES = ["input", "steps", "data", "instance", "now"] as const;
-
 const parsed = new Map<string, ReturnType<Environment["parse"]>>();
 
 function parse(expression: string): ReturnType<Environment["parse"]> {
