@@ -22,7 +22,7 @@ function npm(args: readonly string[], cwd: string): string {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
     // While it runs nothing else does here, not even the hook's own timeout.
-    timeout: 240_000,
+    timeout: 600_000,
   });
 }
 
@@ -63,7 +63,7 @@ beforeAll(() => {
   if (!readdirSync(join(project, "node_modules/node")).includes("bin")) {
     execFileSync("node", ["installArchSpecificPackage.js"], { cwd: join(project, "node_modules/node") });
   }
-}, 300_000);
+}, 900_000);
 
 afterAll(() => {
   rmSync(join(user.home, "caisson-package-state"), { recursive: true, force: true });
