@@ -6,6 +6,7 @@ import type { ShipDetails, ShipView } from "../../src/contract/ship-verbs.ts";
 import { makeForgeRepository } from "../support/forge-repository.ts";
 import { type ForgeServer, startForgeServer } from "../support/forge-server.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
+import { stationMode } from "../support/station-modes.ts";
 
 const TOKEN = "canary-token-Zx81kQpW0vT5yLr7";
 const files = { "add.sh": "echo $(($1 - $2))\n", "test.sh": '[ "$(sh add.sh 2 3)" = 5 ]\n' };
@@ -77,23 +78,27 @@ describe("a forge", () => {
     expect(forge.requests().every(({ path }) => !path.includes(TOKEN))).toBe(true);
   });
 
-  test("gets a ship to its end whose process was killed on the way, with one request and one merge", async () => {
-    const run = await fixIt(["--repo", forge.remote], cli.work(), { tests: "sh test.sh && echo fine > fine.txt" });
-    const before = forge.pulls.all().length;
-    const count = Number(forge.repository.git("rev-list", "--count", "main"));
-    let ship = "";
-    for (const at of ["ship.committed:after", "ship.effect:after", "ship.merged:before"]) {
-      const argv = ship === "" ? ["ship", run, ...to(), "--merge"] : ["ship", "resume", ship];
-      const { signal } = await cli.run(argv, { env: { CAISSON_CRASH_AT: at, CAISSON_STATION: "" } });
-      expect(signal).toBe("SIGKILL");
-      ship = (await json<ShipView[]>(["ship", "ls"]))[0]?.id ?? "";
-    }
-    expect(await ok(["ship", "resume", ship])).toContain("is merged into main");
-    expect(forge.pulls.all()).toHaveLength(before + 1);
-    expect(Number(forge.repository.git("rev-list", "--count", "main"))).toBe(count + 2);
-    expect(forge.repository.branches()).toEqual(["main"]);
-    expect(forge.repository.file("main", "fine.txt")).toBe("fine");
-  });
+  // With a station, it is the station that would have to be killed.
+  test.runIf(stationMode === "none")(
+    "gets a ship to its end whose process was killed on the way, with one request and one merge",
+    async () => {
+      const run = await fixIt(["--repo", forge.remote], cli.work(), { tests: "sh test.sh && echo fine > fine.txt" });
+      const before = forge.pulls.all().length;
+      const count = Number(forge.repository.git("rev-list", "--count", "main"));
+      let ship = "";
+      for (const at of ["ship.committed:after", "ship.effect:after", "ship.merged:before"]) {
+        const argv = ship === "" ? ["ship", run, ...to(), "--merge"] : ["ship", "resume", ship];
+        const { signal } = await cli.run(argv, { env: { CAISSON_CRASH_AT: at } });
+        expect(signal).toBe("SIGKILL");
+        ship = (await json<ShipView[]>(["ship", "ls"]))[0]?.id ?? "";
+      }
+      expect(await ok(["ship", "resume", ship])).toContain("is merged into main");
+      expect(forge.pulls.all()).toHaveLength(before + 1);
+      expect(Number(forge.repository.git("rev-list", "--count", "main"))).toBe(count + 2);
+      expect(forge.repository.branches()).toEqual(["main"]);
+      expect(forge.repository.file("main", "fine.txt")).toBe("fine");
+    },
+  );
 
   test("gets nothing of a run without tests, of one whose tests failed, and of one to an address over SSH", async () => {
     forge.requests();
@@ -114,7 +119,7 @@ describe("a forge", () => {
   });
 });
 
-describe("a bare repository on this machine", () => {
+describe.runIf(stationMode !== "http")("a bare repository on this machine", () => {
   test("gets the changes of a folder's run as a merge request, merges them, and runs none of its hooks", async () => {
     const folder = await cli.folder();
     const bare = makeForgeRepository(folder, "project", files);
