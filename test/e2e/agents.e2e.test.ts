@@ -28,7 +28,7 @@ describe("agents and settings from the command line", () => {
     expect(listed.text).toMatch(/coder /);
     const rows = JSON.parse((await run(["agent", "ls", "--json"])).text) as { name: string; error?: { code: string } }[];
     expect(rows.map((row) => row.name)).toEqual(["coder", "merger", "planner", "reviewer", "tester", "broken", "writer"]);
-    expect(rows[1]?.error?.code).toBe("invalid");
+    expect(rows[5]?.error?.code).toBe("invalid");
   });
 
   test("agent show gives it as it would run, with its inputs", async () => {
@@ -36,7 +36,7 @@ describe("agents and settings from the command line", () => {
     expect(JSON.parse(shown.text)).toMatchObject({ name: "writer", system: "Write C.", harness: { maxSteps: 50 } });
     const missing = await run(["agent", "show", "writer"]);
     expect([missing.code, missing.stderr]).toEqual([125, expect.stringContaining("language is missing")]);
-    expect((await run(["agent", "show", "nobody"])).stderr).toContain("There are: coder, broken, writer");
+    expect((await run(["agent", "show", "nobody"])).stderr).toContain("There are: coder, merger, planner, reviewer, tester, broken, writer");
   });
 
   test("agent validate tells every complaint with its line and what was meant", async () => {

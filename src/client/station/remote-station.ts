@@ -77,7 +77,11 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       rotate: (token, request) => tokens.rotate(token, request),
       revoke: (token) => tokens.revoke(token),
     },
-    guardian: { status: () => guardian.status(), log: (asked) => guardian.log(asked), explain: (run) => guardian.explain(run) },
+    guardian: {
+      status: () => guardian.status(),
+      log: (asked) => guardian.log(asked),
+      explain: (run) => guardian.explain(run),
+    },
     health: {
       list: () => health.list(),
       incidents: () => health.incidents(),
