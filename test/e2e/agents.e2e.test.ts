@@ -36,7 +36,9 @@ describe("agents and settings from the command line", () => {
     expect(JSON.parse(shown.text)).toMatchObject({ name: "writer", system: "Write C.", harness: { maxSteps: 50 } });
     const missing = await run(["agent", "show", "writer"]);
     expect([missing.code, missing.stderr]).toEqual([125, expect.stringContaining("language is missing")]);
-    expect((await run(["agent", "show", "nobody"])).stderr).toContain("There are: coder, merger, planner, reviewer, tester, broken, writer");
+    expect((await run(["agent", "show", "nobody"])).stderr).toContain(
+      "There are: coder, merger, planner, reviewer, tester, broken, writer",
+    );
   });
 
   test("agent validate tells every complaint with its line and what was meant", async () => {
