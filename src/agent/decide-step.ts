@@ -111,7 +111,7 @@ export function exceededBudget(state: RunState): { budget: BudgetKind; text: str
   if (state.budgets.costUsd !== undefined) {
     if (state.costUsd === null) return { budget: "cost", text: "The model's price is not known, so the bound on its cost cannot be kept." };
     if (state.costUsd >= state.budgets.costUsd) {
-      return { budget: "cost", text: `$${state.costUsd.toFixed(4)} was spent; the bound is $${state.budgets.costUsd}.` };
+      return { budget: "cost", text: `$${state.costUsd.toFixed(4)} was spent; the bound is $${state.budgets.costUsd.toFixed(4)}.` };
     }
   }
   return null;

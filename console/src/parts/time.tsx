@@ -48,6 +48,11 @@ export function ago(ms: number): string {
   return `${Math.floor(seconds / size)} ${unit} ago`;
 }
 
+/** The same of work that may not have begun. */
+export function workedFor(ms: number): string {
+  return ms === 0 ? "–" : duration(ms);
+}
+
 /** Such as `42 ms`, `3.1 s`, `2 min 4 s`, `1 h 12 min`, `30 min`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;

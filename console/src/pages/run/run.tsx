@@ -113,7 +113,11 @@ function OpenRun({ run }: { run: string }) {
             <SessionFiles {...{ view, point }} />
           </Suspense>
         )}
-        {tab === "details" && <RunDetails {...{ view, timeline, version }} />}
+        {tab === "details" && (
+          <div className={styles.details}>
+            <RunDetails {...{ view, timeline, version }} />
+          </div>
+        )}
       </div>
     </Page>
   );

@@ -6,7 +6,10 @@ import { cost, tokens } from "../../parts/amounts.ts";
 import styles from "./run-details.module.css";
 import type { Spent } from "./timeline.ts";
 
-const HEIGHT_PX = 120;
+const HEIGHT_PX = 110;
+/** What lies between two times on the axis. */
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 /** Tokens and cost as they grew. */
 export default function SpentChart({ spent, version }: { spent: readonly Spent[]; version: number }) {
@@ -44,7 +47,7 @@ function optionsFor(at: HTMLElement): uPlot.Options {
     cursor: { show: false },
     scales: { cost: { range: (_, __, max) => [0, Math.max(max, 0.01)] }, y: { range: (_, __, max) => [0, Math.max(max, 1)] } },
     axes: [
-      { ...axis, space: 60 },
+      { ...axis, size: 22, space: 90, incrs: SECONDS, values: (_, ticks) => ticks.map((tick) => clock.format(tick * 1000)) },
       { ...axis, size: 38, values: (_, values) => values.map(tokens) },
       { ...axis, side: 1, scale: "cost", size: 44, values: (_, values) => values.map(cost) },
     ],

@@ -3,7 +3,7 @@ import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import type { Column } from "../../parts/list.tsx";
 import { Sparkline } from "../../parts/sparkline.tsx";
-import { duration, Time } from "../../parts/time.tsx";
+import { Time, workedFor } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import { useActivity } from "../../station/activity.ts";
 import styles from "./run-columns.module.css";
@@ -24,7 +24,7 @@ export const runColumns: readonly Column<RunView>[] = [
     cell: ({ usage }) => <Quiet>{tokens(usage.inputTokens + usage.outputTokens)}</Quiet>,
   },
   { id: "cost", name: "Cost", width: "52px", canSort: true, isEnd: true, cell: (run) => <Quiet>{cost(run.costUsd)}</Quiet> },
-  { id: "worked", name: "Worked", width: "72px", canSort: true, isEnd: true, cell: (run) => <Quiet>{duration(run.workedMs)}</Quiet> },
+  { id: "worked", name: "Worked", width: "72px", canSort: true, isEnd: true, cell: (run) => <Quiet>{workedFor(run.workedMs)}</Quiet> },
   {
     id: "updated",
     name: "Changed",
@@ -46,7 +46,7 @@ export function PhoneRow({ run }: { run: RunView }) {
       <span className={styles.task}>{visibleText(run.title)}</span>
       <RunStatus view={run} />
       <span className={styles.quiet}>
-        {visibleText(run.agent)} · {cost(run.costUsd)} · {duration(run.workedMs)}
+        {[visibleText(run.agent), ...(run.workedMs === 0 ? [] : [cost(run.costUsd), workedFor(run.workedMs)])].join(" · ")}
       </span>
       <span className={`${styles.quiet} ${styles.end}`}>
         <Time at={run.updatedAt} />

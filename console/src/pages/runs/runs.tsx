@@ -1,8 +1,8 @@
 import { useDeferredValue, useMemo, useState } from "react";
-import { Link, useLocation, useSearch } from "wouter";
+import { useLocation, useSearch } from "wouter";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { plural } from "../../parts/amounts.ts";
-import { Button } from "../../parts/button.tsx";
+import { Button, ButtonLink } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { List } from "../../parts/list.tsx";
 import { Loading } from "../../parts/loading.tsx";
@@ -75,9 +75,9 @@ function NoRuns() {
     <Empty
       title="No runs yet"
       action={
-        <Link href="/start" className={styles.action ?? ""}>
+        <ButtonLink href="/start" look="main">
           Start a run
-        </Link>
+        </ButtonLink>
       }
     >
       A run is an agent at work on a task, in a sandbox of its own. Start one here, or in a terminal with{" "}

@@ -7,7 +7,7 @@ const HEIGHT_PX = 140;
 const AXIS_PX = 64;
 /** So much time at least from end to end, so that the first minutes do not jump. */
 const SPAN_MIN_S = 120;
-const timeText = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const timeText = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const KIB_STEPS = Array.from({ length: 40 }, (_, power) => 1024 * 2 ** power);
 
 export type ChartUnit = "cpus" | "bytes" | "count";

@@ -45,12 +45,12 @@ export default function Resources({ sandbox }: SandboxPart) {
               <span className={styles.now}>{last === null ? "—" : text(last)}</span>
               {max !== null && <span className={styles.max}>of {text(max).replace(" CPUs", "").replace(".00", "")}</span>}
             </header>
-            {values.some((value) => value !== null) ? (
+            {times.length > 1 && values.some((value) => value !== null) ? (
               <Suspense fallback={<Loading rows={2} />}>
                 <Chart times={times} values={values} text={text} unit={unit} />
               </Suspense>
             ) : (
-              <p className={styles.none}>{name === "CPU" ? "Counting…" : "Not counted here."}</p>
+              <p className={styles.none}>{times.length < 2 || name === "CPU" ? "Counting…" : "Not counted here."}</p>
             )}
           </section>
         );

@@ -1,7 +1,8 @@
 import { lazy, Suspense } from "react";
-import { Link, useParams, useSearchParams } from "wouter";
+import { useParams, useSearchParams } from "wouter";
 import { CaissonError } from "../../../../src/contract/error.ts";
 import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import { ButtonLink } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Loading } from "../../parts/loading.tsx";
@@ -34,7 +35,7 @@ export default function Sandbox() {
     <Page title={id}>
       {error === null && <Loading />}
       {error !== null && isGone(error) && (
-        <Empty title="There is no such sandbox" action={<Link href="/sandboxes">All sandboxes</Link>}>
+        <Empty title="There is no such sandbox" action={<ButtonLink href="/sandboxes">All sandboxes</ButtonLink>}>
           It was removed, or was never here.
         </Empty>
       )}
@@ -71,7 +72,7 @@ function SandboxPage({ sandbox, isGone: gone }: { sandbox: SandboxInfo; isGone: 
         />
         <div className={styles.part}>
           {gone ? (
-            <Empty title="This sandbox was removed" action={<Link href="/sandboxes">All sandboxes</Link>} />
+            <Empty title="This sandbox was removed" action={<ButtonLink href="/sandboxes">All sandboxes</ButtonLink>} />
           ) : (
             <Suspense fallback={<Loading />}>
               <Part key={sandbox.id} sandbox={sandbox} />
