@@ -77,6 +77,8 @@ await bundle.write({
   chunkFileNames: "[name].mjs",
   codeSplitting: { groups },
   sourcemap: forPackage !== undefined,
+  // A stack says the file and the line; the sources themselves would be half of the package.
+  sourcemapExcludeSources: true,
 });
 await bundle.close();
 for (const { name, large } of startupFiles) if (large) keepCompiled(target, name);

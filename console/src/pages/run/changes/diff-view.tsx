@@ -98,9 +98,10 @@ const look: Extension = [
     ".cm-content, .cm-gutters": { fontFamily: "var(--mono)" },
     ".cm-gutters": { backgroundColor: "transparent", color: "var(--text-3)", border: "none" },
     ".cm-lineNumbers .cm-gutterElement": { cursor: "pointer" },
-    ".cm-insertedLine .cm-changedText, .cm-insertedLine": { textDecoration: "none" },
     "&.cm-merge-b .cm-changedText, .cm-changedText": { background: "color-mix(in oklab, var(--good), transparent 78%)" },
     "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText": { background: "color-mix(in oklab, var(--bad), transparent 78%)" },
+    // What is new as a whole has nothing that stands out in it.
+    "& .cm-insertedLine .cm-changedText": { background: "none" },
     ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--text-3)", padding: "2px 8px" },
     "&.cm-merge-b .cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--good-fill)" },
     "&.cm-merge-a .cm-changedLine, .cm-deletedChunk": { backgroundColor: "var(--bad-fill)" },
