@@ -62,13 +62,17 @@ export default function TerminalView(props: { sandbox: string; shell: string; is
 
 /** A terminal measures a character once, when it is made: by then its font must be there, or be known to fail. */
 function useMonoFont(): boolean {
-  const [isThere, setThere] = useState(false);
+  const [isThere, setThere] = useState(() => document.fonts.check(monoFont()));
   useEffect(() => {
-    const mono = getComputedStyle(document.documentElement).getPropertyValue("--mono");
+    if (isThere) return;
     const done = () => setThere(true);
-    document.fonts.load(`${FONT_PX}px ${mono}`).then(done, done);
-  }, []);
+    document.fonts.load(monoFont()).then(done, done);
+  }, [isThere]);
   return isThere;
+}
+
+function monoFont(): string {
+  return `${FONT_PX}px ${getComputedStyle(document.documentElement).getPropertyValue("--mono")}`;
 }
 
 function createTerminal(place: HTMLElement): Terminal {
