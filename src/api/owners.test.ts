@@ -29,6 +29,7 @@ const requests: Partial<Record<RouteName, { query?: string; body?: unknown }>> =
   "files.unpack": { query: "?path=/workspace", body: "" },
   "networks.change": { body: { how: "set", policy: { mode: "none" } } },
   "sessions.note": { body: {} },
+  "sessions.readFile": { query: "?path=x" },
   "runs.prioritize": { body: { priority: 1 } },
   "inside.tell": { body: { text: "Hello." } },
   "previews.open": { body: { port: 80 } },

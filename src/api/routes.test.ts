@@ -51,11 +51,12 @@ const ofProcess: Readonly<Record<string, RouteName>> = {
   kill: "processes.kill",
 };
 
-/** The methods that an interface declares. */
+/** The methods that an interface declares, or has from that of all driven things. */
 function methodsOf(file: string, name: string): string[] {
   const text = readFileSync(file, "utf8");
-  const body = new RegExp(`export interface ${name} [^{]*\\{\\n([\\s\\S]*?)\\n\\}`).exec(text)?.[1] ?? "";
-  return [...body.matchAll(/^ {2}(\w+)(?:<[^>]*>)?\(/gm)].map(([, method]) => method as string);
+  const [, above = "", body = ""] = new RegExp(`export interface ${name}\\b(.*) \\{\\n([\\s\\S]*?)\\n\\}`).exec(text) ?? [];
+  const own = [...body.matchAll(/^ {2}(\w+)(?:<[^>]*>)?\(/gm)].map(([, method]) => method as string);
+  return above.includes("extends DrivenVerbs") ? [...own, ...methodsOf(join(stationDir, "driven", "verbs.ts"), "DrivenVerbs")] : own;
 }
 
 /** `runs.start` and all the others, as the station's interfaces have them. */

@@ -22,7 +22,8 @@ export const StartShip = z.strictObject({
   kind: BranchKind.default("feature"),
   ticket: z
     .string()
-    .regex(/^#?[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.|$)){0,39}$/, "a ticket is 1 to 40 letters, digits, dots, dashes or underscores")
+    .max(41)
+    .regex(/^#?[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*$/, "a ticket is letters and digits, with single dots, dashes or underscores between them")
     .optional(),
   /** Absent: the first line of the run's task. */
   title: z.string().trim().min(1).max(200).optional(),
