@@ -87,7 +87,7 @@ export function createLocalStation(options: {
   /** Told of every event that this process appends. */
   onAppended?: AppendListener;
 }): LocalStation {
-  const { stateDir, agents, driveDetached, crashpoint = noCrash } = options;
+  const { stateDir, agents, driveDetached } = options;
   const stored = createSqliteLog({ path: join(stateDir, "log.db"), ...(options.onLogBusy ? { onBusy: options.onLogBusy } : {}) });
   const log = options.onAppended === undefined ? stored : observedLog(stored, options.onAppended);
   const store = createStore({ stateDir });
