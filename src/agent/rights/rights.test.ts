@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
-import { AgentDefinition } from "../../contract/agent.ts";
+import { AgentDefinition, type GuardianSettings } from "../../contract/agent.ts";
+import { GuardianAction } from "../../contract/guardian-event.ts";
 import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
 import { defaultLimits } from "../../contract/sandbox.ts";
 import { defineAgent } from "../file/define-agent.ts";
@@ -195,6 +196,7 @@ const harmless: Record<string, (value: never) => boolean> = {
   skills: () => true,
   memory: () => true,
   subAgents: (value: object) => Object.keys(value).length === 0,
+  guardian: ({ enabled, atMost }: GuardianSettings = {}) => enabled !== false && (atMost === undefined || atMost === "stop"),
 };
 
 const text = fc.string({ maxLength: 12 });
@@ -249,6 +251,7 @@ const definitions = fc
         { requiredKeys: [] },
       ),
       workspace: fc.record({ cleanup: fc.constantFrom("always", "on_success", "never") }),
+      guardian: fc.record({ enabled: fc.boolean(), atMost: fc.constantFrom(...GuardianAction.options) }, { requiredKeys: [] }),
       skills: fc.array(word),
       memory: fc.array(word),
     },
