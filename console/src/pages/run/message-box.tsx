@@ -14,7 +14,7 @@ const modes: readonly { mode: MessageMode; label: string; about: string }[] = [
 ];
 
 /** Words for the agent: into the run that goes on, or as the next turn of one that has ended. */
-export function MessageBox({ view }: { view: RunView }) {
+export function MessageBox({ view, onSent }: { view: RunView; onSent(): void }) {
   const station = useStation();
   const [text, setText] = useState("");
   const [mode, setMode] = useState<MessageMode>("steer");
@@ -27,6 +27,7 @@ export function MessageBox({ view }: { view: RunView }) {
     sendWords(station, view, { text: text.trim(), mode })
       .then(() => {
         setText("");
+        onSent();
         if (hasEnded) say("The run goes on");
       }, sayProblem)
       .finally(() => setBusy(false));

@@ -1,4 +1,4 @@
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useState } from "react";
 import { useParams, useSearchParams } from "wouter";
 import { useFilterParams } from "../../parts/filter-params.ts";
 import { Loading } from "../../parts/loading.tsx";
@@ -47,6 +47,7 @@ function OpenRun({ run }: { run: string }) {
   const feed = useTimeline(run);
   const [params, change] = useFilterParams();
   const [search] = useSearchParams();
+  const [sent, setSent] = useState(0);
   const points = usePoints(view);
   if (view === undefined) return <NoRunYet run={run} />;
   const point = pointAsked(points, params.get("at"));
@@ -84,6 +85,7 @@ function OpenRun({ run }: { run: string }) {
                 <TimelineView
                   {...{ run, timeline, version }}
                   points={points}
+                  sent={sent}
                   view={view}
                   isOpen={view.status !== "ended"}
                   eventSeq={Number.isInteger(seq) && seq > 0 ? seq : null}
@@ -94,7 +96,7 @@ function OpenRun({ run }: { run: string }) {
               ) : (
                 <Loading rows={10} />
               )}
-              {view.status !== "damaged" && <MessageBox view={view} />}
+              {view.status !== "damaged" && <MessageBox view={view} onSent={() => setSent(sent + 1)} />}
             </div>
             <div className={styles.side}>
               <RunDetails {...{ view, timeline, version }} />

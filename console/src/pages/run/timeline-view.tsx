@@ -17,6 +17,8 @@ interface TimelineViewProps {
   view: RunView;
   /** Where its files were kept. */
   points: readonly SessionPoint[];
+  /** How often something was said to the agent here: whoever does wants to see what comes of it. */
+  sent: number;
   timeline: Timeline;
   version: number;
   isOpen: boolean;
@@ -32,17 +34,14 @@ const OVERSCAN_ROWS = 4;
 
 /** A run's items, of which those in view exist. While it goes on, the end stays in view until somebody scrolls away. */
 export function TimelineView(props: TimelineViewProps) {
-  const { run, view, points, timeline, version, isOpen, eventSeq, find, withQuiet, onChange } = props;
+  const { run, view, points, sent, timeline, version, isOpen, eventSeq, find, withQuiet, onChange } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [isFollowing, setFollowing] = useState(eventSeq === null && isOpen);
   /** The item that was gone to in the map, until somebody scrolls: at the end, several have no place of their own in view. */
   const [mapped, setMapped] = useState<number | null>(null);
-  const wasOpen = useRef(isOpen);
   useEffect(() => {
-    // Somebody continued it here, or elsewhere: what comes is of interest.
-    if (isOpen && !wasOpen.current) setFollowing(true);
-    wasOpen.current = isOpen;
-  }, [isOpen]);
+    if (sent > 0) setFollowing(true);
+  }, [sent]);
   const leave = () => {
     setFollowing(false);
     setMapped(null);
