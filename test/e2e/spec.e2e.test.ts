@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -5,12 +6,12 @@ import { expect, test } from "vitest";
 import { type Client, connect } from "../../src/client/connect.ts";
 import { socketFetch } from "../../src/client/socket-fetch.ts";
 import { createSqliteLog } from "../../src/log/sqlite/log.ts";
+import { startForgeServer } from "../support/forge-server.ts";
 import { type Going, useRunsCli } from "../support/runs-cli.ts";
 
 const cli = useRunsCli();
 const example = join(import.meta.dirname, "..", "..", "examples", "spec");
-/** How often the station is killed on the way. */
-const KILLS = 3;
+const TOKEN = "canary-token-Hq72mWxK9pLd4sVb";
 
 interface Served {
   going: Going;
@@ -59,10 +60,71 @@ async function settled(served: Served, spec: string) {
 const long = { timeout: 600_000 };
 
 test(
+  "from an idea to a merged change: two of three tasks at the same time conflict, are merged by an agent, and go to a forge and to a bare repository",
+  long,
+  async () => {
+    const folder = await cli.folder();
+    const files = Object.fromEntries(
+      await Promise.all(
+        ["README.md", "commands.txt", "count.sh", "letters.sh"].map(async (name) => [
+          name,
+          await readFile(join(example, "project", name), "utf8"),
+        ]),
+      ),
+    );
+    await using forge = await startForgeServer({ kind: "gitea", folder, token: TOKEN, files });
+    const project = join(folder, "project");
+    const bare = join(folder, "bare.git");
+    for (const argv of [
+      ["--quiet", forge.repository.path, project],
+      ["--quiet", "--bare", forge.repository.path, bare],
+    ])
+      execFileSync("git", ["clone", ...argv], { stdio: "pipe" });
+    await walk({ parallel: 3, project }, async ({ home, served, session }) => {
+      await keepToken(home, forge);
+      const tests = ["--without-tests", "each task tried what it wrote"];
+      const to = [
+        "--to",
+        forge.remote,
+        "--forge",
+        "gitea",
+        "--allow-private",
+        "--ticket",
+        "WORDS-1",
+        "--title",
+        "Count words",
+        ...tests,
+        "--merge",
+        "--json",
+      ];
+      const shipping = cli.start(["ship", session, ...to], { home, cwd: project });
+      await expect.poll(async () => (await served.client.ships.list({})).ships.length, { timeout: 120_000 }).toBe(1);
+      served.going.child.kill("SIGKILL");
+      await Promise.all([served.going.ended, shipping.ended]);
+      const again = await serve(home);
+      const [ship] = (await again.client.ships.list({})).ships;
+      const status = async () => (await again.client.ships.get(ship?.id ?? "")).status;
+      await expect.poll(status, { timeout: 240_000 }).toBe("merged");
+      expect(forge.pulls.all()).toMatchObject([{ state: "closed", mergedAt: expect.any(String), branch: "feature/WORDS-1-count-words" }]);
+      expect(forge.repository.branches()).toEqual(["main"]);
+      expect(forge.repository.file("main", "commands.txt").split("\n").sort()).toEqual(["letters", "lines", "words"]);
+      expect(forge.repository.file("main", "README.md")).toContain("letters|words|lines");
+      const shipped = await cli.run(["ship", session, "--to", bare, ...tests, "--merge", "--json"], { home, cwd: project });
+      expect([shipped.code, shipped.stderr]).toEqual([0, expect.any(String)]);
+      const inBare = (path: string) => execFileSync("git", [`--git-dir=${bare}`, "show", `main:${path}`], { encoding: "utf8" });
+      expect(inBare("commands.txt").trim().split("\n").sort()).toEqual(["letters", "lines", "words"]);
+      return again;
+    });
+  },
+);
+
+test(
   "from an idea to work that can be applied, with a gate that fails once, approvals by another process, and a station that is killed on the way",
   long,
   async () => {
-    await walk({ parallel: 1 });
+    const project = join(cli.base(), "project");
+    await cp(join(example, "project"), project, { recursive: true });
+    await walk({ parallel: 1, project });
   },
 );
 
@@ -81,15 +143,33 @@ test("the demo of a spec holds what it claims, and leaves nothing", long, async 
   expect(left).toEqual([[], []]);
 });
 
-async function walk({ parallel }: { parallel: number }): Promise<void> {
+/** A token for the forge, as somebody keeps it who pipes it in. */
+async function keepToken(home: string, { url }: { url: string }): Promise<void> {
+  const value = join(await cli.folder({ token: TOKEN }), "token");
+  execFileSync("sh", ["-c", `${cli.commandLine()} secret set 'GITEA_TOKEN@127.0.0.1;ports=${new URL(url).port}' < ${value}`], {
+    cwd: cli.work(),
+    env: cli.environment({ home }),
+    stdio: "pipe",
+  });
+}
+
+interface Walked {
+  home: string;
+  served: Served;
+  session: string;
+}
+
+/** A spec from its idea to its end; `after` gives the station that is there then. */
+async function walk(
+  { parallel, project }: { parallel: number; project: string },
+  after: (walked: Walked) => Promise<Served> = async ({ served }) => served,
+): Promise<void> {
   const seed = Number(process.env.SPEC_SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.info(`seed: SPEC_SEED=${seed}`);
   const chance = numbersFrom(seed);
   const home = join(cli.base(), `home-spec-${parallel}`);
-  const project = join(cli.base(), `project-${parallel}`);
   await mkdir(home, { recursive: true, mode: 0o700 });
   await writeFile(join(home, "config.json"), JSON.stringify({ runtime: "oci" }));
-  await cp(join(example, "project"), project, { recursive: true });
   const commands = await readFile(join(project, "commands.txt"), "utf8");
   let served = await serve(home);
   try {
@@ -105,8 +185,13 @@ async function walk({ parallel }: { parallel: number }): Promise<void> {
     const spec = proposed.text.trim();
     const begun = await served.client.specs.execute(spec);
     expect(begun).toMatchObject({ spec, run: expect.stringMatching(/^run_/) });
-    // Somewhere before the first gate, between the gates, and while tasks are done or merged.
-    const kills = [5 + Math.floor(chance() * 20), 27 + Math.floor(chance() * 5), 35 + Math.floor(chance() * 20)].slice(0, KILLS);
+    // Somewhere before the first gate, between the gates, and twice while tasks are done or merged.
+    const kills = [
+      5 + Math.floor(chance() * 20),
+      27 + Math.floor(chance() * 5),
+      35 + Math.floor(chance() * 15),
+      50 + Math.floor(chance() * 15),
+    ];
     served = await killedAt(kills[0] ?? 0, { served, home, spec });
     expect(await settled(served, spec)).toMatchObject({ asked: { phase: "requirements", version: 3 } });
     const approved = await cli.run(["spec", "approve", "words", "--version", "3", "--json"], { home });
@@ -114,7 +199,7 @@ async function walk({ parallel }: { parallel: number }): Promise<void> {
     served = await killedAt(kills[1] ?? 0, { served, home, spec });
     expect(await settled(served, spec)).toMatchObject({ asked: { phase: "design", version: 4 } });
     expect((await cli.run(["spec", "approve", "words", "--json"], { home })).code).toBe(0);
-    served = await killedAt(kills[2] ?? 0, { served, home, spec });
+    for (const seq of kills.slice(2)) served = await killedAt(seq, { served, home, spec });
     const view = await settled(served, spec);
     expect(view, JSON.stringify(view.ended)).toMatchObject({ status: "done", version: 6, session: expect.any(String) });
     expect(view.attempts.map(({ phase, judgement }) => [phase, judgement?.passed])).toEqual([
@@ -138,6 +223,7 @@ async function walk({ parallel }: { parallel: number }): Promise<void> {
     expect(new Set(view.attempts.map(({ run }) => run)).size).toBe(7);
     // Nothing outside has changed until it is applied.
     expect(await readFile(join(project, "commands.txt"), "utf8")).toBe(commands);
+    served = await after({ home, served, session: view.session ?? "" });
     const applied = await cli.run(["apply", view.session ?? "", "--json"], { home, cwd: project });
     expect([applied.code, applied.stderr]).toEqual([0, ""]);
     expect((await readFile(join(project, "commands.txt"), "utf8")).trim().split("\n").sort()).toEqual(["letters", "lines", "words"]);

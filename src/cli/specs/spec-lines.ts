@@ -46,7 +46,7 @@ export function nextLines(view: SpecView): Line[] {
     case "retrying":
     case "waiting":
     case "paused":
-      return [line`Follow it: caisson spec run ${word}`];
+      return [...mergingLines(view), line`Follow it: caisson spec run ${word}`];
     case "planned":
       return [line`Do the tasks: caisson spec run ${word}`];
     case "failed":
@@ -57,6 +57,13 @@ export function nextLines(view: SpecView): Line[] {
     default:
       return view.status satisfies never;
   }
+}
+
+/** A merge may wait for a person. */
+function mergingLines({ merges }: SpecView): Line[] {
+  return merges.flatMap(({ merge, session, text }) =>
+    merge === null || session !== null || (text ?? "") !== "" ? [] : [line`Its tasks are being merged: caisson merge show ${merge}`],
+  );
 }
 
 function doneLines(session: string): Line[] {
