@@ -57,6 +57,17 @@ async function expectWhole(page: Page, id: string): Promise<void> {
   for (const mark of marks) expect(await page.getByText(mark, { exact: true }).count(), mark).toBe(1);
 }
 
+test("a run that began after the list was asked for, and before the stream was there, is shown all the same", async () => {
+  await using link = await breakableLink(url());
+  const release = link.holdStreams();
+  const { page } = await openPage("/runs", { at: link.url });
+  await page.getByText("No runs yet").waitFor();
+  const id = await startRun({ turns: [{ say: "Done before anybody listened." }] }, { task: "an early task" });
+  await expect.poll(async () => (await view(id)).status, { timeout: 90_000 }).toBe("ended");
+  release();
+  await page.getByRole("grid", { name: "Runs" }).getByText("an early task").waitFor();
+});
+
 test(`a connection lost for ${OUTAGE_MS / 1000} s is said, and every event is shown once`, async () => {
   await using link = await breakableLink(url());
   const id = await startRun(waitingScript);

@@ -6,6 +6,7 @@ export async function breakableLink(stationUrl: string) {
   const target = new URL(stationUrl);
   const pairs = new Set<{ client: Socket; station: Socket; isStream: boolean }>();
   let isCut = false;
+  let held: (() => void)[] | null = null;
   const server = createServer((client) => {
     if (isCut) return void client.destroy();
     const station = connect(Number(target.port), target.hostname);
@@ -23,8 +24,14 @@ export async function breakableLink(stationUrl: string) {
     }
     client.once("data", (head: Buffer) => {
       pair.isStream = /^upgrade: websocket/im.test(head.toString("latin1"));
+      client.pause();
+      const begin = () => {
+        station.write(head);
+        client.pipe(station).pipe(client);
+      };
+      if (pair.isStream && held !== null) held.push(begin);
+      else begin();
     });
-    client.pipe(station).pipe(client);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -41,6 +48,15 @@ export async function breakableLink(stationUrl: string) {
     },
     mend() {
       isCut = false;
+    },
+    /** New WebSockets are not begun until what this gives is called. */
+    holdStreams(): () => void {
+      const waiting: (() => void)[] = [];
+      held = waiting;
+      return () => {
+        held = null;
+        for (const begin of waiting.splice(0)) begin();
+      };
     },
     /** As when a router has forgotten them: the WebSockets there are stay open, and nothing comes through any more. */
     silenceStreams() {

@@ -1,15 +1,17 @@
 import { type QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useRef } from "react";
+import { useCallback, useEffect, useRef } from "react";
 import type { Client } from "../../../src/client/connect.ts";
 import type { RunView } from "../../../src/contract/run-verbs.ts";
 import { recordActivity } from "./activity.ts";
-import { useEvents } from "./live.tsx";
+import { useEvents, useLiveState } from "./live.tsx";
 import { useStation } from "./station.tsx";
 
 /** As many as the page holds; beyond them, the station's own filters find what is asked for. */
 const RUNS_MAX = 50_000;
 const RUNS_PER_PAGE = 1_000;
 const IDLE_MS_MAX = 500;
+/** Runs that may have changed while a page was on its way to the stream. */
+const CAUGHT_UP_MAX = 200;
 /** Events of a busy run come by the dozen: it is looked at again once for all of them. */
 const TOGETHER_MS = 250;
 
@@ -86,7 +88,16 @@ export function useRunsKeptUp(): void {
       if (view === null) void queries.invalidateQueries({ queryKey: keys.run(ids[index] ?? "") });
       else putRun(queries, view);
     }
+    if (!isListOnItsWay(queries)) return;
+    // It may have been asked for before these events, and will take the place of what was put there: look again then.
+    await listAsked(queries, station);
+    for (const id of ids) changed.current.add(id);
+    timer.current ??= setTimeout(() => void look(), TOGETHER_MS);
   }, [station, queries]);
+  const live = useLiveState();
+  useEffect(() => {
+    if (live === "live") void catchUp(queries, station);
+  }, [live, queries, station]);
   useEvents(
     useCallback(
       ({ entity }) => {
@@ -98,6 +109,22 @@ export function useRunsKeptUp(): void {
       [look],
     ),
   );
+}
+
+const isListOnItsWay = (queries: QueryClient) => queries.getQueryState(keys.runs)?.fetchStatus === "fetching";
+
+/** Resolves when the list that was asked for is there, or cannot be had. */
+async function listAsked(queries: QueryClient, station: Client): Promise<void> {
+  await queries.fetchQuery(runsQuery(station)).catch(() => undefined);
+}
+
+/** What happened after a page asked for its runs, and before the stream told of anything, was told to nobody. */
+async function catchUp(queries: QueryClient, station: Client): Promise<void> {
+  void queries.invalidateQueries({ queryKey: ["run"] });
+  if (queries.getQueryState(keys.runs) === undefined) return;
+  if (isListOnItsWay(queries)) await listAsked(queries, station);
+  const { runs } = await station.runs.list({ limit: CAUGHT_UP_MAX }).catch(() => ({ runs: [] }));
+  for (const view of runs.reverse()) putRun(queries, view);
 }
 
 /** Puts a newer view of a run in the place of the one that is shown. */
