@@ -164,7 +164,8 @@ async function walk(
   { parallel, project }: { parallel: number; project: string },
   after: (walked: Walked) => Promise<Served> = async ({ served }) => served,
 ): Promise<void> {
-  const seed = Number(process.env.SPEC_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  // The same moments each time, unless somebody asks for others: SPEC_SEED=$RANDOM.
+  const seed = Number(process.env.SPEC_SEED ?? 1);
   console.info(`seed: SPEC_SEED=${seed}`);
   const chance = numbersFrom(seed);
   const home = join(cli.base(), `home-spec-${parallel}`);
