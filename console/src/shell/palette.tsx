@@ -8,7 +8,18 @@ import { shortcuts } from "./shortcuts.ts";
 
 const SHOWN_MAX = 50;
 
-/** Goes anywhere by a few letters of it. */
+/** Letters that are scattered over an id by chance are no match. */
+function hasEveryWord(value: string, search: string): 0 | 1 {
+  const text = value.toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word))
+    ? 1
+    : 0;
+}
+
+/** Goes anywhere by a part of its name. */
 export default function Palette({ onClose }: { onClose(): void }) {
   const [, navigate] = useLocation();
   const runs = useRuns().data?.runs.slice(0, SHOWN_MAX) ?? [];
@@ -19,7 +30,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
   };
   return (
     <Dialog title="Go to" onClose={onClose}>
-      <Command label="Go to" className={styles.palette}>
+      <Command label="Go to" className={styles.palette} filter={hasEveryWord}>
         <Command.Input autoFocus placeholder="A page, a run, a sandbox…" className={styles.input} />
         <Command.List className={styles.list}>
           <Command.Empty>Nothing is called that.</Command.Empty>
