@@ -232,7 +232,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
     const settled = (async () => {
       let events: readonly New[];
       try {
-        events = await this.#kind.perform(effect, { facts: folded.facts, signal });
+        events = await this.#kind.perform(effect, { facts: folded.facts, signal, isCancelled: () => abort.signal.aborted });
       } catch (error) {
         if (given.aborted) return;
         events = this.#kind.failed(effect, asCaissonError(error));

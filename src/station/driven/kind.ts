@@ -90,6 +90,8 @@ export interface Effect {
 export interface EffectContext {
   facts: Readonly<DrivenFacts>;
   signal: AbortSignal;
+  /** Whether the signal says that it is cancelled, rather than that this process lets go of it for another. */
+  isCancelled(): boolean;
 }
 
 export type Decision<New extends NewKindEvent, Work extends Effect> =

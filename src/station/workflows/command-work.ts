@@ -68,7 +68,7 @@ function workspaceOf(source: WorkspaceSource | null): { kind: "empty" } | { kind
 
 const refOf = (effect: StepEffect): string => `wf-${digestOfEffect(effect.id).toString("hex").slice(0, 40)}`;
 
-async function run(sandbox: HeldSandbox, effect: StepEffect, { signal }: EffectContext): Promise<StepOutcome> {
+async function run(sandbox: HeldSandbox, effect: StepEffect, { signal, isCancelled }: EffectContext): Promise<StepOutcome> {
   const { argv, env, cwd } = effect.given as { argv: string[]; env: Record<string, string>; cwd: string | null };
   const process = await sandbox.spawn({
     argv: argv.map(String),
@@ -77,8 +77,7 @@ async function run(sandbox: HeldSandbox, effect: StepEffect, { signal }: EffectC
     keepLastOutput: true,
     ...defined({ cwd: cwd ?? undefined }),
   });
-  const giveUp = () =>
-    signal.reason instanceof CaissonError && signal.reason.message.endsWith("was cancelled") ? void process.kill() : process.detach();
+  const giveUp = () => (isCancelled() ? void process.kill() : process.detach());
   if (signal.aborted) giveUp();
   signal.addEventListener("abort", giveUp, { once: true });
   try {
