@@ -32,9 +32,9 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
     const [{ createDriver }, local] = await Promise.all([import("../station/driven/driver.ts"), options.local()]);
     const beginning: DrivenParts["driver"] = { drive: (stream) => driver.drive(stream) };
     const parts: DrivenParts = { local, station: options.station, driver: beginning, settings: options };
-    const ships = await (await import("./ships.ts")).openShips(parts);
     const merges = await (await import("./merges.ts")).openMerges(parts);
     const specs = await (await import("./specs.ts")).openSpecs(parts, merges.verbs);
+    const ships = await (await import("./ships.ts")).openShips(parts, specs.verbs);
     const workflows = await (await import("./workflows.ts")).openWorkflows(parts);
     const kinds: AnyKind[] = [specs.kind, ships.kind, merges.kind, workflows.kind];
     let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);

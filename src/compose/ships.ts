@@ -1,9 +1,13 @@
 import type { ShipKind } from "../station/ships/ship-kind.ts";
 import type { ShipVerbs } from "../station/ships/verbs.ts";
+import type { SpecVerbs } from "../station/specs/verbs.ts";
 import type { DrivenParts } from "./driven.ts";
 
 /** Ships: what drives them, and what is done with them. */
-export async function openShips({ local, station, driver, settings }: DrivenParts): Promise<{ kind: ShipKind; verbs: ShipVerbs }> {
+export async function openShips(
+  { local, station, driver, settings }: DrivenParts,
+  specs: Pick<SpecVerbs, "get">,
+): Promise<{ kind: ShipKind; verbs: ShipVerbs }> {
   const [
     { createShipKind },
     { createReach },
@@ -32,5 +36,5 @@ export async function openShips({ local, station, driver, settings }: DrivenPart
   const { log, crashpoint } = local;
   const things = createDrivenThings(kind, { log, driver, crashpoint });
   const { runs, sessions } = station;
-  return { kind, verbs: createLocalShips(things, { runs, sessions, secretsOf: secrets, author: config.author }) };
+  return { kind, verbs: createLocalShips(things, { runs, sessions, specs, secretsOf: secrets, author: config.author }) };
 }

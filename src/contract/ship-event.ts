@@ -4,6 +4,7 @@ import { drivenFamily } from "./driven-event.ts";
 import type { NewEventOf } from "./event-family.ts";
 import { RunId, SessionId } from "./run.ts";
 import { BranchKind, CommitHash, PullRequest, ShipError, ShipStep, ShipTarget, TestEvidence } from "./ship.ts";
+import { SpecId } from "./spec.ts";
 
 /**
  * The events of a ship, in the stream `ship/<id>`, besides those that all driven things share. Each step's intent
@@ -13,6 +14,8 @@ import { BranchKind, CommitHash, PullRequest, ShipError, ShipStep, ShipTarget, T
 export const ShipCreated = defineEvent("ship.created", 1, {
   session: SessionId,
   run: RunId.nullable(),
+  /** Whose work it is; absent when it is that of a run alone. */
+  spec: SpecId.optional(),
   target: ShipTarget,
   branch: z.object({ kind: BranchKind, ticket: z.string().max(64).nullable(), slug: z.string().max(25) }),
   title: z.string().max(200),

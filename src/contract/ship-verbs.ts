@@ -5,11 +5,12 @@ import { RunId, SessionId } from "./run.ts";
 import { SecretName } from "./secret-verbs.ts";
 import { BranchKind, CommitHash, ForgeKind, PullRequest, ShipError, ShipId, ShipStep, ShipTarget, TestEvidence } from "./ship.ts";
 import { ShipEvent } from "./ship-event.ts";
+import { SpecId } from "./spec.ts";
 
 /** Arguments and answers of the station's verbs about ships: changes of a run on their way to a remote. */
 
 export const StartShip = z.strictObject({
-  /** A run that ended, or a session, by id or name. */
+  /** A run that ended, a session, or a spec that is done, by id or name. */
   of: z.string().min(1).max(255),
   /** A repository: https://…, or the absolute path of a bare one here. Absent: the one that the work began from. */
   to: z.string().min(1).max(4096).optional(),
@@ -25,7 +26,7 @@ export const StartShip = z.strictObject({
     .max(41)
     .regex(/^#?[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*$/, "a ticket is letters and digits, with single dots, dashes or underscores between them")
     .optional(),
-  /** Absent: the first line of the run's task. */
+  /** Absent: the first line of the run's task, or of the spec's idea. */
   title: z.string().trim().min(1).max(200).optional(),
   body: z.string().max(20_000).optional(),
   /** Merge it as soon as it can be, without being asked again. */
@@ -53,6 +54,8 @@ export const ShipView = z.object({
   owner: Owner,
   session: SessionId,
   run: RunId.nullable(),
+  /** The spec whose work it is. */
+  spec: SpecId.nullable(),
   status: ShipStatus,
   /** What is done, or was tried last; null when nothing is left to do. */
   step: ShipStep.nullable(),

@@ -109,8 +109,24 @@ test(
       expect(forge.repository.branches()).toEqual(["main"]);
       expect(forge.repository.file("main", "commands.txt").split("\n").sort()).toEqual(["letters", "lines", "words"]);
       expect(forge.repository.file("main", "README.md")).toContain("letters|words|lines");
-      const shipped = await cli.run(["ship", session, "--to", bare, ...tests, "--merge", "--json"], { home, cwd: project });
+      // By the spec's name: the branch, the title and the request are the spec's, and the commit quotes no agent.
+      const shipped = await cli.run(["ship", "words", "--to", bare, ...tests, "--merge", "--json"], { home, cwd: project });
       expect([shipped.code, shipped.stderr]).toEqual([0, expect.any(String)]);
+      expect(JSON.parse(shipped.text)).toMatchObject({
+        spec: expect.stringMatching(/^spec_/),
+        session,
+        title: "Count words and lines, too",
+        branch: "feature/count-words-and-lines-too",
+        status: "merged",
+      });
+      const { history } = await again.client.ships.get(JSON.parse(shipped.text).id);
+      const [created] = history;
+      expect(created?.type === "ship.created" && created.data.body).toMatch(
+        /```text\nREQ-001 \(done\): .+\n {2}by: TASK-[^`]+REQ-002[^`]+```/,
+      );
+      const log = execFileSync("git", [`--git-dir=${bare}`, "log", "--format=%B", "main"], { encoding: "utf8" });
+      expect(log).toMatch(/^Count words and lines, too\n\nSpec: spec_[a-z2-7]+\n\nCaisson-Ship: /m);
+      expect(log).not.toContain("REQ-001");
       const inBare = (path: string) => execFileSync("git", [`--git-dir=${bare}`, "show", `main:${path}`], { encoding: "utf8" });
       expect(inBare("commands.txt").trim().split("\n").sort()).toEqual(["letters", "lines", "words"]);
       return again;

@@ -12,7 +12,7 @@ const commands = () => import("./ship-commands.ts");
 export const shipCommands: readonly CommandSpec[] = [
   {
     path: ["ship"],
-    summary: "Bring the changes of a run to a remote: branch, push, pull request; with --merge all the rest",
+    summary: "Bring the changes of a run or a spec to a remote: branch, push, pull request; with --merge all the rest",
     details: [
       "The branch is called KIND/TICKET-WORDS. The token is a secret that the station keeps (`caisson secret set`); no git is given it.",
       "Tests must have run, last of all, and well, as the run's own events tell. A conflict is never resolved blindly.",
@@ -31,8 +31,16 @@ export const shipCommands: readonly CommandSpec[] = [
         choices: kinds,
       },
       { name: "ticket", value: "TICKET", summary: "What it is known by elsewhere, such as 123" },
-      { name: "title", value: "TEXT", summary: "Of the commit and the pull request (default: the task's first line)" },
-      { name: "body", value: "TEXT", summary: "Of the pull request (default: the task, and what is known of it)" },
+      {
+        name: "title",
+        value: "TEXT",
+        summary: "Of the commit and the pull request (default: the first line of the task, or of the spec's idea)",
+      },
+      {
+        name: "body",
+        value: "TEXT",
+        summary: "Of the pull request (default: the task, or a spec's requirements and what was done for them)",
+      },
       { name: "merge", summary: "Merge it as soon as it can be, and remove the branch" },
       { name: "tests", value: "COMMAND", summary: "The command that is the project's tests, where that is not plain" },
       { name: "without-tests", value: "REASON", summary: "Ship although no tests ran well; the reason is put down" },
@@ -41,11 +49,19 @@ export const shipCommands: readonly CommandSpec[] = [
       detach,
       json,
     ],
-    arguments: [{ name: "RUN|SESSION", summary: "whose changes (default: the last run)", optional: true, completes: ["run", "session"] }],
+    arguments: [
+      {
+        name: "RUN|SESSION|SPEC",
+        summary: "whose changes: a run's that ended, a session's, or those of a spec that is done (default: the last run's)",
+        optional: true,
+        completes: ["run", "session"],
+      },
+    ],
     examples: [
       ["caisson ship --kind fix --ticket 123 --merge", "The last run's changes, merged"],
       ["caisson ship run_k3v7 --to https://git.example.com/team/project --forge gitea", "To a Gitea or Forgejo of your own"],
       ["caisson ship --to /srv/git/project.git", "To a bare repository on this machine"],
+      ["caisson ship words --ticket WORDS-1", "The work of the spec of this name"],
     ],
     load: async () => ({ run: (await commands()).start }),
   },

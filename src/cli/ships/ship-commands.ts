@@ -12,7 +12,7 @@ import { table } from "../terminal/table.ts";
 import { followShip, isSettled } from "./follow-ship.ts";
 import { eventText, outcomeText } from "./ship-text.ts";
 
-/** `caisson ship [RUN|SESSION]` */
+/** `caisson ship [RUN|SESSION|SPEC]` */
 export async function start(context: CliContext, given: ParsedArguments): Promise<number> {
   const forge = given.option("forge");
   const kind = given.option("kind");
@@ -36,7 +36,8 @@ export async function start(context: CliContext, given: ParsedArguments): Promis
     }),
   };
   const ship = await context.station.ships.start(request);
-  if (!given.flag("json")) await context.stderr.print(line`caisson: ${ship.id} ships ${ship.session} to ${ship.target.remote}`);
+  if (!given.flag("json"))
+    await context.stderr.print(line`caisson: ${ship.id} ships ${ship.spec ?? ship.session} to ${ship.target.remote}`);
   return await follow(context, given, ship);
 }
 
@@ -115,7 +116,7 @@ function facts(ship: ShipView): string[][] {
     ["ship", ship.id],
     ["status", ship.status],
     ["title", ship.title],
-    ["of", ship.run ?? ship.session],
+    ["of", ship.spec ?? ship.run ?? ship.session],
     ["remote", ship.target.remote],
     ["branch", ship.branch],
     ["into", ship.into],

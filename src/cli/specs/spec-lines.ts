@@ -53,7 +53,7 @@ export function nextLines(view: SpecView): Line[] {
     case "cancelled":
       return [line`${view.ended?.text ?? ""}`, line`Try again: caisson spec resume ${word}`];
     case "done":
-      return view.session === null ? [line`Nothing was changed.`] : doneLines(view.session);
+      return view.session === null ? [line`Nothing was changed.`] : doneLines(view.session, word);
     default:
       return view.status satisfies never;
   }
@@ -66,13 +66,13 @@ function mergingLines({ merges }: SpecView): Line[] {
   );
 }
 
-function doneLines(session: string): Line[] {
+function doneLines(session: string, word: string): Line[] {
   return [
     line`The work is in the session ${session}:`,
     line`  caisson diff ${session}     look at it`,
     line`  caisson apply ${session}    bring it to the folder`,
     line`  caisson branch ${session}   make a branch of it`,
-    line`  caisson ship ${session}     branch, push and pull request`,
+    line`  caisson ship ${word}     branch, push and pull request`,
   ];
 }
 

@@ -7,7 +7,8 @@ const params = { ship: NameOrId };
 
 export const shipRoutes = {
   "ships.start": {
-    summary: "Ship the changes of a run that ended: branch, commit, push, pull request; with `merge` all the rest.",
+    summary:
+      "Ship the changes of a run that ended, or of a spec that is done: branch, commit, push, pull request; with `merge` all the rest.",
     scope: "run",
     body: StartShip,
     reaches: ({ to = "", allowPrivate }: z.output<typeof StartShip>) => [

@@ -1,19 +1,37 @@
+import { CaissonError } from "../../contract/error.ts";
 import type { OwnerView } from "../../contract/owner.ts";
-import { oneOf } from "../names/one-of.ts";
+import { isIdPrefix, oneOf } from "../names/one-of.ts";
 import { shipNames } from "../ships/ship-names.ts";
 import type { ShipVerbs } from "../ships/verbs.ts";
+import type { SpecVerbs } from "../specs/verbs.ts";
 import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";
 import type { OwnThings } from "./own-things.ts";
 
-export function ownedShips({ ships }: Pick<Station, "ships">, { owner, sees, own }: OwnerView & { own: OwnThings }): ShipVerbs {
+export function ownedShips(
+  { ships }: Pick<Station, "ships">,
+  { owner, sees, own, specs }: OwnerView & { own: OwnThings; specs: Pick<SpecVerbs, "get"> },
+): ShipVerbs {
+  /** A session, a run in it, or a spec, of those that the owner sees. */
+  const work = async (word: string): Promise<string> => {
+    const spec = async () => (await specs.get(word)).spec;
+    if (isIdPrefix("spec", word)) return await spec();
+    try {
+      return await own.session(word);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      return await spec().catch((other: unknown) => {
+        throw isNotFound(other) ? error : other;
+      });
+    }
+  };
   const find = async (word: string): Promise<string> => {
     if (sees === "everything") return (await ships.get(word)).id;
     const mine = (await ships.list({ owner })).ships.filter(({ id }) => id.startsWith(word));
     return oneOf(word, mine, { what: shipNames.name, listedBy: shipNames.listedBy });
   };
   return decide(ships, {
-    start: async (request) => await ships.start({ ...request, of: await own.session(request.of) }, { owner }),
+    start: async (request) => await ships.start({ ...request, of: await work(request.of) }, { owner }),
     get: async (ship) => await ships.get(await find(ship)),
     async list(options = {}) {
       if (sees === "everything") return await ships.list(options);
@@ -25,3 +43,5 @@ export function ownedShips({ ships }: Pick<Station, "ships">, { owner, sees, own
     cancel: async (ship, options) => await ships.cancel(await find(ship), options),
   });
 }
+
+const isNotFound = (error: unknown) => error instanceof CaissonError && error.code === "not_found";

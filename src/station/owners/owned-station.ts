@@ -31,6 +31,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
   const runs = ownedRuns(station, { ...view, own });
   const sandboxes = ownedSandboxes(station, { ...view, own });
   const sessions = ownedSessions(station, { ...view, own });
+  const specs = ownedSpecs(station, view);
   return {
     runs,
     sandboxes,
@@ -40,8 +41,8 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     uploads: ownedUploads(station, view),
     inside: ownedInside(station, { ...view, own }),
     webhooks: ownedWebhooks(station, view),
-    specs: ownedSpecs(station, view),
-    ships: ownedShips(station, { ...view, own }),
+    specs,
+    ships: ownedShips(station, { ...view, own, specs }),
     merges: ownedMerges(station, { ...view, own }),
     workflows: ownedWorkflows(station, view),
     health: ownedHealth(station, { ...view, own }),

@@ -44,7 +44,7 @@ export interface MadeCommit {
  */
 export async function commitWork(order: ShipOrder, work: ChangedWork, place: ShipPlace): Promise<MadeCommit> {
   const { id, createdAt } = order;
-  const { title, body, author, includeConfiguration, leaveOut } = order.created;
+  const { author, includeConfiguration, leaveOut } = order.created;
   const { base, borrows, prefix } = await groundOf(work, place);
   const { changes, leftOut } = await work.changes();
   await using own = await openShipRepository(id, { base, borrows }, place);
@@ -53,9 +53,15 @@ export async function commitWork(order: ShipOrder, work: ChangedWork, place: Shi
   const behind = [...leftOut, ...skipped, ...inSubmodules];
   if (behind.length > 0 && !leaveOut) throw notClean(behind);
   if (kept.length === 0) throw new CaissonError("conflict", `there is nothing to ship: ${work.what} changed nothing that can be committed`);
-  const message = `${title}\n\n${body === "" ? "" : `${body}\n\n`}Caisson-Ship: ${id}\n`;
+  const message = messageOf(order);
   const commit = await makeCommit(kept, { own, base, prefix, message, author, at: createdAt });
   return { commit, base, borrows, files: kept.length, leftOut: behind.length };
+}
+
+/** A pull request quotes a spec as plain text. A commit has no quotes that forges respect: there its id has to do. */
+function messageOf({ id, created: { title, body, spec } }: ShipOrder): string {
+  const told = spec === undefined ? body : `Spec: ${spec}`;
+  return `${title}\n\n${told === "" ? "" : `${told}\n\n`}Caisson-Ship: ${id}\n`;
 }
 
 /** The commit that the work began from, and where its objects are. */

@@ -9,12 +9,13 @@ export function shipView(view: DrivenView): ShipView {
   const { created, committed, pushed, failure } = ship;
   if (created === null)
     throw new CaissonError("internal", `the log of ${view.id} is damaged`, { hint: "`caisson logs --check` tells more." });
-  const { session, run, target, title, tests } = created;
+  const { session, run, spec = null, target, title, tests } = created;
   return {
     id: view.id,
     owner: view.owner,
     session,
     run,
+    spec,
     status: statusOf(view, ship),
     step: ship.step,
     target,

@@ -6,11 +6,14 @@ import type { SessionDetails } from "../../contract/session-verbs.ts";
 import type { ShipTarget, TestEvidence } from "../../contract/ship.ts";
 import type { NewShipEvent } from "../../contract/ship-event.ts";
 import type { StartShip } from "../../contract/ship-verbs.ts";
+import { isIdPrefix } from "../names/one-of.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import type { SessionVerbs } from "../sessions/verbs.ts";
+import type { SpecVerbs } from "../specs/verbs.ts";
 import { slugOf } from "./branch-name.ts";
 import { shipTarget } from "./ship-target.ts";
-import { type FoundTests, findTests, type PlacedRunEvent, passedTests } from "./test-evidence.ts";
+import { type ShippedSpec, specBody, specToShip } from "./spec-request.ts";
+import { type FoundTests, findTests, type PlacedRunEvent, passedTests, testsText } from "./test-evidence.ts";
 
 const TITLE_CHARACTERS_MAX = 72;
 const TASK_CHARACTERS_MAX = 4000;
@@ -18,6 +21,7 @@ const TASK_CHARACTERS_MAX = 4000;
 export interface StartShipParts {
   runs: Pick<RunVerbs, "get" | "events">;
   sessions: Pick<SessionVerbs, "get">;
+  specs: Pick<SpecVerbs, "get">;
   secretsOf(owner: string): Promise<Readonly<Record<string, SecretSpec>>>;
   author: { name: string; email: string };
 }
@@ -30,7 +34,7 @@ export async function newShip(
   owner: string,
   parts: StartShipParts,
 ): Promise<Extract<NewShipEvent, { type: "ship.created" }>> {
-  const session = await parts.sessions.get(asked.of);
+  const { session, spec } = await workNamed(asked.of, parts);
   const runs = await runsOf(session, parts);
   const run = runs.find(({ run: id, name }) => id === asked.of || name === asked.of) ?? runs.at(-1) ?? null;
   if (session.lock !== null && !session.lock.stale)
@@ -39,20 +43,21 @@ export async function newShip(
   await checkToken(target, owner, parts);
   const tests: TestEvidence =
     asked.withoutTests === undefined
-      ? passedTests(await testsOf(runs, { ...parts, named: asked.tests }))
+      ? passedTests(await testsOf(runs, { ...parts, named: asked.tests }), session.id)
       : { kind: "waived", reason: asked.withoutTests };
   const task = run === null ? null : await taskOf(run.run, parts);
-  const title = asked.title ?? titleOf(task ?? `Changes of ${session.id}`);
+  const title = asked.title ?? titleOf(spec?.title ?? task ?? `Changes of ${session.id}`);
   const ticket = asked.ticket?.replace(/^#/, "") ?? null;
   return {
     type: "ship.created",
     data: {
       session: session.id,
       run: run?.run ?? null,
+      ...(spec !== null && { spec: spec.spec }),
       target,
       branch: { kind: asked.kind, ticket, slug: slugOf(title) },
       title,
-      body: asked.body ?? bodyOf({ task, tests, run: run?.run ?? null, ticket }),
+      body: asked.body ?? (spec === null ? bodyOf({ task, tests, run: run?.run ?? null, ticket }) : specBody(spec, { tests, ticket })),
       author: parts.author,
       tests,
       merge: asked.merge,
@@ -60,6 +65,22 @@ export async function newShip(
       leaveOut: asked.leaveOut,
     },
   };
+}
+
+/** The session that is meant: a session, that of a run, or that of a spec. Throws `not_found`, `conflict`. */
+async function workNamed(word: string, parts: StartShipParts): Promise<{ session: SessionDetails; spec: ShippedSpec | null }> {
+  const ofSpec = async () => {
+    const spec = await specToShip(word, parts.specs);
+    return spec === null ? null : { session: await parts.sessions.get(spec.session), spec };
+  };
+  if (isIdPrefix("spec", word)) return (await ofSpec()) as { session: SessionDetails; spec: ShippedSpec };
+  try {
+    return { session: await parts.sessions.get(word), spec: null };
+  } catch (error) {
+    const found = error instanceof CaissonError && error.code === "not_found" ? await ofSpec() : null;
+    if (found === null) throw error;
+    return found;
+  }
 }
 
 /** As it was given to the run when it began. */
@@ -129,14 +150,10 @@ function bodyOf({
   run: string | null;
   ticket: string | null;
 }): string {
-  const told =
-    tests.kind === "ran"
-      ? `Tests ran: \`${tests.command.replaceAll("`", "'").split("\n", 1)[0]}\` (exit code ${tests.exitCode}).`
-      : `Shipped without tests: ${tests.reason}`;
   const parts = [
     task === null ? null : task.trim().slice(0, TASK_CHARACTERS_MAX),
     ticket === null ? null : `Ticket: ${ticket}`,
-    told,
+    testsText(tests),
     run === null ? null : `Run: ${run}`,
   ];
   return parts.filter((part) => part !== null && part !== "").join("\n\n");

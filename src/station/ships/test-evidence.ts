@@ -60,10 +60,18 @@ export function findTests(
   return evidence === null ? null : { evidence, changedAfter };
 }
 
+/** For whoever reads a pull request. */
+export function testsText(tests: TestEvidence): string {
+  if (tests.kind !== "ran") return `Shipped without tests: ${tests.reason}`;
+  return `Tests ran: \`${tests.command.replaceAll("`", "'").split("\n", 1)[0]}\` (exit code ${tests.exitCode}).`;
+}
+
 /** Throws `conflict` unless tests ran, last of all, and well. */
-export function passedTests(found: FoundTests | null): Extract<TestEvidence, { kind: "ran" }> {
+export function passedTests(found: FoundTests | null, session = "SESSION"): Extract<TestEvidence, { kind: "ran" }> {
   const refuse = (why: string) =>
-    new CaissonError("conflict", why, { hint: "Have the agent run them, or say why not: --without-tests REASON." });
+    new CaissonError("conflict", why, {
+      hint: `Have an agent run them: caisson run "run the tests" --session ${session}. Or say why not: --without-tests REASON.`,
+    });
   if (found === null) throw refuse("no command of the run ran tests, as far as its events tell");
   const { evidence, changedAfter } = found;
   if (evidence.exitCode !== 0) throw refuse(`the tests failed when the run ran them last (exit code ${evidence.exitCode})`);

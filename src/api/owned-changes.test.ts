@@ -1,0 +1,65 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type Client, connect } from "../client/connect.ts";
+import { useServer } from "./testing.ts";
+
+/** What becomes of the work of runs, by owners: each is answered for another's as for what does not exist. */
+const { base, server, token, endedRun } = useServer({ bounds: { runsMax: 1 } });
+
+async function clientOf(owner: string, scope: "read" | "run" | "admin" = "run"): Promise<Client> {
+  return connect({ url: server().status.url, token: await token(scope, { owner }) });
+}
+
+async function codesOf(calls: readonly Promise<unknown>[]): Promise<(string | undefined)[]> {
+  const outcomes = await Promise.allSettled(calls);
+  return outcomes.map((each) => (each.status === "rejected" ? (each.reason as { code?: string }).code : "done"));
+}
+
+async function refused(calls: readonly Promise<unknown>[]): Promise<void> {
+  expect(await codesOf(calls)).toEqual(calls.map(() => "not_found"));
+}
+
+test("a spec is shipped by its owner alone, by id, by the beginning of it and by name; others have names of their own", async () => {
+  const [ada, bob, admin] = [await clientOf("ada"), await clientOf("bob"), await clientOf("local", "admin")];
+  const { spec } = await ada.specs.create({ idea: "count words", name: "words" });
+  const ship = (client: Client, of: string) =>
+    client.ships.start({ of, to: "https://git.invalid/team/project.git", forge: "git", withoutTests: "there are none" });
+  await refused([ship(bob, spec), ship(bob, spec.slice(0, 9)), ship(bob, "words")]);
+  // It is found, and is not done.
+  const found = [ship(ada, spec), ship(ada, spec.slice(0, 9)), ship(ada, "words"), ship(admin, spec), ship(admin, "words")];
+  expect(await codesOf(found)).toEqual(found.map(() => "conflict"));
+  const others = await bob.specs.create({ idea: "count lines", name: "words" });
+  await expect(ship(bob, "words")).rejects.toMatchObject({ code: "conflict", message: expect.stringContaining(others.spec) });
+  await refused([ship(ada, "nothing"), ship(ada, "spec_aaaaaaaaaaaa")]);
+});
+
+test("sessions are merged by their owner alone, and so are merges looked at, told something and removed", async () => {
+  const [ada, bob, admin] = [await clientOf("ada"), await clientOf("bob"), await clientOf("local", "admin")];
+  const path = await mkdtemp(join(base(), "project-"));
+  const made = async (owner: string) => await endedRun({ owner, source: { kind: "folder", path } });
+  const [one, two, other] = [await made("ada"), await made("ada"), await made("bob")];
+  await refused([
+    bob.merges.start({ sessions: [one, two] }),
+    bob.merges.start({ sessions: [other, one] }),
+    bob.merges.start({ sessions: [one, "run_aaaaaaaaaaaa"] }),
+  ]);
+  expect((await admin.merges.list()).items).toEqual([]);
+  const { id } = await ada.merges.start({ sessions: [one, two] });
+  expect(await ada.merges.wait(id, { orPerson: true })).toMatchObject({ id, owner: "ada" });
+  expect((await bob.merges.list()).items).toEqual([]);
+  expect((await bob.merges.list({ owner: "ada" })).items).toEqual([]);
+  expect((await admin.merges.list()).items).toMatchObject([{ id, owner: "ada" }]);
+  for (const word of [id, id.slice(0, 9)])
+    await refused([
+      bob.merges.get(word),
+      bob.merges.wait(word),
+      bob.merges.resolve(word, { take: [] }),
+      bob.merges.cancel(word),
+      bob.merges.pause(word),
+      bob.merges.resume(word),
+      bob.merges.remove(word),
+      bob.merges.events(word)[Symbol.asyncIterator]().next(),
+    ]);
+  expect(await ada.merges.get(id.slice(0, 9))).toMatchObject({ id });
+});
