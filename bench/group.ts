@@ -13,6 +13,7 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   runs: async () => await (await import("./runs.ts")).benchRuns(),
   "many-runs": async () => await (await import("./many-runs.ts")).benchManyRuns(),
   guardian: async () => await (await import("./guardian.ts")).benchGuardian(),
+  workflows: async () => await (await import("./workflows.ts")).benchWorkflows(),
   "fan-out": async () => await (await import("./fan-out.ts")).benchFanOut(),
   "stored-runs": async () => await (await import("./stored-runs.ts")).benchStoredRuns(),
   station: async () => await (await import("./station.ts")).benchStation(),

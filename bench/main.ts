@@ -14,6 +14,7 @@ const groups = [
   "runs",
   "many-runs",
   "guardian",
+  "workflows",
   "stored-runs",
   "fan-out",
   "station",

@@ -121,12 +121,7 @@ function toCel(value: unknown): unknown {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(toCel);
   if (value === null || typeof value !== "object") return value;
-  const seen: Record<string, unknown> = {};
-  for (const [key, each] of Object.entries(value)) {
-    const isPlain = typeof each === "string" || typeof each === "boolean" || each === null;
-    Object.defineProperty(seen, key, isPlain ? { value: each, enumerable: true } : { get: () => toCel(each), enumerable: true });
-  }
-  return seen;
+  return new Proxy(value, { get: (target, key) => toCel(Reflect.get(target, key)) });
 }
 
 function toJson(value: unknown, depth: number): Json {

@@ -113,24 +113,9 @@ export function createCommitter(options: CommitterOptions) {
         schedule();
       });
     },
-    /** Runs a small change of our own in a transaction, after what is queued. */
-    async change<Result>(work: () => Result, wait: { msMax?: number } = {}): Promise<Result> {
-      let outcome: { value: Result } | { error: unknown } | undefined;
-      running = running.then(async () => {
-        try {
-          await begin(options, { msMax: Math.min(options.busyWaitMsMax, wait.msMax ?? options.busyWaitMsMax) });
-          const value = work();
-          database.exec("COMMIT");
-          outcome = { value };
-        } catch (error) {
-          if (database.isTransaction) database.exec("ROLLBACK");
-          outcome = { error: translateSqlite(error, "changing the log") };
-        }
-      });
-      await running;
-      if (outcome && "value" in outcome) return outcome.value;
-      throw outcome?.error;
-    },
+    change: createChanges(options, (work) => {
+      running = running.then(work);
+    }),
     /** Resolves when everything handed in so far was settled. */
     async drain(): Promise<void> {
       while (scheduled || queue.length > 0) {
@@ -140,6 +125,67 @@ export function createCommitter(options: CommitterOptions) {
       await running;
     },
   };
+}
+
+interface Change {
+  work: () => unknown;
+  resolve: (value: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * Small changes of our own, such as leases. Those of one turn of the event loop, with the same patience, share a
+ * transaction and its sync to disk: a station that starts again takes a thousand leases. One that fails undoes itself
+ * alone.
+ */
+function createChanges(options: CommitterOptions, enqueue: (work: () => Promise<void>) => void) {
+  const { database } = options;
+  /** By how long they wait for others. */
+  const gathering = new Map<number, Change[]>();
+  const flush = async (batch: readonly Change[], msMax: number) => {
+    // What is asked for in this turn comes along.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    if (gathering.get(msMax) === batch) gathering.delete(msMax);
+    const settled: (() => void)[] = [];
+    try {
+      await begin(options, { msMax });
+      for (const change of batch) settled.push(applyChange(database, change));
+      database.exec("COMMIT");
+    } catch (error) {
+      if (database.isOpen && database.isTransaction) database.exec("ROLLBACK");
+      const translated = translateSqlite(error, "changing the log");
+      for (const { reject } of batch) reject(translated);
+      return;
+    }
+    for (const settle of settled) settle();
+  };
+  /** Runs a change in a transaction, after what is at work. */
+  return function change<Result>(work: () => Result, wait: { msMax?: number } = {}): Promise<Result> {
+    const msMax = Math.min(options.busyWaitMsMax, wait.msMax ?? options.busyWaitMsMax);
+    return new Promise<Result>((resolve, reject) => {
+      const made: Change = { work, resolve: resolve as Change["resolve"], reject };
+      const gathered = gathering.get(msMax);
+      if (gathered !== undefined && gathered.length < BATCH_MAX) return void gathered.push(made);
+      const batch = [made];
+      gathering.set(msMax, batch);
+      enqueue(() => flush(batch, msMax));
+    });
+  };
+}
+
+/** One change, in the transaction that is open. Throws when the transaction is no more. */
+function applyChange(database: DatabaseSync, { work, resolve, reject }: Change): () => void {
+  database.exec("SAVEPOINT change");
+  try {
+    const value = work();
+    database.exec("RELEASE change");
+    return () => resolve(value);
+  } catch (error) {
+    if (!database.isOpen || !database.isTransaction) throw error;
+    database.exec("ROLLBACK TO change; RELEASE change");
+    const translated = translateSqlite(error, "changing the log");
+    return () => reject(translated);
+  }
 }
 
 /** One append, in the transaction that is open. */

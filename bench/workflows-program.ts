@@ -1,0 +1,94 @@
+/**
+ * Drives workflows on a log as a station does, whose commands are done at once or never: `workflows-program.ts LOG MODE COUNT`.
+ * `begin` starts that many whose command never ends and says so, to be killed. `resume` drives all there are, whose commands end now,
+ * and says when the last has ended. `wait` starts that many that wait for a time, a signal or a person, and says what they cost.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { createSqliteLog } from "../src/log/sqlite/log.ts";
+import { noCrash } from "../src/station/crashpoint.ts";
+import { createDrivenThings } from "../src/station/driven/driven-verbs.ts";
+import { createDriver } from "../src/station/driven/driver.ts";
+import { createLocalWorkflows, createSubWorkflowWork, type WorkflowThings } from "../src/station/workflows/local-workflows.ts";
+import { createWorkflowKind, type StepOutcome } from "../src/station/workflows/workflow-kind.ts";
+
+const AT_ONCE = 100;
+const IDLE_MS = 20_000;
+
+const [path = "", mode = "", count = "0"] = process.argv.slice(2);
+const wanted = Number(count);
+const say = (value: object) => process.stdout.write(`${JSON.stringify(value)}\n`);
+const done: StepOutcome = { status: "completed", output: { exitCode: 0, stdout: "", stderr: "" } };
+const begun = new Set<string>();
+
+await using log = createSqliteLog({ path });
+const kind = createWorkflowKind({
+  agent: {},
+  workflow: createSubWorkflowWork((): WorkflowThings => things),
+  command: {
+    async perform(effect) {
+      begun.add(effect.id);
+      if (mode !== "begin") return done;
+      if (begun.size === wanted) say({ begun: begun.size });
+      return await new Promise<never>(() => {});
+    },
+  },
+  clean: async () => 0,
+});
+await using driver = createDriver({
+  log,
+  kinds: [kind],
+  owner: `process ${process.pid}`,
+  ownerGone: (owner) => owner !== `process ${process.pid}`,
+  crashpoint: noCrash,
+  runs: { isOver: async () => true, tend: async () => undefined },
+  onDefect: (error) => process.stderr.write(`${error}\n`),
+});
+const things: WorkflowThings = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
+const verbs = createLocalWorkflows(things);
+
+async function startAll(definition: (at: number) => object): Promise<void> {
+  for (let at = 0; at < wanted; at += AT_ONCE) {
+    await Promise.all(Array.from({ length: AT_ONCE }, (_, each) => verbs.start({ definition: definition(at + each) as never })));
+  }
+}
+
+async function untilNone(status: "running" | undefined): Promise<void> {
+  while ((await things.list({ state: "open", ...(status && { status }), limit: 1 })).items.length > 0) await delay(50);
+}
+
+const kept = () => {
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+};
+
+const waiting = [
+  { name: "pause", kind: "timer", for: "24h" },
+  { name: "agree", kind: "approval", text: "May it go on?" },
+  { name: "hear", kind: "signal", signal: "deployed" },
+];
+
+// What is loaded and kept once is not an instance's.
+await things.list({ state: "open", limit: 1 });
+const before = kept();
+await driver.serve();
+if (mode === "begin") {
+  await startAll((at) => ({ name: `resumed-${at}`, steps: [{ name: "work", kind: "command", argv: ["make"] }] }));
+  await delay(600_000);
+} else if (mode === "resume") {
+  await untilNone(undefined);
+  say({ resumed: begun.size });
+} else {
+  const isAgain = (await things.list({ state: "open", limit: 1 })).items.length > 0;
+  const beginningMs = performance.now();
+  if (!isAgain) await startAll((at) => ({ name: `waiting-${at}`, steps: [waiting[at % waiting.length]] }));
+  await untilNone("running");
+  const beganMs = performance.now() - beginningMs;
+  await driver.idle();
+  await delay(1_000);
+  const bytes = kept() - before;
+  const cpu = process.cpuUsage();
+  await delay(IDLE_MS);
+  const { user, system } = process.cpuUsage(cpu);
+  say({ beganMs, bytes, percent: ((user + system) / 1000 / IDLE_MS) * 100 });
+}
