@@ -13,5 +13,13 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     target: "es2023",
+    rolldownOptions: {
+      output: {
+        // What pages share comes in one piece: dozens of small files take longer to ask for than to send.
+        codeSplitting: {
+          groups: [{ name: "shared", test: /console\/src\/(parts|station)\/|node_modules\/(lucide-react|wouter)\//, minShareCount: 2 }],
+        },
+      },
+    },
   },
 });

@@ -57,7 +57,6 @@ export function List<Item>(props: ListProps<Item>) {
     getScrollElement: () => scroller.current,
     estimateSize: () => (isPhone ? PHONE_ROW_PX : ROW_PX),
     overscan: OVERSCAN_ROWS,
-    getItemKey: (index) => idOf(items[index] as Item),
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: measured again when the layout changes.
   useEffect(() => rows.measure(), [isPhone]);
@@ -80,20 +79,24 @@ export function List<Item>(props: ListProps<Item>) {
         onKeyDown={onKeyDown}
       >
         <div className={styles.all} style={{ blockSize: rows.getTotalSize() }} role="presentation">
-          {rows.getVirtualItems().map(({ index, start, size, key }) => (
-            <Row
-              key={key}
-              item={items[index] as Item}
-              {...{ index, columns, isPhone, template, onRow }}
-              phoneRow={props.phoneRow}
-              id={`${prefix}${key}`}
-              name={props.nameOf(items[index] as Item)}
-              isChosen={selection.chosen.has(String(key))}
-              isCurrent={selection.current === key}
-              sizePx={size}
-              startPx={start}
-            />
-          ))}
+          {rows.getVirtualItems().map(({ index, start, size }) => {
+            const item = items[index] as Item;
+            const id = idOf(item);
+            return (
+              // By its place: where a filter puts another item there, some text changes, and no element is made.
+              <Row
+                key={index}
+                {...{ item, index, columns, isPhone, template, onRow }}
+                phoneRow={props.phoneRow}
+                id={`${prefix}${id}`}
+                name={props.nameOf(item)}
+                isChosen={selection.chosen.has(id)}
+                isCurrent={selection.current === id}
+                sizePx={size}
+                startPx={start}
+              />
+            );
+          })}
         </div>
       </div>
     </div>
@@ -157,7 +160,9 @@ interface RowProps<Item> {
   onRow(event: MouseEvent, item: Item): void;
 }
 
-function Row<Item>(props: RowProps<Item>) {
+const Row = memo(PlainRow) as typeof PlainRow;
+
+function PlainRow<Item>(props: RowProps<Item>) {
   const { item, id, name, index, columns, phoneRow, isPhone, isChosen, isCurrent, template, sizePx, startPx, onRow } = props;
   const style = { blockSize: sizePx, translate: `0 ${startPx}px`, ...(!isPhone && { gridTemplateColumns: template }) };
   return (

@@ -1,9 +1,9 @@
 import { useEffect, useRef } from "react";
-import { useRuns } from "../station/queries.ts";
+import { useOpenRuns } from "../station/queries.ts";
 
 /** A dot on the page's icon while somebody is waited for, and a word from the browser when a question is new. */
 export function Notices() {
-  const runs = useRuns().data?.runs;
+  const runs = useOpenRuns().data?.runs;
   const asked = (runs ?? []).flatMap((view) =>
     view.status === "ended" ? [] : view.asked.map((each) => ({ ...each, title: view.name ?? view.title })),
   );

@@ -1,7 +1,7 @@
 import { Boxes, CircleHelp, Inbox, ListTree, Plus, Settings } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
-import { useRuns, useRunsKeptUp } from "../station/queries.ts";
+import { useOpenRuns, useRunsKeptUp } from "../station/queries.ts";
 import { AwayBanner } from "./away-banner.tsx";
 import styles from "./shell.module.css";
 
@@ -16,7 +16,7 @@ const places = [
 export function Shell({ children }: { children: ReactNode }) {
   useRunsKeptUp();
   const [location] = useLocation();
-  const waiting = useRuns().data?.runs.reduce((count, { asked, status }) => count + (status === "ended" ? 0 : asked.length), 0) ?? 0;
+  const waiting = useOpenRuns().data?.runs.reduce((count, { asked, status }) => count + (status === "ended" ? 0 : asked.length), 0) ?? 0;
   return (
     <div className={styles.shell}>
       <a href="#main" className={styles.skip}>

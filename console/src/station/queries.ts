@@ -9,6 +9,7 @@ import { useStation } from "./station.tsx";
 /** As many as the page holds; beyond them, the station's own filters find what is asked for. */
 const RUNS_MAX = 50_000;
 const RUNS_PER_PAGE = 1_000;
+const OPEN_RUNS_MAX = 1_000;
 const IDLE_MS_MAX = 500;
 /** Runs that may have changed while a page was on its way to the stream. */
 const CAUGHT_UP_MAX = 200;
@@ -17,6 +18,7 @@ const TOGETHER_MS = 250;
 
 export const keys = {
   runs: ["runs"] as const,
+  openRuns: ["open-runs"] as const,
   run: (id: string) => ["run", id] as const,
   sandboxes: ["sandboxes"] as const,
   sandbox: (id: string) => ["sandbox", id] as const,
@@ -58,6 +60,18 @@ export function useRuns() {
   return useQuery(runsQuery(useStation()));
 }
 
+const openRunsQuery = (station: Client) =>
+  queryOptions({
+    queryKey: keys.openRuns,
+    structuralSharing: false,
+    queryFn: async ({ signal }): Promise<RunsShown> => await station.runs.list({ state: "open", limit: OPEN_RUNS_MAX }, { signal }),
+  });
+
+/** The runs that are not over, on every page: few, however many there were. */
+export function useOpenRuns() {
+  return useQuery(openRunsQuery(useStation()));
+}
+
 export function useRun(id: string) {
   const station = useStation();
   return useQuery({ queryKey: keys.run(id), queryFn: ({ signal }) => station.runs.get(id, { signal }) });
@@ -90,7 +104,7 @@ export function useRunsKeptUp(): void {
     }
     if (!isListOnItsWay(queries)) return;
     // It may have been asked for before these events, and will take the place of what was put there: look again then.
-    await listAsked(queries, station);
+    await listsAsked(queries, station);
     for (const id of ids) changed.current.add(id);
     timer.current ??= setTimeout(() => void look(), TOGETHER_MS);
   }, [station, queries]);
@@ -111,18 +125,20 @@ export function useRunsKeptUp(): void {
   );
 }
 
-const isListOnItsWay = (queries: QueryClient) => queries.getQueryState(keys.runs)?.fetchStatus === "fetching";
+const isOnItsWay = (queries: QueryClient, key: readonly string[]) => queries.getQueryState(key)?.fetchStatus === "fetching";
+const isListOnItsWay = (queries: QueryClient) => isOnItsWay(queries, keys.runs) || isOnItsWay(queries, keys.openRuns);
 
-/** Resolves when the list that was asked for is there, or cannot be had. */
-async function listAsked(queries: QueryClient, station: Client): Promise<void> {
-  await queries.fetchQuery(runsQuery(station)).catch(() => undefined);
+/** Resolves when the lists that were asked for are there, or cannot be had. */
+async function listsAsked(queries: QueryClient, station: Client): Promise<void> {
+  if (isOnItsWay(queries, keys.openRuns)) await queries.fetchQuery(openRunsQuery(station)).catch(() => undefined);
+  if (isOnItsWay(queries, keys.runs)) await queries.fetchQuery(runsQuery(station)).catch(() => undefined);
 }
 
 /** What happened after a page asked for its runs, and before the stream told of anything, was told to nobody. */
 async function catchUp(queries: QueryClient, station: Client): Promise<void> {
   void queries.invalidateQueries({ queryKey: ["run"] });
-  if (queries.getQueryState(keys.runs) === undefined) return;
-  if (isListOnItsWay(queries)) await listAsked(queries, station);
+  if (queries.getQueryState(keys.runs) === undefined && queries.getQueryState(keys.openRuns) === undefined) return;
+  if (isListOnItsWay(queries)) await listsAsked(queries, station);
   const { runs } = await station.runs.list({ limit: CAUGHT_UP_MAX }).catch(() => ({ runs: [] }));
   for (const view of runs.reverse()) putRun(queries, view);
 }
@@ -135,14 +151,22 @@ export function putRun(queries: QueryClient, view: RunView): void {
     const others = list.runs.filter(({ run }) => run !== view.run);
     return { ...list, runs: [view, ...others], total: list.total + (others.length === list.runs.length ? 1 : 0) };
   });
+  queries.setQueryData(keys.openRuns, (list: RunsShown | undefined) => {
+    if (list === undefined) return list;
+    const others = list.runs.filter(({ run }) => run !== view.run);
+    const runs = view.status === "ended" ? others : [view, ...others];
+    return { runs, total: runs.length };
+  });
 }
 
 /** Of one that was removed. */
 export function dropRun(queries: QueryClient, id: string): void {
   queries.removeQueries({ queryKey: keys.run(id) });
-  queries.setQueryData(keys.runs, (list: RunsShown | undefined) => {
-    if (list === undefined) return list;
-    const runs = list.runs.filter(({ run }) => run !== id);
-    return { ...list, runs, total: list.total - (list.runs.length - runs.length) };
-  });
+  for (const key of [keys.runs, keys.openRuns]) {
+    queries.setQueryData(key, (list: RunsShown | undefined) => {
+      if (list === undefined) return list;
+      const runs = list.runs.filter(({ run }) => run !== id);
+      return { ...list, runs, total: list.total - (list.runs.length - runs.length) };
+    });
+  }
 }

@@ -36,18 +36,28 @@ export function useTimeline(run: string): RunFeed {
   return { timeline: feed.timeline, version, isLoaded: feed.isLoaded(), error: feed.error(), retry: feed.load };
 }
 
-/** The next page is on its way while one is folded. */
+/** Of a long run, the next page is on its way while one is waited for and folded: the station and this page work at once. */
 async function* eventPages(station: Client, { run, fromSeq, signal }: { run: string; fromSeq: number; signal: AbortSignal }) {
+  const asked = new AbortController();
   const ask = (from: number, limit: number) => {
-    const page = station.runs.eventPage(run, { fromSeq: from, limit }, { signal });
+    const page = station.runs.eventPage(run, { fromSeq: from, limit }, { signal: AbortSignal.any([signal, asked.signal]) });
     // Whoever waits for it is told; nobody may, once the page is left.
     page.catch(() => {});
     return page;
   };
-  for (let coming: ReturnType<typeof ask> | null = ask(fromSeq, fromSeq === 1 ? FIRST_EVENTS : MORE_EVENTS); coming !== null; ) {
-    const { events, next }: Awaited<ReturnType<typeof ask>> = await coming;
-    coming = next === null ? null : ask(next, MORE_EVENTS);
-    yield events;
+  try {
+    let at = fromSeq;
+    let coming = ask(at, at === 1 ? FIRST_EVENTS : MORE_EVENTS);
+    for (let isFirst = true; ; isFirst = false) {
+      const ahead = isFirst ? null : { seq: at + MORE_EVENTS, page: ask(at + MORE_EVENTS, MORE_EVENTS) };
+      const { events, next } = await coming;
+      if (next !== null) coming = next === ahead?.seq ? ahead.page : ask(next, MORE_EVENTS);
+      yield events;
+      if (next === null) return;
+      at = next;
+    }
+  } finally {
+    asked.abort();
   }
 }
 

@@ -105,6 +105,23 @@ function searched(run: RunView): string {
   return text;
 }
 
+/** Goes through runs that nobody has searched yet, a part at a time while the page has nothing else to do. */
+export function prepareSearch(runs: readonly RunView[]): () => void {
+  let at = 0;
+  let next = 0;
+  const work = (deadline: IdleDeadline) => {
+    while (at < runs.length && deadline.timeRemaining() > 1) {
+      for (const run of runs.slice(at, at + PREPARED_AT_ONCE)) searched(run);
+      at += PREPARED_AT_ONCE;
+    }
+    if (at < runs.length) next = requestIdleCallback(work);
+  };
+  next = requestIdleCallback(work);
+  return () => cancelIdleCallback(next);
+}
+
+const PREPARED_AT_ONCE = 100;
+
 const values: Record<RunColumn, (run: RunView) => string | number> = {
   status: (run) => statusOf(run).word,
   title: (run) => run.title.toLowerCase(),

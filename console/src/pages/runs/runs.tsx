@@ -1,4 +1,4 @@
-import { useDeferredValue, useMemo, useState } from "react";
+import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import { useLocation, useSearch } from "wouter";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { plural } from "../../parts/amounts.ts";
@@ -12,7 +12,7 @@ import { nothingSelected, withoutGone } from "../../parts/selection.ts";
 import { useRuns } from "../../station/queries.ts";
 import { BulkActions } from "./bulk-actions.tsx";
 import { PhoneRow, runColumns } from "./run-columns.tsx";
-import { everyRun, narrowRuns, type RunColumn, type RunFilter, readFilter, sortRuns, writeFilter } from "./run-filter.ts";
+import { everyRun, narrowRuns, prepareSearch, type RunColumn, type RunFilter, readFilter, sortRuns, writeFilter } from "./run-filter.ts";
 import { RunFilters } from "./run-filters.tsx";
 import styles from "./runs.module.css";
 
@@ -31,6 +31,7 @@ export default function Runs() {
   const { sort, isAscending } = filter;
   const ordered = useMemo(() => sortRuns(runs, { sort, isAscending }), [runs, sort, isAscending]);
   const shown = useMemo(() => narrowRuns(ordered, readFilter(written), Date.now()), [ordered, written]);
+  useEffect(() => prepareSearch(runs), [runs]);
   const [selected, setSelection] = useState(nothingSelected);
   const ids = useMemo(() => shown.map(({ run }) => run), [shown]);
   const selection = useMemo(() => withoutGone(selected, ids), [selected, ids]);
