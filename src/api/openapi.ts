@@ -8,14 +8,19 @@ import type { Route } from "../contract/api/route.ts";
 import { routes } from "../contract/api/routes.ts";
 import { NumberedEvent } from "../contract/api/run-routes.ts";
 import { StationStatus } from "../contract/api/station-routes.ts";
+import { DrivenEvent } from "../contract/driven-event.ts";
 import { DoctorReport } from "../contract/machine-verbs.ts";
+import { MergeEvent } from "../contract/merge-event.ts";
 import { Ended } from "../contract/outcome.ts";
 import { RunEvent } from "../contract/run-event.ts";
-import { FedRunEvent, FedSandboxEvent, RunList, RunView } from "../contract/run-verbs.ts";
+import { FedDrivenEvent, FedRunEvent, FedSandboxEvent, RunList, RunView } from "../contract/run-verbs.ts";
 import { SandboxInfo } from "../contract/sandbox.ts";
 import { SandboxList, SnapshotView } from "../contract/sandbox-verbs.ts";
 import { AppliedSession, BranchedSession, SessionDetails, SessionDiff, SessionView } from "../contract/session-verbs.ts";
+import { ShipEvent } from "../contract/ship-event.ts";
+import { OwnSpecEvent } from "../contract/spec-event.ts";
 import { NewToken, TokenView } from "../contract/token-verbs.ts";
+import { OwnWorkflowEvent } from "../contract/workflow-event.ts";
 import { defined } from "../lib/defined.ts";
 
 type Schema = Record<string, unknown>;
@@ -26,15 +31,20 @@ const named = {
   AppliedSession,
   BranchedSession,
   DoctorReport,
+  DrivenEvent,
   Ended,
   ExecEvent,
   ExecResult,
+  FedDrivenEvent,
   FedRunEvent,
   FedSandboxEvent,
   FileEntry,
   FileList,
+  MergeEvent,
   NewToken,
   NumberedEvent,
+  OwnSpecEvent,
+  OwnWorkflowEvent,
   Problem,
   RunEvent,
   RunList,
@@ -44,6 +54,7 @@ const named = {
   SessionDetails,
   SessionDiff,
   SessionView,
+  ShipEvent,
   SnapshotView,
   StationStatus,
   TokenView,

@@ -3,10 +3,13 @@ import { describe, expect, test } from "vitest";
 import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Route } from "../contract/api/route.ts";
 import { routes } from "../contract/api/routes.ts";
+import { DrivenKind } from "../contract/driven-kinds.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
+import { createSqliteLog } from "../log/sqlite/log.ts";
 import { packFolder } from "../sandbox/tar/pack-folder.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
 import { useServer } from "./testing.ts";
+import { putThing } from "./testing-driven.ts";
 
 const { base, station, server, token, ask, post, endedRun, defects } = useServer();
 const all = Object.keys(routes) as RouteName[];
@@ -36,6 +39,13 @@ const requests: Partial<Record<RouteName, { query?: string; body?: unknown }>> =
   "runs.send": { body: { text: "Hello." } },
   "runs.answer": { body: { answer: "allow" } },
   "runs.continue": { body: { text: "More." } },
+  "workflows.signal": { body: { name: "go", data: null } },
+  "workflows.approve": { body: { approved: true } },
+  "specs.execute": { body: {} },
+  "specs.decide": { body: { approved: true } },
+  "specs.edit": { body: { phase: "requirements", data: {} } },
+  "merges.resolve": { body: {} },
+  "ships.watch": { query: "?afterSeq=0&seconds=0" },
 };
 
 interface Things {
@@ -44,6 +54,15 @@ interface Things {
   run: string;
   session: string;
   upload: string;
+  workflow: string;
+  spec: string;
+  ship: string;
+  merge: string;
+}
+
+async function put(kind: DrivenKind, owner: string): Promise<string> {
+  await using log = createSqliteLog({ path: join(base(), "state", "log.db") });
+  return await putThing(log, kind, owner);
 }
 
 /** One of each kind, with the same names for every owner. */
@@ -56,10 +75,11 @@ async function thingsOf(owner: string): Promise<Things> {
   const run = await endedRun({ owner, name: "fix", session: { id: "work" } });
   const { session } = await own.runs.get(run);
   const { id: upload } = await own.uploads.put(packFolder(join(base(), "work")));
-  return { sandbox: held.id, snapshot: snapshot?.id ?? "", run, session, upload };
+  const driven = Object.fromEntries(await Promise.all(DrivenKind.options.map(async (kind) => [kind, await put(kind, owner)] as const)));
+  return { sandbox: held.id, snapshot: snapshot?.id ?? "", run, session, upload, ...(driven as Record<DrivenKind, string>) };
 }
 
-const isNamed = (name: RouteName) => /\{(sandbox|snapshot|run|session|upload)\}/.test(pathOf(name).path);
+const isNamed = (name: RouteName) => /\{(sandbox|snapshot|run|session|upload|workflow|spec|ship|merge)\}/.test(pathOf(name).path);
 
 async function callAs(as: string, name: RouteName, words: Readonly<Record<string, string>>) {
   const { method, path } = pathOf(name);
@@ -84,6 +104,10 @@ describe("what belongs to another owner", () => {
       run: "run_aaaaaaaaaaaa",
       session: "ses_aaaaaaaaaaaa",
       upload: "up_aaaaaaaaaaaa",
+      workflow: "wf_aaaaaaaaaaaa",
+      spec: "spec_aaaaaaaaaaaa",
+      ship: "ship_aaaaaaaaaaaa",
+      merge: "mrg_aaaaaaaaaaaa",
     };
     for (const name of all.filter(isNamed)) {
       const route: Route = routes[name];
@@ -139,7 +163,16 @@ describe("what belongs to another owner", () => {
       const { text } = await callAs(as, name, {});
       for (const id of Object.values(ada)) expect([name, text.includes(id)]).toEqual([name, false]);
     }
-    for (const path of ["/v1/runs", "/v1/sandboxes", "/v1/sessions", "/v1/snapshots"]) {
+    for (const path of [
+      "/v1/runs",
+      "/v1/sandboxes",
+      "/v1/sessions",
+      "/v1/snapshots",
+      "/v1/workflows",
+      "/v1/specs",
+      "/v1/ships",
+      "/v1/merges",
+    ]) {
       const mine = await (await ask(path, { as })).text();
       expect(Object.values(bob).some((id) => mine.includes(id))).toBe(true);
       const theirs = await (await ask(`${path}?owner=ada`, { as })).text();
@@ -180,13 +213,17 @@ describe("what belongs to another owner", () => {
       if (seen.includes(`"run":"${last}"`)) break;
     }
     expect(seen).toContain(bob);
-    for (const id of [ada.run, ada.session, later]) expect(seen).not.toContain(id);
+    for (const id of [ada.run, ada.session, ada.workflow, ada.spec, ada.ship, ada.merge, later]) expect(seen).not.toContain(id);
   });
 });
 
-async function stateOf({ sandbox, run, session }: Things) {
-  const { runs, sandboxes, sessions } = station();
+async function stateOf({ sandbox, run, session, workflow, spec, ship, merge }: Things) {
+  const { runs, sandboxes, sessions, workflows, specs, ships, merges } = station();
   return {
+    workflow: await workflows.get(workflow),
+    spec: await specs.get(spec),
+    ship: await ships.get(ship),
+    merge: await merges.get(merge),
     run: await runs.get(run),
     sandbox: await sandboxes.get(sandbox),
     session: await sessions.get(session),

@@ -93,7 +93,9 @@ describe("what becomes of a sandbox", () => {
     const socket = rawSocket(server(), "/v1/stream", { as: ben });
     await socket.send({ type: "subscribe", afterPosition: 0 });
     const own = await wholeLife(ben);
-    expect(new Set((await bens).map((fed) => ("sandbox" in fed ? fed.sandbox : fed.run)))).toEqual(new Set([own]));
+    expect(new Set((await bens).map((fed) => ("sandbox" in fed ? fed.sandbox : "run" in fed ? fed.run : fed.driven.id)))).toEqual(
+      new Set([own]),
+    );
     const told = () => socket.messages.flatMap((each) => (each.type === "events" ? (each.events as StreamedEvent[]) : []));
     await expect.poll(() => told().map(({ event }) => event?.type), { timeout: 60_000 }).toEqual(life);
     expect(told().map(({ entity }) => entity.id)).toEqual([own, own]);

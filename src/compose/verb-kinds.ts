@@ -87,10 +87,14 @@ export const shipKinds = {
   start: "answer",
   get: "answer",
   list: "answer",
+  events: "stream",
+  wait: "answer",
   watch: "answer",
   merge: "answer",
+  pause: "answer",
   resume: "answer",
   cancel: "answer",
+  remove: "answer",
 } as const;
 
 export const mergeKinds = {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
+import { AnyDrivenEvent, DrivenRef } from "./driven-kinds.ts";
 import { HealthLevel } from "./health-event.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId } from "./ids.ts";
 import { created, LabelsAsked, owned } from "./list-filter.ts";
@@ -230,7 +231,16 @@ export const FedSandboxEvent = z.object({
   event: SandboxLogEvent.nullable(),
 });
 export type FedSandboxEvent = z.infer<typeof FedSandboxEvent>;
-export const FedEvent = z.union([FedRunEvent, FedSandboxEvent]);
+/** One event of a workflow, spec, ship or merge, among those of runs. */
+export const FedDrivenEvent = z.object({
+  driven: DrivenRef,
+  /** Null for one whose first event cannot be read, or that was removed meanwhile. */
+  owner: z.string().nullable(),
+  ...FedRunEvent.omit({ run: true }).shape,
+  event: AnyDrivenEvent.nullable(),
+});
+export type FedDrivenEvent = z.infer<typeof FedDrivenEvent>;
+export const FedEvent = z.union([FedRunEvent, FedSandboxEvent, FedDrivenEvent]);
 export type FedEvent = z.infer<typeof FedEvent>;
 
 export const SendMessage = z.strictObject({

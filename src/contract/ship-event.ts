@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
-import { drivenFamily } from "./driven-event.ts";
+import { DrivenEvent, drivenFamily } from "./driven-event.ts";
 import type { NewEventOf } from "./event-family.ts";
 import { RunId, SessionId } from "./run.ts";
 import { BranchKind, CommitHash, PullRequest, ShipError, ShipStep, ShipTarget, TestEvidence } from "./ship.ts";
@@ -81,4 +81,7 @@ const all = [
 export const ShipEvent = z.discriminatedUnion("type", all);
 export const shipEvents = drivenFamily(all);
 export type ShipEvent = z.infer<typeof ShipEvent>;
+/** With those that everything driven has. */
+export const ShipLogEvent = z.union([DrivenEvent, ShipEvent]);
+export type ShipLogEvent = z.infer<typeof ShipLogEvent>;
 export type NewShipEvent = NewEventOf<ShipEvent>;

@@ -44,9 +44,9 @@ export type StartShip = z.input<typeof StartShip>;
 
 /**
  * `working`: something is being done; `waiting`: it is tried again at a time; `open`: the pull request is there, and
- * somebody has to say that it is merged; `blocked`: somebody has to look.
+ * somebody has to say that it is merged; `blocked`: somebody has to look; `paused`: nothing new is begun.
  */
-export const ShipStatus = z.enum(["working", "waiting", "open", "blocked", "merged", "cancelled"]);
+export const ShipStatus = z.enum(["working", "waiting", "open", "blocked", "paused", "merged", "cancelled"]);
 export type ShipStatus = z.infer<typeof ShipStatus>;
 
 export const ShipView = z.object({
@@ -70,6 +70,8 @@ export const ShipView = z.object({
   /** The commit of the target's branch that has it. */
   merged: CommitHash.nullable(),
   tests: TestEvidence,
+  /** What a person has to say or to do, while it waits for one. */
+  asks: z.string().nullable(),
   /** Why it waits or is blocked. */
   error: ShipError.nullable(),
   attempts: z.int().nonnegative(),

@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { DrivenRef } from "./driven-kinds.ts";
 import { Owner } from "./owner.ts";
 
-/** Arguments and answers of the station's verbs about webhooks: where it tells others what happened in runs. */
+/** Arguments and answers of the station's verbs about webhooks: where it tells others what happened. */
 
 export const WebhookId = z.string().regex(/^whk_[a-z2-7]{12}$/, "a webhook's id looks like whk_k3v7q2m5x4ab");
 export type WebhookId = z.infer<typeof WebhookId>;
@@ -58,6 +59,7 @@ export const DeliveryView = z.object({
   /** Whose event it is: one of them. */
   run: z.string().nullable(),
   sandbox: z.string().nullable(),
+  driven: DrivenRef.nullable(),
   seq: z.int().positive(),
   type: z.string(),
   attempts: z.int().positive(),

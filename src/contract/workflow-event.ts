@@ -90,6 +90,7 @@ const own = [
   WorkflowCleaned,
 ] as const;
 export const workflowEvents = drivenFamily(own);
-export type OwnWorkflowEvent = z.infer<(typeof own)[number]>;
+export const OwnWorkflowEvent = z.discriminatedUnion("type", own);
+export type OwnWorkflowEvent = z.infer<typeof OwnWorkflowEvent>;
 export type NewWorkflowEvent = NewEventOf<OwnWorkflowEvent>;
 export type WorkflowEvent = OwnWorkflowEvent | DrivenEvent;

@@ -28,6 +28,10 @@ export function streamedOf(given: FedEvent): StreamedEvent {
     const { run, ...fed } = given;
     return { entity: { kind: "run", id: run }, ...fed };
   }
+  if ("driven" in given) {
+    const { driven, owner: _, ...fed } = given;
+    return { entity: driven, ...fed };
+  }
   const { sandbox, owner: _, ...fed } = given;
   return { entity: { kind: "sandbox", id: sandbox }, ...fed };
 }

@@ -74,8 +74,8 @@ export async function deliveries(context: CliContext, given: ParsedArguments): P
   return 0;
 }
 
-function deliveryRow({ id, run, sandbox, type, state, attempts, at, nextAt, error }: DeliveryView): string[] {
-  return [id, run ?? sandbox ?? "", type, state, String(attempts), at, nextAt ?? "", error ?? ""];
+function deliveryRow({ id, run, sandbox, driven, type, state, attempts, at, nextAt, error }: DeliveryView): string[] {
+  return [id, run ?? sandbox ?? driven?.id ?? "", type, state, String(attempts), at, nextAt ?? "", error ?? ""];
 }
 
 /** `caisson webhook replay NAME|ID [DELIVERY]` */

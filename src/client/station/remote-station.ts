@@ -103,10 +103,23 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       start: (request) => ships.start(request),
       get: (ship) => ships.get(ship),
       list: (options) => ships.list(options),
+      events: (ship, options) => ships.events(ship, options),
+      async wait(ship, options = {}) {
+        try {
+          return await ships.wait(ship, options);
+        } catch (error) {
+          if (options.signal?.aborted) throw new CaissonError("cancelled", `waiting for ${ship} was given up`);
+          throw error;
+        }
+      },
       watch: (ship, request, { signal } = {}) => ships.watch(ship, request, { ...(signal && { signal }) }),
       merge: (ship) => ships.merge(ship),
       resume: (ship) => ships.resume(ship),
+      pause: (ship, { text }) => ships.pause(ship, text === undefined ? {} : { text }),
       cancel: (ship) => ships.cancel(ship),
+      async remove(ship) {
+        await ships.remove(ship);
+      },
     },
     merges: remoteMerges(client),
     workflows: remoteWorkflows(client),

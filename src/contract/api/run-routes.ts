@@ -70,7 +70,7 @@ export const runRoutes = {
   },
   "runs.allEvents": {
     summary:
-      "The events of all runs and sandboxes as server-sent events, then those to come: from the first, or from after the position that is the id of an earlier one; those that pass the filter.",
+      "The events of all runs, sandboxes, workflows, specs, ships and merges as server-sent events, then those to come: from the first, or from after the position that is the id of an earlier one; those that pass the filter.",
     scope: "read",
     query: EventFilter.extend({ afterPosition: z.int().min(0).optional() }),
     answer: { events: FedEvent },

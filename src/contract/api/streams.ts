@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AnyDrivenEvent, DrivenKind, drivenIdPrefixes } from "../driven-kinds.ts";
 import { SandboxEvent } from "../event.ts";
 import { ProcessRef, SandboxId } from "../ids.ts";
 import { NetworkEvent } from "../network-event.ts";
@@ -34,8 +35,9 @@ const ProblemMessage = z.object({ type: z.literal("problem"), problem: Problem }
 
 // Events: /v1/stream
 
-export const EntityKind = z.enum(["run", "sandbox"]);
+export const EntityKind = z.enum(["run", "sandbox", ...DrivenKind.options]);
 export type EntityKind = z.infer<typeof EntityKind>;
+const entityIds = new RegExp(`^(?:run|sb|${Object.values(drivenIdPrefixes).join("|")})_[a-z2-7]{12}$`);
 
 /**
  * Which events. What is absent is not asked about; an event must pass all that is there. An event of a run that tells
@@ -44,26 +46,26 @@ export type EntityKind = z.infer<typeof EntityKind>;
 export const EventFilter = z.strictObject({
   /** Whole types, or the beginnings of some: `run.ended`, `network.*`. */
   types: z
-    .array(z.string().regex(/^[a-z][A-Za-z]*(\.[a-z][A-Za-z]*)*(\.\*)?$/, "a type looks like run.ended, or network.* for several"))
+    .array(z.string().regex(/^[a-z][A-Za-z]*(\.[a-z][A-Za-z_]*)*(\.\*)?$/, "a type looks like run.ended, or network.* for several"))
     .max(FILTER_TYPES_MAX)
     .optional(),
-  entityKinds: z.array(EntityKind).max(2).optional(),
-  /** Whole ids of runs and sandboxes. */
+  entityKinds: z.array(EntityKind).max(EntityKind.options.length).optional(),
+  /** Whole ids. */
   entityIds: z
-    .array(z.string().regex(/^(?:run|sb)_[a-z2-7]{12}$/, "an id looks like run_k3v7q2m5x4ab or sb_k3v7q2m5x4ab"))
+    .array(z.string().regex(entityIds, "an id looks like run_k3v7q2m5x4ab, sb_k3v7q2m5x4ab or wf_k3v7q2m5x4ab"))
     .max(FILTER_IDS_MAX)
     .optional(),
 });
 export type EventFilter = z.infer<typeof EventFilter>;
 
-/** One event of a run or a sandbox. `position` grows with every event of the station. */
+/** One event of a run, a sandbox, or a driven thing. `position` grows with every event of the station. */
 export const StreamedEvent = z.object({
   position: z.int().positive(),
   /** Whose log it is in, and its number there. */
   entity: z.object({ kind: EntityKind, id: z.string() }),
   seq: z.int().positive(),
   /** Null for one that cannot be read. */
-  event: z.union([RunEvent, SandboxEvent, SandboxLogEvent]).nullable(),
+  event: z.union([RunEvent, SandboxEvent, SandboxLogEvent, AnyDrivenEvent]).nullable(),
   damage: z.string().nullable(),
 });
 export type StreamedEvent = z.infer<typeof StreamedEvent>;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DrivenList, ListDriven } from "../driven.ts";
-import { workflowEvents } from "../workflow-event.ts";
+import { DrivenEvent } from "../driven-event.ts";
+import { OwnWorkflowEvent } from "../workflow-event.ts";
 import { AnswerApproval, SendSignal, StartWorkflow, WorkflowProblems, WorkflowView } from "../workflow-verbs.ts";
 import { reachOfWorkflow } from "./reach.ts";
 import type { Route } from "./route.ts";
@@ -14,9 +15,7 @@ const WAIT_MS_MAX = 25_000;
 
 const params = { workflow: z.string().regex(/^wf_[a-z2-7]{1,12}$/, "a workflow's id looks like wf_k3v7q2m5x4ab") };
 const reason = z.strictObject({ text: z.string().max(2000).optional() });
-const NumberedWorkflowEvent = z
-  .discriminatedUnion("type", workflowEvents.definitions as unknown as [(typeof workflowEvents.definitions)[number]])
-  .and(z.object({ seq: z.int().positive() }));
+const NumberedWorkflowEvent = z.union([DrivenEvent, OwnWorkflowEvent]).and(z.object({ seq: z.int().positive() }));
 
 export const workflowRoutes = {
   "workflows.validate": {

@@ -37,10 +37,16 @@ export function ownedShips(
       if (sees === "everything") return await ships.list(options);
       return options.owner !== undefined && options.owner !== owner ? { ships: [], next: null } : await ships.list({ ...options, owner });
     },
+    async *events(ship, options) {
+      yield* ships.events(await find(ship), options);
+    },
+    wait: async (ship, options) => await ships.wait(await find(ship), options),
     watch: async (ship, request, options) => await ships.watch(await find(ship), request, options),
     merge: async (ship, options) => await ships.merge(await find(ship), options),
     resume: async (ship, options) => await ships.resume(await find(ship), options),
+    pause: async (ship, options) => await ships.pause(await find(ship), options),
     cancel: async (ship, options) => await ships.cancel(await find(ship), options),
+    remove: async (ship) => await ships.remove(await find(ship)),
   });
 }
 

@@ -2,6 +2,7 @@ import { readEvent } from "../../contract/event-family.ts";
 import type { FedEvent, FedRunEvent, FedSandboxEvent } from "../../contract/run-verbs.ts";
 import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
 import type { Log, PlacedEvent } from "../../log/log.ts";
+import { drivenPrefixes, fedByDriven, ownerOfDriven } from "../driven/fed-events.ts";
 import { sandboxOf, sandboxStream } from "../health/health-log.ts";
 import { headOfRun, runOf, runStream } from "./head-of-run.ts";
 import { parseRunEvent } from "./owned-journal.ts";
@@ -38,10 +39,13 @@ export async function* runEvents(
 
 /** See `RunVerbs.allEvents`. What cannot be read of one run does not keep anybody from the others. */
 export async function* allEvents(log: Log, options: { afterPosition?: number; signal?: AbortSignal }): AsyncGenerator<FedEvent> {
-  const ownerOf = ownersOfSandboxes(log);
-  for await (const stored of log.subscribeAll({ prefix: [runStream(""), sandboxStream("")], ...options })) {
-    const isRuns = stored.stream.startsWith(runStream(""));
-    yield isRuns ? fedByRun(stored) : fedBySandbox(stored, await ownerOf(stored.stream));
+  const ownerOf = ownersOfStreams(log);
+  const prefix = [runStream(""), sandboxStream(""), ...drivenPrefixes];
+  for await (const stored of log.subscribeAll({ prefix, ...options })) {
+    const { stream } = stored;
+    if (stream.startsWith(runStream(""))) yield fedByRun(stored);
+    else if (stream.startsWith(sandboxStream(""))) yield fedBySandbox(stored, await ownerOf(stream, ownerOfSandbox));
+    else yield fedByDriven(stored, await ownerOf(stream, ownerOfDriven));
   }
 }
 
@@ -64,14 +68,15 @@ function fedBySandbox(stored: PlacedEvent, owner: string | null): FedSandboxEven
   }
 }
 
-/** Whose a sandbox is does not change once it is known. */
-function ownersOfSandboxes(log: Log): (stream: string) => Promise<string | null> {
+const ownerOfSandbox = (head: unknown): string | null => (head as SandboxFacts | undefined)?.life?.owner ?? null;
+
+/** Whose a thing is does not change once it is known. */
+function ownersOfStreams(log: Log): (stream: string, ownerIn: (head: unknown) => string | null) => Promise<string | null> {
   const known = new Map<string, string>();
-  return async (stream) => {
+  return async (stream, ownerIn) => {
     const found = known.get(stream);
     if (found !== undefined) return found;
-    const head = await log.head(stream);
-    const owner = (head?.head as unknown as SandboxFacts | undefined)?.life?.owner ?? null;
+    const owner = ownerIn((await log.head(stream))?.head);
     if (known.size >= OWNERS_KNOWN_MAX) known.delete(known.keys().next().value ?? "");
     if (owner !== null) known.set(stream, owner);
     return owner;

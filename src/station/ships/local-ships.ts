@@ -1,11 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
-import type { NewShipEvent, ShipEvent } from "../../contract/ship-event.ts";
+import type { NewShipEvent, ShipEvent, ShipLogEvent } from "../../contract/ship-event.ts";
 import type { ShipFacts } from "../../contract/ship-facts.ts";
 import { ListShips, type ShipDetails, StartShip, WatchShip } from "../../contract/ship-verbs.ts";
 import { newId } from "../../lib/new-id.ts";
+import type { Folded } from "../driven/driven-log.ts";
 import type { DrivenThings } from "../driven/driven-verbs.ts";
 import { shipView } from "./ship-view.ts";
 import { newShip, type StartShipParts } from "./start-ship.ts";
@@ -24,9 +26,10 @@ export function createLocalShips(ships: Ships, parts: StartShipParts): ShipVerbs
     return { ...view, history };
   };
   /** Says something to it that makes it go on, and goes on with it here unless another process does. */
-  const tell = async (ship: string, make: (facts: ShipFacts) => readonly NewShipEvent[]) => {
-    const view = await ships.say(ship, ({ state, facts }) => {
-      if (facts.finish === null) return make(state);
+  const tell = async (ship: string, make: (thing: Folded<ShipFacts>) => readonly (NewShipEvent | NewDrivenEvent)[]) => {
+    const view = await ships.say(ship, (thing) => {
+      const { facts } = thing;
+      if (facts.finish === null) return make(thing);
       throw new CaissonError("conflict", `the ship ${facts.id} is over`, { hint: "`caisson ship show` tells how it ended." });
     });
     ships.drive(view.id);
@@ -50,6 +53,8 @@ export function createLocalShips(ships: Ships, parts: StartShipParts): ShipVerbs
       const { items, next } = await ships.list(parseRequest(ListShips, options, "a list of ships"));
       return { ships: items.filter(({ own }) => (own as unknown as ShipFacts).created !== null).map(shipView), next };
     },
+    events: (ship, options) => ships.events(ship, options) as AsyncIterable<ShipLogEvent & { seq: number }>,
+    wait: async (ship, options) => await details((await ships.wait(ship, options)).id),
     async watch(ship, request, { signal } = {}) {
       const { afterSeq, seconds } = parseRequest(WatchShip, request, "to watch a ship");
       const id = await ships.find(ship);
@@ -70,9 +75,15 @@ export function createLocalShips(ships: Ships, parts: StartShipParts): ShipVerbs
       if (signal?.aborted === true) throw new CaissonError("cancelled", `watching ${id} was given up`);
       return await details(id);
     },
-    merge: (ship, { by }) => tell(ship, ({ isMergeAsked }) => (isMergeAsked ? [] : [{ type: "ship.merge_asked", data: { by } }])),
-    resume: (ship, { by }) => tell(ship, ({ failure }) => (failure === null ? [] : [{ type: "ship.resumed", data: { by } }])),
+    merge: (ship, { by }) => tell(ship, ({ state }) => (state.isMergeAsked ? [] : [{ type: "ship.merge_asked", data: { by } }])),
+    resume: (ship, { by }) =>
+      tell(ship, ({ state, facts }) => [
+        ...(facts.paused === null ? [] : [{ type: "driven.continued" as const, data: { by } }]),
+        ...(state.failure === null ? [] : [{ type: "ship.resumed" as const, data: { by } }]),
+      ]),
+    pause: async (ship, options) => shipView(await ships.pause(ship, options)),
     cancel: async (ship, { by }) => shipView(await ships.cancel(ship, { by })),
+    remove: (ship) => ships.remove(ship),
   };
 }
 

@@ -27,6 +27,7 @@ export function shipView(view: DrivenView): ShipView {
     request: ship.request,
     merged: ship.merged,
     tests,
+    asks: view.waits?.person ?? null,
     error: failure?.error ?? null,
     attempts: ship.attempts,
     nextAt: failure?.nextAt ?? null,
@@ -36,8 +37,9 @@ export function shipView(view: DrivenView): ShipView {
   };
 }
 
-function statusOf({ finish, cancelRequested }: DrivenView, { failure, request, isMergeAsked, merged }: ShipFacts): ShipStatus {
+function statusOf({ finish, paused, cancelRequested }: DrivenView, { failure, request, isMergeAsked, merged }: ShipFacts): ShipStatus {
   if (finish !== null) return finish === "completed" ? "merged" : "cancelled";
+  if (paused !== null) return "paused";
   if (failure !== null) return failure.nextAt === null ? "blocked" : "waiting";
   return request !== null && !isMergeAsked && merged === null && cancelRequested === null ? "open" : "working";
 }

@@ -1,20 +1,31 @@
 import { createHmac } from "node:crypto";
+import type { EntityKind } from "../../contract/api/streams.ts";
 
 /** What is longer is named, and left for its receiver to fetch. */
 const BODY_BYTES_MAX = 256 * 1024;
 
 export interface ToldEvent {
   /** Whose log it is in. */
-  of: { kind: "run" | "sandbox"; id: string };
+  of: { kind: EntityKind; id: string };
   seq: number;
   type: string;
   at: string;
   data: unknown;
 }
 
-/** An event of a run or a sandbox as a CloudEvent 1.0, as JSON. */
+/** Where the things of a kind are found over HTTP. */
+const folders: Readonly<Record<EntityKind, string>> = {
+  run: "runs",
+  sandbox: "sandboxes",
+  workflow: "workflows",
+  spec: "specs",
+  ship: "ships",
+  merge: "merges",
+};
+
+/** An event of a run, a sandbox or a driven thing as a CloudEvent 1.0, as JSON. */
 export function cloudEvent({ of: { kind, id }, seq, type, at, data }: ToldEvent): string {
-  const source = `/v1/${kind === "run" ? "runs" : "sandboxes"}/${id}`;
+  const source = `/v1/${folders[kind]}/${id}`;
   const attributes = {
     specversion: "1.0",
     id: `${id}.${seq}`,
@@ -27,7 +38,9 @@ export function cloudEvent({ of: { kind, id }, seq, type, at, data }: ToldEvent)
   };
   const whole = JSON.stringify({ ...attributes, data });
   if (Buffer.byteLength(whole) <= BODY_BYTES_MAX) return whole;
-  return JSON.stringify({ ...attributes, data: { tooLarge: true, href: `${source}/events?fromSeq=${seq}&limit=1` } });
+  // The events of a spec are a stream, which has no pages.
+  const href = `${source}/events?fromSeq=${seq}${kind === "spec" ? "" : "&limit=1"}`;
+  return JSON.stringify({ ...attributes, data: { tooLarge: true, href } });
 }
 
 /** The headers of the Standard Webhooks: the receiver checks the signature, and drops ids that it has seen. */

@@ -1,5 +1,4 @@
 import type { OwnerView } from "../../contract/owner.ts";
-import type { FedEvent } from "../../contract/run-verbs.ts";
 import type { Attempt, WebhookId } from "../../contract/webhook-verbs.ts";
 import type { OutwardAnswer, OutwardPost } from "../../network/outward/post-outward.ts";
 import type { InsideVerbs } from "../inside/verbs.ts";
@@ -20,10 +19,24 @@ const REACHED_EVERY = 1_000;
 /** The receiver wants no more. */
 const GONE = 410;
 
+/** Where events come from, and where they are read again. */
+export interface EventStation {
+  runs: Pick<RunVerbs, "allEvents" | "events">;
+  inside: Pick<InsideVerbs, "events">;
+  workflows: DrivenEvents;
+  specs: DrivenEvents;
+  ships: DrivenEvents;
+  merges: DrivenEvents;
+}
+
+interface DrivenEvents {
+  events(word: string, options: { fromSeq: number; signal: AbortSignal }): AsyncIterable<Told["event"] & { seq: number }>;
+}
+
 export interface DeliverParts {
   store: WebhookStore;
   /** The station as the webhook's owner sees it. */
-  stationFor(view: OwnerView): { runs: Pick<RunVerbs, "allEvents" | "events">; inside: Pick<InsideVerbs, "events"> };
+  stationFor(view: OwnerView): EventStation;
   post(post: OutwardPost): Promise<OutwardAnswer>;
   now(): number;
   /** Called by whoever changes a webhook in this process. */
@@ -86,8 +99,8 @@ async function tellNew(record: WebhookRecord, parts: TellParts): Promise<void> {
     }
     while (!signal.aborted && store.count(record.id, "retrying") >= RETRYING_MAX) await sleep(LOOK_MS, parts);
     if (signal.aborted) return;
-    const { run = null, sandbox = null, seq, position } = { run: undefined, sandbox: undefined, ...fed };
-    await tell(record, { parts, fed: { run, sandbox, seq, position, event }, attempts: 1 });
+    const { seq, position } = fed;
+    await tell(record, { parts, fed: { ...placeOf(fed), seq, position, event }, attempts: 1 });
   }
 }
 
@@ -102,34 +115,48 @@ async function tellAgain(record: WebhookRecord, parts: TellParts): Promise<void>
     }
     const event = await eventAt(record, { delivery: due, parts });
     if (event === null) {
-      store.keep(record.id, { ...due, state: "dead", nextAt: null, error: "its run or sandbox was removed" });
+      store.keep(record.id, { ...due, state: "dead", nextAt: null, error: "what it is of was removed" });
       continue;
     }
-    const { run, sandbox = null, seq, position } = due;
-    await tell(record, { parts, fed: { run, sandbox, seq, position, event }, attempts: due.attempts + 1 });
+    const { seq, position } = due;
+    await tell(record, { parts, fed: { ...placeOf(due), seq, position, event }, attempts: due.attempts + 1 });
   }
 }
 
+type Place = Pick<Delivery, "run" | "sandbox" | "driven">;
+
+/** Whose event it is; what was put down before there were sandboxes or driven things among them names none. */
+function placeOf({ run = null, sandbox = null, driven = null }: Partial<Place>): Place {
+  return { run, sandbox, driven };
+}
+
 async function eventAt(record: WebhookRecord, { delivery, parts }: { delivery: Delivery; parts: DeliverParts }) {
-  const { run, sandbox, seq } = delivery;
-  const { runs, inside } = parts.stationFor(record.view);
+  const { run, sandbox, driven } = placeOf(delivery);
+  const { seq } = delivery;
+  const station = parts.stationFor(record.view);
   try {
-    if (run === null)
-      return (await inside.events(sandbox as string, { fromSeq: seq, limit: 1 })).find((event) => event.seq === seq) ?? null;
-    for await (const event of runs.events(run, { fromSeq: seq })) return event.seq === seq ? event : null;
+    if (sandbox !== null)
+      return (await station.inside.events(sandbox, { fromSeq: seq, limit: 1 })).find((event) => event.seq === seq) ?? null;
+    const events =
+      driven === null
+        ? station.runs.events(run as string, { fromSeq: seq })
+        : station[drivenGroups[driven.kind]].events(driven.id, { fromSeq: seq, signal: parts.signal });
+    for await (const event of events) return event.seq === seq ? event : null;
   } catch {
     // Removed, or damaged since.
   }
   return null;
 }
 
-type Told = Pick<Delivery, "run" | "sandbox" | "seq" | "position"> & { event: NonNullable<FedEvent["event"]> };
+const drivenGroups = { workflow: "workflows", spec: "specs", ship: "ships", merge: "merges" } as const;
+
+type Told = Place & Pick<Delivery, "seq" | "position"> & { event: { type: string; at: string; data: unknown } };
 
 async function tell(record: WebhookRecord, { parts, fed, attempts }: { parts: TellParts; fed: Told; attempts: number }): Promise<void> {
   const { store, now, signal } = parts;
   const { type, at, data } = fed.event;
-  const { run, sandbox, seq } = fed;
-  const of = run === null ? ({ kind: "sandbox", id: sandbox as string } as const) : ({ kind: "run", id: run } as const);
+  const { run, sandbox, driven, seq } = fed;
+  const of = driven ?? (run === null ? { kind: "sandbox" as const, id: sandbox as string } : { kind: "run" as const, id: run });
   const body = cloudEvent({ of, seq, type, at, data });
   const result = await attempt(record, { id: `msg_${record.id}_${fed.position}`, body, post: parts.post, now, signal });
   // Given up in the middle: nobody knows whether it arrived, so it is sent again, with the same id.
@@ -139,6 +166,7 @@ async function tell(record: WebhookRecord, { parts, fed, attempts }: { parts: Te
     position: fed.position,
     run,
     sandbox,
+    driven,
     seq,
     type,
     state: result.ok ? "delivered" : pauseMs === null ? "dead" : "retrying",

@@ -152,6 +152,6 @@ function named(delivery: Delivery | null, id: string): Delivery {
 }
 
 function deliveryView(webhook: string, { position, ...delivery }: Delivery): DeliveryView {
-  // What was put down before sandboxes had events names none.
-  return { id: `msg_${webhook}_${position}`, ...delivery, sandbox: delivery.sandbox ?? null };
+  // What was put down before sandboxes and driven things had events names none.
+  return { id: `msg_${webhook}_${position}`, ...delivery, sandbox: delivery.sandbox ?? null, driven: delivery.driven ?? null };
 }

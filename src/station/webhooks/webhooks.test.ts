@@ -76,9 +76,21 @@ const inside = {
   },
 };
 
+/** What driven things have told, whatever their kind. */
+const driven = {
+  async *events(id: string, { fromSeq = 1 }: { fromSeq?: number } = {}) {
+    for (const fed of feed)
+      if ("driven" in fed && fed.driven.id === id && fed.seq >= fromSeq && fed.event !== null) yield { ...fed.event, seq: fed.seq };
+  },
+};
+
 function work(): void {
   ended = new AbortController();
-  working = webhooks.deliver({ stationFor: () => ({ runs, inside }), onDefect: (error) => defects.push(error), signal: ended.signal });
+  working = webhooks.deliver({
+    stationFor: () => ({ runs, inside, workflows: driven, specs: driven, ships: driven, merges: driven }),
+    onDefect: (error) => defects.push(error),
+    signal: ended.signal,
+  });
 }
 
 async function stop(): Promise<void> {
@@ -141,6 +153,28 @@ describe("webhooks", () => {
     const told = posts.map(({ body }) => JSON.parse(body) as object);
     expect(told).toEqual([told[0], told[0]]);
     expect(told[0]).toMatchObject({ id: "sb_a.4", source: "/v1/sandboxes/sb_a", subject: "sb_a", type: "caisson.sandbox.ended" });
+  });
+
+  test.each([
+    { kind: "workflow", id: "wf_a", source: "/v1/workflows/wf_a" },
+    { kind: "spec", id: "spec_a", source: "/v1/specs/spec_a" },
+    { kind: "ship", id: "ship_a", source: "/v1/ships/ship_a" },
+    { kind: "merge", id: "mrg_a", source: "/v1/merges/mrg_a" },
+  ])("are told of a $kind as well, again where that failed", async ({ kind, id, source }) => {
+    await webhooks.create({ ...hook, events: ["driven.ended"] });
+    answer = () => ({ error: "no" });
+    work();
+    const event = { type: "driven.ended", version: 1, at: "2030-01-01T00:00:00.000Z", data: { finish: "completed" } };
+    feed.push({ driven: { kind, id }, owner: "local", seq: 4, position: 1, event, damage: null } as unknown as FedEvent);
+    for (const each of heard.splice(0)) each();
+    await expect.poll(states).toEqual([["retrying", 1]]);
+    answer = () => ({ status: 200, retryAfterSeconds: null });
+    time += 60_000;
+    await webhooks.replay("chat", { delivery: (await webhooks.deliveries("chat"))[0]?.id });
+    await expect.poll(async () => (await webhooks.deliveries("chat"))[0]).toMatchObject({ state: "delivered", driven: { kind, id } });
+    const told = posts.map(({ body }) => JSON.parse(body) as object);
+    expect(told).toEqual([told[0], told[0]]);
+    expect(told[0]).toMatchObject({ id: `${id}.4`, source, subject: id, type: "caisson.driven.ended" });
   });
 
   test("that do not answer are asked again with the same id, and others do not wait for them", async () => {
