@@ -94,6 +94,8 @@ describe("specs over HTTP", () => {
     const ada = await clientOf("ada");
     await expect(ada.specs.create({ idea: "x", source: { kind: "folder", path: "/srv" } })).rejects.toMatchObject({ code: "denied" });
     await expect(ada.specs.create({ idea: "x", runs: { planner: "/tmp/x.prompt" } })).rejects.toMatchObject({ code: "denied" });
+    const others = { phaseAgents: { design: "/tmp/x.prompt" } };
+    await expect(ada.specs.create({ idea: "x", runs: others })).rejects.toMatchObject({ code: "denied" });
     const { spec } = await ada.specs.create({ idea: "Count words." });
     await expect(ada.specs.execute(spec)).rejects.toMatchObject({ code: "invalid", message: expect.stringContaining("no project") });
     await expect(ada.specs.execute(spec, { source: { kind: "folder", path: "/srv" } })).rejects.toMatchObject({ code: "denied" });

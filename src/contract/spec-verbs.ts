@@ -13,8 +13,10 @@ import { CoverageRow, GatePhase, Judgement, SpecData, SpecId, SpecPhase, SpecTas
 export const SpecRuns = z.strictObject({
   model: z.string().min(1).optional(),
   /** The agents that write phases, and that do tasks: names or paths of their files. */
-  planner: z.string().min(1).optional(),
-  coder: z.string().min(1).optional(),
+  planner: z.string().min(1).default("planner"),
+  coder: z.string().min(1).default("coder"),
+  /** Phases that another agent writes. */
+  phaseAgents: z.partialRecord(WrittenPhase, z.string().min(1)).default({}),
   settings: RunSettings.prefault({}),
   /** Of each run. */
   budgets: Budgets.default({}),

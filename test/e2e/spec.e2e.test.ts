@@ -192,7 +192,19 @@ async function walk(
   try {
     const model = `scripted:${join(example, "script.yaml")}`;
     const proposed = await cli.run(
-      ["spec", "new", "Count words and lines, too", "--name", "words", "--parallel", String(parallel), "--model", model],
+      [
+        "spec",
+        "new",
+        "Count words and lines, too",
+        "--name",
+        "words",
+        "--parallel",
+        String(parallel),
+        "--model",
+        model,
+        "--phase-agent",
+        "explore=reviewer",
+      ],
       {
         home,
         cwd: project,
@@ -238,6 +250,10 @@ async function walk(
     const { runs } = await served.client.runs.list({ label: [`spec=${spec}`] });
     expect(runs.map(({ labels }) => labels["spec-key"]).sort()).toEqual(intents.map(({ data }) => data.key as string).sort());
     expect(new Set(view.attempts.map(({ run }) => run)).size).toBe(7);
+    // Who reads does not write: phases are the planner's, or that of whom they were given to; tasks are the coder's.
+    const agents = new Map(runs.map(({ labels, agent }) => [labels["spec-key"]?.split("/")[1]?.replace(/-.*/, ""), agent]));
+    const thinking = ["prd", "requirements", "design", "tasks", "sync"].map((phase): [string, string] => [phase, "planner"]);
+    expect(agents).toEqual(new Map([["explore", "reviewer"], ...thinking, ["TASK", "coder"]]));
     // Nothing outside has changed until it is applied.
     expect(await readFile(join(project, "commands.txt"), "utf8")).toBe(commands);
     served = await after({ home, served, session: view.session ?? "" });

@@ -54,6 +54,9 @@ describe("a bad value is told with its option's name and what is allowed", () =>
     [["exec", "--network", "opne", "--", "x"], '"opne" is not a host'],
     [["exec", "--network", "registry", "--", "x"], "Did you mean registries?"],
     [["exec", "--network", "GET", "--", "x"], "A method goes before a host"],
+    [["spec", "new", "x", "--phase-agent", "desing=a"], '--phase-agent "desing" is not explore'],
+    [["spec", "new", "x", "--phase-agent", "design="], "--phase-agent design= names no agent"],
+    [["spec", "new", "x", "--phase-agent", "design=a", "--phase-agent", "design=b"], "--phase-agent says twice who writes design"],
     [["exec", "--hide", "../x", "--", "x"], '--hide "../x" is not a pattern'],
   ])("%j", async (argv, told) => {
     const { code, text } = await onTerminal(argv);

@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
-import { GatePhase } from "../../contract/spec.ts";
+import { GatePhase, WrittenPhase } from "../../contract/spec.ts";
 import { CreateSpec, type CreateSpecInput } from "../../contract/spec-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
@@ -21,6 +21,7 @@ export async function create(context: CliContext, given: ParsedArguments): Promi
     runs: {
       settings: settingsFrom(context, given),
       budgets: budgetsFrom(given),
+      phaseAgents: phaseAgentsFrom(given.options("phase-agent")),
       // What the caller's configuration says holds wherever the station runs them.
       ...defined({
         model: given.option("model") ?? context.config.models.default,
@@ -40,6 +41,18 @@ export async function create(context: CliContext, given: ParsedArguments): Promi
     await context.stderr.print(line`caisson: nothing runs yet; next: caisson spec run ${made.name ?? made.spec}`);
   }
   return 0;
+}
+
+function phaseAgentsFrom(given: readonly string[]): Partial<Record<WrittenPhase, string>> {
+  const agents: Partial<Record<WrittenPhase, string>> = {};
+  for (const each of given) {
+    const [, word = "", agent = ""] = /^([^=]*)=(.*)$/s.exec(each) ?? [];
+    const phase = parseChoice(...WrittenPhase.options)("phase-agent", word);
+    if (agent === "") throw new CaissonError("invalid", `--phase-agent ${each} names no agent`, { hint: `Say which: ${phase}=AGENT.` });
+    if (agents[phase] !== undefined) throw new CaissonError("invalid", `--phase-agent says twice who writes ${phase}`);
+    agents[phase] = agent;
+  }
+  return agents;
 }
 
 function gatesFrom(given: readonly string[]): GatePhase[] {

@@ -152,6 +152,7 @@ const specRuns: Reach<SpecRuns> = {
   model: ofModel,
   planner: ofAgentName,
   coder: ofAgentName,
+  phaseAgents: (agents) => [...new Set(Object.values(agents).flatMap(ofAgentName))],
   settings: (given) => reached(settings, given),
   budgets: inside,
 };

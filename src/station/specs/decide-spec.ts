@@ -1,3 +1,4 @@
+import { MERGED_SESSIONS_MAX } from "../../contract/merge-verbs.ts";
 import { type GatePhase, phases, type SpecTask, type WrittenPhase } from "../../contract/spec.ts";
 import { evaluators } from "./evaluators.ts";
 import { dataOf, isApproved, type MergeState, openAttempt, type PhaseAttempt, type SpecState, type TaskState } from "./spec-state.ts";
@@ -125,8 +126,29 @@ function failedTasks(tasks: readonly SpecTask[], states: ReadonlyMap<string, Tas
 
 /** The session that holds what a wave came to, or what is missing to have one. */
 function joined(state: SpecState, wave: readonly string[]): { session: string | null } | { move: SpecMove } {
-  const sessions = wave.flatMap((id) => state.tasks.find(({ task }) => task === id)?.session ?? []);
-  if (sessions.length <= 1) return { session: sessions[0] ?? null };
+  let sessions = wave.flatMap((id) => state.tasks.find(({ task }) => task === id)?.session ?? []);
+  // More than one merge takes are merged in several, and what comes of these then.
+  while (sessions.length > 1) {
+    const results: string[] = [];
+    for (const group of groupsOf(sessions)) {
+      const merged = mergedOf(state, group);
+      if ("move" in merged) return merged;
+      results.push(merged.session);
+    }
+    sessions = results;
+  }
+  return { session: sessions[0] ?? null };
+}
+
+/** As few as can be, and of about the same size, so that none is of one session alone. */
+function groupsOf(sessions: readonly string[]): string[][] {
+  const count = Math.ceil(sessions.length / MERGED_SESSIONS_MAX);
+  return Array.from({ length: count }, (_, index) =>
+    sessions.slice(Math.round((index * sessions.length) / count), Math.round(((index + 1) * sessions.length) / count)),
+  );
+}
+
+function mergedOf(state: SpecState, sessions: string[]): { session: string } | { move: SpecMove } {
   const merge = state.merges.findLast((each) => each.sessions.join() === sessions.join());
   if (merge === undefined) {
     const step = state.mergeSteps + 1;

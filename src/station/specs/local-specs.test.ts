@@ -1,74 +1,19 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { CaissonError } from "../../contract/error.ts";
-import type { CreateSpecInput, SpecView } from "../../contract/spec-verbs.ts";
-import { createMemoryLog } from "../../log/memory/log.ts";
-import { noCrash } from "../crashpoint.ts";
-import { createDrivenThings } from "../driven/driven-verbs.ts";
-import { crashAt, createTestDriver, ownerOf } from "../driven/testing.ts";
-import { createLocalSpecs } from "./local-specs.ts";
-import { specKind } from "./spec-kind.ts";
-import { goodAnswer, goodData, type StandInResult, standIns } from "./testing.ts";
+import {
+  executed,
+  goodData,
+  inWaves,
+  keysOf,
+  SPECS_NOW as NOW,
+  propose,
+  type StandInResult,
+  threeTasks,
+  useSpecs,
+  whole,
+} from "./testing.ts";
 
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
-
-function keep<Thing extends AsyncDisposable>(thing: Thing): Thing {
-  open.push(async () => await thing[Symbol.asyncDispose]());
-  return thing;
-}
-
-/** Long ago: what is due then is due at once. */
-const NOW = Date.parse("2026-01-01T00:00:00.000Z");
-
-const threeTasks = {
-  tasks: [
-    { id: "TASK-001", title: "One", description: "", hours: 2, dependsOn: [], requirements: ["REQ-001"] },
-    { id: "TASK-002", title: "Two", description: "", hours: 1, dependsOn: [], requirements: ["REQ-002"] },
-    { id: "TASK-003", title: "Three", description: "", hours: 1, dependsOn: ["TASK-001", "TASK-002"], requirements: ["REQ-002"] },
-  ],
-  criticalPath: ["TASK-001", "TASK-003"],
-};
-const inWaves = (task: string): StandInResult =>
-  task.startsWith("Spec phase: tasks") ? { text: JSON.stringify(threeTasks) } : goodAnswer(task);
-
-/** Specs on a log in memory, with stand-ins for runs and merges; `another` is another process on the same log. */
-function station({ answer = inWaves, crashpoint = noCrash as ReturnType<typeof crashAt> | typeof noCrash } = {}) {
-  const log = keep(createMemoryLog());
-  const standIn = standIns(answer);
-  const kind = specKind({ ...standIn, now: () => NOW } as unknown as Parameters<typeof specKind>[0]);
-  const process = (pid: number, options: { crashpoint?: typeof noCrash; gone?: ReadonlySet<string> } = {}) => {
-    const driver = keep(createTestDriver({ log, kinds: [kind], pid, ...options }));
-    const things = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
-    const claimName = async () => ({ async [Symbol.asyncDispose]() {} });
-    const specs = createLocalSpecs({ things, log, runs: standIn.runs as never, claimName });
-    return { driver, things, specs };
-  };
-  return { ...standIn, ...process(1, { crashpoint }), another: () => process(2, { gone: new Set([ownerOf(1)]) }), log };
-}
-
-const propose = (over: Partial<CreateSpecInput> = {}): CreateSpecInput => ({
-  idea: "Count words.",
-  source: { kind: "empty" },
-  gates: [],
-  parallel: 3,
-  ...over,
-});
-
-type Specs = ReturnType<typeof station>["specs"];
-
-async function executed(specs: Specs, spec: string, asked: object = {}): Promise<SpecView> {
-  await specs.execute(spec, { by: "ann", ...asked });
-  return await specs.wait(spec);
-}
-
-async function whole(specs: Specs, over: Partial<CreateSpecInput> = {}): Promise<SpecView> {
-  const { spec } = await specs.create(propose(over));
-  return await executed(specs, spec);
-}
-
-const keysOf = (made: readonly { key: string }[]) => made.map(({ key }) => key.split("/").slice(1).join("/"));
+const station = useSpecs();
 
 test("a spec goes through all phases, does its tasks in waves, and ends with the session that holds their work", async () => {
   const { specs, made, merged, driver } = station();
@@ -269,45 +214,3 @@ test("one that is cancelled ends with its runs, and can go on", async () => {
   await expect(specs.cancel(spec, { by: "ann" })).rejects.toMatchObject({ code: "conflict" });
   expect((await executed(specs, spec)).asked).toEqual({ phase: "design", version: 4 });
 });
-
-test("whatever point its driver dies at, the next one ends it: the same outcome, and nothing is run twice", {
-  timeout: 120_000,
-}, async () => {
-  const expected = station();
-  const good = await whole(expected.specs);
-  let last = Number.POSITIVE_INFINITY;
-  for (let nth = 1; nth <= last; nth++) {
-    const crashpoint = crashAt(nth);
-    const one = station({ crashpoint });
-    const { spec } = await one.specs.create(propose());
-    await one.driver.idle();
-    const before = crashpoint.points;
-    // It may have died at the first look already.
-    await one.things.say(spec, () => [{ type: "spec.executed", data: { by: "ann", from: null, until: "complete" } }]);
-    one.things.drive(spec);
-    await settled(one, spec);
-    if (crashpoint.points < nth && before < nth) last = nth;
-    await one.driver[Symbol.asyncDispose]();
-    const two = one.another();
-    await two.driver.serve();
-    const view = await two.specs.wait(spec);
-    const told = ({ status, version, phases, coverage }: SpecView) => ({ status, version, phases, coverage });
-    expect(told(view), `after point ${nth}`).toEqual(told(good));
-    expect(keysOf(one.made), `after point ${nth}`).toEqual(keysOf(expected.made));
-    expect(one.merged.map(({ sessions }) => sessions)).toEqual(expected.merged.map(({ sessions }) => sessions));
-    expect(two.driver.defects).toEqual([]);
-  }
-  expect(last).toBeGreaterThan(80);
-});
-
-/** The spec has ended, or its driver has died. */
-async function settled({ things, driver }: ReturnType<typeof station>, spec: string): Promise<void> {
-  const given = new AbortController();
-  const over = things.wait(spec, { signal: given.signal }).catch(() => undefined);
-  const died = (async () => {
-    while (driver.defects.length === 0 && !given.signal.aborted) await new Promise((resolve) => setImmediate(resolve));
-  })();
-  await Promise.race([over, died]);
-  given.abort();
-  await Promise.all([over, died]);
-}

@@ -1,4 +1,5 @@
 import type { StartRunInput } from "../../contract/run-verbs.ts";
+import type { WrittenPhase } from "../../contract/spec.ts";
 import { type NewSpecEvent, type SpecEvent, specEvents } from "../../contract/spec-event.ts";
 import type { SpecRuns } from "../../contract/spec-verbs.ts";
 import { unreachable } from "../../lib/unreachable.ts";
@@ -75,9 +76,7 @@ function effectOf(
         attempt: { phase, key, feedback },
       } = move;
       const task = phaseTask({ phase, attempt: attempt.attempt, idea: state.idea, data, feedback });
-      return [
-        { ...common, kind: "runPhase", id: key, attempt, key, start: runRequest(state, { task, key, agent: "planner", from: null }) },
-      ];
+      return [{ ...common, kind: "runPhase", id: key, attempt, key, start: runRequest(state, { task, key, by: phase, from: null }) }];
     }
     case "judgePhase":
       return [
@@ -91,7 +90,7 @@ function effectOf(
         task,
         state: { key, base },
       } = move;
-      const start = runRequest(state, { task: workTask({ task, idea: state.idea, data }), key, agent: "coder", from: base });
+      const start = runRequest(state, { task: workTask({ task, idea: state.idea, data }), key, by: "task", from: base });
       return [{ ...common, kind: "runTask", id: key, task: task.id, key, start }];
     }
     case "awaitTask": {
@@ -131,14 +130,19 @@ function effectOf(
 
 function runRequest(
   { spec, source, runs }: SpecState,
-  { task, key, agent, from }: { task: string; key: string; agent: "planner" | "coder"; from: string | null },
+  { task, key, by, from }: { task: string; key: string; by: WrittenPhase | "task"; from: string | null },
 ): StartRunInput {
-  const { model, settings, budgets, ...agents } = runs as SpecRuns;
-  const named = agents[agent];
+  const { model, settings, budgets } = runs as SpecRuns;
+  const agent = agentFor(by, runs as Partial<SpecRuns>);
   return {
     ...{ task, settings, budgets, labels: { spec, [SPEC_KEY_LABEL]: key, [DRIVEN_LABEL]: `${SPEC_PREFIX}${spec}` } },
     ...(model !== undefined && { model }),
-    ...(named !== undefined && { agent: named }),
+    ...(agent !== undefined && { agent }),
     ...(from === null ? { source: source ?? { kind: "empty" } } : { from: { session: from } }),
   };
+}
+
+/** Undefined for what a spec that was written down before there were such agents does not say. */
+function agentFor(by: WrittenPhase | "task", { planner, coder, phaseAgents }: Partial<SpecRuns>): string | undefined {
+  return by === "task" ? coder : (phaseAgents?.[by] ?? planner);
 }

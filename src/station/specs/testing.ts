@@ -1,5 +1,13 @@
+import { afterEach } from "vitest";
 import type { SpecData } from "../../contract/spec.ts";
+import type { CreateSpecInput, SpecView } from "../../contract/spec-verbs.ts";
+import { createMemoryLog } from "../../log/memory/log.ts";
+import { noCrash } from "../crashpoint.ts";
+import { createDrivenThings } from "../driven/driven-verbs.ts";
+import { type crashAt, createTestDriver, ownerOf } from "../driven/testing.ts";
+import { createLocalSpecs } from "./local-specs.ts";
 import type { SpecMerges } from "./spec-effects.ts";
+import { specKind } from "./spec-kind.ts";
 
 /** A spec that passes every check, for tests. */
 export const goodData = {
@@ -75,7 +83,8 @@ export interface StandInResult {
  * is kept, as a station would, however often whoever asked for it dies.
  */
 export function standIns(answer: (task: string) => StandInResult) {
-  const made: { run: string; key: string; task: string; session: string; from: string | null; result: StandInResult }[] = [];
+  const made: { run: string; key: string; task: string; agent?: string; session: string; from: string | null; result: StandInResult }[] =
+    [];
   const stopped: string[] = [];
   const merged: { key: string; sessions: readonly string[] }[] = [];
   const name = (prefix: string, index: number) =>
@@ -86,9 +95,27 @@ export function standIns(answer: (task: string) => StandInResult) {
     async list({ label = [] }: { label?: string[] }) {
       return { runs: made.filter(({ key }) => label.includes(`spec-key=${key}`)).map(({ run }) => view(run)) };
     },
-    async start({ task, labels, from }: { task: string; labels: Record<string, string>; from?: { session: string } }) {
+    async start({
+      task,
+      labels,
+      from,
+      agent,
+    }: {
+      task: string;
+      labels: Record<string, string>;
+      from?: { session: string };
+      agent?: string;
+    }) {
       const run = name("run", made.length);
-      made.push({ run, key: labels["spec-key"] ?? "", task, session: run, from: from?.session ?? null, result: answer(task) });
+      made.push({
+        run,
+        key: labels["spec-key"] ?? "",
+        task,
+        ...(agent !== undefined && { agent }),
+        session: run,
+        from: from?.session ?? null,
+        result: answer(task),
+      });
       return view(run);
     },
     get: async (run: string) => view(run),
@@ -123,4 +150,87 @@ export function goodAnswer(task: string): StandInResult {
   if (phase !== undefined) return { text: `\`\`\`json\n${JSON.stringify(goodData[phase])}\n\`\`\`` };
   const id = /^Spec task: ([A-Z0-9-]+)/.exec(task)?.[1] ?? "";
   return { text: `${id} is done.`, changed: [`src/${id.toLowerCase()}.ts`] };
+}
+
+/** Long ago: what is due then is due at once. */
+export const SPECS_NOW = Date.parse("2026-01-01T00:00:00.000Z");
+
+export const threeTasks = {
+  tasks: [
+    { id: "TASK-001", title: "One", description: "", hours: 2, dependsOn: [], requirements: ["REQ-001"] },
+    { id: "TASK-002", title: "Two", description: "", hours: 1, dependsOn: [], requirements: ["REQ-002"] },
+    { id: "TASK-003", title: "Three", description: "", hours: 1, dependsOn: ["TASK-001", "TASK-002"], requirements: ["REQ-002"] },
+  ],
+  criticalPath: ["TASK-001", "TASK-003"],
+};
+export const inWaves = (task: string): StandInResult =>
+  task.startsWith("Spec phase: tasks") ? { text: JSON.stringify(threeTasks) } : goodAnswer(task);
+
+/**
+ * Specs on a log in memory, with stand-ins for runs and merges; `another` is another process on the same log. What it
+ * opens is closed after each test.
+ */
+export function useSpecs() {
+  const open: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    for (const close of open.splice(0).reverse()) await close();
+  });
+  const keep = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
+    open.push(async () => await thing[Symbol.asyncDispose]());
+    return thing;
+  };
+  return (options: Parameters<typeof openSpecs>[0] = {}) => openSpecs(options, keep);
+}
+
+export type SpecsRig = ReturnType<typeof openSpecs>;
+
+function openSpecs(
+  { answer = inWaves, crashpoint = noCrash as ReturnType<typeof crashAt> | typeof noCrash } = {},
+  keep: <Thing extends AsyncDisposable>(thing: Thing) => Thing,
+) {
+  const log = keep(createMemoryLog());
+  const standIn = standIns(answer);
+  const kind = specKind({ ...standIn, now: () => SPECS_NOW } as unknown as Parameters<typeof specKind>[0]);
+  const process = (pid: number, options: { crashpoint?: typeof noCrash; gone?: ReadonlySet<string> } = {}) => {
+    const driver = keep(createTestDriver({ log, kinds: [kind], pid, ...options }));
+    const things = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
+    const claimName = async () => ({ async [Symbol.asyncDispose]() {} });
+    const specs = createLocalSpecs({ things, log, runs: standIn.runs as never, claimName });
+    return { driver, things, specs };
+  };
+  return { ...standIn, ...process(1, { crashpoint }), another: () => process(2, { gone: new Set([ownerOf(1)]) }), log };
+}
+
+export const propose = (over: Partial<CreateSpecInput> = {}): CreateSpecInput => ({
+  idea: "Count words.",
+  source: { kind: "empty" },
+  gates: [],
+  parallel: 3,
+  ...over,
+});
+
+type Specs = SpecsRig["specs"];
+
+export async function executed(specs: Specs, spec: string, asked: object = {}): Promise<SpecView> {
+  await specs.execute(spec, { by: "ann", ...asked });
+  return await specs.wait(spec);
+}
+
+export async function whole(specs: Specs, over: Partial<CreateSpecInput> = {}): Promise<SpecView> {
+  const { spec } = await specs.create(propose(over));
+  return await executed(specs, spec);
+}
+
+export const keysOf = (made: readonly { key: string }[]) => made.map(({ key }) => key.split("/").slice(1).join("/"));
+
+/** The spec has ended or waits for a person, or its driver has died. */
+export async function settled({ things, driver }: SpecsRig, spec: string): Promise<void> {
+  const given = new AbortController();
+  const over = things.wait(spec, { orPerson: true, signal: given.signal }).catch(() => undefined);
+  const died = (async () => {
+    while (driver.defects.length === 0 && !given.signal.aborted) await new Promise((resolve) => setImmediate(resolve));
+  })();
+  await Promise.race([over, died]);
+  given.abort();
+  await Promise.all([over, died]);
 }
