@@ -166,6 +166,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       return;
     case "run.queued":
     case "run.prioritized":
+    case "run.labelled":
     case "run.noticed":
     case "run.claimed":
     case "run.paused":

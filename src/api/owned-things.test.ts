@@ -251,6 +251,7 @@ describe("the queue", () => {
     expect(JSON.stringify(await bob.runs.queue())).not.toContain("ada");
     await refused([
       bob.runs.prioritize(hers, { priority: 1 }),
+      bob.runs.label(hers, { team: "his" }),
       bob.runs.adopt(hers),
       bob.runs.stop(hers),
       bob.runs.pause(hers),

@@ -34,6 +34,8 @@ const requests: Partial<Record<RouteName, { query?: string; body?: unknown }>> =
   "sessions.note": { body: {} },
   "sessions.readFile": { query: "?path=x" },
   "runs.prioritize": { body: { priority: 1 } },
+  "runs.label": { body: { team: "walls" } },
+  "sandboxes.label": { body: { team: "walls" } },
   "inside.tell": { body: { text: "Hello." } },
   "previews.open": { body: { port: 80 } },
   "runs.send": { body: { text: "Hello." } },

@@ -1,5 +1,6 @@
 import { chatCommands } from "./chat/chat-command-specs.ts";
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "./command.ts";
+import { labelCommand } from "./machine/label-command-spec.ts";
 import { machineCommands } from "./machine/machine-command-specs.ts";
 import { storageCommands } from "./machine/storage-command-specs.ts";
 import { mcpCommand } from "./mcp/mcp-command-spec.ts";
@@ -55,6 +56,7 @@ export const commands: readonly CommandSpec[] = [
   ...chatCommands,
   ...runCommands,
   ...queueCommands,
+  labelCommand,
   undoCommand,
   ...specCommands,
   {

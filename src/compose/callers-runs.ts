@@ -77,6 +77,7 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
         (runs) => runs.continue(run, request, asked),
       ),
     prioritize: (run, asked) => current().prioritize(run, asked),
+    label: (run, changes, asked) => current().label(run, changes, asked),
     adopt: (run, asked) => current().adopt(run, asked),
     queue: () => current().queue(),
     stop: (run, asked) => current().stop(run, asked),

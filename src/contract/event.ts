@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ChangeLabels } from "./change-labels.ts";
 import { defineEvent } from "./define-event.ts";
 import { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { networkEvents } from "./network-event.ts";
@@ -17,6 +18,8 @@ export const SandboxCreated = defineEvent("sandbox.created", 1, {
 });
 export const SandboxPaused = defineEvent("sandbox.paused", 1, { sandbox: SandboxId });
 export const SandboxResumed = defineEvent("sandbox.resumed", 1, { sandbox: SandboxId });
+/** Its labels were changed; null takes one away. */
+export const SandboxLabelled = defineEvent("sandbox.labelled", 1, { sandbox: SandboxId, changes: ChangeLabels });
 export const SandboxSnapshotted = defineEvent("sandbox.snapshotted", 1, { sandbox: SandboxId, snapshot: SnapshotId });
 export const SandboxEnded = defineEvent("sandbox.ended", 1, {
   sandbox: SandboxId,

@@ -8,6 +8,7 @@ import { SandboxEvent } from "./event.ts";
 import { eventFamily, readEvent, type StoredForm } from "./event-family.ts";
 import { mergeEvents } from "./merge-event.ts";
 import { runEvents } from "./run-event.ts";
+import { sandboxLogEvents } from "./sandbox-log-event.ts";
 import { sessionEvents } from "./session-event.ts";
 import { shipEvents } from "./ship-event.ts";
 import { specEvents } from "./spec-event.ts";
@@ -20,6 +21,7 @@ const all = eventFamily([
   ...new Set<AnyEventDefinition>([
     ...runEvents.definitions,
     ...SandboxEvent.options,
+    ...sandboxLogEvents.definitions,
     ...sessionEvents.definitions,
     ...auditEvents.definitions,
     ...drivenFamily([]).definitions,

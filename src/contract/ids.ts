@@ -22,15 +22,14 @@ export type ChosenName = z.infer<typeof ChosenName>;
 
 /** What somebody wants to find things by. A key has no `=`, so that `KEY=VALUE` is read in one way. */
 const LABELS_MAX = 64;
+export const LabelKey = z
+  .string()
+  .min(1)
+  .max(64)
+  .regex(/^[^=]+$/, "a label's key has no =");
+export const LabelValue = z.string().max(256);
 export const Labels = z
-  .record(
-    z
-      .string()
-      .min(1)
-      .max(64)
-      .regex(/^[^=]+$/, "a label's key has no ="),
-    z.string().max(256),
-  )
+  .record(LabelKey, LabelValue)
   .refine((labels) => Object.keys(labels).length <= LABELS_MAX, `at most ${LABELS_MAX} labels`);
 export type Labels = z.infer<typeof Labels>;
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ChangeLabels } from "./change-labels.ts";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
 import { guardianEvents } from "./guardian-event.ts";
@@ -74,6 +75,8 @@ export const RunQueued = defineEvent("run.queued", 1, {
 });
 /** Of a run that waits: it is to be driven sooner, or later. */
 export const RunPrioritized = defineEvent("run.prioritized", 1, { by: z.string(), priority: Priority });
+/** Its labels were changed, by whomever, also after its end; null takes one away. */
+export const RunLabelled = defineEvent("run.labelled", 1, { by: z.string(), changes: ChangeLabels });
 /** Worth a word to whoever started the run: files that are hidden inside, what takes long. */
 export const RunNoticed = defineEvent("run.noticed", 1, { text: z.string().max(NOTICE_CHARACTERS_MAX) });
 /** A process became the run's owner. The epoch fences every earlier owner out. */
@@ -231,6 +234,7 @@ const all = [
   RunCreated,
   RunQueued,
   RunPrioritized,
+  RunLabelled,
   RunNoticed,
   RunClaimed,
   RunSandboxed,

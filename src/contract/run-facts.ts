@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AgentDefinition } from "./agent.ts";
+import { withChanges } from "./change-labels.ts";
 import { emptyGuardianFacts, foldGuardian, GuardianFacts } from "./guardian.ts";
 import { emptyHealthFacts, foldHealth, HealthFacts, isWell } from "./health.ts";
 import { Labels, SandboxId } from "./ids.ts";
@@ -13,7 +14,7 @@ import { addUsage, Usage } from "./usage.ts";
 /**
  * Raised with every change of what is in the facts or how they are folded: those of an older version are folded anew.
  */
-export const RUN_FACTS_VERSION = 7;
+export const RUN_FACTS_VERSION = 8;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -127,6 +128,9 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
       return;
     case "run.prioritized":
       facts.priority = event.data.priority;
+      return;
+    case "run.labelled":
+      facts.labels = withChanges(facts.labels, event.data.changes);
       return;
     case "run.claimed":
       applyClaimed(facts, event.data);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { SandboxCreated, SandboxEnded, SandboxPaused, SandboxResumed } from "./event.ts";
+import { SandboxCreated, SandboxEnded, SandboxLabelled, SandboxPaused, SandboxResumed } from "./event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
 import { emptyHealthFacts, foldHealth, HealthFacts } from "./health.ts";
 import { HealthChanged, HealthEscalated, HealthRestartEnded, HealthRestartStarted } from "./health-event.ts";
@@ -13,6 +13,7 @@ const all = [
   SandboxCreated,
   SandboxPaused,
   SandboxResumed,
+  SandboxLabelled,
   SandboxEnded,
   HealthChanged,
   HealthRestartStarted,
@@ -55,6 +56,7 @@ export function applyToSandboxFacts(facts: SandboxFacts, event: SandboxLogEvent)
     case "health.escalated":
       foldHealth(facts.health, event);
       return;
+    case "sandbox.labelled":
     case "sandbox.reported":
     case "artifact.stored":
       return;

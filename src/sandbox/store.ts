@@ -4,7 +4,7 @@ import { uptime } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
-import { RuntimeName, SandboxId } from "../contract/ids.ts";
+import { Labels, RuntimeName, SandboxId } from "../contract/ids.ts";
 import { LOCAL_OWNER } from "../contract/owner.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
@@ -57,6 +57,11 @@ export interface Store {
    * which nothing of a sandbox lives either.
    */
   note(record: SandboxRecord): void;
+  /**
+   * What the sandbox is found by from now on, in place of the labels that it was made with. In a file of its own: its
+   * runtime writes the record whenever it likes, as it was made. Throws `not_found`.
+   */
+  label(id: SandboxId, labels: Labels): Promise<void>;
   /** Throws `not_found`, and `internal` for a record that cannot be understood. */
   read(id: SandboxId): Promise<SandboxRecord>;
   /** Every sandbox of every runtime. A damaged record is reported and hides nothing else. */
@@ -72,7 +77,9 @@ export interface Store {
 /** How far the machine's clock may have been set since it started. */
 const CLOCK_ERROR_MS = 3_600_000;
 const RECORD_NAME = "sandbox.json";
+const LABELS_NAME = "labels.json";
 const RECORD_BYTES_MAX = 4 * 1024 * 1024;
+const LABELS_BYTES_MAX = 256 * 1024;
 /** A folder being made (`.new-<pid>-<ticks>-…`) or removed (`.gone-…`); never a sandbox. */
 const NEW_PREFIX = ".new-";
 const GONE_PREFIX = ".gone-";
@@ -96,7 +103,7 @@ export function createStore(options: { stateDir: string }): Store {
       const target = dir(record.id);
       const text = `${JSON.stringify(record, null, 1)}\n`;
       if (await isDirectory(target)) {
-        await replaceFile(target, text);
+        await replaceFile(target, RECORD_NAME, text);
         return;
       }
       const { pid, startTicks } = ownerOf();
@@ -127,10 +134,14 @@ export function createStore(options: { stateDir: string }): Store {
       writeFileSync(join(fresh, RECORD_NAME), text, { flag: "wx", mode: 0o600 });
       renameSync(fresh, target);
     },
+    async label(id, labels) {
+      if (!(await isDirectory(dir(id)))) throw noSandbox(id);
+      await replaceFile(dir(id), LABELS_NAME, `${JSON.stringify(labels)}\n`);
+    },
     async read(id) {
       const outcome = await readRecord(dir(id));
       if (outcome.record !== undefined) return outcome.record;
-      if (outcome.missing) throw new CaissonError("not_found", `there is no sandbox ${id}`, { hint: "`caisson sandbox ls` lists them." });
+      if (outcome.missing) throw noSandbox(id);
       throw new CaissonError("internal", `the record of sandbox ${id} is damaged: ${outcome.reason}`, {
         hint: `\`caisson sandbox rm ${id}\` removes what is left of it.`,
       });
@@ -223,17 +234,38 @@ async function readRecord(dir: string): Promise<ReadOutcome> {
     const parsed = checkValue(SandboxRecord, JSON.parse(text));
     if (!parsed.success) return { missing: false, reason: tellProblems(parsed.problems) };
     if (!dir.endsWith(`/${parsed.data.id}`)) return { missing: false, reason: `it names ${parsed.data.id}` };
-    return { record: parsed.data };
+    return { record: await withLabels(dir, parsed.data) };
   } catch {
     return { missing: false, reason: `${RECORD_NAME} is not JSON` };
   }
 }
 
-async function replaceFile(dir: string, text: string): Promise<void> {
-  const temporary = join(dir, `${RECORD_NAME}.${randomLetters(8)}.tmp`);
+/** Labels that cannot be read hide no sandbox: it has those that it was made with. */
+async function withLabels(dir: string, record: SandboxRecord): Promise<SandboxRecord> {
+  const path = join(dir, LABELS_NAME);
+  const stat = await lstat(path).catch(() => null);
+  if (stat === null || !stat.isFile() || stat.size > LABELS_BYTES_MAX) return record;
+  const text = await readFile(path, "utf8").catch(() => "");
+  const labels = Labels.safeParse(parsedJson(text));
+  return labels.success ? { ...record, spec: { ...record.spec, labels: labels.data } } : record;
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const noSandbox = (id: SandboxId) =>
+  new CaissonError("not_found", `there is no sandbox ${id}`, { hint: "`caisson sandbox ls` lists them." });
+
+async function replaceFile(dir: string, name: string, text: string): Promise<void> {
+  const temporary = join(dir, `${name}.${randomLetters(8)}.tmp`);
   try {
     await writeSynced(temporary, text);
-    await rename(temporary, join(dir, RECORD_NAME));
+    await rename(temporary, join(dir, name));
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

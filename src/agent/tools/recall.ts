@@ -66,6 +66,7 @@ function piecesOf(event: RunEvent): { call: string; text: string }[] {
     // What the run's owner and the machine did, and pieces of what is there whole.
     case "run.queued":
     case "run.prioritized":
+    case "run.labelled":
     case "run.noticed":
     case "run.claimed":
     case "run.sandboxed":

@@ -45,6 +45,7 @@ export const runHandlers: Handlers<Name> = {
   },
   "runs.resume": async ({ station, params, body, by }) => ({ json: await station.runs.resume(params.run, { by, ...defined(body) }) }),
   "runs.continue": async ({ station, params, body, by }) => ({ json: await station.runs.continue(params.run, { ...body, by }) }),
+  "runs.label": async ({ station, params, body, by }) => ({ json: await station.runs.label(params.run, body, { by }) }),
   "runs.prioritize": async ({ station, params, body, by }) => ({ json: await station.runs.prioritize(params.run, { ...body, by }) }),
   "runs.adopt": async ({ station, params, by }) => ({ json: await station.runs.adopt(params.run, { by }) }),
   "runs.queue": async ({ station }) => ({ json: await station.runs.queue() }),

@@ -16,6 +16,7 @@ export const sandboxHandlers: Handlers<Exclude<Name, "sandboxes.exec">> = {
     return nothing;
   },
   "sandboxes.stats": async ({ station, params }) => ({ json: await station.sandboxes.stats(params.sandbox) }),
+  "sandboxes.label": async ({ station, params, body }) => ({ json: await station.sandboxes.label(params.sandbox, body) }),
   async "sandboxes.pause"({ station, params }) {
     await station.sandboxes.pause(params.sandbox);
     return nothing;

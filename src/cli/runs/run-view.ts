@@ -105,6 +105,7 @@ export function createRunView(options: { columns: () => number | null }): RunVie
         ];
       case "run.claimed":
       case "run.prioritized":
+      case "run.labelled":
       // Said to standard error when it happened.
       case "run.noticed":
         return [];

@@ -34,6 +34,8 @@ export function runCalls(to: Connection) {
     /** The next turn of a run that has ended. */
     continue: (run: string, body: BodyInput<"runs.continue">, given: Signal = {}) =>
       call(to, "runs.continue", { params: { run }, body, ...given }),
+    /** A null takes a label away. */
+    label: (run: string, body: BodyInput<"runs.label">, given: Signal = {}) => call(to, "runs.label", { params: { run }, body, ...given }),
     prioritize: (run: string, body: BodyInput<"runs.prioritize">, given: Signal = {}) =>
       call(to, "runs.prioritize", { params: { run }, body, ...given }),
     /** Lets the station go on with a run whose process died. */

@@ -12,6 +12,9 @@ export function sandboxCalls(to: Connection) {
     stats: (sandbox: string, given: Signal = {}) => call(to, "sandboxes.stats", { params: { sandbox }, ...given }),
     pause: (sandbox: string, given: Signal = {}) => call(to, "sandboxes.pause", { params: { sandbox }, ...given }),
     resume: (sandbox: string, given: Signal = {}) => call(to, "sandboxes.resume", { params: { sandbox }, ...given }),
+    /** A null takes a label away. */
+    label: (sandbox: string, body: BodyInput<"sandboxes.label">, given: Signal = {}) =>
+      call(to, "sandboxes.label", { params: { sandbox }, body, ...given }),
     fork: (sandbox: string, given: Signal = {}) => call(to, "sandboxes.fork", { params: { sandbox }, ...given }),
     snapshot: (sandbox: string, body: BodyInput<"sandboxes.snapshot"> = {}, given: Signal = {}) =>
       call(to, "sandboxes.snapshot", { params: { sandbox }, body, ...given }),

@@ -52,6 +52,7 @@ export function remoteRuns({ runs, streams }: Pick<Client, "runs" | "streams">):
       return followed(await runs.continue(run, request), signal);
     },
     prioritize: (run, { priority }) => runs.prioritize(run, { priority }),
+    label: (run, changes) => runs.label(run, changes),
     adopt: (run) => runs.adopt(run),
     queue: () => runs.queue(),
     stop: (run, { signal }) => runs.stop(run, { ...(signal && { signal }) }),

@@ -40,6 +40,17 @@ const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
       await using sandbox = await reached.sandboxes.create(spec());
       expect(await reached.sandboxes.changedFiles(sandbox.id)).toBeNull();
     },
+    async label(reached) {
+      await using sandbox = await reached.sandboxes.create(spec({ labels: { for: "a test", team: "walls" } }));
+      const { id } = sandbox;
+      expect(await reached.sandboxes.label(id, { team: "floors", for: null })).toMatchObject({ id, labels: { team: "floors" } });
+      expect((await reached.sandboxes.get(id)).labels).toEqual({ team: "floors" });
+      const found = async (label: string) => (await reached.sandboxes.list({ label: [label] })).sandboxes.length;
+      expect([await found("team=floors"), await found("for=a test")]).toEqual([1, 0]);
+      await expect(reached.sandboxes.label(id, { run: "run_aaaaaaaaaaaa" })).rejects.toMatchObject({ code: "invalid" });
+      await expect(reached.sandboxes.label(id, {})).rejects.toMatchObject({ code: "invalid" });
+      await expect(reached.sandboxes.label("sb_aaaaaaaaaaaa", { a: "b" })).rejects.toMatchObject({ code: "not_found" });
+    },
     async stats(reached) {
       await using sandbox = await reached.sandboxes.create(spec());
       expect(await reached.sandboxes.stats(sandbox.id)).toHaveProperty("memoryBytes");

@@ -26,6 +26,7 @@ export function remoteSandboxes(client: Client): { verbs: SandboxVerbs; removeOw
     get: (id) => sandboxes.get(id),
     list: (options) => sandboxes.list(options),
     changedFiles: (id) => sandboxes.changedFiles(id),
+    label: (id, changes) => sandboxes.label(id, changes),
     stats: (id) => sandboxes.stats(id),
     pause: (id) => sandboxes.pause(id),
     resume: (id) => sandboxes.resume(id),

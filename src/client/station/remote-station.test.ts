@@ -95,6 +95,21 @@ const tests: VerbTests<"runs" | "sessions" | "agents" | "machine" | "tokens" | "
       const run = await endedRun();
       await expect(reached.runs.prioritize(run, { priority: 1, by: "test" })).rejects.toMatchObject({ code: "conflict" });
     },
+    async label(reached) {
+      const run = await endedRun();
+      const before = await reached.runs.get(run);
+      const labelled = await reached.runs.label(run, { team: "walls", gone: null }, { by: "test" });
+      expect(labelled).toMatchObject({ labels: { team: "walls" }, seq: before.seq + 1, finish: before.finish });
+      expect((await reached.runs.list({ label: ["team=walls"] })).runs.map((view) => view.run)).toEqual([run]);
+      // Once more is no event; who follows a run that has ended is still told of its end, and that is all.
+      expect(await reached.runs.label(run, { team: "walls" }, { by: "test" })).toEqual(labelled);
+      const types = (await all(reached.runs.events(run, { follow: true }))).map(({ type }) => type);
+      expect(types.slice(-2)).toEqual(["run.ended", "run.labelled"]);
+      expect(await reached.runs.wait(run)).toEqual(labelled);
+      expect((await reached.runs.label(run, { team: null }, { by: "test" })).labels).toEqual({});
+      await expect(reached.runs.label(run, { "caisson.driven": "x" }, { by: "test" })).rejects.toMatchObject({ code: "invalid" });
+      await expect(reached.runs.label(run, {}, { by: "test" })).rejects.toMatchObject({ code: "invalid" });
+    },
     async adopt(reached) {
       await expect(reached.runs.adopt("run_aaaaaaaaaaaa", { by: "test" })).rejects.toMatchObject({ code: "not_found" });
     },

@@ -72,6 +72,7 @@ export const paths = {
   "sandboxes.get": "GET /v1/sandboxes/{sandbox}",
   "sandboxes.remove": "DELETE /v1/sandboxes/{sandbox}",
   "sandboxes.stats": "GET /v1/sandboxes/{sandbox}/stats",
+  "sandboxes.label": "PATCH /v1/sandboxes/{sandbox}/labels",
   "sandboxes.pause": "POST /v1/sandboxes/{sandbox}/pause",
   "sandboxes.resume": "POST /v1/sandboxes/{sandbox}/resume",
   "sandboxes.fork": "POST /v1/sandboxes/{sandbox}/fork",
@@ -124,6 +125,7 @@ export const paths = {
   "runs.check": "GET /v1/log/check",
   "runs.adopt": "POST /v1/runs/{run}/adopt",
   "runs.prioritize": "POST /v1/runs/{run}/priority",
+  "runs.label": "PATCH /v1/runs/{run}/labels",
   "runs.queue": "GET /v1/queue",
   "runs.allEvents": "GET /v1/events",
   "inside.report": "POST /v1/inside/events",
@@ -187,7 +189,7 @@ export const paths = {
   "uploads.remove": "DELETE /v1/uploads/{upload}",
 } as const satisfies Record<string, `${Method} /v1/${string}`>;
 
-type Method = "GET" | "POST" | "PUT" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type RouteName = keyof typeof paths;
 
 /** `POST` and `/v1/runs/{run}/stop` for `runs.stop`. */

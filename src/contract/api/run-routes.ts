@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ChangeLabels } from "../change-labels.ts";
 import { Budgets, RunId } from "../run.ts";
 import { RunEvent } from "../run-event.ts";
 import { Priority, RunQueueView } from "../run-queue.ts";
@@ -142,6 +143,13 @@ export const runRoutes = {
     scope: "run",
     params,
     body: z.strictObject({ priority: Priority }),
+    answer: { json: RunView },
+  },
+  "runs.label": {
+    summary: "Change the labels of a run, also after its end: new values by key; null takes a label away.",
+    scope: "run",
+    params,
+    body: ChangeLabels,
     answer: { json: RunView },
   },
   "runs.queue": {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ChangeLabels } from "../change-labels.ts";
 import { Owner } from "../owner.ts";
 import { SandboxInfo, SandboxSpec, SandboxStats } from "../sandbox.ts";
 import { ChangedFiles, CreateSandbox, ListSandboxes, SandboxList, SnapshotSandbox, SnapshotView } from "../sandbox-verbs.ts";
@@ -36,6 +37,13 @@ export const sandboxRoutes = {
   "sandboxes.get": { summary: "One sandbox.", scope: "read", params, answer: { json: SandboxInfo } },
   "sandboxes.remove": { summary: "End and remove a sandbox.", scope: "run", params, answer: {} },
   "sandboxes.stats": { summary: "What a sandbox uses.", scope: "read", params, answer: { json: SandboxStats } },
+  "sandboxes.label": {
+    summary: "Change the labels of a sandbox: new values by key; null takes a label away.",
+    scope: "run",
+    params,
+    body: ChangeLabels,
+    answer: { json: SandboxInfo },
+  },
   "sandboxes.pause": { summary: "Freeze every process of a sandbox.", scope: "run", params, answer: {} },
   "sandboxes.resume": { summary: "Let a paused sandbox go on.", scope: "run", params, answer: {} },
   "sandboxes.fork": {

@@ -80,6 +80,7 @@ export function withFoundRuns(verbs: RunVerbs, log: Log): RunVerbs {
     resume: async (run, asked) => await verbs.resume(await find(run), asked),
     continue: async (run, request, asked) => await verbs.continue(await find(run), request, asked),
     prioritize: async (run, asked) => await verbs.prioritize(await find(run), asked),
+    label: async (run, changes, asked) => await verbs.label(await find(run), changes, asked),
     adopt: async (run, asked) => await verbs.adopt(await find(run), asked),
     remove: async (run) => await verbs.remove(await find(run)),
     stop: async (run, asked) => await verbs.stop(await find(run), asked),

@@ -32,6 +32,7 @@ export function ownedRuns({ runs }: Pick<Station, "runs">, view: OwnerView & { o
     resume: async (run, options) => await runs.resume(await own.run(run), options),
     continue: async (run, request, options) => await runs.continue(await own.run(run), request, options),
     prioritize: async (run, options) => await runs.prioritize(await own.run(run), options),
+    label: async (run, changes, options) => await runs.label(await own.run(run), changes, options),
     adopt: async (run, options) => await runs.adopt(await own.run(run), options),
     async queue() {
       const queue = await runs.queue();

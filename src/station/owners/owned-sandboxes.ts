@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { isStationLabel, stationsOwn } from "../../contract/change-labels.ts";
 import type { OwnerView } from "../../contract/owner.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { SandboxVerbs } from "../sandboxes/verbs.ts";
@@ -6,9 +6,6 @@ import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";
 import type { OwnThings } from "./own-things.ts";
 import { isOthers } from "./owned-runs.ts";
-
-/** By these the station finds the sandboxes of runs and sessions again. */
-const STATION_LABELS = ["run", "session", "viewer"];
 
 export function ownedSandboxes({ sandboxes }: Pick<Station, "sandboxes">, view: OwnerView & { own: OwnThings }): SandboxVerbs {
   const { owner, sees, own } = view;
@@ -23,6 +20,7 @@ export function ownedSandboxes({ sandboxes }: Pick<Station, "sandboxes">, view: 
       return { ...(await sandboxes.list({ ...options, owner })), damaged: [] };
     },
     changedFiles: async (id) => await sandboxes.changedFiles(await own.sandbox(id)),
+    label: async (id, changes) => await sandboxes.label(await own.sandbox(id), changes),
     stats: async (id) => await sandboxes.stats(await own.sandbox(id)),
     pause: async (id) => await sandboxes.pause(await own.sandbox(id)),
     resume: async (id) => await sandboxes.resume(await own.sandbox(id)),
@@ -41,10 +39,8 @@ export function ownedSandboxes({ sandboxes }: Pick<Station, "sandboxes">, view: 
 
 async function withOwnParts(request: CreateSandbox, { sees, own }: OwnerView & { own: OwnThings }): Promise<CreateSandbox> {
   const { snapshot, spec } = request;
-  const taken = sees === "own" ? STATION_LABELS.filter((label) => Object.hasOwn(spec.labels, label)) : [];
-  if (taken.length > 0) {
-    throw new CaissonError("invalid", `the label ${taken[0]} is the station's own`, { hint: "Choose another key for it." });
-  }
+  const taken = sees === "own" ? Object.keys(spec.labels).find((key) => isStationLabel("sandbox", key)) : undefined;
+  if (taken !== undefined) throw stationsOwn(taken);
   if (spec.template.kind === "snapshot") await own.snapshot(spec.template.id);
   return snapshot === undefined ? request : { ...request, snapshot: await own.snapshot(snapshot) };
 }

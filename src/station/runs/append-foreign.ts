@@ -21,7 +21,8 @@ type ForeignEvent = Extract<
       | "sandbox.reported"
       | "artifact.stored"
       | "run.queued"
-      | "run.prioritized";
+      | "run.prioritized"
+      | "run.labelled";
   }
 >;
 
@@ -32,16 +33,18 @@ const RACES_MAX = 1000;
  * Adds what somebody says to a run that is not over. `make` looks at the run as it is and gives the event, or several
  * that are true together, or null when there is nothing to say; it is appended only where that look is still true, and
  * made again otherwise. So nothing is acknowledged that comes after the run's end, and of two answers one counts and
- * the other is refused. Throws `conflict` for a run that has ended, `not_found`, and what `make` throws.
+ * the other is refused. Throws `conflict` for a run that has ended, unless it is about one of those, too, `not_found`,
+ * and what `make` throws.
  */
 export async function appendForeign(
   log: Log,
   run: string,
   make: (facts: RunFacts, seq: number) => ForeignEvent | readonly ForeignEvent[] | null,
+  { alsoEnded = false }: { alsoEnded?: boolean } = {},
 ): Promise<void> {
   for (let races = 0; ; races++) {
     const { facts, seq } = await headOfRun(log, run);
-    if (facts.status === "ended") throw hasEnded(run, facts);
+    if (facts.status === "ended" && !alsoEnded) throw hasEnded(run, facts);
     const made = make(facts, seq);
     const events = made === null ? [] : [made].flat();
     if (events.length === 0) return;

@@ -32,8 +32,10 @@ export async function* runEvents(
   for await (const stored of log.subscribe(runStream(run), { fromSeq, ...(signal && { signal }) })) {
     const event = parseRunEvent(stored);
     yield { ...event, seq: stored.seq };
-    // Unless somebody let it go on: nothing else comes after an end.
-    if (event.type === "run.ended" && (await log.lastSeq(runStream(run))) === stored.seq) return;
+    // Unless somebody let it go on: nothing else comes after an end but other labels.
+    if (event.type !== "run.ended" && event.type !== "run.labelled") continue;
+    const { facts, seq } = await headOfRun(log, run);
+    if (facts.status === "ended" && seq === stored.seq) return;
   }
 }
 

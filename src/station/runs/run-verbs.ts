@@ -15,6 +15,7 @@ import { storedQueue } from "../queue/queue-view.ts";
 import type { RunQueue } from "../queue/run-queue.ts";
 import { appendForeign, hasEnded } from "./append-foreign.ts";
 import { headOfRun } from "./head-of-run.ts";
+import { labelRun } from "./label-run.ts";
 import { listRuns, viewOf } from "./list-runs.ts";
 import { removeRun } from "./remove-run.ts";
 import type { ReopenRun } from "./reopen-run.ts";
@@ -120,6 +121,10 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
       await refreshed(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log));
       return await view(run);
     },
+    async label(run, changes, { by }) {
+      await labelRun(run, changes, { by, log });
+      return await view(run);
+    },
     async adopt(run, { by }) {
       const queue = options.queue();
       const { facts } = await headOfRun(log, run);
@@ -219,8 +224,8 @@ async function waitFor(
 
 async function untilEnded(run: string, { log, signal }: Pick<RunVerbsOptions, "log"> & { signal: AbortSignal | undefined }): Promise<void> {
   let last: string | undefined;
-  // It may have ended before, and gone on.
-  for await (const { type } of runEvents(log, run, { follow: true, ...(signal && { signal }) })) last = type;
+  // It may have ended before, and gone on; what it is found by may change after its end.
+  for await (const { type } of runEvents(log, run, { follow: true, ...(signal && { signal }) })) if (type !== "run.labelled") last = type;
   if (last !== "run.ended") throw notWaitedFor(run);
 }
 

@@ -35,6 +35,8 @@ export async function stopRun(run: string, { by, signal }: { by: string; signal?
     // Asked for once, however often this is called; whoever finds nobody driving the run ends it.
     await runs.stop(run, { by });
     const fromSeq = await log.lastSeq(stream);
+    // Its end need not be the last of it: labels can be changed later.
+    if ((await runs.facts(run)).status === "ended") return;
     const wait = AbortSignal.any([...(signal ? [signal] : []), AbortSignal.timeout(DRIVER_CHECK_MS)]);
     for await (const event of log.subscribe(stream, { fromSeq, signal: wait })) if (event.type === "run.ended") return;
     if (signal?.aborted !== true) continue;

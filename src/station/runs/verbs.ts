@@ -1,3 +1,4 @@
+import type { ChangeLabels } from "../../contract/change-labels.ts";
 import type { Budgets } from "../../contract/run.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
 import type { RunQueueView } from "../../contract/run-queue.ts";
@@ -74,6 +75,8 @@ export interface RunVerbs {
   continue(run: string, request: ContinueRunInput, options?: { signal?: AbortSignal }): Promise<RunView>;
   /** Of a run that waits in the queue. Throws `conflict` for one that does not. */
   prioritize(run: string, options: { priority: number; by: string }): Promise<RunView>;
+  /** Changes what it is found by; null takes a label away. Also of a run that has ended. Throws `invalid`. */
+  label(run: string, changes: ChangeLabels, options: { by: string }): Promise<RunView>;
   /**
    * Lets the station go on with a run that nobody drives, whoever drove it before. Throws `conflict` for one that has
    * ended or whose driver lives. Where no station runs, the next one takes it.

@@ -1,4 +1,5 @@
 import { readdir } from "node:fs/promises";
+import type { ChangeLabels } from "../../contract/change-labels.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId } from "../../contract/ids.ts";
 import type { SecretSpec } from "../../contract/network.ts";
@@ -42,7 +43,10 @@ export interface LocalSandboxesOptions {
 }
 
 /** What this process did to a sandbox. */
-export type SandboxChange = { kind: "made" | "changed"; info: SandboxInfo } | { kind: "ended"; id: SandboxId };
+export type SandboxChange =
+  | { kind: "made" | "changed"; info: SandboxInfo }
+  | { kind: "ended"; id: SandboxId }
+  | { kind: "labelled"; id: SandboxId; changes: ChangeLabels };
 
 /** The sandboxes of this machine. */
 export interface LocalSandboxes extends SandboxVerbs {
@@ -111,6 +115,12 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       if (top === null || top.length === 0) return top === null ? null : { files: 0, isMinimum: false };
       const { countChanged } = await import("../../workspace/count-changed.ts");
       return countChanged(folder);
+    },
+    async label(word, given) {
+      const { labelSandbox } = await import("./label-sandbox.ts");
+      const { record, changes } = await labelSandbox(await find(word), given, store);
+      if (changes !== null) onChange({ kind: "labelled", id: record.id, changes });
+      return infoNow(record);
     },
     stats: (id) => withHeld(id, (sandbox) => sandbox.stats()),
     pause: (id) => changing(id, (sandbox) => sandbox.pause()),

@@ -71,6 +71,10 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
     if (before !== null && before !== "ended") await append(id, [{ type: "sandbox.ended", data: { sandbox: id, why } }]);
     known.delete(id);
   };
+  const labelled = async ({ id: sandbox, changes }: Extract<SandboxChange, { kind: "labelled" }>) => {
+    await look(sandbox);
+    if (known.has(sandbox)) await append(sandbox, [{ type: "sandbox.labelled", data: { sandbox, changes } }]);
+  };
   const look = async (id: SandboxId) => {
     const stamp = await stampOf(join(folder, id));
     if (stamp !== null && known.get(id)?.stamp === stamp) return;
@@ -107,7 +111,7 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
   const timer = setInterval(soon, LOOK_MS).unref();
   const unlisten = options.listen((change) => {
     // What is gone again by the time that somebody looks was there all the same.
-    enqueue(() => (change.kind === "ended" ? look(change.id) : live(change.info, null)));
+    enqueue(() => (change.kind === "ended" ? look(change.id) : change.kind === "labelled" ? labelled(change) : live(change.info, null)));
   });
   return {
     async [Symbol.asyncDispose]() {

@@ -1,3 +1,4 @@
+import type { ChangeLabels } from "../../contract/change-labels.ts";
 import type { SandboxInfo, SandboxStats } from "../../contract/sandbox.ts";
 import type {
   ChangedFiles,
@@ -42,6 +43,8 @@ export interface SandboxVerbs {
    * look; null where that cannot be seen from outside.
    */
   changedFiles(id: string): Promise<ChangedFiles | null>;
+  /** Changes what it is found by; null takes a label away. Throws `invalid`. */
+  label(id: string, changes: ChangeLabels): Promise<SandboxInfo>;
   stats(id: string): Promise<SandboxStats>;
   /** Freezes every process. Idempotent. Throws `unsupported`. */
   pause(id: string): Promise<void>;

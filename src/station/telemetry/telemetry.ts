@@ -62,7 +62,8 @@ export function createTelemetry({ sink }: { sink: SpanSink }): Telemetry {
       const run = stream.slice(RUN_PREFIX.length);
       const atMs = Date.now();
       for (const event of events as readonly NewRunEvent[]) {
-        if (streamed.has(event.type)) continue;
+        // Labels say nothing of work, and may change long after the end of it.
+        if (streamed.has(event.type) || event.type === "run.labelled") continue;
         const followed = runs.get(run) ?? follow(run, firstSeq, log);
         if (followed.spans !== null) take(run, followed, { event, atMs });
         else if (followed.waiting.length < WAITING_MAX) followed.waiting.push({ event, atMs });

@@ -1,11 +1,15 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { Circle, CircleCheck, CircleDot } from "lucide-react";
 import { lazy, type ReactNode, Suspense } from "react";
 import { Link } from "wouter";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import { Copy } from "../../parts/copy.tsx";
+import { LabelEditor } from "../../parts/label-editor.tsx";
 import { duration, Time } from "../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
+import { putRun } from "../../station/queries.ts";
+import { useStation } from "../../station/station.tsx";
 import styles from "./run-details.module.css";
 import type { Timeline } from "./timeline.ts";
 import { ChangedFileLine } from "./tool-card.tsx";
@@ -73,15 +77,19 @@ export function RunDetails({ view, timeline, version }: { view: RunView; timelin
             <Time at={view.createdAt} />
           </Fact>
           <Fact name="Owner">{visibleText(view.owner)}</Fact>
-          {Object.entries(view.labels).map(([key, value]) => (
-            <Fact key={key} name={visibleText(key)}>
-              {visibleText(value)}
-            </Fact>
-          ))}
         </dl>
+      </Section>
+      <Section title="Labels">
+        <RunLabels view={view} />
       </Section>
     </aside>
   );
+}
+
+function RunLabels({ view: { run, labels } }: { view: RunView }) {
+  const station = useStation();
+  const queries = useQueryClient();
+  return <LabelEditor kind="run" labels={labels} onChange={async (changes) => putRun(queries, await station.runs.label(run, changes))} />;
 }
 
 function Section({ title, children }: { title: string; children: ReactNode }) {

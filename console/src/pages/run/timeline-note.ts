@@ -20,6 +20,8 @@ function lifecycleNote(event: RunEvent): Note | null {
       return plain(event.data.startAt === null ? "Waits in the queue" : `Waits in the queue until ${event.data.startAt}`);
     case "run.prioritized":
       return quiet(`Priority ${event.data.priority}, by ${event.data.by}`);
+    case "run.labelled":
+      return quiet(`Labels changed by ${event.data.by}`, labelChanges(event.data.changes));
     case "run.noticed":
       return plain(event.data.text);
     case "run.claimed":
@@ -47,6 +49,12 @@ function lifecycleNote(event: RunEvent): Note | null {
     default:
       return null;
   }
+}
+
+function labelChanges(changes: Extract<RunEvent, { type: "run.labelled" }>["data"]["changes"]): string {
+  return Object.entries(changes)
+    .map(([key, value]) => (value === null ? `without ${key}` : `${key}=${value}`))
+    .join(", ");
 }
 
 function networkNote(event: RunEvent): Note | null {

@@ -1,20 +1,22 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
+import type { ChangeLabels } from "../../../../src/contract/change-labels.ts";
 import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
 import { bytes } from "../../parts/amounts.ts";
 import { Copy } from "../../parts/copy.tsx";
+import { LabelEditor } from "../../parts/label-editor.tsx";
 import { duration, Time } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { labelsOf, networkWord, templateWord } from "../sandboxes/narrow-sandboxes.ts";
+import { keys } from "../../station/queries.ts";
+import { useStation } from "../../station/station.tsx";
+import { networkWord, templateWord } from "../sandboxes/narrow-sandboxes.ts";
 import styles from "./details.module.css";
 import type { SandboxPart } from "./use-sandbox.ts";
-
-const none = <span className={styles.quiet}>none</span>;
 
 /** What it was made from, what it may use and see, and what could not be enforced. */
 export default function Details({ sandbox }: SandboxPart) {
   const { id, name, runtime, owner, createdAt, template, network, workspace, mounts, warnings, allowRoot, keep } = sandbox;
-  const labels = labelsOf(sandbox);
   return (
     <div className={styles.details}>
       {warnings.length > 0 && (
@@ -42,7 +44,9 @@ export default function Details({ sandbox }: SandboxPart) {
         <Fact name="Network">{visibleText(networkWord(network))}</Fact>
         <Fact name="Root inside">{allowRoot ? "yes, by sudo" : "no"}</Fact>
         <Fact name="Lives">{keep ? "until it is removed" : "as long as whoever made it"}</Fact>
-        <Fact name="Labels">{labels.length === 0 ? none : labels.map((label) => <code key={label}>{visibleText(label)}</code>)}</Fact>
+        <Fact name="Labels">
+          <SandboxLabels sandbox={sandbox} />
+        </Fact>
       </Part>
       <Limits limits={sandbox.limits} />
       <Part title="Folders">
@@ -57,6 +61,16 @@ export default function Details({ sandbox }: SandboxPart) {
       </Part>
     </div>
   );
+}
+
+function SandboxLabels({ sandbox: { id, labels } }: SandboxPart) {
+  const station = useStation();
+  const queries = useQueryClient();
+  const change = async (changes: ChangeLabels) => {
+    queries.setQueryData(keys.sandbox(id), await station.sandboxes.label(id, changes));
+    await queries.invalidateQueries({ queryKey: keys.sandboxes });
+  };
+  return <LabelEditor kind="sandbox" labels={labels} onChange={change} />;
 }
 
 function Limits({ limits }: { limits: SandboxInfo["limits"] }) {

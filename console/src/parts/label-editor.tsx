@@ -1,0 +1,77 @@
+import { X } from "lucide-react";
+import { type FormEvent, useState } from "react";
+import { type ChangeLabels, isStationLabel } from "../../../src/contract/change-labels.ts";
+import type { Labels } from "../../../src/contract/ids.ts";
+import { Button } from "./button.tsx";
+import styles from "./label-editor.module.css";
+import { sayProblem } from "./toasts.tsx";
+import { visibleText } from "./visible-text.ts";
+
+interface LabelEditorProps {
+  kind: "run" | "sandbox";
+  labels: Labels;
+  onChange(changes: ChangeLabels): Promise<unknown>;
+}
+
+/** What something is found by, to be added and taken away. What the station needs itself stays. */
+export function LabelEditor({ kind, labels, onChange }: LabelEditorProps) {
+  const [text, setText] = useState("");
+  const [isSending, setSending] = useState(false);
+  const change = async (changes: ChangeLabels) => {
+    setSending(true);
+    try {
+      await onChange(changes);
+      return true;
+    } catch (error) {
+      sayProblem(error);
+      return false;
+    } finally {
+      setSending(false);
+    }
+  };
+  const at = text.indexOf("=");
+  const add = async (event: FormEvent) => {
+    event.preventDefault();
+    if (at > 0 && (await change({ [text.slice(0, at).trim()]: text.slice(at + 1).trim() }))) setText("");
+  };
+  return (
+    <div className={styles.editor}>
+      {Object.keys(labels).length > 0 && (
+        <ul className={styles.labels} aria-label="Labels">
+          {Object.entries(labels).map(([key, value]) => (
+            <li key={key} className={styles.label}>
+              <span className={styles.text} title={visibleText(`${key}=${value}`)}>
+                <span className={styles.key}>{visibleText(key)}</span>
+                {visibleText(value)}
+              </span>
+              {!isStationLabel(kind, key) && (
+                <button
+                  type="button"
+                  disabled={isSending}
+                  aria-label={`Take away the label ${visibleText(key)}`}
+                  onClick={() => void change({ [key]: null })}
+                >
+                  <X aria-hidden="true" />
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+      <form className={styles.add} onSubmit={(event) => void add(event)}>
+        <input
+          aria-label="New label"
+          placeholder="key=value"
+          autoComplete="off"
+          spellCheck={false}
+          maxLength={321}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+        <Button type="submit" disabled={isSending || at < 1}>
+          Add
+        </Button>
+      </form>
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { CaissonError } from "./error.ts";
+import { LabelKey, Labels, LabelValue } from "./ids.ts";
+import { parseRequest } from "./parse-request.ts";
+
+/** New values by key; null takes a label away. */
+export const ChangeLabels = z
+  .record(LabelKey, LabelValue.nullable())
+  .refine((changes) => Object.keys(changes).length > 0, "there is no change")
+  .refine((changes) => Object.keys(changes).length <= 64, "at most 64 changes at once");
+export type ChangeLabels = z.infer<typeof ChangeLabels>;
+
+/** By these the station finds what belongs together; whatever begins with `caisson.` is its own as well. */
+const stationLabels = { run: ["spec", "spec-key"], sandbox: ["run", "session", "viewer"] } as const;
+
+export function isStationLabel(kind: "run" | "sandbox", key: string): boolean {
+  return key.startsWith("caisson.") || (stationLabels[kind] as readonly string[]).includes(key);
+}
+
+/** What labels become. Throws `invalid` for one that is the station's own, and where they become too many. */
+export function changedLabels(kind: "run" | "sandbox", labels: Labels, changes: ChangeLabels): Labels {
+  const taken = Object.keys(changes).find((key) => isStationLabel(kind, key));
+  if (taken !== undefined) throw stationsOwn(taken);
+  return parseRequest(Labels, withChanges(labels, changes), "labels");
+}
+
+export function stationsOwn(key: string): CaissonError {
+  return new CaissonError("invalid", `the label ${JSON.stringify(key)} is the station's own`, { hint: "Choose another key for it." });
+}
+
+/** The same of changes that were accepted. */
+export function withChanges(labels: Labels, changes: ChangeLabels): Labels {
+  const kept = Object.entries(labels).filter(([key]) => !Object.hasOwn(changes, key));
+  const given = Object.entries(changes).flatMap(([key, value]) => (value === null ? [] : [[key, value] as const]));
+  return Object.fromEntries([...kept, ...given]);
+}
