@@ -33,8 +33,8 @@ export function startWatching(options: WatchingOptions): AsyncDisposable {
   const watch = createStationWatch({ ...options, tickMs: TICK_MS });
   let ticks = 0;
   const tick = async () => {
-    if (ticks % BEAT_EVERY_TICKS === 0) await beat.beat();
     ticks += 1;
+    if (ticks % BEAT_EVERY_TICKS === 1) await beat.beat();
     await watch.tick();
     if (ticks % FORGET_EVERY_TICKS === FORGET_AT_TICK) {
       await forgetGone({ ...local, store: createStore(local), nowMs: Date.now() });

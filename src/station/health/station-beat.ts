@@ -22,14 +22,28 @@ const pathOf = (stateDir: string) => join(stateDir, "station", "beat.json");
 export function createStationBeat(options: { stateDir: string; station: ProcessIdentity }): StationBeat {
   const path = pathOf(options.stateDir);
   const clock = machineClock();
+  let writing: Promise<void> | null = null;
+  let ended = false;
+  const write = async () => {
+    await mkdir(join(options.stateDir, "station"), { recursive: true, mode: 0o700 });
+    const text = JSON.stringify({ station: options.station, boot: clock.boot, atMs: clock.nowMs() } satisfies z.infer<typeof Beat>);
+    await writeFile(`${path}.tmp`, text, { mode: 0o600 });
+    await rename(`${path}.tmp`, path);
+  };
   return {
     async beat() {
-      await mkdir(join(options.stateDir, "station"), { recursive: true, mode: 0o700 });
-      const text = JSON.stringify({ station: options.station, boot: clock.boot, atMs: clock.nowMs() } satisfies z.infer<typeof Beat>);
-      await writeFile(`${path}.tmp`, text, { mode: 0o600 });
-      await rename(`${path}.tmp`, path);
+      if (ended) return;
+      // A disk may be slower than the beats.
+      writing ??= write().finally(() => {
+        writing = null;
+      });
+      await writing;
     },
-    end: () => rm(path, { force: true }),
+    async end() {
+      ended = true;
+      await writing?.catch(() => {});
+      await rm(path, { force: true });
+    },
   };
 }
 
