@@ -23,6 +23,7 @@ const begun = new Set<string>();
 await using log = createSqliteLog({ path });
 const kind = createWorkflowKind({
   agent: {},
+  merge: {},
   workflow: createSubWorkflowWork((): WorkflowThings => things),
   command: {
     async perform(effect) {

@@ -35,7 +35,7 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
     const merges = await (await import("./merges.ts")).openMerges(parts);
     const specs = await (await import("./specs.ts")).openSpecs(parts, merges.verbs);
     const ships = await (await import("./ships.ts")).openShips(parts, specs.verbs);
-    const workflows = await (await import("./workflows.ts")).openWorkflows(parts);
+    const workflows = await (await import("./workflows.ts")).openWorkflows(parts, merges.verbs);
     const kinds: AnyKind[] = [specs.kind, ships.kind, merges.kind, workflows.kind];
     let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);
     const driver = createDriver({ ...local, kinds, runs: childRuns(options.station.runs), onDefect: (error) => onDefect(error) });

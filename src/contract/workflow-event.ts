@@ -43,6 +43,14 @@ export const WorkflowStepStarted = defineEvent("workflow.step_started", 1, {
 });
 /** A run or a workflow was started for it. */
 export const WorkflowChildStarted = defineEvent("workflow.child_started", 1, { path, attempt, child: z.string().max(200) });
+/** A command has ended that was run in the workspace of an earlier step; the step ends once that is free again. */
+export const WorkflowCommandEnded = defineEvent("workflow.command_ended", 1, {
+  path,
+  attempt,
+  status: StepStatus.exclude(["skipped"]),
+  output: z.json(),
+  error: StepError.nullable(),
+});
 export const WorkflowStepEnded = defineEvent("workflow.step_ended", 1, {
   path,
   attempt,
@@ -82,6 +90,7 @@ const own = [
   WorkflowDefined,
   WorkflowStepStarted,
   WorkflowChildStarted,
+  WorkflowCommandEnded,
   WorkflowStepEnded,
   WorkflowCancelling,
   WorkflowSignalled,

@@ -1,4 +1,7 @@
 import { z } from "zod";
+import { ConflictPolicy } from "./merge-event.ts";
+import { MERGED_SESSIONS_MAX } from "./merge-verbs.ts";
+import { ValueSchema } from "./value-schema.ts";
 
 /**
  * A workflow's definition, as people write it in YAML or JSON. Texts may hold `${ … }` with an expression in CEL;
@@ -10,6 +13,7 @@ const TEXT_MAX = 20_000;
 const EXPRESSION_MAX = 2000;
 export const ITEMS_MAX = 1000;
 const BRANCHES_MAX = 100;
+const ARTIFACTS_MAX = 20;
 
 const text = z.string().min(1).max(TEXT_MAX);
 const Expression = z.string().min(1).max(EXPRESSION_MAX);
@@ -45,6 +49,14 @@ const common = {
   result: DataPath.optional(),
 };
 
+/** In the workspace that an earlier step worked in, after it. */
+const FromStep = z.strictObject({ from: Name });
+/** Files of its workspace that later steps are told of, by their paths there: what they were is said with their digest. */
+const Artifacts = z
+  .record(Name, z.string().min(1).max(1000))
+  .refine((artifacts) => Object.keys(artifacts).length <= ARTIFACTS_MAX, `at most ${ARTIFACTS_MAX} artifacts`)
+  .optional();
+
 const AgentStep = z.strictObject({
   ...common,
   kind: z.literal("agent"),
@@ -52,8 +64,12 @@ const AgentStep = z.strictObject({
   agent: z.string().min(1).max(256).optional(),
   task: text,
   model: z.string().min(1).max(256).optional(),
-  /** `shared`: the workspace of all such steps, one after the other. `own`: a fresh one. Default `shared`. */
-  workspace: z.enum(["shared", "own"]).optional(),
+  /**
+   * `shared`: the workspace of all such steps, one after the other. `own`: a fresh one. `from`: that of an earlier step,
+   * after it. `fork`: a copy of that, so that several can begin there. Default `shared`.
+   */
+  workspace: z.union([z.enum(["shared", "own"]), FromStep, z.strictObject({ fork: Name })]).optional(),
+  artifacts: Artifacts,
   maxSteps: z.int().min(1).max(100_000).optional(),
   maxCostUsd: z.number().positive().optional(),
   /** Values for the template of the agent's file. */
@@ -70,6 +86,25 @@ const CommandStep = z.strictObject({
   cwd: z.string().min(1).max(1000).optional(),
   /** Whether an exit code other than 0 fails the step. Default true. */
   check: z.boolean().optional(),
+  /** Absent: the sandbox that such commands of an instance share, which sees nothing of what agents changed. */
+  workspace: FromStep.optional(),
+  /** What is put there before, by its path: an artifact of an earlier step, as `${steps.build.output.artifacts.report}`. */
+  files: z.record(z.string().min(1).max(1000), z.string().min(1).max(EXPRESSION_MAX)).optional(),
+  artifacts: Artifacts,
+});
+
+/** What the agents of these steps changed becomes one workspace. */
+const MergeStep = z.strictObject({
+  ...common,
+  kind: z.literal("merge"),
+  /** Agents, or other merges; one in a `foreach` stands for all of its items. */
+  of: z.array(Name).min(1).max(MERGED_SESSIONS_MAX),
+  /** Who resolves what does not go together. Default `ask`: a person. */
+  conflicts: ConflictPolicy.optional(),
+  /** Who resolves it with `conflicts: agent`. Default `merger`. */
+  agent: z.string().min(1).max(256).optional(),
+  model: z.string().min(1).max(256).optional(),
+  artifacts: Artifacts,
 });
 
 const SetStep = z.strictObject({ ...common, kind: z.literal("set"), data: z.record(DataPath, z.json()) });
@@ -157,6 +192,7 @@ const SubWorkflowStep = z.strictObject({
 export const stepSchemas = {
   agent: AgentStep,
   command: CommandStep,
+  merge: MergeStep,
   set: SetStep,
   timer: TimerStep,
   approval: ApprovalStep,
@@ -186,6 +222,7 @@ type Json = z.core.util.JSONType;
 export type WorkflowStep =
   | z.infer<typeof AgentStep>
   | z.infer<typeof CommandStep>
+  | z.infer<typeof MergeStep>
   | z.infer<typeof SetStep>
   | z.infer<typeof TimerStep>
   | z.infer<typeof ApprovalStep>
@@ -221,6 +258,7 @@ const Step: z.ZodType<WorkflowStep> = z.lazy(
     z.discriminatedUnion("kind", [
       AgentStep,
       CommandStep,
+      MergeStep,
       SetStep,
       TimerStep,
       ApprovalStep,
@@ -232,38 +270,6 @@ const Step: z.ZodType<WorkflowStep> = z.lazy(
       TryStep,
       SubWorkflowStep,
     ]) as unknown as z.ZodType<WorkflowStep>,
-);
-
-/** Which values are taken: a small part of JSON Schema. */
-export interface ValueSchema {
-  type?: "object" | "array" | "string" | "number" | "integer" | "boolean" | "null" | undefined;
-  description?: string | undefined;
-  properties?: Record<string, ValueSchema> | undefined;
-  required?: string[] | undefined;
-  additionalProperties?: boolean | undefined;
-  items?: ValueSchema | undefined;
-  enum?: z.core.util.JSONType[] | undefined;
-  minimum?: number | undefined;
-  maximum?: number | undefined;
-  maxLength?: number | undefined;
-  maxItems?: number | undefined;
-  default?: z.core.util.JSONType | undefined;
-}
-export const ValueSchema: z.ZodType<ValueSchema> = z.lazy(() =>
-  z.strictObject({
-    type: z.enum(["object", "array", "string", "number", "integer", "boolean", "null"]).optional(),
-    description: z.string().max(2000).optional(),
-    properties: z.record(z.string().max(100), ValueSchema).optional(),
-    required: z.array(z.string().max(100)).max(100).optional(),
-    additionalProperties: z.boolean().optional(),
-    items: ValueSchema.optional(),
-    enum: z.array(z.json()).max(1000).optional(),
-    minimum: z.number().optional(),
-    maximum: z.number().optional(),
-    maxLength: z.int().nonnegative().optional(),
-    maxItems: z.int().nonnegative().optional(),
-    default: z.json().optional(),
-  }),
 );
 
 export const WorkflowDefinition: z.ZodType<WorkflowDefinition> = z.strictObject({

@@ -5,6 +5,7 @@ import { evaluate, evaluateCondition, fillIn } from "./expression.ts";
 import { joinBranches } from "./join.ts";
 import { hasBegun, inside, type Place } from "./place.ts";
 import type { Json } from "./state.ts";
+import { sessionLeftBy, sessionsLeftBy } from "./step-sessions.ts";
 import {
   bounded,
   CANCELLED,
@@ -50,9 +51,13 @@ function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" 
     bounded(fillIn(JSON.parse(JSON.stringify(value ?? null)) as Json, scope), `what ${step.name} is given`);
   switch (step.kind) {
     case "agent":
-      return { given: filled({ task: step.task, input: step.input ?? {} }) };
-    case "command":
-      return { given: filled({ argv: step.argv, env: step.env ?? {}, cwd: step.cwd ?? null }) };
+      return { given: withSession(filled({ task: step.task, input: step.input ?? {} }), sessionGiven(turn, step, frame)) };
+    case "command": {
+      const given = filled({ argv: step.argv, env: step.env ?? {}, cwd: step.cwd ?? null, ...(step.files && { files: step.files }) });
+      return { given: withSession(given, sessionGiven(turn, step, frame)) };
+    }
+    case "merge":
+      return { given: { sessions: mergedSessions(turn, step, frame) } };
     case "workflow":
       return { given: filled({ input: step.input ?? {} }) };
     case "approval":
@@ -77,6 +82,22 @@ function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" 
     default:
       return unreachable(step);
   }
+}
+
+/** The workspace of an earlier step that it is to work in, or to begin with. */
+function sessionGiven(turn: Turn, { workspace }: StepOf<"agent" | "command">, frame: Frame): Record<string, string> {
+  if (workspace === undefined || typeof workspace === "string") return {};
+  return "from" in workspace
+    ? { session: sessionLeftBy(turn, frame, workspace.from) }
+    : { fork: sessionLeftBy(turn, frame, workspace.fork) };
+}
+
+const withSession = (given: Json, session: Record<string, string>): Json => ({ ...(given as Record<string, Json>), ...session });
+
+function mergedSessions(turn: Turn, { of, name }: StepOf<"merge">, frame: Frame): string[] {
+  const sessions = [...new Set(of.flatMap((each) => sessionsLeftBy(turn, frame, each)))];
+  if (sessions.length > 0) return sessions;
+  throw new CaissonError("invalid", `there is nothing to merge for ${name}: ${of.join(", ")} left no workspace`);
 }
 
 const evaluateUntil = (step: StepOf<"timer">, scope: Parameters<typeof evaluate>[1]): Json =>
@@ -127,6 +148,7 @@ function advanceKind(turn: Turn, step: WorkflowStep, place: Place): Result {
   switch (step.kind) {
     case "agent":
     case "workflow":
+    case "merge":
     case "command":
       turn.effects.push(effectOf(turn, step, place));
       return RUNNING;
@@ -159,14 +181,16 @@ function advanceKind(turn: Turn, step: WorkflowStep, place: Place): Result {
   }
 }
 
-function effectOf(turn: Turn, step: StepOf<"agent" | "workflow" | "command">, { path, frame, state }: Place): StepEffect {
-  const { attempt, given, deadline, child } = state;
+function effectOf(turn: Turn, step: StepOf<StepEffect["kind"]>, { path, frame, state }: Place): StepEffect {
+  const { attempt, given, deadline, child, done } = state;
   const id = `${turn.facts.id}/${path}#${attempt}`;
   const cancel = frame.isCancelling;
   const { source, model, root, depth } = turn.state;
   const scope = step.kind === "agent" && child === null && !cancel ? turn.scopeIn(frame) : null;
-  const of = { kind: step.kind, path, attempt, given, deadline, child, step };
+  const of = { kind: step.kind, path, attempt, given, deadline, child, done, step };
   const common = { ...of, scope, source, model, root, depth, ...(cancel && { cancel }) };
+  // What is done is done: only the workspace is left.
+  if (done !== null) return { ...common, id: `${id}:leave`, do: "leave", cancel: false };
   if (step.kind === "command") return { id, do: "command", ...common };
   return child === null ? { id, do: "start", ...common } : { id: `${id}:end`, do: "collect", after: child, ...common };
 }

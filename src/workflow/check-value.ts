@@ -1,5 +1,5 @@
 import { CaissonError } from "../contract/error.ts";
-import type { ValueSchema } from "../contract/workflow.ts";
+import type { ValueSchema } from "../contract/value-schema.ts";
 import type { Json } from "./state.ts";
 
 const PROBLEMS_TOLD = 5;

@@ -6,6 +6,13 @@ import type { OwnWorkflowEvent, StepError, StepStatus } from "../contract/workfl
 
 export type Json = z.core.util.JSONType;
 
+/** What the work of a step came to. */
+export interface StepDone {
+  status: "completed" | "failed" | "cancelled";
+  output: Json;
+  error: StepError | null;
+}
+
 /** A step of one instance, as its last attempt is. */
 export interface StepState {
   kind: string;
@@ -18,6 +25,8 @@ export interface StepState {
   deadline: string | null;
   retryAt: string | null;
   child: string | null;
+  /** Of a step that has yet to leave the workspace that it worked in. */
+  done: StepDone | null;
   answer: { approved: boolean; text: string; by: string } | null;
   startedAt: string;
   endedAt: string | null;
@@ -78,7 +87,7 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
     }
     case "workflow.step_started": {
       const { path, kind, attempt, given, due, deadline } = event.data;
-      const rest = { output: null, error: null, retryAt: null, child: null, answer: null, startedAt: event.at, endedAt: null };
+      const rest = { output: null, error: null, retryAt: null, child: null, done: null, answer: null, startedAt: event.at, endedAt: null };
       state.steps.set(path, { kind, attempt, status: "running", given, due, deadline, ...rest });
       state.cancelling.delete(path);
       if (kind === "command") state.needsCleaning = true;
@@ -88,6 +97,12 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
     case "workflow.child_started": {
       const step = state.steps.get(event.data.path);
       if (step?.attempt === event.data.attempt) step.child = event.data.child;
+      return;
+    }
+    case "workflow.command_ended": {
+      const { path, attempt, ...done } = event.data;
+      const step = state.steps.get(path);
+      if (step?.attempt === attempt) step.done = done;
       return;
     }
     case "workflow.step_ended":
@@ -120,7 +135,7 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
 function applyEnded(state: WorkflowState, { data, at }: Extract<OwnWorkflowEvent, { type: "workflow.step_ended" }>): void {
   const { path, attempt, status, output, error, retryAt } = data;
   const step = state.steps.get(path) ?? newStep(at);
-  Object.assign(step, { attempt, status, output, error, retryAt, endedAt: at });
+  Object.assign(step, { attempt, status, output, error, retryAt, done: null, endedAt: at });
   if (!state.steps.has(path)) state.started += 1;
   state.steps.set(path, step);
   for (const [place, value] of Object.entries(data.data)) setAt(state.data, place.split("."), value);
@@ -130,7 +145,17 @@ function applyEnded(state: WorkflowState, { data, at }: Extract<OwnWorkflowEvent
 
 /** Of a step that ended at once: what it was given is in the definition. */
 function newStep(at: string): StepState {
-  const nothing = { given: null, output: null, error: null, due: null, deadline: null, retryAt: null, child: null, answer: null };
+  const nothing = {
+    given: null,
+    output: null,
+    error: null,
+    due: null,
+    deadline: null,
+    retryAt: null,
+    child: null,
+    done: null,
+    answer: null,
+  };
   return { kind: "step", attempt: 1, status: "running", ...nothing, startedAt: at, endedAt: null };
 }
 

@@ -6,7 +6,7 @@ import type { WorkflowDuration, WorkflowStep } from "../contract/workflow.ts";
 import type { NewWorkflowEvent, StepError, StepStatus } from "../contract/workflow-event.ts";
 import { durationFrom } from "../lib/quantity.ts";
 import type { Scope } from "./expression.ts";
-import type { Json, StepState, WorkflowState } from "./state.ts";
+import type { Json, StepDone, StepState, WorkflowState } from "./state.ts";
 
 /** Started in one instance, attempts and items included. */
 export const STEPS_STARTED_MAX = 50_000;
@@ -33,14 +33,18 @@ export interface StepEffect {
   id: string;
   after?: string;
   cancel?: boolean;
-  /** `start`: a run or a workflow is made. `collect`: it is over. `command`: one is run. */
-  do: "start" | "collect" | "command";
-  kind: "agent" | "workflow" | "command";
+  /**
+   * `start`: a run, a workflow or a merge is made. `collect`: it is over. `command`: one is run. `leave`: the workspace
+   * of a command that has ended is free again.
+   */
+  do: "start" | "collect" | "command" | "leave";
+  kind: "agent" | "workflow" | "command" | "merge";
   path: string;
   attempt: number;
   given: Json;
   deadline: string | null;
   child: string | null;
+  done: StepDone | null;
   step: WorkflowStep;
   /** What an agent is told of what was done before; null for all others. */
   scope: Scope | null;

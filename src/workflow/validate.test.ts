@@ -10,6 +10,22 @@ const step = (more: object) => ({ name: "x", steps: [{ name: "a", ...more }] });
 const nested = (depth: number): object =>
   depth === 0 ? { name: "a", kind: "fail", text: "x" } : { name: `s${depth}`, kind: "try", steps: [nested(depth - 1)] };
 
+const after = (more: object) => ({
+  name: "x",
+  steps: [
+    { name: "coder", kind: "agent", task: "x" },
+    { name: "note", kind: "set", data: {} },
+    { name: "b", kind: "command", argv: ["x"], ...more },
+  ],
+});
+const before = (workspace: object) => ({
+  name: "x",
+  steps: [
+    { name: "a", kind: "agent", task: "x", workspace },
+    { name: "b", kind: "agent", task: "x" },
+  ],
+});
+
 test.each([
   ["an unknown kind", step({ kind: "agnet" }), "steps.0.kind", "Did you mean agent?"],
   ["a missing kind", step({}), "steps.0.kind", "A step says what it is"],
@@ -25,6 +41,21 @@ test.each([
     "A workflow that is",
   ],
   ["steps too deep", { name: "x", steps: [nested(30)] }, /^steps\.0\.steps\.0/, undefined],
+  ["the workspace of a step that is not there", after({ workspace: { from: "codr" } }), "steps.2.workspace.from", "Did you mean coder?"],
+  ["the workspace of a step that comes later", before({ from: "b" }), "steps.0.workspace.from", "one that has ended"],
+  ["a step in its own workspace", before({ fork: "a" }), "steps.0.workspace.fork", "one that has ended"],
+  ["the workspace of a step without one", after({ workspace: { from: "note" } }), "steps.2.workspace.from", "Agents and merges"],
+  ["artifacts of a workspace that is not kept", step({ kind: "command", argv: ["x"], artifacts: { a: "a" } }), "steps.0.artifacts", "from"],
+  ["a merge of what is not there", step({ kind: "merge", of: ["b"] }), "steps.0.of.0", undefined],
+  [
+    "the workspace of a step beside it",
+    step({
+      kind: "parallel",
+      branches: { l: [{ name: "b", kind: "agent", task: "x" }], r: [{ name: "c", kind: "agent", task: "x", workspace: { from: "b" } }] },
+    }),
+    "steps.0.branches.r.0.workspace.from",
+    "after all branches",
+  ],
   [
     "more branches than there are",
     step({ kind: "parallel", join: 3, branches: { b: [{ name: "c", kind: "fail", text: "x" }] } }),

@@ -11,12 +11,17 @@ import {
 import { nearest } from "../lib/nearest.ts";
 import { expressionProblem, expressionsIn } from "./expression.ts";
 import type { Json } from "./state.ts";
+import { createStepReferences, type StepReferences } from "./step-references.ts";
 
 const DEFINITION_BYTES_MAX = 1024 * 1024;
 export const DEPTH_MAX = 8;
 const STEPS_IN_ALL_MAX = 2000;
 const NESTED_MAX = 20;
 const VALUE_DEPTH_MAX = 200;
+const NO_WORKSPACE = {
+  text: "are in a workspace that is not kept",
+  hint: "Say whose workspace the command works in: workspace: { from: STEP }",
+};
 
 export interface DefinitionProblem {
   /** Such as `steps.2.cases.0.when`. */
@@ -82,15 +87,15 @@ function problemsWithWorkflow(value: unknown, around: Around): Found[] {
     return [{ path: [...path, "name"], text: `${name} is in itself`, hint: "A workflow that is part of another has a name of its own." }];
   }
   const names = new Map<string, Path>();
-  const seen = { names, count: 0 };
+  const seen = { names, count: 0, references: createStepReferences() };
   const ofSteps = problemsWithSteps(steps, { ...around, path: [...path, "steps"], outer: [...outer, name ?? ""], nested: 0, seen });
   const ofOutput = output === undefined ? [] : problemsWithTexts(output, [...path, "output"]);
-  return [...own, ...ofSteps, ...ofOutput];
+  return [...own, ...ofSteps, ...seen.references.problems(), ...ofOutput];
 }
 
 interface InSteps extends Around {
   nested: number;
-  seen: { names: Map<string, Path>; count: number };
+  seen: { names: Map<string, Path>; count: number; references: StepReferences };
 }
 
 function problemsWithSteps(steps: unknown, around: InSteps): Found[] {
@@ -124,6 +129,7 @@ function problemsWithStep(step: unknown, around: InSteps): Found[] {
   );
   const before = typeof name === "string" ? seen.names.get(name) : undefined;
   if (typeof name === "string") seen.names.set(name, path);
+  if (own.length === 0) seen.references.add(step as WorkflowStep, path);
   const twice =
     before === undefined
       ? []
@@ -176,7 +182,8 @@ function problemsWithMeaning(step: WorkflowStep, around: InSteps): Found[] {
       texts.push([["task"], step.task], [["input"], step.input]);
       break;
     case "command":
-      texts.push([["argv"], step.argv], [["env"], step.env], [["cwd"], step.cwd]);
+      texts.push([["argv"], step.argv], [["env"], step.env], [["cwd"], step.cwd], [["files"], step.files]);
+      if (step.artifacts !== undefined && step.workspace === undefined) found.push({ path: [...path, "artifacts"], ...NO_WORKSPACE });
       break;
     case "set":
       texts.push([["data"], step.data]);

@@ -34,6 +34,8 @@ export interface RunSandbox {
 
 export interface RunSandboxOptions {
   run: string;
+  /** By which it is found again; default that it is this run's. */
+  labels?: Readonly<Record<string, string>>;
   runtime: Runtime;
   definition: AgentDefinition;
   session: Session;
@@ -55,6 +57,7 @@ export interface RunSandboxOptions {
  * a label: whoever takes the run over finds it by that, also when nobody got to write down that it was made.
  */
 export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
+  const labels = Object.entries(options.labels ?? { [RUN_LABEL]: options.run });
   let current: Promise<OwnedSandbox> | undefined;
   /** Of the one before, when it died. */
   let died: FilesFate | undefined;
@@ -69,7 +72,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     return died;
   };
   const findAgain = async (how: { serveNetwork: boolean }): Promise<OwnedSandbox | null> => {
-    const mine = (await options.runtime.list()).filter((info) => info.labels[RUN_LABEL] === options.run);
+    const mine = (await options.runtime.list()).filter((info) => labels.every(([key, value]) => info.labels[key] === value));
     for (const info of mine) {
       try {
         const sandbox = await options.runtime.open(info.id, how);

@@ -12,6 +12,8 @@ export const RUN_LABEL = "run";
 /** What a run's sandbox is made of. */
 export function runSpec(options: {
   run: string;
+  /** Instead of that it is this run's. */
+  labels?: Readonly<Record<string, string>>;
   definition: AgentDefinition;
   session: Session;
   sessions: SessionStore;
@@ -34,7 +36,7 @@ export function runSpec(options: {
     allowRoot: definition.sandbox.allowRoot,
     keep: true,
     ...ownedBy(session.owner),
-    labels: { [RUN_LABEL]: options.run, session: session.id },
+    labels: { ...(options.labels ?? { [RUN_LABEL]: options.run }), session: session.id },
   });
 }
 

@@ -3,12 +3,18 @@ import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
 import type { StepOf } from "../../contract/workflow.ts";
 import { defined } from "../../lib/defined.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
+import type { Json } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { DRIVEN_LABEL } from "../driven/driver.ts";
 import type { EffectContext } from "../driven/kind.ts";
 import type { HeldSandbox, Process } from "../sandboxes/held-sandbox.ts";
 import type { SandboxVerbs } from "../sandboxes/verbs.ts";
-import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
+import type { SessionVerbs } from "../sessions/verbs.ts";
+import { EFFECT_LABEL } from "./agent-work.ts";
+import { artifactsOf, putArtifacts } from "./artifacts.ts";
+import type { SessionCommands } from "./session-commands.ts";
+import { digestOfEffect, type StepOutcome, type StepWork, sessionOfCommand } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
 /** Of each stream, the end; a log is not where a build's output belongs. */
@@ -18,11 +24,26 @@ const OUTPUT_CHARS_MAX = 32_000;
  * Steps that are commands, in one sandbox for each instance. A command is started by an id that the guest remembers:
  * whoever asks again after a crash is given the same process and its outcome, never a second one.
  */
-export function createCommandWork(sandboxes: SandboxVerbs): { command: StepWork; clean: (context: EffectContext) => Promise<number> } {
+export function createCommandWork({
+  sandboxes,
+  sessions,
+  inSession,
+}: {
+  sandboxes: SandboxVerbs;
+  sessions: SessionVerbs;
+  /** Of commands in the workspace of an earlier step. */
+  inSession: SessionCommands;
+}): { command: StepWork; clean: (context: EffectContext) => Promise<number> } {
   const opening = new Map<string, Promise<unknown>>();
   const labelOf = ({ facts }: EffectContext) => `${workflowKind.prefix}${facts.id}`;
-  const find = async (context: EffectContext) =>
+  const findAll = async (context: EffectContext) =>
     (await sandboxes.list({ label: [`${DRIVEN_LABEL}=${labelOf(context)}`], sweep: false })).sandboxes;
+  const find = async (context: EffectContext) => (await findAll(context)).filter(({ labels }) => labels[EFFECT_LABEL] === undefined);
+  const work = async (sandbox: Sandbox, effect: StepEffect, context: EffectContext) => {
+    const { files = {} } = effect.given as { files?: Record<string, Json> };
+    if (!(await isBegun(sandbox, effect))) await putArtifacts(sandbox, files, { sessions, owner: context.facts.owner });
+    return await run(sandbox, effect, context);
+  };
   /** Two commands beside each other have the same one. */
   const hold = async (effect: StepEffect, context: EffectContext): Promise<HeldSandbox> => {
     const label = labelOf(context);
@@ -41,13 +62,24 @@ export function createCommandWork(sandboxes: SandboxVerbs): { command: StepWork;
   return {
     command: {
       async perform(effect, context) {
+        if (sessionOfCommand(effect) !== null) {
+          return await inSession.run(effect, context, async (sandbox) =>
+            effect.cancel === true ? await kill(sandbox, effect) : await work(sandbox, effect, context),
+          );
+        }
         if (effect.cancel === true) return await killIfThere(effect, { ids: (await find(context)).map(({ id }) => id), sandboxes });
         await using sandbox = await hold(effect, context);
-        return await run(sandbox, effect, context);
+        return await work(sandbox, effect, context);
+      },
+      async leave(effect, { status, output, error }, context) {
+        await inSession.leave(effect, context);
+        if (status !== "completed") return { status, ...(error && { error }) };
+        const session = sessionOfCommand(effect) ?? "";
+        return { status, output: { ...(output as object), session, ...(await artifactsOf(effect.step, session, sessions)) } };
       },
     },
     async clean(context) {
-      const found = await find(context);
+      const found = await findAll(context);
       for (const { id } of found) await sandboxes.remove(id);
       return found.length;
     },
@@ -68,7 +100,7 @@ function workspaceOf(source: WorkspaceSource | null): { kind: "empty" } | { kind
 
 const refOf = (effect: StepEffect): string => `wf-${digestOfEffect(effect.id).toString("hex").slice(0, 40)}`;
 
-async function run(sandbox: HeldSandbox, effect: StepEffect, { signal, isCancelled }: EffectContext): Promise<StepOutcome> {
+async function run(sandbox: Sandbox, effect: StepEffect, { signal, isCancelled }: EffectContext): Promise<StepOutcome> {
   const { argv, env, cwd } = effect.given as { argv: string[]; env: Record<string, string>; cwd: string | null };
   const process = await sandbox.spawn({
     argv: argv.map(String),
@@ -111,19 +143,30 @@ async function lastOf({ output }: Process): Promise<{ stdout: string; stderr: st
   return texts;
 }
 
+/** Files that a command is given are put there once, before it. */
+async function isBegun(sandbox: Pick<Sandbox, "processes">, effect: StepEffect): Promise<boolean> {
+  return (await sandbox.processes()).some(({ ref }) => ref === refOf(effect));
+}
+
 async function killIfThere(
   effect: StepEffect,
   { ids, sandboxes }: { ids: readonly string[]; sandboxes: SandboxVerbs },
 ): Promise<StepOutcome> {
   for (const id of ids) {
-    try {
-      await using sandbox = await sandboxes.hold(id);
-      const process = await sandbox.attach(refOf(effect));
-      process.discardOutput();
-      await process.kill();
-    } catch (error) {
-      if (!(error instanceof CaissonError) || !["not_found", "gone", "lost"].includes(error.code)) throw error;
-    }
+    await using sandbox = await sandboxes.hold(id).catch(ifGone);
+    if (sandbox !== null) await kill(sandbox, effect);
   }
   return { status: "cancelled" };
+}
+
+async function kill(sandbox: Sandbox, effect: StepEffect): Promise<StepOutcome> {
+  const process = await sandbox.attach(refOf(effect)).catch(ifGone);
+  process?.discardOutput();
+  await process?.kill().catch(ifGone);
+  return { status: "cancelled" };
+}
+
+function ifGone(error: unknown): null {
+  if (error instanceof CaissonError && ["not_found", "gone", "lost"].includes(error.code)) return null;
+  throw error;
 }

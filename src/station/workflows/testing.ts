@@ -27,6 +27,7 @@ export function createTestWorkflows(options: {
   const asked: string[] = [];
   const kind = createWorkflowKind({
     agent: {},
+    merge: {},
     workflow: createSubWorkflowWork(() => things),
     command: {
       async perform(effect, { signal }) {

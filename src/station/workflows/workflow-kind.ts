@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { CaissonError } from "../../contract/error.ts";
-import type { NewWorkflowEvent, OwnWorkflowEvent, StepStatus } from "../../contract/workflow-event.ts";
+import type { NewWorkflowEvent, OwnWorkflowEvent, StepError, StepStatus } from "../../contract/workflow-event.ts";
 import { workflowEvents } from "../../contract/workflow-event.ts";
 import { decideWorkflow } from "../../workflow/decide.ts";
-import { applyToWorkflow, emptyWorkflow, type Json, type WorkflowState } from "../../workflow/state.ts";
+import { applyToWorkflow, emptyWorkflow, type Json, type StepDone, type WorkflowState } from "../../workflow/state.ts";
 import { retryAt, type StepEffect, type WorkflowEffect } from "../../workflow/turn.ts";
 import type { EffectContext, Kind } from "../driven/kind.ts";
 import { workflowKind } from "./workflow-names.ts";
@@ -22,12 +22,15 @@ export interface StepWork {
   /** Of a child that is over, or that is to be ended. */
   collect?(effect: StepEffect, context: EffectContext): Promise<StepOutcome>;
   perform?(effect: StepEffect, context: EffectContext): Promise<StepOutcome>;
+  /** Frees what an effect was performed in whose outcome is in the log; may add to that outcome. */
+  leave?(effect: StepEffect, done: StepDone, context: EffectContext): Promise<StepOutcome>;
 }
 
 export interface WorkflowWork {
   agent: StepWork;
   workflow: StepWork;
   command: StepWork;
+  merge: StepWork;
   /** Removes what commands left behind. Resolves with how much that was. */
   clean(context: EffectContext): Promise<number>;
 }
@@ -50,8 +53,16 @@ export function createWorkflowKind(work: WorkflowWork): WorkflowKind {
           return [{ type: "workflow.child_started", data: { path, attempt, child: started.child } }];
         return [ended(effect, started ?? nothing)];
       }
-      const outcome = effect.do === "collect" ? await work[kind].collect?.(effect, context) : await work[kind].perform?.(effect, context);
-      return [ended(effect, outcome ?? nothing)];
+      if (effect.do === "collect") return [ended(effect, (await work[kind].collect?.(effect, context)) ?? nothing)];
+      if (effect.do === "leave") {
+        const done = effect.done ?? { status: "cancelled", output: null, error: null };
+        return [ended(effect, (await work[kind].leave?.(effect, done, context)) ?? nothing)];
+      }
+      const outcome = (await work[kind].perform?.(effect, context)) ?? nothing;
+      // What it was done in is left once this is in the log: until then whoever asks again finds it there.
+      if (sessionOfCommand(effect) === null || outcome.status === "cancelled") return [ended(effect, outcome)];
+      const { status, output = null, error = null } = outcome;
+      return [{ type: "workflow.command_ended", data: { path, attempt, status, output, error: error && shortError(error) } }];
     },
     failed: (effect, error) =>
       effect.do === "clean" ? [{ type: "workflow.cleaned", data: { sandboxes: 0 } }] : [ended(effect, outcomeOf(effect, error))],
@@ -78,12 +89,19 @@ function ended(effect: StepEffect, outcome: StepOutcome): NewWorkflowEvent {
       attempt,
       status,
       output,
-      error: error === null ? null : { code: error.code, text: error.text.slice(0, 4000) },
+      error: error && shortError(error),
       retryAt: status === "failed" && error !== null ? retryAt(step, { attempt, code: error.code, now: new Date() }) : null,
       data: status === "completed" && step.result !== undefined ? { [step.result]: output } : {},
       signal: null,
     },
   };
+}
+
+const shortError = ({ code, text }: StepError): StepError => ({ code, text: text.slice(0, 4000) });
+
+/** The session that a command is to work in; null for one in the sandbox that all others share. */
+export function sessionOfCommand({ given }: Pick<StepEffect, "given">): string | null {
+  return (given as { session?: string } | null)?.session ?? null;
 }
 
 /** The same for the same effect, in whatever process. */

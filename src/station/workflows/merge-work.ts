@@ -1,0 +1,73 @@
+import { CaissonError } from "../../contract/error.ts";
+import type { StepOf } from "../../contract/workflow.ts";
+import { defined } from "../../lib/defined.ts";
+import { idFrom } from "../../lib/new-id.ts";
+import type { StepEffect } from "../../workflow/turn.ts";
+import { mergeKindFacts } from "../merges/merge-kind-facts.ts";
+import type { MergeVerbs } from "../merges/verbs.ts";
+import type { SessionVerbs } from "../sessions/verbs.ts";
+import { artifactsOf } from "./artifacts.ts";
+import { onceFree } from "./free-session.ts";
+import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
+import { workflowKind } from "./workflow-names.ts";
+
+/** Steps that are merges: the station's own, with the workflow as what they are a part of. */
+export function createMergeWork({ merges, sessions }: { merges: MergeVerbs; sessions: SessionVerbs }): StepWork {
+  const idOf = (effect: StepEffect) => idFrom(mergeKindFacts.idPrefix, digestOfEffect(effect.id));
+  const isThere = async (id: string) => await merges.get(id).then(() => true, absent);
+  return {
+    async start(effect, { facts, signal }) {
+      const id = idOf(effect);
+      const there = await isThere(id);
+      if (effect.cancel === true) {
+        if (there) await cancel(merges, id);
+        return { status: "cancelled" };
+      }
+      const step = effect.step as StepOf<"merge">;
+      const { sessions: given } = effect.given as { sessions: string[] };
+      const [only] = given;
+      if (given.length === 1 && only !== undefined) return await mergedTo(only, { merge: null, sessions: given }, step, sessions);
+      if (!there) {
+        const { conflicts, agent } = step;
+        const request = { sessions: given, ...defined({ conflicts, agent, model: effect.model ?? step.model }) };
+        const parent = `${workflowKind.prefix}${facts.id}`;
+        await onceFree(() => merges.start(request, { owner: facts.owner, id, parent }), signal);
+      }
+      return { child: `${mergeKindFacts.prefix}${id}` };
+    },
+    async collect(effect) {
+      const id = (effect.child ?? "").slice(mergeKindFacts.prefix.length);
+      if (effect.cancel === true) await cancel(merges, id);
+      const { finish, text, result, order, conflict } = await merges.get(id);
+      if (finish === "completed" && result !== null)
+        return await mergedTo(result, { merge: id, sessions: order ?? [] }, effect.step as StepOf<"merge">, sessions);
+      if (finish === "cancelled") return { status: "cancelled" };
+      const code = conflict === null ? (finish ?? "lost") : "conflict";
+      return { status: "failed", error: { code, text: text ?? `the merge ${id} ended as ${finish}` } };
+    },
+  };
+}
+
+async function mergedTo(
+  session: string,
+  about: { merge: string | null; sessions: string[] },
+  step: StepOf<"merge">,
+  sessions: SessionVerbs,
+): Promise<StepOutcome> {
+  return { status: "completed", output: { session, ...about, ...(await artifactsOf(step, session, sessions)) } };
+}
+
+/** One that is over is not there to be cancelled. */
+async function cancel(merges: MergeVerbs, id: string): Promise<void> {
+  try {
+    await merges.cancel(id, { by: "workflow" });
+    await merges.wait(id);
+  } catch (error) {
+    if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
+  }
+}
+
+function absent(error: unknown): false {
+  if (error instanceof CaissonError && error.code === "not_found") return false;
+  throw error;
+}

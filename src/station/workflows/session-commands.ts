@@ -1,0 +1,75 @@
+import { AgentDefinition } from "../../contract/agent.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { Sandbox } from "../../sandbox/sandbox.ts";
+import type { StepEffect } from "../../workflow/turn.ts";
+import type { SessionStore } from "../../workspace/sessions.ts";
+import type { Crashpoint } from "../crashpoint.ts";
+import { DRIVEN_LABEL } from "../driven/driver.ts";
+import type { EffectContext } from "../driven/kind.ts";
+import { createRunSandbox, type RunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
+import type { ChangesOptions } from "../sessions/session-changes.ts";
+import { EFFECT_LABEL, effectLabel } from "./agent-work.ts";
+import { onceFree } from "./free-session.ts";
+import { type StepOutcome, sessionOfCommand } from "./workflow-kind.ts";
+import { workflowKind } from "./workflow-names.ts";
+
+export interface SessionCommandsOptions extends Pick<RunSandboxOptions, "removeRemains" | "places"> {
+  sessions: SessionStore;
+  runtime: ChangesOptions["runtime"];
+  crashpoint: Crashpoint;
+}
+
+/**
+ * Commands in the workspace of an earlier step. Like a run, such a command holds the session, and works in a sandbox of
+ * its own that outlives this process: whoever comes after a crash finds it by the effect. It is there until the
+ * command's outcome is in the log, so that no command is run twice, and gone before the next one works there.
+ */
+export interface SessionCommands {
+  run(effect: StepEffect, context: EffectContext, work: (sandbox: Sandbox) => Promise<StepOutcome>): Promise<StepOutcome>;
+  /** Ends what is left of it, and keeps its files. */
+  leave(effect: StepEffect, context: EffectContext): Promise<void>;
+}
+
+const definition = AgentDefinition.parse({ name: "command", system: "" });
+
+export function createSessionCommands(options: SessionCommandsOptions): SessionCommands {
+  const { sessions } = options;
+  const inPlace = async <Result>(
+    effect: StepEffect,
+    context: EffectContext,
+    work: (place: RunSandbox) => Promise<Result>,
+  ): Promise<Result> => {
+    const id = sessionOfCommand(effect) ?? "";
+    const key = keyOf(effect);
+    await using _lock = await onceFree(() => sessions.lock(id, key), context.signal);
+    const session = await sessions.get(id);
+    if (session.owner !== context.facts.owner) throw new CaissonError("denied", `the session ${id} is somebody else's`);
+    const runtime = await options.runtime(session.runtime ?? undefined);
+    const labels = { [DRIVEN_LABEL]: `${workflowKind.prefix}${context.facts.id}`, [EFFECT_LABEL]: key };
+    const onReady = async () => void (session.runtime === null && (await sessions.update(id, { runtime: runtime.name })));
+    const place = createRunSandbox({ ...options, run: key, labels, runtime, definition, session, previous: () => null, onReady });
+    return await work(place);
+  };
+  return {
+    run: (effect, context, work) =>
+      inPlace(effect, context, async (place) => {
+        let isOver = false;
+        try {
+          const outcome = await work(await place.get());
+          isOver = outcome.status === "cancelled";
+          return outcome;
+        } catch (error) {
+          // Whoever was told to let go leaves it to the next one.
+          isOver = context.isCancelled() || !context.signal.aborted;
+          throw error;
+        } finally {
+          if (isOver) await place.end();
+          else await place.release();
+        }
+      }),
+    leave: (effect, context) => inPlace(effect, context, (place) => place.end()),
+  };
+}
+
+/** By which its sandbox is found, and as whom it holds the session. */
+const keyOf = ({ id }: StepEffect): string => effectLabel(id.replace(/:leave$/, ""));

@@ -1,0 +1,270 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: expressions of workflows are written so.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { emptyDrivenFacts } from "../contract/driven.ts";
+import type { WorkflowDefinition, WorkflowStep } from "../contract/workflow.ts";
+import type { NewWorkflowEvent, OwnWorkflowEvent, StepError } from "../contract/workflow-event.ts";
+import { createWorkflowKind } from "../station/workflows/workflow-kind.ts";
+import { decideWorkflow, outputOf } from "./decide.ts";
+import { applyToWorkflow, emptyWorkflow, type Json, type WorkflowState } from "./state.ts";
+import type { StepEffect } from "./turn.ts";
+import { checkDefinition } from "./validate.ts";
+
+/** What a command does: it fails so often, and then says its name. */
+type Plan =
+  | { kind: "command"; failures: number; attempts: number; when: boolean | null }
+  | { kind: "fail" }
+  | { kind: "set" }
+  | { kind: "switch"; chosen: number; cases: Plan[][]; other: Plan[] | null }
+  | { kind: "parallel"; branches: Plan[][]; join: "all" | "any" | number; collect: boolean }
+  | { kind: "foreach"; items: number; concurrency: number; steps: Plan[]; collect: boolean }
+  | { kind: "try"; steps: Plan[]; caught: Plan[] | null; last: Plan[] | null; attempts: number };
+
+const plans = (isOrdered: boolean) =>
+  fc.letrec<{ plan: Plan; list: Plan[] }>((tie) => ({
+    list: fc.array(tie("plan"), { minLength: 1, maxLength: 3 }),
+    plan: fc.oneof(
+      { depthSize: "small", withCrossShrink: true },
+      fc.record({
+        kind: fc.constant("command" as const),
+        failures: fc.nat(3),
+        attempts: fc.integer({ min: 1, max: 3 }),
+        when: fc.constantFrom(null, null, true, false),
+      }),
+      fc.record({ kind: fc.constant("set" as const) }),
+      fc.record({ kind: fc.constant("fail" as const) }),
+      fc.record({
+        kind: fc.constant("switch" as const),
+        chosen: fc.nat(3),
+        cases: fc.array(tie("list"), { minLength: 1, maxLength: 2 }),
+        other: fc.option(tie("list")),
+      }),
+      fc
+        .record({
+          kind: fc.constant("parallel" as const),
+          branches: fc.array(tie("list"), { minLength: 1, maxLength: 3 }),
+          join: isOrdered ? fc.constant("all" as const) : fc.constantFrom("all" as const, "any" as const, 1, 2),
+          collect: isOrdered ? fc.constant(true) : fc.boolean(),
+        })
+        .map((plan): Plan => ({ ...plan, join: typeof plan.join === "number" ? Math.min(plan.join, plan.branches.length) : plan.join })),
+      fc.record({
+        kind: fc.constant("foreach" as const),
+        items: fc.nat(3),
+        concurrency: fc.integer({ min: 1, max: 3 }),
+        steps: tie("list"),
+        collect: isOrdered ? fc.constant(true) : fc.boolean(),
+      }),
+      fc.record({
+        kind: fc.constant("try" as const),
+        steps: tie("list"),
+        caught: fc.option(tie("list")),
+        last: fc.option(tie("list")),
+        attempts: fc.integer({ min: 1, max: 2 }),
+      }),
+    ),
+  })).list;
+
+/** The definition of a plan; names are numbers in its order. */
+function written(list: readonly Plan[], next: () => number): WorkflowStep[] {
+  return list.map((plan) => writtenStep(plan, next));
+}
+
+function writtenStep(plan: Plan, next: () => number): WorkflowStep {
+  const name = `s${next()}`;
+  const retry = (attempts: number) => (attempts > 1 ? { retry: { attempts, backoff: "1ms" } } : {});
+  const inner = (steps: readonly Plan[]) => written(steps, next);
+  switch (plan.kind) {
+    case "command": {
+      const when = plan.when === null ? {} : { when: String(plan.when) };
+      return { name, kind: "command", argv: [name, String(plan.failures)], ...when, ...retry(plan.attempts) };
+    }
+    case "fail":
+      return { name, kind: "fail", text: `${name} was meant to fail` };
+    case "set":
+      return { name, kind: "set", data: { [name]: `\${input.word + '${name}'}` } };
+    case "switch": {
+      const cases = plan.cases.map((steps, at) => ({ when: `${plan.chosen} == ${at}`, steps: inner(steps) }));
+      return { name, kind: "switch", cases, ...(plan.other && { default: inner(plan.other) }) };
+    }
+    case "parallel": {
+      const branches = Object.fromEntries(plan.branches.map((steps, at) => [`b${at}`, inner(steps)]));
+      return { name, kind: "parallel", branches, join: plan.join, onFailure: plan.collect ? "collect" : "fail_fast" };
+    }
+    case "foreach": {
+      const { concurrency, collect } = plan;
+      const items = JSON.stringify(Array.from({ length: plan.items }, (_, at) => at));
+      return { name, kind: "foreach", in: items, concurrency, steps: inner(plan.steps), onFailure: collect ? "collect" : "fail_fast" };
+    }
+    case "try": {
+      const steps = inner(plan.steps);
+      const parts = { ...(plan.caught && { catch: inner(plan.caught) }), ...(plan.last && { finally: inner(plan.last) }) };
+      return { name, kind: "try", steps, ...parts, ...retry(plan.attempts) };
+    }
+  }
+}
+
+type Told = { output: Json; error?: undefined } | { error: StepError };
+const failed = (name: string, code: string, text: string): Told => ({ error: { code, text: `${name} ${text}` } });
+
+/** What a definition means, said a second time and as simply as can be: nothing waits, nothing is beside anything else. */
+function meant(steps: readonly WorkflowStep[], data: Record<string, Json>): Told {
+  let output: Json = null;
+  for (const step of steps) {
+    if (step.when === "false") continue;
+    const told = meantBy(step, data);
+    if (told.error !== undefined) return told;
+    output = told.output;
+  }
+  return { output };
+}
+
+function meantBy(step: WorkflowStep, data: Record<string, Json>): Told {
+  const times = step.retry?.attempts ?? 1;
+  let told: Told = failed(step.name, "never", "was tried");
+  for (let attempt = 1; attempt <= times; attempt++) {
+    told = meantOnce(step, { data, attempt });
+    if (told.error === undefined) break;
+  }
+  return told;
+}
+
+function meantOnce(step: WorkflowStep, { data, attempt }: { data: Record<string, Json>; attempt: number }): Told {
+  switch (step.kind) {
+    case "command":
+      return attempt <= Number(step.argv[1]) ? failed(step.name, "exit", "failed") : { output: { said: step.name } };
+    case "fail":
+      return failed(step.name, "failed", "was meant to fail");
+    case "set":
+      data[step.name] = `hello ${step.name}`;
+      return { output: null };
+    case "switch": {
+      const chosen = step.cases.find(({ when }) => when.split(" == ")[0] === when.split(" == ")[1])?.steps ?? step.default;
+      return chosen === undefined ? { output: null } : meant(chosen, data);
+    }
+    case "try": {
+      let told = meant(step.steps, data);
+      if (told.error !== undefined && step.catch !== undefined) told = meant(step.catch, data);
+      const last: Told = step.finally === undefined ? { output: null } : meant(step.finally, data);
+      return last.error === undefined ? told : last;
+    }
+    case "parallel":
+    case "foreach": {
+      const lists = step.kind === "parallel" ? Object.values(step.branches) : (JSON.parse(step.in) as number[]).map(() => step.steps);
+      const all = lists.map((steps) => meant(steps, data));
+      const { join = "all" } = step;
+      const needed = join === "all" ? all.length : join === "any" ? 1 : join;
+      const first = all.find(({ error }) => error !== undefined);
+      if (all.filter(({ error }) => error === undefined).length < needed) return first ?? failed(step.name, "none", "has nothing");
+      const shown = all.map((told) => ({
+        status: told.error === undefined ? "completed" : "failed",
+        output: told.error === undefined ? told.output : null,
+        error: told.error ?? null,
+      }));
+      return { output: step.kind === "foreach" ? shown : Object.fromEntries(shown.map((each, at) => [`b${at}`, each])) };
+    }
+    default:
+      throw new Error(`nothing is known of ${step.kind}`);
+  }
+}
+
+const kind = createWorkflowKind({
+  agent: {},
+  workflow: {},
+  merge: {},
+  command: {
+    async perform({ step, attempt, given, cancel }) {
+      if (cancel === true) return { status: "cancelled" };
+      const { argv } = given as { argv: string[] };
+      if (attempt <= Number(argv[1])) return { status: "failed", error: { code: "exit", text: `${step.name} failed` } };
+      return { status: "completed", output: { said: step.name } };
+    },
+  },
+  clean: async () => 0,
+});
+
+/** Drives an instance by hand: what is at work ends in any order, and now and then everything but the log is forgotten. */
+async function driven(definition: WorkflowDefinition, chance: (below: number) => number) {
+  const facts = { ...emptyDrivenFacts(), id: "wf_test" };
+  let now = new Date();
+  const log: OwnWorkflowEvent[] = [];
+  let state: WorkflowState = emptyWorkflow();
+  const asked: string[] = [];
+  const append = (events: readonly NewWorkflowEvent[]) => {
+    for (const event of events) {
+      const stored = JSON.parse(JSON.stringify({ ...event, version: 1, at: now.toISOString() })) as OwnWorkflowEvent;
+      log.push(stored);
+      applyToWorkflow(state, stored);
+    }
+  };
+  const about = { digest: "", source: null, root: "workflow/wf_test", depth: 0, model: null };
+  append([{ type: "workflow.defined", data: { definition: definition as unknown as Json, input: { word: "hello " }, ...about } }]);
+  for (let turns = 0; turns < 5_000; turns++) {
+    if (chance(4) === 0) {
+      state = emptyWorkflow();
+      for (const event of log) applyToWorkflow(state, event);
+    }
+    const decision = decideWorkflow(state, { facts, now });
+    if ("end" in decision)
+      return { ...decision.end, state, asked, output: decision.end.finish === "completed" ? outputOf(state, facts) : null };
+    if ("append" in decision) append(decision.append);
+    else if (decision.effects.length > 0) {
+      const effect = decision.effects[chance(decision.effects.length)] as StepEffect;
+      const events = await kind.perform(effect, { facts, signal: new AbortController().signal, isCancelled: () => false });
+      // Whoever dies here has done it, and nobody knows.
+      if (chance(5) === 0) continue;
+      asked.push(effect.id);
+      append(events);
+    } else now = new Date(Math.max(now.getTime() + 1, decision.waits.due?.getTime() ?? 0));
+  }
+  throw new Error("it does not come to an end");
+}
+
+/** The same numbers for the same seed. */
+function chanceFrom(seed: number): (below: number) => number {
+  let at = seed >>> 0;
+  return (below) => {
+    at = (Math.imul(at, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((at / 2 ** 32) * below);
+  };
+}
+
+function definitionOf(list: readonly Plan[]): WorkflowDefinition {
+  let count = 0;
+  return checkDefinition({ name: "random", steps: written(list, () => count++) });
+}
+
+const settled = { seed: 41, numRuns: 150 };
+
+test("a definition whose branches all count comes to what it means, whatever ends first and whoever dies", async () => {
+  await fc.assert(
+    fc.asyncProperty(plans(true), fc.nat(), async (list, seed) => {
+      const definition = definitionOf(list);
+      const data: Record<string, Json> = {};
+      const told = meant(definition.steps, data);
+      const { finish, text, state, output, asked } = await driven(definition, chanceFrom(seed));
+      expect({ finish, text }).toEqual(
+        told.error === undefined ? { finish: "completed", text: null } : { finish: "failed", text: told.error.text },
+      );
+      if (told.error === undefined && !endsSkipped(definition)) expect(output).toEqual(told.output);
+      expect(state.data).toEqual(data);
+      expect(new Set(asked).size, "an effect has one outcome").toBe(asked.length);
+    }),
+    settled,
+  );
+}, 120_000);
+
+test("a definition of which some branches suffice, or one failure ends all, ends as it means", async () => {
+  await fc.assert(
+    fc.asyncProperty(plans(false), fc.nat(), async (list, seed) => {
+      const definition = definitionOf(list);
+      const told = meant(definition.steps, {});
+      const { finish, asked } = await driven(definition, chanceFrom(seed));
+      expect(finish).toBe(told.error === undefined ? "completed" : "failed");
+      expect(new Set(asked).size).toBe(asked.length);
+    }),
+    settled,
+  );
+}, 120_000);
+
+/** The last step that was not skipped gives the output; with none there is nothing. */
+const endsSkipped = ({ steps }: WorkflowDefinition): boolean => steps.every(({ when }) => when === "false");
