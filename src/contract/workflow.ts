@@ -51,7 +51,7 @@ const common = {
 
 /** In the workspace that an earlier step worked in, after it. */
 const FromStep = z.strictObject({ from: Name });
-/** Files of its workspace that later steps are told of, by their paths there: what they were is said with their digest. */
+/** Files of its workspace that later steps are told of, by their paths there; what they were is said by a digest. */
 const Artifacts = z
   .record(Name, z.string().min(1).max(1000))
   .refine((artifacts) => Object.keys(artifacts).length <= ARTIFACTS_MAX, `at most ${ARTIFACTS_MAX} artifacts`)
@@ -65,8 +65,8 @@ const AgentStep = z.strictObject({
   task: text,
   model: z.string().min(1).max(256).optional(),
   /**
-   * `shared`: the workspace of all such steps, one after the other. `own`: a fresh one. `from`: that of an earlier step,
-   * after it. `fork`: a copy of that, so that several can begin there. Default `shared`.
+   * `shared`: the workspace of all such steps, one after the other. `own`: a fresh one. `from`: that of an earlier
+   * step, after it. `fork`: a copy of that, so that several can begin there. Default `shared`.
    */
   workspace: z.union([z.enum(["shared", "own"]), FromStep, z.strictObject({ fork: Name })]).optional(),
   artifacts: Artifacts,
@@ -88,7 +88,7 @@ const CommandStep = z.strictObject({
   check: z.boolean().optional(),
   /** Absent: the sandbox that such commands of an instance share, which sees nothing of what agents changed. */
   workspace: FromStep.optional(),
-  /** What is put there before, by its path: an artifact of an earlier step, as `${steps.build.output.artifacts.report}`. */
+  /** Artifacts of earlier steps that are put there before, by path: `${steps.build.output.artifacts.report}`. */
   files: z.record(z.string().min(1).max(1000), z.string().min(1).max(EXPRESSION_MAX)).optional(),
   artifacts: Artifacts,
 });

@@ -106,7 +106,7 @@ function writtenStep(plan: Plan, next: () => number): WorkflowStep {
 type Told = { output: Json; error?: undefined } | { error: StepError };
 const failed = (name: string, code: string, text: string): Told => ({ error: { code, text: `${name} ${text}` } });
 
-/** What a definition means, said a second time and as simply as can be: nothing waits, nothing is beside anything else. */
+/** What a definition means, said a second time and as simply as can be: nothing waits, nothing is beside another. */
 function meant(steps: readonly WorkflowStep[], data: Record<string, Json>): Told {
   let output: Json = null;
   for (const step of steps) {
@@ -182,7 +182,7 @@ const kind = createWorkflowKind({
   clean: async () => 0,
 });
 
-/** Drives an instance by hand: what is at work ends in any order, and now and then everything but the log is forgotten. */
+/** Drives an instance by hand: work ends in any order, and now and then everything but the log is forgotten. */
 async function driven(definition: WorkflowDefinition, chance: (below: number) => number) {
   const facts = { ...emptyDrivenFacts(), id: "wf_test" };
   let now = new Date();

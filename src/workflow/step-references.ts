@@ -25,7 +25,7 @@ export interface StepReferences {
   problems(): { path: Path; text: string; hint?: string }[];
 }
 
-/** Looks after the names by which steps of a workflow mean earlier ones: none is unknown, and none leads in a circle. */
+/** Looks after the names by which steps mean earlier ones: none is unknown, and none leads in a circle. */
 export function createStepReferences(): StepReferences {
   const steps = new Map<string, Named>();
   const references: Reference[] = [];

@@ -62,7 +62,7 @@ export function createAgentWork({ runs, sessions }: { runs: RunVerbs; sessions: 
   };
 }
 
-/** Where an agent works: with what the workflow began from, unless that is there already or an earlier step says more. */
+/** Where an agent works: with what the workflow began from, unless that is there already or a step is named. */
 async function workspaceFor(effect: StepEffect, { sessions, owner }: { sessions: SessionVerbs; owner: string }) {
   const { session, fork } = effect.given as { session?: string; fork?: string };
   if (session !== undefined) return { session: { id: session, scope: "workflow" as const } };

@@ -19,7 +19,7 @@ export type Artifact = z.infer<typeof Artifact>;
 
 type Sessions = Pick<SessionVerbs, "get" | "readFile">;
 
-/** What a step left that it said it would, by name. Throws `not_found` for one that is not there, `too_large`, `unsupported`. */
+/** What a step left that it said it would, by name. Throws `not_found`, `too_large`, `unsupported`. */
 export async function artifactsOf(step: WorkflowStep, session: string, sessions: Sessions): Promise<{ artifacts?: Record<string, Json> }> {
   const wanted = "artifacts" in step ? step.artifacts : undefined;
   if (wanted === undefined) return {};
