@@ -17,7 +17,9 @@ export function startWork(station: LocalVerbs, { onDefect }: { onDefect: (error:
     station.drive(onDefect),
     station.webhooks.deliver({ stationFor: (view) => ownedStation(station, view), onDefect, signal }),
   ].map((work) => work.catch(onDefect));
-  const begun = [station.chronicle(onDefect), station.watch(onDefect), station.guard(onDefect)].map((each) => each.catch(onDefect));
+  const begun = [station.chronicle(onDefect), station.watch(onDefect), station.guard(onDefect), station.sandboxes.letRest()].map((each) =>
+    each.catch(onDefect),
+  );
   return {
     async [Symbol.asyncDispose]() {
       end.abort();

@@ -53,7 +53,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
   const serving = createServing({ open: () => local() });
   const { local, close } = openOnce(async () => serving.opened(await openLocal({ ...parts, removeSandbox: (id) => sandboxes.remove(id) })));
   const changes = createChanges<SandboxChange>();
-  const sandboxes = lazyVerbs<LocalSandboxes>({ ...sandboxKinds, removeOwn: "answer" }, async () => {
+  const sandboxes = lazyVerbs<LocalSandboxes>({ ...sandboxKinds, removeOwn: "answer", letRest: "answer" }, async () => {
     const { createLocalSandboxes } = await import("../station/sandboxes/local-sandboxes.ts");
     return createLocalSandboxes({
       stateDir,

@@ -55,7 +55,10 @@ export function createWall(options: WallOptions): Wall {
       return options.forkFrom(await snapshot({ hidden: true }), forkedSpec(record.spec, asked));
     },
     async release() {
-      record = { ...(await oci.store.read(record.id)), owner: null };
+      record = await oci.store.read(record.id);
+      // One that is kept was nobody's from the start.
+      if (record.owner === null) return;
+      record = { ...record, owner: null };
       await oci.store.write(record);
     },
     destroy: () => endSandbox(oci, record, details),

@@ -9,6 +9,7 @@ import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
 import { defined } from "../../lib/defined.ts";
 import { markedHealth } from "../../sandbox/health-mark.ts";
+import { recordStamp } from "../../sandbox/record-stamp.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
@@ -55,6 +56,8 @@ export interface LocalSandboxes extends SandboxVerbs {
   hold(...args: Parameters<SandboxVerbs["hold"]>): Promise<OwnedSandbox>;
   /** Removes the sandboxes that this process made and does not mean to keep, whoever holds them. */
   removeOwn(): Promise<void>;
+  /** Keeps connections for a moment after their last holder, as a station does that serves, until it is disposed of. */
+  letRest(): Promise<AsyncDisposable>;
 }
 
 export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandboxes {
@@ -67,9 +70,9 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     const { findSandbox } = await import("../names/find-sandbox.ts");
     return findSandbox(word, store);
   };
-  const holds = createSandboxHolds({ open: async (id) => (await runtimeOf(id)).open(id) });
+  const holds = createSandboxHolds({ open: async (id) => (await runtimeOf(id)).open(id), stampOf: (id) => recordStamp(store.dir(id)) });
   const everyRuntime = () => Promise.all(runtimes.names.map((name) => runtimes.get(name)));
-  const context = { store, runtimes, runtimeOf };
+  const context = { store, runtimes, runtimeOf, resting: holds.resting };
   const withHeld = async <Result>(id: string, work: (sandbox: OwnedSandbox) => Promise<Result>): Promise<Result> => {
     await using sandbox = await holds.hold(await find(id));
     return await work(sandbox);
@@ -159,6 +162,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       const { removeOwn } = await import("./sweep-sandboxes.ts");
       await removeOwn(context);
     },
+    letRest: async () => holds.letRest(),
   };
   return verbs;
 }

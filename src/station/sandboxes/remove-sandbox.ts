@@ -3,12 +3,15 @@ import type { SandboxId } from "../../contract/ids.ts";
 import { removeDamaged, removeRemains } from "../../sandbox/remove-remains.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { Store } from "../../sandbox/store.ts";
 
 export interface RemoveContext {
   store: Store;
   runtimes: RuntimeSet;
   runtimeOf: (id: SandboxId) => Promise<Runtime>;
+  /** Whose connection is open, though nobody holds it. */
+  resting: (id: SandboxId) => Promise<OwnedSandbox> | undefined;
 }
 
 /** What opening says of a sandbox that will not answer any more. */
@@ -23,7 +26,7 @@ export async function removeSandbox(id: SandboxId, context: RemoveContext): Prom
   });
   if (runtime === null) return removeWithoutRecord(id, context);
   try {
-    await (await runtime.open(id)).destroy();
+    await (await (context.resting(id) ?? runtime.open(id))).destroy();
   } catch (error) {
     if (!(error instanceof CaissonError) || !beyondAsking.has(error.code)) throw error;
     await removeRemains(store, runtime, id);

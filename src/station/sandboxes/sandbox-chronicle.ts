@@ -1,4 +1,4 @@
-import { lstat, mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { makeEvent } from "../../contract/event-family.ts";
@@ -8,6 +8,7 @@ import { type NewSandboxLogEvent, type SandboxFacts, sandboxLogEvents } from "..
 import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
 import { watchFolder } from "../../network/held/watch-folder.ts";
+import { recordStamp } from "../../sandbox/record-stamp.ts";
 import { infoOf, isWaiting, type Store } from "../../sandbox/store.ts";
 import { sandboxOf, sandboxStream } from "../health/health-log.ts";
 import { RUN_LABEL } from "../runs/run-spec.ts";
@@ -76,7 +77,7 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
     if (known.has(sandbox)) await append(sandbox, [{ type: "sandbox.labelled", data: { sandbox, changes } }]);
   };
   const look = async (id: SandboxId) => {
-    const stamp = await stampOf(join(folder, id));
+    const stamp = await recordStamp(join(folder, id));
     if (stamp !== null && known.get(id)?.stamp === stamp) return;
     const record = await store.read(id).catch(notThere);
     if (record === "gone") return await gone(id, "destroyed");
@@ -133,12 +134,6 @@ function createdEvent({ id: sandbox, runtime, warnings, owner, name, labels }: S
 async function lifeOf(log: Log, id: SandboxId): Promise<LiveState | "ended" | null> {
   const head = await log.head(sandboxStream(id));
   return (head?.head as unknown as SandboxFacts | undefined)?.life?.state ?? null;
-}
-
-/** Changes whenever its record does: each is a new file. */
-async function stampOf(dir: string): Promise<string | null> {
-  const stat = await lstat(join(dir, "sandbox.json"), { bigint: true }).catch(() => null);
-  return stat === null ? null : `${stat.ino} ${stat.mtimeNs}`;
 }
 
 function notThere(error: unknown): "gone" | "damaged" {

@@ -1,29 +1,35 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
 import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { createSandboxHolds, type SandboxHolds } from "./sandbox-holds.ts";
+import { createSandboxHolds, restLimits, type SandboxHolds } from "./sandbox-holds.ts";
 
 describe("the sandboxes that a process holds", () => {
   let runtime: Runtime;
   let holds: SandboxHolds;
   /** Connections that were opened, each until it is let go. */
   let connections: { detached: number }[];
+  /** Of all records. */
+  let stamp: string | null;
   beforeEach(() => {
     runtime = createFakeRuntime();
-    connections = [];
+    // What an earlier test gave up may still be opened.
+    const opened: typeof connections = [];
+    connections = opened;
+    stamp = "first";
     holds = createSandboxHolds({
       async open(id) {
         const sandbox = await runtime.open(id);
         const connection = { detached: 0 };
-        connections.push(connection);
+        opened.push(connection);
         const detach = () => {
           connection.detached += 1;
           return sandbox.detach();
         };
         return { ...sandbox, detach, info: sandbox.info };
       },
+      stampOf: async () => stamp,
     });
   });
   afterEach(() => runtime[Symbol.asyncDispose]());
@@ -106,5 +112,74 @@ describe("the sandboxes that a process holds", () => {
     await expect.poll(() => connections[0]?.detached).toBe(1);
     await expect(holds.hold(made.id, { signal: abort.signal })).rejects.toMatchObject({ code: "cancelled" });
     await made.destroy();
+  });
+
+  describe("and whose connections rest", () => {
+    let resting: AsyncDisposable;
+    beforeEach(() => {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+      resting = holds.letRest();
+    });
+    afterEach(async () => {
+      await resting[Symbol.asyncDispose]();
+      vi.useRealTimers();
+    });
+    const use = async (id: string) => {
+      await using held = await holds.hold(id);
+      await held.processes();
+    };
+
+    test("are opened once for one request after another, and let go after a while", async () => {
+      const made = await create({ keep: true });
+      await use(made.id);
+      vi.advanceTimersByTime(restLimits.ms - 1);
+      await use(made.id);
+      vi.advanceTimersByTime(restLimits.ms - 1);
+      expect(connections).toEqual([{ detached: 0 }]);
+      expect(holds.resting(made.id)).toBeDefined();
+      vi.advanceTimersByTime(1);
+      await vi.waitFor(() => expect(connections).toEqual([{ detached: 1 }]));
+      expect(holds.resting(made.id)).toBeUndefined();
+      await use(made.id);
+      expect(connections).toHaveLength(2);
+    });
+
+    test("are opened anew when their record has changed, and by all who asked meanwhile", async () => {
+      const made = await create({ keep: true });
+      await use(made.id);
+      stamp = "second";
+      await Promise.all([use(made.id), use(made.id), use(made.id)]);
+      expect(connections).toEqual([{ detached: 1 }, { detached: 0 }]);
+    });
+
+    test("rest also with their maker, who leaves them to themselves in the end", async () => {
+      const mine = holds.adopt(await create({ keep: true }));
+      await mine.release();
+      await use(mine.id);
+      expect(connections, "the maker's own connection serves all").toHaveLength(0);
+      await resting[Symbol.asyncDispose]();
+      expect(await isThere(mine)).toBe(true);
+      await use(mine.id);
+      expect(connections, "nothing rests any more").toEqual([{ detached: 1 }]);
+    });
+
+    test("do not rest where something ends, or is handed over, with the last holder", async () => {
+      const passing = holds.adopt(await create());
+      await passing.release();
+      expect(await isThere(passing)).toBe(false);
+      const made = await create({ keep: true, network: { mode: "open" } });
+      await use(made.id);
+      expect(connections).toEqual([{ detached: 1 }]);
+    });
+
+    test("are not held while they rest: what is gone is forgotten, and of too many the oldest goes", async () => {
+      const [first, ...others] = await Promise.all(Array.from({ length: restLimits.max + 1 }, () => create({ keep: true })));
+      for (const { id } of [first as OwnedSandbox, ...others]) await use(id);
+      expect(connections.map(({ detached }) => detached)).toEqual([1, ...others.map(() => 0)]);
+      const [second] = others as [OwnedSandbox, ...OwnedSandbox[]];
+      await (await holds.resting(second.id))?.destroy();
+      expect(await isThere(second)).toBe(false);
+      await vi.waitFor(() => expect(holds.resting(second.id)).toBeUndefined());
+    });
   });
 });
