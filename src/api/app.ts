@@ -10,6 +10,7 @@ import type { Station } from "../station/station.ts";
 import type { Admit, Arrival } from "./admit.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer, unchangedAnswer, versionedAnswer } from "./answer.ts";
 import type { Audit, SeenCall } from "./audit.ts";
+import { bodyChunks } from "./body-chunks.ts";
 import type { Call, Caller, Reply } from "./call.ts";
 import { type Conditions, conditionsOf } from "./conditions.ts";
 import { createConsolePages } from "./console/console-pages.ts";
@@ -23,7 +24,7 @@ import type { ToolAudit } from "./mcp/mcp-tool.ts";
 import type { Observation } from "./observe/observation.ts";
 import type { SeenRequest } from "./observe/observer.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
-import { chunksOf, readBody, readParams, readQuery } from "./read-call.ts";
+import { readBody, readParams, readQuery } from "./read-call.ts";
 import { createSandboxCalls } from "./sandbox-calls.ts";
 
 export interface AppOptions {
@@ -197,7 +198,7 @@ async function readCall(
     ...ofCaller,
     params: readParams(route, req.param()),
     query: readQuery(route, new URL(req.url).searchParams),
-    body: await readBody(route, { headers: req.raw.headers, chunks: chunksOf(env.body) }),
+    body: await readBody(route, { headers: req.raw.headers, chunks: bodyChunks(env.body) }),
     wants,
     conditions: conditionsOf(req.raw),
     traceparent: env.seen.traceparent,

@@ -9,6 +9,8 @@ import type { Upgrades } from "./streams/upgrades.ts";
 const HEADERS_MS = 5_000;
 const KEEP_ALIVE_MS = 5_000;
 const CONNECTIONS_MAX = 1024;
+/** Read and written ahead on a connection: Node's 64 KiB are one piece of a file, and each would be waited for. */
+const AHEAD_BYTES = 256 * 1024;
 
 /** What answers: requests, and those that want a WebSocket. */
 export interface Faces {
@@ -28,7 +30,7 @@ export function serverOf({ app, upgrades }: Faces, { server: create, arrivalOf, 
   const server = createAdaptorServer({
     overrideGlobalObjects: false,
     createServer: create as typeof createServer,
-    serverOptions: { ...timeouts, ...tls },
+    serverOptions: { ...timeouts, ...tls, highWaterMark: AHEAD_BYTES },
     async fetch(request, env) {
       const { incoming, outgoing } = env as HttpBindings;
       const answer = await app.fetch(request, { arrival: arrivalOf(incoming), body: incoming });

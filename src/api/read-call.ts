@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import { NameOrId } from "../contract/api/name-or-id.ts";
 import type { Route } from "../contract/api/route.ts";
@@ -165,9 +164,6 @@ function tooLong(bytesMax: number): CaissonError {
   return new CaissonError("too_large", `the body has more than ${bytesMax} bytes`, { details: { bytesMax } });
 }
 
-/** The body of a request as it comes. Its connection is not closed with it: there is an answer to be given. */
-export const chunksOf = (incoming: IncomingMessage): AsyncIterable<Uint8Array> => incoming.iterator({ destroyOnReturn: false });
-
 /** Throws `too_large`, `timeout`. */
 export async function* boundedBody(
   body: AsyncIterable<Uint8Array> | null,
@@ -176,10 +172,11 @@ export async function* boundedBody(
 ): AsyncGenerator<Uint8Array> {
   if (body === null) return;
   const reader = body[Symbol.asyncIterator]();
+  const patience = new Patience();
   let left = bytesMax;
   try {
     for (;;) {
-      const { done, value } = await inTime(reader.next(), waitMs());
+      const { done, value } = await patience.while(reader.next(), waitMs());
       if (done) return;
       left -= value.length;
       if (left < 0) throw tooLong(bytesMax);
@@ -188,18 +185,38 @@ export async function* boundedBody(
   } finally {
     // Of a body that nobody wants any more, nothing is read. It is not waited for: it may never have anything to say.
     reader.return?.().catch(() => {});
+    patience.end();
   }
 }
 
-async function inTime<Result>(reading: Promise<Result>, waitMs: number): Promise<Result> {
-  const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timeout.reject(new CaissonError("timeout", "the body did not come in time")), Math.max(0, waitMs));
-  try {
-    return await Promise.race([reading, timeout.promise]);
-  } catch (error) {
-    throw error instanceof CaissonError ? error : new CaissonError("cancelled", "the body broke off", defined({ cause: error }));
-  } finally {
-    clearTimeout(timer);
+/** Bounds one wait after another with one timer: to make one for every piece takes longer than to pass the piece on. */
+class Patience {
+  #timer: NodeJS.Timeout | undefined;
+  #waitMs = 0;
+  #giveUp: (error: CaissonError) => void = () => {};
+
+  while<Result>(reading: Promise<Result>, waitMs: number): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#giveUp = reject;
+      this.#arm(Math.max(0, waitMs));
+      reading.then(resolve, (error: unknown) =>
+        reject(error instanceof CaissonError ? error : new CaissonError("cancelled", "the body broke off", defined({ cause: error }))),
+      );
+    });
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #arm(waitMs: number): void {
+    if (this.#timer !== undefined && waitMs === this.#waitMs) {
+      this.#timer.refresh();
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#waitMs = waitMs;
+    this.#timer = setTimeout(() => this.#giveUp(new CaissonError("timeout", "the body did not come in time")), waitMs);
   }
 }
 

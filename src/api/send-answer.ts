@@ -43,29 +43,41 @@ export async function sendAnswer(response: Response, outgoing: ServerResponse): 
 /** As fast as its reader takes it, and no faster. One that fails breaks off, so that nobody takes it for the whole. */
 async function sendStream({ chunks, abort, release }: SentStream, outgoing: ServerResponse): Promise<void> {
   const iterator = chunks[Symbol.asyncIterator]();
-  const closed = Promise.withResolvers<"closed">();
-  let room = Promise.withResolvers<void>();
   let isOver = false;
+  let isClosed = false;
+  let onRoom = () => {};
+  let onClosed = () => {};
+  /** Not a race with one promise for all pieces: that one would remember every piece until it settles. */
+  const unlessClosed = <Result>(work: Promise<Result>) =>
+    new Promise<Result | "closed">((resolve, reject) => {
+      onClosed = () => resolve("closed");
+      if (isClosed) onClosed();
+      work.then(resolve, reject);
+    });
   const onClose = () => {
     // What it waits for is told, whether or not anything ever comes.
     if (!isOver) abort();
-    closed.resolve("closed");
+    isClosed = true;
+    onClosed();
   };
-  outgoing.once("close", onClose).on("drain", () => room.resolve());
+  outgoing.once("close", onClose).on("drain", () => onRoom());
   // Its reader may have gone while the answer was made; that is not told again.
   if (outgoing.destroyed) onClose();
   outgoing.flushHeaders();
   try {
     for (;;) {
-      const next = await Promise.race([iterator.next(), closed.promise]);
+      const next = await unlessClosed(iterator.next());
       if (next === "closed") break;
       if (next.done) {
         isOver = true;
         break;
       }
-      if (outgoing.write(next.value)) continue;
-      room = Promise.withResolvers<void>();
-      if (outgoing.writableNeedDrain) await Promise.race([room.promise, closed.promise]);
+      if (outgoing.write(next.value) || !outgoing.writableNeedDrain) continue;
+      await unlessClosed(
+        new Promise<void>((resolve) => {
+          onRoom = resolve;
+        }),
+      );
     }
   } catch {
     // `isOver` says that it was not the whole.

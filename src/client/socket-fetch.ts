@@ -2,6 +2,7 @@ import { type ClientRequest, type IncomingMessage, type RequestOptions, request 
 import { Readable } from "node:stream";
 import type { ReadableStream as NodeStream } from "node:stream/web";
 import type { Fetch } from "./request.ts";
+import { webStreamOf } from "./web-stream.ts";
 
 /** `fetch` over a socket of this machine, whatever host the address names. */
 export function socketFetch(socketPath: string): Fetch {
@@ -45,5 +46,5 @@ export async function sent(init: RequestInit, begin: (common: RequestOptions) =>
   const status = answer.statusCode ?? 502;
   const empty = status === 204 || status === 304;
   if (empty) answer.resume();
-  return new Response(empty ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>), { status, headers });
+  return new Response(empty ? null : webStreamOf(answer), { status, headers });
 }

@@ -1,0 +1,71 @@
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import { expect, test } from "vitest";
+import { bodyChunks } from "./body-chunks.ts";
+
+const PIECE_BYTES = 1024;
+
+/** A body that could go on for ever, and counts what was read of it. */
+function endless(): { body: IncomingMessage; pieces: () => number } {
+  let pieces = 0;
+  const body = new Readable({
+    highWaterMark: 4 * PIECE_BYTES,
+    read() {
+      pieces += 1;
+      this.push(Buffer.alloc(PIECE_BYTES, pieces));
+    },
+  });
+  return { body: body as IncomingMessage, pieces: () => pieces };
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test("a body comes in its own pieces, in order, to its end", async () => {
+  const body = Readable.from([Buffer.from("a"), Buffer.from("bc"), Buffer.from("d")], { objectMode: false }) as IncomingMessage;
+  const seen: string[] = [];
+  for await (const piece of bodyChunks(body)) seen.push(Buffer.from(piece).toString());
+  expect(seen).toEqual(["a", "bc", "d"]);
+});
+
+test("no more is read than the bound while nobody asks", async () => {
+  const { body, pieces } = endless();
+  const reader = bodyChunks(body)[Symbol.asyncIterator]();
+  const first = await reader.next();
+  expect((first.value as Uint8Array)[0]).toBe(1);
+  for (let turn = 0; turn < 50; turn++) await settled();
+  const ahead = pieces();
+  // What waits here and what the stream itself holds.
+  expect(ahead).toBeLessThanOrEqual(12);
+  for (let turn = 0; turn < 50; turn++) await settled();
+  expect(pieces()).toBe(ahead);
+  for (let number = 2; number < 40; number++) expect(((await reader.next()).value as Uint8Array)[0]).toBe(number);
+  await reader.return?.();
+});
+
+test("a body that is given up is read no further, and its connection stays", async () => {
+  const { body, pieces } = endless();
+  const reader = bodyChunks(body)[Symbol.asyncIterator]();
+  await reader.next();
+  await reader.return?.();
+  await settled();
+  const read = pieces();
+  for (let turn = 0; turn < 50; turn++) await settled();
+  expect(pieces()).toBe(read);
+  expect(body.destroyed).toBe(false);
+  expect(await reader.next()).toEqual({ done: true, value: undefined });
+});
+
+test("one that breaks off says so after what came, also to who waits, and to who comes too late", async () => {
+  const waiting = new Readable({ read() {} }) as IncomingMessage;
+  const reader = bodyChunks(waiting)[Symbol.asyncIterator]();
+  const next = reader.next();
+  const isBroken = expect(next).rejects.toThrow("torn");
+  waiting.destroy(new Error("torn"));
+  await isBroken;
+  await expect(reader.next()).rejects.toThrow("torn");
+  await expect(bodyChunks(waiting)[Symbol.asyncIterator]().next()).rejects.toThrow("torn");
+  const silent = new Readable({ read() {} }) as IncomingMessage;
+  const late = bodyChunks(silent)[Symbol.asyncIterator]();
+  silent.destroy();
+  await expect(late.next()).rejects.toThrow("closed");
+});
