@@ -20,6 +20,7 @@ import { specCommands } from "./specs/spec-command-specs.ts";
 import { contextCommands } from "./station/context-command-specs.ts";
 import { guardianCommands } from "./station/guardian-command-specs.ts";
 import { healthCommands } from "./station/health-command-specs.ts";
+import { inboxCommand } from "./station/inbox-command-spec.ts";
 import { secretCommands } from "./station/secret-command-specs.ts";
 import { stationCommands } from "./station/station-command-specs.ts";
 import { webhookCommands } from "./station/webhook-command-specs.ts";
@@ -245,6 +246,7 @@ export const commands: readonly CommandSpec[] = [
   mcpCommand,
   ...healthCommands,
   ...guardianCommands,
+  inboxCommand,
   ...shipCommands,
   ...webhookCommands,
   ...workflowCommands,

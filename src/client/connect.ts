@@ -3,6 +3,7 @@ import { CaissonError } from "../contract/error.ts";
 import { fileCalls } from "./calls/file-calls.ts";
 import { guardianCalls } from "./calls/guardian-calls.ts";
 import { healthCalls } from "./calls/health-calls.ts";
+import { inboxCalls } from "./calls/inbox-calls.ts";
 import { insideCalls } from "./calls/inside-calls.ts";
 import { agentCalls, imageCalls, machineCalls } from "./calls/machine-calls.ts";
 import { mergeCalls } from "./calls/merge-calls.ts";
@@ -79,6 +80,7 @@ export function connect(options: ConnectOptions): Client {
     streams: streamCalls(to),
     health: healthCalls(to),
     guardian: guardianCalls(to),
+    inbox: inboxCalls(to),
     inside: insideCalls(to),
     merges: mergeCalls(to),
   };
@@ -99,6 +101,7 @@ export interface Client {
   readonly machine: ReturnType<typeof machineCalls>;
   readonly health: ReturnType<typeof healthCalls>;
   readonly guardian: ReturnType<typeof guardianCalls>;
+  readonly inbox: ReturnType<typeof inboxCalls>;
   readonly inside: ReturnType<typeof insideCalls>;
   readonly images: ReturnType<typeof imageCalls>;
   readonly agents: ReturnType<typeof agentCalls>;

@@ -21,7 +21,10 @@ export interface SubscribeOptions {
   silenceMs?: number;
 }
 
-/** Events of runs, sandboxes and driven things, each once, in order, whatever becomes of the connection. Ends with the signal. */
+/**
+ * Events of runs, sandboxes and driven things, each once, in order, whatever becomes of the connection. Ends with the
+ * signal.
+ */
 export interface Subscription extends AsyncIterable<StreamedEvent> {
   /** Everything up to here came, or did not pass the filter: what to subscribe after to go on from here. */
   position(): number;

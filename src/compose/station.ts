@@ -15,6 +15,7 @@ import { composeAudit, composeSecrets, composeTokens } from "./access.ts";
 import { composeDriven } from "./driven.ts";
 import { composeGuardian, startGuardianOf } from "./guardian.ts";
 import { composeHealth } from "./health.ts";
+import { composeInbox } from "./inbox.ts";
 import { composeInside } from "./inside.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import type { LocalParts } from "./local-station.ts";
@@ -122,6 +123,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     ships: driven.ships,
     health: composeHealth(parts, local),
     guardian: composeGuardian(parts, local),
+    inbox: composeInbox({ ...driven, runs }),
     uploads: composeUploads(local),
     inside: composeInside(stateDir, local),
     async chronicle(onDefect) {

@@ -86,6 +86,8 @@ export const SpecSummary = z.object({
   status: SpecStatus,
   phase: SpecPhase,
   version: z.int().nonnegative(),
+  /** What a person is asked, while it waits for one. */
+  asks: z.string().nullable(),
   /** The number of the last event that is in this view. */
   seq: z.int().nonnegative(),
   createdAt: z.string(),

@@ -3,6 +3,7 @@ import type { AuditVerbs } from "./audit/verbs.ts";
 import type { GuardianVerbs } from "./guardian/verbs.ts";
 import type { HealthVerbs } from "./health/verbs.ts";
 import type { ImageVerbs } from "./images/verbs.ts";
+import type { InboxVerbs } from "./inbox/verbs.ts";
 import type { InsideVerbs } from "./inside/verbs.ts";
 import type { MachineVerbs } from "./machine/verbs.ts";
 import type { MergeVerbs } from "./merges/verbs.ts";
@@ -43,4 +44,5 @@ export interface Station extends AsyncDisposable {
   readonly ships: ShipVerbs;
   readonly merges: MergeVerbs;
   readonly workflows: WorkflowVerbs;
+  readonly inbox: InboxVerbs;
 }

@@ -1,6 +1,7 @@
 import { Boxes, CircleHelp, Inbox, ListTree, Plus, Settings } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
+import { useInboxKeptUp, useThingsAsking } from "../station/inbox.ts";
 import { useOpenRuns, useRunsKeptUp } from "../station/queries.ts";
 import { AwayBanner } from "./away-banner.tsx";
 import styles from "./shell.module.css";
@@ -15,8 +16,10 @@ const places = [
 /** What is around every page: the places to go to, and whether the station is there. */
 export function Shell({ children }: { children: ReactNode }) {
   useRunsKeptUp();
+  useInboxKeptUp();
   const [location] = useLocation();
-  const waiting = useOpenRuns().data?.runs.reduce((count, { asked, status }) => count + (status === "ended" ? 0 : asked.length), 0) ?? 0;
+  const questions = useOpenRuns().data?.runs.reduce((count, { asked, status }) => count + (status === "ended" ? 0 : asked.length), 0) ?? 0;
+  const waiting = questions + (useThingsAsking().data?.length ?? 0);
   return (
     <div className={styles.shell}>
       <a href="#main" className={styles.skip}>

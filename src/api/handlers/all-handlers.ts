@@ -4,6 +4,7 @@ import { execHandlers } from "./exec.ts";
 import { fileHandlers } from "./files.ts";
 import { guardianHandlers } from "./guardian.ts";
 import { healthHandlers } from "./health.ts";
+import { inboxHandlers } from "./inbox.ts";
 import { insideHandlers } from "./inside.ts";
 import { machineHandlers } from "./machine.ts";
 import { mergeHandlers } from "./merges.ts";
@@ -39,6 +40,7 @@ export function allHandlers(options: { server: ServerControl }): Handlers {
     ...guardianHandlers,
     ...uploadHandlers,
     ...insideHandlers,
+    ...inboxHandlers,
     ...shipHandlers,
     ...webhookHandlers,
     ...mergeHandlers,

@@ -1,11 +1,11 @@
+import type { ShipEvent, ShipLogEvent } from "../../contract/ship-event.ts";
 import type { ShipStatus, ShipView } from "../../contract/ship-verbs.ts";
 import type { CliContext } from "../context.ts";
 import { line } from "../terminal/line.ts";
 import { eventText } from "./ship-text.ts";
 
-const WATCH_SECONDS = 30;
 /** Somebody has to say something, or there is nothing left to say. */
-const settled: readonly ShipStatus[] = ["open", "blocked", "merged", "cancelled"];
+const settled: readonly ShipStatus[] = ["open", "blocked", "paused", "merged", "cancelled"];
 
 export const isSettled = ({ status }: Pick<ShipView, "status">): boolean => settled.includes(status);
 
@@ -16,15 +16,20 @@ export async function followShip(
   { isQuiet, until = settled }: { isQuiet: boolean; until?: readonly ShipStatus[] },
 ): Promise<ShipView> {
   const { ships } = context.station;
-  let told = 0;
-  let ship = await ships.get(begun.id);
-  for (;;) {
-    if (!isQuiet) for (const event of ship.history.slice(told)) await context.stderr.print(line`caisson: ${eventText(event)}`);
-    told = ship.history.length;
-    if (until.includes(ship.status) || ship.status === "blocked") {
-      const { history: _, ...view } = ship;
-      return view;
-    }
-    ship = await ships.watch(ship.id, { afterSeq: ship.seq, seconds: WATCH_SECONDS });
+  const look = async (): Promise<ShipView> => {
+    const { history: _, ...view } = await ships.get(begun.id);
+    return view;
+  };
+  let ship = await look();
+  const isOver = () => until.includes(ship.status) || ship.status === "blocked";
+  for await (const event of ships.events(begun.id, { follow: true })) {
+    if (!isQuiet && isOwn(event)) await context.stderr.print(line`caisson: ${eventText(event)}`);
+    // What it has come to is looked at where it may be news: with the last event that was known, and each after it.
+    if (event.seq < ship.seq) continue;
+    if (event.seq > ship.seq) ship = await look();
+    if (event.seq === ship.seq && isOver()) break;
   }
+  return ship;
 }
+
+const isOwn = (event: ShipLogEvent): event is ShipEvent => event.type.startsWith("ship.");

@@ -90,6 +90,14 @@ export const shipCommands: readonly CommandSpec[] = [
     load: async () => ({ run: (await commands()).merge }),
   },
   {
+    path: ["ship", "pause"],
+    summary: "Begin nothing new with a ship until it is resumed",
+    options: [json],
+    arguments: [ship],
+    examples: [["caisson ship pause ship_k3v7", ""]],
+    load: async () => ({ run: (await commands()).pause }),
+  },
+  {
     path: ["ship", "resume"],
     summary: "Try again what failed, or go on with a ship that was interrupted",
     options: [detach, json],
@@ -104,5 +112,13 @@ export const shipCommands: readonly CommandSpec[] = [
     arguments: [ship],
     examples: [["caisson ship cancel ship_k3v7", ""]],
     load: async () => ({ run: (await commands()).cancel }),
+  },
+  {
+    path: ["ship", "rm"],
+    summary: "Forget ships that are over; what they brought to the remote stays",
+    options: [],
+    arguments: [{ ...ship, repeat: true }],
+    examples: [["caisson ship rm ship_k3v7", ""]],
+    load: async () => ({ run: (await commands()).remove }),
   },
 ];

@@ -62,6 +62,23 @@ export async function cancel(context: CliContext, given: ParsedArguments): Promi
   return await follow(context, given, ship, { until: ["cancelled", "merged"] });
 }
 
+/** `caisson ship pause SHIP` */
+export async function pause(context: CliContext, given: ParsedArguments): Promise<number> {
+  const ship = await context.station.ships.pause(given.positionals[0] ?? "", { by: userOf(context) });
+  if (given.flag("json")) await context.stdout.printJson(ship);
+  return 0;
+}
+
+/** `caisson ship rm SHIP…` */
+export async function remove(context: CliContext, given: ParsedArguments): Promise<number> {
+  for (const word of given.positionals) {
+    const { id } = await context.station.ships.get(word);
+    await context.station.ships.remove(id);
+    await context.stdout.print(line`${id}`);
+  }
+  return 0;
+}
+
 const userOf = (context: CliContext) => context.variable("USER") ?? "user";
 
 /** Tells what happens until somebody has to say something, and then what has come of it. */

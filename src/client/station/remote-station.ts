@@ -11,6 +11,7 @@ import { remoteNetworks } from "./remote-networks.ts";
 import { remoteRuns } from "./remote-runs.ts";
 import { remoteSandboxes } from "./remote-sandboxes.ts";
 import { remoteSessions } from "./remote-sessions.ts";
+import { remoteShips } from "./remote-ships.ts";
 import { remoteSpecs } from "./remote-specs.ts";
 import { remoteWorkflows } from "./remote-workflows.ts";
 
@@ -32,7 +33,7 @@ export interface RemoteStation extends Station {
  */
 export function createRemoteStation(client: Client, { openPorts }: { openPorts: OpenPorts }): RemoteStation {
   const { verbs: sandboxes, removeOwn } = remoteSandboxes(client);
-  const { machine, images, agents, tokens, audit, health, guardian, uploads, secrets, ships } = client;
+  const { machine, images, agents, tokens, audit, health, guardian, uploads, secrets } = client;
   return {
     runs: remoteRuns(client),
     sessions: remoteSessions(client),
@@ -98,31 +99,10 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       },
     },
     webhooks: remoteWebhooks(client),
-    // Who says something is said by the token.
-    ships: {
-      start: (request) => ships.start(request),
-      get: (ship) => ships.get(ship),
-      list: (options) => ships.list(options),
-      events: (ship, options) => ships.events(ship, options),
-      async wait(ship, options = {}) {
-        try {
-          return await ships.wait(ship, options);
-        } catch (error) {
-          if (options.signal?.aborted) throw new CaissonError("cancelled", `waiting for ${ship} was given up`);
-          throw error;
-        }
-      },
-      watch: (ship, request, { signal } = {}) => ships.watch(ship, request, { ...(signal && { signal }) }),
-      merge: (ship) => ships.merge(ship),
-      resume: (ship) => ships.resume(ship),
-      pause: (ship, { text }) => ships.pause(ship, text === undefined ? {} : { text }),
-      cancel: (ship) => ships.cancel(ship),
-      async remove(ship) {
-        await ships.remove(ship);
-      },
-    },
+    ships: remoteShips(client),
     merges: remoteMerges(client),
     workflows: remoteWorkflows(client),
+    inbox: { list: () => client.inbox.list() },
     inside: remoteInside(client),
     // Whose they are is said by the token.
     secrets: {

@@ -25,6 +25,7 @@ export const paths = {
   "ships.pause": "POST /v1/ships/{ship}/pause",
   "ships.cancel": "POST /v1/ships/{ship}/cancel",
   "ships.remove": "DELETE /v1/ships/{ship}",
+  "inbox.list": "GET /v1/inbox",
   "webhooks.create": "POST /v1/webhooks",
   "webhooks.list": "GET /v1/webhooks",
   "webhooks.get": "GET /v1/webhooks/{webhook}",

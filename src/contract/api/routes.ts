@@ -3,6 +3,7 @@ import { agentRoutes } from "./agent-routes.ts";
 import { fileRoutes } from "./file-routes.ts";
 import { guardianRoutes } from "./guardian-routes.ts";
 import { healthRoutes } from "./health-routes.ts";
+import { inboxRoutes } from "./inbox-routes.ts";
 import { insideRoutes } from "./inside-routes.ts";
 import { machineRoutes } from "./machine-routes.ts";
 import { mergeRoutes } from "./merge-routes.ts";
@@ -38,6 +39,7 @@ export const routes = {
   ...guardianRoutes,
   ...uploadRoutes,
   ...insideRoutes,
+  ...inboxRoutes,
   ...shipRoutes,
   ...webhookRoutes,
   ...mergeRoutes,

@@ -20,7 +20,7 @@ export function fedByDriven(stored: PlacedEvent, owner: string | null): FedDrive
   }
 }
 
-/** Whose a thing is, by its head. Where its first event could not be read nobody knows, and the head says nothing of it. */
+/** Whose a thing is, by its head; null where its first event could not be read, and so nobody knows. */
 export function ownerOfDriven(head: unknown): string | null {
   const facts = head as DrivenFacts | undefined;
   return facts === undefined || facts.id === "" ? null : facts.owner;

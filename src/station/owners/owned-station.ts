@@ -1,4 +1,5 @@
 import { LOCAL_OWNER, type OwnerView } from "../../contract/owner.ts";
+import { createInbox } from "../inbox/create-inbox.ts";
 import { findThing } from "../machine/find-thing.ts";
 import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";
@@ -32,6 +33,9 @@ export function ownedStation(station: Station, view: OwnerView): Station {
   const sandboxes = ownedSandboxes(station, { ...view, own });
   const sessions = ownedSessions(station, { ...view, own });
   const specs = ownedSpecs(station, view);
+  const ships = ownedShips(station, { ...view, own, specs });
+  const merges = ownedMerges(station, { ...view, own });
+  const workflows = ownedWorkflows(station, view);
   return {
     runs,
     sandboxes,
@@ -42,9 +46,10 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     inside: ownedInside(station, { ...view, own }),
     webhooks: ownedWebhooks(station, view),
     specs,
-    ships: ownedShips(station, { ...view, own, specs }),
-    merges: ownedMerges(station, { ...view, own }),
-    workflows: ownedWorkflows(station, view),
+    ships,
+    merges,
+    workflows,
+    inbox: createInbox({ runs, specs, ships, merges, workflows }),
     health: ownedHealth(station, { ...view, own }),
     guardian: ownedGuardian(station, { ...view, own }),
     agents: decide(agents, {

@@ -32,7 +32,7 @@ export interface ShipVerbs {
   merge(ship: string, options: { by: string }): Promise<ShipView>;
   /** Nothing new is begun; what is at work goes on to its end. Throws `conflict` for one that is over. */
   pause(ship: string, options: { by: string; text?: string }): Promise<ShipView>;
-  /** Tries again what failed, or goes on with what was paused or what nobody drives. Throws `conflict` for one that is over. */
+  /** Tries again what failed, or goes on with what was paused. Throws `conflict` for one that is over. */
   resume(ship: string, options: { by: string }): Promise<ShipView>;
   /** Closes its pull request, and keeps its branch. Throws `conflict` for one that is over. */
   cancel(ship: string, options: { by: string }): Promise<ShipView>;

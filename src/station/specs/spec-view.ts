@@ -27,6 +27,7 @@ export function specSummary(
     status: finish === null ? open : (outcome ?? "failed"),
     phase,
     version,
+    asks: finish === null && paused === null ? (waits?.person ?? null) : null,
     seq,
     createdAt,
     updatedAt,

@@ -9,24 +9,36 @@ import { Problem } from "../../parts/problem.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
+import { useThingsAsking } from "../../station/inbox.ts";
 import { useRuns } from "../../station/queries.ts";
 import { useStation } from "../../station/station.tsx";
 import styles from "./inbox.module.css";
+import { ThingAsked } from "./thing-asked.tsx";
 
-/** Every question that a run waits with, whichever run it is. */
+/** Every question that a run waits with, whichever run it is, and what everything else waits for a person with. */
 export default function InboxPage() {
   const { data, error, refetch } = useRuns();
+  const things = useThingsAsking();
+  const asking = things.data ?? [];
   const waiting = data?.runs.filter(({ status, asked }) => status !== "ended" && asked.length > 0) ?? [];
+  const count = waiting.length + asking.length;
+  const isThere = data !== undefined && things.data !== undefined;
   return (
-    <Page title={waiting.length === 0 ? "Inbox" : `Inbox (${waiting.length})`} name="Inbox" actions={<NotifyButton />}>
+    <Page title={count === 0 ? "Inbox" : `Inbox (${count})`} name="Inbox" actions={<NotifyButton />}>
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
-      {data === undefined && error === null && <Loading />}
-      {data !== undefined && waiting.length === 0 && (
+      {things.error !== null && <Problem error={things.error} onRetry={() => void things.refetch()} />}
+      {!isThere && error === null && things.error === null && <Loading />}
+      {isThere && count === 0 && (
         <Empty title="Nobody waits for you">
-          <p>What an agent may not decide by itself is asked here, and in the run it is about.</p>
+          <p>
+            What an agent may not decide by itself is asked here, and where it is about: in a run, a workflow, a spec, a ship or a merge.
+          </p>
         </Empty>
       )}
       <ul className={styles.list}>
+        {asking.map((item) => (
+          <ThingAsked key={`${item.of.id} ${item.seq}`} item={item} />
+        ))}
         {waiting.flatMap((view) => view.asked.map((asked) => <Asked key={asked.question} view={view} asked={asked} />))}
       </ul>
     </Page>

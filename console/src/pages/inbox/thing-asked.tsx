@@ -1,0 +1,89 @@
+import { useState } from "react";
+import { Link } from "wouter";
+import type { Client } from "../../../../src/client/connect.ts";
+import { CaissonError } from "../../../../src/contract/error.ts";
+import type { InboxItem } from "../../../../src/contract/inbox-verbs.ts";
+import { Button } from "../../parts/button.tsx";
+import { Time } from "../../parts/time.tsx";
+import { say, sayProblem } from "../../parts/toasts.tsx";
+import { visibleLines, visibleText } from "../../parts/visible-text.ts";
+import { useStation } from "../../station/station.tsx";
+import styles from "./inbox.module.css";
+
+const names = { run: "Run", workflow: "Workflow", spec: "Spec", ship: "Ship", merge: "Merge" } as const;
+
+/** What a workflow, a spec, a ship or a merge waits with. What has to be read first is read on its own page. */
+export function ThingAsked({ item }: { item: InboxItem }) {
+  const station = useStation();
+  const [text, setText] = useState("");
+  const [isSending, setSending] = useState(false);
+  const href = `/${item.of.kind}s/${item.of.id}`;
+  const answer = async (send: () => Promise<unknown>) => {
+    setSending(true);
+    try {
+      await send();
+      say("Answered.");
+    } catch (error) {
+      sayProblem(error);
+    } finally {
+      setSending(false);
+    }
+  };
+  const approve = (approved: boolean) => void answer(() => answerApproval(station, item, { approved, text: text.trim() }));
+  return (
+    <li className={styles.asked}>
+      <div className={styles.head}>
+        <Link href={href} className="link">
+          {visibleText(item.title)}
+        </Link>
+        <span className={styles.dim}>
+          {names[item.of.kind]} · <Time at={item.at} />
+        </span>
+      </div>
+      <p className={styles.text}>{visibleLines(item.text)}</p>
+      <div className={styles.actions}>
+        {item.asks === "approval" && (
+          <>
+            <input
+              aria-label="What the workflow is told besides"
+              placeholder="A word besides (optional)"
+              value={text}
+              onChange={(event) => setText(event.target.value)}
+            />
+            <Button look="main" disabled={isSending} onClick={() => approve(true)}>
+              Approve
+            </Button>
+            <Button look="danger" disabled={isSending} onClick={() => approve(false)}>
+              Reject
+            </Button>
+          </>
+        )}
+        {item.asks === "merge" && (
+          <Button look="main" disabled={isSending} onClick={() => void answer(() => station.ships.merge(item.of.id))}>
+            Merge
+          </Button>
+        )}
+        {item.asks === "failure" && (
+          <Button look="main" disabled={isSending} onClick={() => void answer(() => station.ships.resume(item.of.id))}>
+            Try again
+          </Button>
+        )}
+        {(item.asks === "gate" || item.asks === "conflict") && (
+          <Link href={href} className="link">
+            {item.asks === "gate" ? "Read it and decide" : "Resolve it"}
+          </Link>
+        )}
+      </div>
+    </li>
+  );
+}
+
+/** Only of the question that is shown: what asks by now may be another step. */
+async function answerApproval(station: Client, { of, seq }: InboxItem, given: { approved: boolean; text: string }): Promise<void> {
+  const { seq: now, steps } = await station.workflows.get(of.id);
+  const asking = steps.filter(({ kind, status }) => kind === "approval" && status === "running");
+  const [step] = asking;
+  if (now !== seq || step === undefined) throw new CaissonError("stale", "it has changed meanwhile", { hint: "Look at it again." });
+  if (asking.length > 1) throw new CaissonError("conflict", "several of its steps ask", { hint: "Answer each on its page." });
+  await station.workflows.approve(of.id, { ...given, path: step.path });
+}

@@ -1,0 +1,67 @@
+import type { DrivenView } from "../../contract/driven.ts";
+import type { InboxItem } from "../../contract/inbox-verbs.ts";
+import type { RunView } from "../../contract/run-verbs.ts";
+import type { ShipView } from "../../contract/ship-verbs.ts";
+import type { SpecSummary } from "../../contract/spec-verbs.ts";
+import type { Station } from "../station.ts";
+import type { InboxVerbs } from "./verbs.ts";
+
+/** Open runs that are looked at, and driven things of each kind that wait; the last changed first. */
+const RUNS_MAX = 5_000;
+const THINGS_MAX = 500;
+
+/** What waits for a person, of the things that these verbs show: so it is an owner's where they are. */
+export function createInbox(station: Pick<Station, "runs" | "workflows" | "specs" | "ships" | "merges">): InboxVerbs {
+  return {
+    async list() {
+      const limit = THINGS_MAX;
+      const [runs, workflows, specs, ships, merges] = await Promise.all([
+        station.runs.list({ state: "open", limit: RUNS_MAX }),
+        station.workflows.list({ state: "open", needsPerson: true, limit }),
+        station.specs.list({ status: "waiting", limit }),
+        station.ships.list({ state: "open", needsPerson: true, limit }),
+        station.merges.list({ state: "open", needsPerson: true, limit }),
+      ]);
+      const items = [
+        ...runs.runs.flatMap(questionsOf),
+        ...workflows.items.flatMap((view) => ofDriven(view, { kind: "workflow", asks: "approval" })),
+        ...specs.specs.flatMap(ofSpec),
+        ...ships.ships.flatMap(ofShip),
+        ...merges.items.flatMap((view) => ofDriven(view, { kind: "merge", asks: "conflict" })),
+      ];
+      items.sort((one, other) => (one.at === other.at ? 0 : one.at < other.at ? 1 : -1));
+      return { items, isWhole: [runs, workflows, specs, ships, merges].every(({ next }) => next === null) };
+    },
+  };
+}
+
+function questionsOf({ run, owner, name, title, asked, seq, updatedAt }: RunView): InboxItem[] {
+  return asked.map(({ question, kind, text }) => ({
+    of: { kind: "run", id: run },
+    owner,
+    title: name ?? title,
+    asks: kind,
+    text,
+    question,
+    seq,
+    at: updatedAt,
+  }));
+}
+
+/** One that is paused asks nobody: an answer would not let it go on. */
+function ofDriven(view: DrivenView, { kind, asks }: { kind: "workflow" | "merge"; asks: InboxItem["asks"] }): InboxItem[] {
+  const { id, owner, title, status, waits, seq, updatedAt } = view;
+  const text = waits?.person ?? null;
+  return status !== "waiting" || text === null ? [] : [{ of: { kind, id }, owner, title, asks, text, question: null, seq, at: updatedAt }];
+}
+
+function ofSpec({ spec, owner, name, title, asks, seq, updatedAt }: SpecSummary): InboxItem[] {
+  const thing = { of: { kind: "spec" as const, id: spec }, owner, title: name ?? title };
+  return asks === null ? [] : [{ ...thing, asks: "gate", text: asks, question: null, seq, at: updatedAt }];
+}
+
+function ofShip({ id, owner, title, status, asks, seq, updatedAt }: ShipView): InboxItem[] {
+  if (asks === null || status === "paused") return [];
+  const thing = { of: { kind: "ship" as const, id }, owner, title };
+  return [{ ...thing, asks: status === "blocked" ? "failure" : "merge", text: asks, question: null, seq, at: updatedAt }];
+}

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { connect } from "../../src/client/connect.ts";
+import { useConsole } from "../support/console.ts";
+
+const { openPage, url, token } = useConsole();
+
+const asking = (name: string, text: string) => ({ definition: { name, steps: [{ name: "sure", kind: "approval", text }] } });
+
+/** From now on the page is not looked at, and what the browser would show is put down. */
+const hiddenPage = `
+  globalThis.told = [];
+  Object.defineProperty(document, "hidden", { get: () => true });
+  globalThis.Notification = Object.assign(function (title, { body }) { told.push(title + ": " + body); }, { permission: "granted" });
+`;
+
+test("what a workflow asks is in the inbox as it comes, is answered there, and the browser tells of it", async () => {
+  const client = connect({ url: url(), token: token() });
+  const { page } = await openPage("/inbox");
+  await page.getByText("Nobody waits for you").waitFor();
+  await page.evaluate(hiddenPage);
+  const { id } = await client.workflows.start(asking("release", "Release <b>it</b>?"));
+  const rejected = await client.workflows.start(asking("remove", "Remove everything?"));
+  const release = page.getByRole("listitem").filter({ hasText: "Release <b>it</b>?" });
+  const remove = page.getByRole("listitem").filter({ hasText: "Remove everything?" });
+  await release.waitFor();
+  await remove.waitFor();
+  await page.getByRole("img", { name: "2 waiting" }).waitFor();
+  expect(await release.getByRole("link", { name: "release" }).getAttribute("href")).toBe(`/workflows/${id}`);
+  const told = () => page.evaluate<string[]>("globalThis.told");
+  await expect.poll(async () => (await told()).sort()).toEqual(["release: Release <b>it</b>?", "remove: Remove everything?"]);
+  await release.getByRole("button", { name: "Approve" }).click();
+  await remove.getByLabel("What the workflow is told besides").fill("Not today.");
+  await remove.getByRole("button", { name: "Reject" }).click();
+  await page.getByText("Nobody waits for you").waitFor();
+  expect((await client.workflows.wait(id)).finish).toBe("completed");
+  const { steps } = await client.workflows.wait(rejected.id);
+  expect(JSON.stringify(steps)).toContain("Not today.");
+});
