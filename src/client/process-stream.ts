@@ -8,6 +8,7 @@ import { createRequests } from "./process-requests.ts";
 import { type Connection, call } from "./request.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
 import { createTakenQueue } from "./taken-queue.ts";
+import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts";
 
 /** How much output may be on its way, and after how much of it that was taken the station is told. */
 const WINDOW_BYTES = 512 * 1024;
@@ -20,6 +21,8 @@ interface Where {
   sandbox: string;
   /** Ends the opening; the process has its own life then. */
   signal?: AbortSignal;
+  /** Another silence after which the station is asked for a sign of life, for tests. */
+  silenceMs?: number;
 }
 
 /** One process in a sandbox, at the other end of a connection. Its methods promise what those of a `Process` do. */
@@ -49,22 +52,21 @@ export interface RemoteProcess {
  * Starts a process. It ends with this connection unless `detachGraceMs` or `keepLastOutput` lets it go on; then a
  * connection that breaks off is made again, from where the output was, until the grace is over.
  */
-export function openProcess(to: Connection, { sandbox, signal }: Where, start: StartProcess): Promise<RemoteProcess> {
+export function openProcess(to: Connection, where: Where, start: StartProcess): Promise<RemoteProcess> {
   const resumes = (start.detachGraceMs ?? 0) > 0 || start.keepLastOutput === true;
   const { detachGraceMs } = start;
-  return connectProcess(to, { sandbox, ...(signal && { signal }), first: { type: "start", ...start }, resumes, again: { detachGraceMs } });
+  return connectProcess(to, { ...where, first: { type: "start", ...start }, resumes, again: { detachGraceMs } });
 }
 
 /** Takes the output of a process over, from the first byte that is kept or these offsets. */
 export function attachProcess(
   to: Connection,
-  { sandbox, signal, ref }: Where & { ref: string },
+  { ref, ...where }: Where & { ref: string },
   attach: AttachProcess = {},
 ): Promise<RemoteProcess> {
   const { follow, detachGraceMs } = attach;
   return connectProcess(to, {
-    sandbox,
-    ...(signal && { signal }),
+    ...where,
     first: { type: "attach", ref, ...attach },
     resumes: follow !== false,
     again: { detachGraceMs },
@@ -81,10 +83,10 @@ type Started = Extract<ProcessServerMessage, { type: "started" }>;
 
 async function connectProcess(to: Connection, opening: Opening): Promise<RemoteProcess> {
   const state = createProcessState(opening);
-  const { socket, started } = await connectOnce(to, { ...opening, state });
-  const { ref, pid, shownArgv } = started;
-  state.connected(socket, started);
-  void keepConnected(to, { ...opening, ref, state }, socket);
+  const first = await connectOnce(to, { ...opening, state });
+  const { ref, pid, shownArgv } = first.started;
+  state.connected(first.socket, first.started);
+  void keepConnected(to, { ...opening, ref, state }, first);
   const { output, input, requests } = state;
   return {
     ref,
@@ -121,49 +123,73 @@ async function killRest(to: Connection, { sandbox, ref }: { sandbox: string; ref
 }
 
 /** Until the process has ended, or cannot be had again. */
-async function keepConnected(to: Connection, options: Opening & { ref: string; state: ProcessState }, first: StreamSocket): Promise<void> {
+async function keepConnected(to: Connection, options: Opening & { ref: string; state: ProcessState }, first: Connected): Promise<void> {
   const { ref, state, resumes, again } = options;
-  let socket = first;
+  let { closed } = first;
   for (;;) {
-    const { error } = await socket.closed;
+    const { error } = await closed;
     state.disconnected();
     if (error === null || error.code !== "unavailable" || !resumes || state.isOver()) return state.lost(error);
-    let connected: Awaited<ReturnType<typeof connectOnce>> | null = null;
+    let connected: Connected | null = null;
     for (let attempt = 1; connected === null; attempt += 1) {
       await pauseBefore(attempt, undefined);
       if (state.isOver()) return;
       const attach: First = { type: "attach", ref, ...state.offsets(), ...(again.detachGraceMs !== undefined && again) } as First;
-      connected = await connectOnce(to, { sandbox: options.sandbox, first: attach, state }).catch((reason: unknown) => {
-        const mayReturn = reason instanceof CaissonError && (reason.code === "unavailable" || reason.code === "busy");
-        if (!mayReturn || attempt >= ATTEMPTS_MAX) state.lost(reason as CaissonError);
-        return null;
-      });
+      const { sandbox, silenceMs } = options;
+      connected = await connectOnce(to, { sandbox, first: attach, resumes, ...(silenceMs && { silenceMs }), state }).catch(
+        (reason: unknown) => {
+          const mayReturn = reason instanceof CaissonError && (reason.code === "unavailable" || reason.code === "busy");
+          if (!mayReturn || attempt >= ATTEMPTS_MAX) state.lost(reason as CaissonError);
+          return null;
+        },
+      );
     }
-    ({ socket } = connected);
-    state.connected(socket, connected.started);
+    ({ closed } = connected);
+    state.connected(connected.socket, connected.started);
   }
 }
 
-/** Resolves when the station says that it has the process. */
+interface Connected {
+  socket: StreamSocket;
+  started: Started;
+  /** Of the socket, or of one that gives no sign of life. */
+  closed: StreamSocket["closed"];
+}
+
+/**
+ * Resolves when the station says that it has the process. One that can be had again over another connection is watched
+ * for silence: a network that is gone closes nothing.
+ */
 async function connectOnce(
   to: Connection,
-  { sandbox, signal, first, state }: Where & { first: First; state: ProcessState },
-): Promise<{ socket: StreamSocket; started: Started }> {
+  { sandbox, signal, silenceMs = SILENCE_MS, first, resumes, state }: Where & Pick<Opening, "first" | "resumes"> & { state: ProcessState },
+): Promise<Connected> {
   const started = Promise.withResolvers<Started>();
+  let silence: SilenceWatch | null = null;
+  /** What a connection says that was given up is said again by the next one. */
+  const isHeard = () => {
+    silence?.heard();
+    return silence?.hasFallen() !== true;
+  };
   const socket = await openStream(to, "processes.stream", {
     params: { sandbox },
     signal,
-    onMessage: (message) =>
-      message.type === "started" ? started.resolve(message as Started) : state.onMessage(message as ProcessServerMessage),
-    onBytes: (frame) => state.onOutput(readOutputFrame(frame)),
+    onMessage(message) {
+      if (!isHeard()) return;
+      if (message.type === "started") started.resolve(message as Started);
+      else state.onMessage(message as ProcessServerMessage);
+    },
+    onBytes: (frame) => isHeard() && state.onOutput(readOutputFrame(frame)),
   });
   socket.send({ ...first, windowBytes: WINDOW_BYTES });
-  const closed = socket.closed.then(({ error }) => {
+  if (resumes) silence = watchSilence(socket, silenceMs);
+  const closed = silence === null ? socket.closed : Promise.race([socket.closed, silence.fallen]);
+  const failed = closed.then(({ error }) => {
     throw error ?? new CaissonError("unavailable", "the station closed the connection");
   });
   // One that is connected closes later, too.
-  closed.catch(() => {});
-  return { socket, started: await Promise.race([started.promise, closed]) };
+  failed.catch(() => {});
+  return { socket, started: await Promise.race([started.promise, failed]), closed };
 }
 
 type ProcessState = ReturnType<typeof createProcessState>;

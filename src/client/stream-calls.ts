@@ -8,12 +8,17 @@ interface Signal {
   signal?: AbortSignal;
 }
 
+interface Resumed extends Signal {
+  /** Another silence after which the station is asked for a sign of life, for tests. */
+  silenceMs?: number;
+}
+
 /** What goes both ways over a connection of its own. */
 export interface StreamCalls {
   /** Events of runs and sandboxes as they happen, taken up again by itself where a connection breaks off. */
   subscribe(options?: SubscribeOptions): Promise<Subscription>;
-  openProcess(sandbox: string, start: StartProcess, given?: Signal): Promise<RemoteProcess>;
-  attachProcess(sandbox: string, ref: string, attach?: AttachProcess, given?: Signal): Promise<RemoteProcess>;
+  openProcess(sandbox: string, start: StartProcess, given?: Resumed): Promise<RemoteProcess>;
+  attachProcess(sandbox: string, ref: string, attach?: AttachProcess, given?: Resumed): Promise<RemoteProcess>;
   createHeld(request: CreateHeld, given?: Signal & { onNotice?: (text: string) => void }): Promise<RemoteHold>;
   holdSandbox(sandbox: string, given?: Signal): Promise<RemoteHold>;
   connectPort(sandbox: string, port: number, given?: Signal): Promise<PortConnection>;

@@ -24,6 +24,8 @@ export interface StreamSocket {
   send(message: object): void;
   sendBytes(data: Uint8Array): void;
   close(): void;
+  /** Closes it without saying that all was said: what it was for goes on over another one. */
+  abandon(): void;
   /** Never rejects. The error is what the station said, `unavailable` for a connection that broke, or null. */
   readonly closed: Promise<{ error: CaissonError | null }>;
 }
@@ -76,6 +78,7 @@ export async function openStream(to: Connection, name: StreamName, options: Stre
     send: (message) => socket.send(JSON.stringify(message)),
     sendBytes: (data) => socket.send(data as Uint8Array<ArrayBuffer>),
     close,
+    abandon: () => socket.close(closeCodes.abandoned),
     closed: closed.promise,
   };
 }

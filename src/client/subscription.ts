@@ -4,11 +4,10 @@ import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
 import type { Connection } from "./request.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
 import { createTakenQueue } from "./taken-queue.ts";
+import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts";
 
 const WINDOW_EVENTS = 1000;
 const TELL_EVENTS = WINDOW_EVENTS / 4;
-/** A connection that was silent for so long is asked for a sign of life, and has as long again to give one. */
-const SILENCE_MS = 10_000;
 
 export interface SubscribeOptions {
   /** Events after this position; `end`: only those to come. Absent: from the first. */
@@ -165,38 +164,6 @@ function createSubscriptionState({ afterPosition, filter: asked = {}, signal, on
       ends.abort();
       for (const { reject } of changes.splice(0)) reject(error ?? new CaissonError("gone", "the subscription has ended"));
       events.end(error);
-    },
-  };
-}
-
-type SilenceWatch = ReturnType<typeof watchSilence>;
-
-/** Asks a connection that says nothing for a sign of life, and drops one that has none left. */
-function watchSilence(socket: StreamSocket, silenceMs: number) {
-  const fallen = Promise.withResolvers<{ error: CaissonError }>();
-  let isAsked = false;
-  let hasFallen = false;
-  let timer = setTimeout(onSilence, silenceMs);
-  void socket.closed.then(() => clearTimeout(timer));
-  function onSilence(): void {
-    if (isAsked) {
-      hasFallen = true;
-      fallen.resolve({ error: new CaissonError("unavailable", "the connection to the station fell silent") });
-      socket.close();
-      return;
-    }
-    isAsked = true;
-    socket.send({ type: "ping" });
-    timer = setTimeout(onSilence, silenceMs);
-  }
-  return {
-    fallen: fallen.promise,
-    hasFallen: () => hasFallen,
-    heard() {
-      if (hasFallen) return;
-      isAsked = false;
-      clearTimeout(timer);
-      timer = setTimeout(onSilence, silenceMs);
     },
   };
 }

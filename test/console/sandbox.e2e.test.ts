@@ -56,6 +56,22 @@ describe("a sandbox's terminal", () => {
     await picture(page, "sandbox-terminal");
   });
 
+  test("goes on after its connection died without a word, each line once", async () => {
+    await using station = await breakableLink(url());
+    const { page } = await openPage(`/sandboxes/${sandbox}`, { at: station.url });
+    await untilPrompt(page);
+    await page.getByRole("button", { name: "New shell" }).click();
+    await untilPrompt(page);
+    await page.keyboard.type("rm -f on; for i in 1 2 3; do echo line-$i; done; while ! test -e on; do sleep 0.1; done; echo line-4\n");
+    await untilShown(page, "line-3");
+    station.silenceStreams();
+    await inside("touch", "on");
+    await untilShown(page, "line-4");
+    await page.keyboard.type("echo typed-$((50 + 5))\n");
+    await untilShown(page, "typed-55");
+    expect(counted(await screen(page))).toEqual(["line-1", "line-2", "line-3", "line-4"]);
+  });
+
   test("has several shells, and ends one without the others", async () => {
     const { page } = await openPage(`/sandboxes/${sandbox}`);
     await untilShown(page, "again-2");

@@ -163,6 +163,26 @@ describe("a process whose connection breaks off", () => {
     }
   });
 
+  test("is noticed when it does so without a word, and goes on over another: nothing twice, nothing lost", async () => {
+    const id = await sandbox();
+    const proxy = await cuttingProxy(server());
+    try {
+      const { streams } = await client(proxy.url);
+      const process = await streams.openProcess(id, { argv: ["copy"], stdin: "pipe", detachGraceMs: 60_000 }, { silenceMs: 500 });
+      const output = process.output[Symbol.asyncIterator]();
+      await process.write(Buffer.from("before;"));
+      expect(await until(output, ";")).toBe("before;");
+      proxy.silence();
+      await process.write(Buffer.from("meanwhile;"));
+      expect(await until(output, ";")).toBe("meanwhile;");
+      await process.closeStdin();
+      expect(await output.next()).toMatchObject({ done: true });
+      expect(await process.ended).toMatchObject({ kind: "exited", exitCode: 0, stdoutBytes: 17 });
+    } finally {
+      proxy.close();
+    }
+  });
+
   test("is given its input once", async () => {
     const id = await sandbox();
     const proxy = await cuttingProxy(server());

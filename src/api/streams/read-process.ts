@@ -108,6 +108,7 @@ function feed(
     onMessage(given) {
       const message = parseMessage(ProcessClientMessage, given);
       if (!isReader()) return;
+      if (message.type === "ping") return void socket.send({ type: "pong" });
       if (message.type === "taken") return options.onTaken(message.bytes);
       if (message.type === "detach") return options.onDetach();
       if (message.type === "start" || message.type === "attach") throw new CaissonError("invalid", "this socket has its process already");

@@ -27,6 +27,8 @@ export const closeCodes = {
   done: 1000,
   /** The station ends: come back. */
   goingAway: 1001,
+  /** The client takes the connection for dead, and comes back over another. */
+  abandoned: 4000,
   problemBase: 4000,
 } as const;
 

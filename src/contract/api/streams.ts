@@ -33,6 +33,10 @@ const Taken = z.strictObject({ type: z.literal("taken"), bytes: z.int().nonnegat
 /** The last message before the server closes because of it. */
 const ProblemMessage = z.object({ type: z.literal("problem"), problem: Problem });
 
+/** Answered at once: a browser sees none of the pings below the messages, and no connection that died silently. */
+const Ping = z.strictObject({ type: z.literal("ping") });
+const Pong = z.object({ type: z.literal("pong") });
+
 // Events: /v1/stream
 
 export const EntityKind = z.enum(["run", "sandbox", ...DrivenKind.options]);
@@ -85,8 +89,7 @@ export const EventsClientMessage = z.discriminatedUnion("type", [
   }),
   z.strictObject({ type: z.literal("filter"), filter: EventFilter }),
   z.strictObject({ type: z.literal("taken"), events: z.int().nonnegative() }),
-  /** Answered at once: a browser sees none of the pings below the messages, and no connection that died silently. */
-  z.strictObject({ type: z.literal("ping") }),
+  Ping,
 ]);
 export type EventsClientMessage = z.input<typeof EventsClientMessage>;
 
@@ -97,7 +100,7 @@ export const EventsServerMessage = z.discriminatedUnion("type", [
   z.object({ type: z.literal("events"), events: z.array(StreamedEvent) }),
   /** Everything up to here was looked at, and what passed was sent: to come back after it saves looking again. */
   z.object({ type: z.literal("position"), position: z.int().nonnegative() }),
-  z.object({ type: z.literal("pong") }),
+  Pong,
   ProblemMessage,
 ]);
 export type EventsServerMessage = z.infer<typeof EventsServerMessage>;
@@ -179,6 +182,7 @@ export const ProcessClientMessage = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("kill"), request }),
   /** The process goes on by itself, and the socket is closed. */
   z.strictObject({ type: z.literal("detach") }),
+  Ping,
   Taken,
 ]);
 export type ProcessClientMessage = z.input<typeof ProcessClientMessage>;
@@ -198,6 +202,7 @@ export const ProcessServerMessage = z.discriminatedUnion("type", [
   z.object({ type: z.literal("stdinClosed"), problem: Problem }),
   z.object({ type: z.literal("answered"), request: z.int().nonnegative(), problem: Problem.nullable() }),
   z.object({ type: z.literal("ended"), ended: Ended }),
+  Pong,
   ProblemMessage,
 ]);
 export type ProcessServerMessage = z.infer<typeof ProcessServerMessage>;
