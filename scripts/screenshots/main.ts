@@ -33,7 +33,7 @@ const pagesOf = ({ run, sandbox }: Shown): Readonly<Record<string, string>> => (
     start: "/start",
     welcome: "/welcome",
   },
-  ...Object.fromEntries(["timeline", "changes", "details"].map((tab) => [`run-${tab}`, `/runs/${run}?tab=${tab}`])),
+  ...Object.fromEntries(["timeline", "changes", "files", "details"].map((tab) => [`run-${tab}`, `/runs/${run}?tab=${tab}`])),
   ...Object.fromEntries(
     ["terminal", "files", "processes", "ports", "network", "resources", "snapshots", "details"].map((tab) => [
       `sandbox-${tab}`,
@@ -41,7 +41,7 @@ const pagesOf = ({ run, sandbox }: Shown): Readonly<Record<string, string>> => (
     ]),
   ),
   ...Object.fromEntries(
-    ["look", "tokens", "secrets", "agents", "doctor", "storage", "audit", "shortcuts"].map((part) => [
+    ["look", "tokens", "secrets", "agents", "doctor", "isolation", "storage", "audit", "shortcuts"].map((part) => [
       `settings-${part}`,
       `/settings/${part}`,
     ]),

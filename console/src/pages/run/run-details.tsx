@@ -48,7 +48,9 @@ export function RunDetails({ view, timeline, version }: { view: RunView; timelin
       <Section title="About">
         <dl className={styles.facts}>
           <Fact name="Run">
-            <code>{view.run}</code> <Copy text={view.run} what="the run's id" />
+            <span className={styles.id}>
+              <code>{view.run}</code> <Copy text={view.run} what="the run's id" />
+            </span>
           </Fact>
           {view.name !== null && <Fact name="Name">{visibleText(view.name)}</Fact>}
           <Fact name="Agent">{visibleText(view.agent)}</Fact>

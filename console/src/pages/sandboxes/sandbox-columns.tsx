@@ -1,9 +1,10 @@
 import { Link } from "wouter";
+import { isStationLabel } from "../../../../src/contract/change-labels.ts";
 import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
 import type { Column } from "../../parts/list.tsx";
 import { Time } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { labelsOf, networkWord, templateWord } from "./narrow-sandboxes.ts";
+import { networkWord, templateWord } from "./narrow-sandboxes.ts";
 import { SandboxState } from "./sandbox-state.tsx";
 import styles from "./sandboxes.module.css";
 
@@ -13,11 +14,22 @@ export const columns: readonly Column<SandboxInfo>[] = [
   { id: "name", name: "Name", width: "minmax(160px, 2fr)", canSort: true, cell: (sandbox) => <Name sandbox={sandbox} /> },
   { id: "state", name: "State", width: "116px", canSort: true, cell: (sandbox) => <SandboxState sandbox={sandbox} /> },
   { id: "runtime", name: "Runtime", width: "80px", canSort: true, cell: ({ runtime }) => <span className={styles.quiet}>{runtime}</span> },
-  { id: "from", name: "Made from", width: "minmax(0, 1fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
-  { id: "network", name: "Network", width: "minmax(0, 1fr)", cell: ({ network }) => <Quiet text={networkWord(network)} /> },
-  { id: "labels", name: "Labels", width: "minmax(0, 1fr)", cell: (sandbox) => <Labels sandbox={sandbox} /> },
+  { id: "from", name: "Made from", width: "minmax(0, 0.7fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
+  { id: "network", name: "Network", width: "minmax(0, 1.2fr)", cell: ({ network }) => <Quiet text={networkWord(network)} /> },
+  { id: "labels", name: "Labels", width: "minmax(0, 1.2fr)", cell: (sandbox) => <Labels sandbox={sandbox} /> },
   { id: "owner", name: "Owner", width: "90px", canSort: true, cell: ({ owner }) => <Quiet text={owner} /> },
-  { id: "created", name: "Created", width: "84px", canSort: true, isEnd: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+  {
+    id: "created",
+    name: "Created",
+    width: "84px",
+    canSort: true,
+    isEnd: true,
+    cell: ({ createdAt }) => (
+      <span className={styles.quiet}>
+        <Time at={createdAt} />
+      </span>
+    ),
+  },
 ];
 
 export function PhoneRow({ sandbox }: { sandbox: SandboxInfo }) {
@@ -54,8 +66,10 @@ function Quiet({ text }: { text: string }) {
   );
 }
 
+/** Those that somebody gave it: the station's own are ids, which say nothing here. */
 function Labels({ sandbox }: { sandbox: SandboxInfo }) {
-  const labels = labelsOf(sandbox).map(visibleText);
+  const given = Object.entries(sandbox.labels).filter(([key]) => !isStationLabel("sandbox", key));
+  const labels = given.map(([key, value]) => visibleText(`${key}=${value}`));
   return (
     <span className={styles.labels} title={labels.join("\n")}>
       {labels.slice(0, LABELS_SHOWN).map((label) => (

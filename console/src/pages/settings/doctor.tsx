@@ -22,7 +22,7 @@ export default function Doctor() {
   });
   return (
     <>
-      <div className={styles.line}>
+      <div className={styles.told}>
         <Button disabled={isFetching} onClick={() => void refetch()}>
           {isFetching ? "Looking…" : "Look again"}
         </Button>
@@ -56,6 +56,7 @@ export default function Doctor() {
 
 function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolean }) {
   const { name, usable, capabilities, findings, startMs } = report;
+  const told = findings.filter(({ level }) => level !== "ok");
   return (
     <Card
       title={name}
@@ -72,22 +73,22 @@ function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolea
           {startMs !== null && ` · starts in ${duration(startMs)}`}
         </p>
       )}
-      <ul>
-        {findings
-          .filter(({ level }) => level !== "ok")
-          .map(({ level, text, fix }) => (
+      {told.length > 0 && (
+        <ul>
+          {told.map(({ level, text, fix }) => (
             <li key={text}>
               <strong>{level === "problem" ? "Problem: " : ""}</strong>
               {text}
               {fix !== undefined && (
-                <div className={styles.line}>
-                  <code>{fix}</code>
+                <div className={styles.fix}>
+                  <code>{fix.replaceAll("`", "")}</code>
                   <Copy text={fix} what="the fix" />
                 </div>
               )}
             </li>
           ))}
-      </ul>
+        </ul>
+      )}
     </Card>
   );
 }

@@ -26,7 +26,7 @@ export default function Secrets() {
       </p>
       <NewSecret onSet={renew} />
       {error !== null && <Problem error={error} />}
-      {data?.length === 0 && <Empty title="No secrets yet" />}
+      {data?.length === 0 && <Empty title="No secrets yet">What is set here can be named when a run or a sandbox is started.</Empty>}
       {data !== undefined && data.length > 0 && (
         <Table columns={["Name", "For", "Owner", "Set"]} hasActions>
           {data.map((secret) => (

@@ -131,7 +131,10 @@ function Rows({
 }
 
 function Icon({ row }: { row: TreeRow }) {
-  if (row.kind !== "directory") return row.kind === "link" ? <Link2 aria-hidden="true" /> : <File aria-hidden="true" />;
+  if (row.kind !== "directory") {
+    const Leaf = row.kind === "link" ? Link2 : File;
+    return <Leaf aria-hidden="true" className={styles.leaf} />;
+  }
   const Fold = row.isOpen ? ChevronDown : ChevronRight;
   return (
     <>
