@@ -58,18 +58,19 @@ describe("a sandbox's terminal", () => {
 
   test("goes on after its connection died without a word, each line once", async () => {
     await using station = await breakableLink(url());
-    const { page } = await openPage(`/sandboxes/${sandbox}`, { at: station.url });
+    const own = (await run(["sandbox", "create", "--no-workspace"])).text.trim();
+    const { page } = await openPage(`/sandboxes/${own}`, { at: station.url });
     await untilPrompt(page);
-    await page.getByRole("button", { name: "New shell" }).click();
-    await untilPrompt(page);
-    await page.keyboard.type("rm -f on; for i in 1 2 3; do echo line-$i; done; while ! test -e on; do sleep 0.1; done; echo line-4\n");
+    await page.keyboard.type("for i in 1 2 3; do echo line-$i; done; while ! test -e on; do sleep 0.1; done; echo line-4\n");
     await untilShown(page, "line-3");
     station.silenceStreams();
-    await inside("touch", "on");
+    await run(["exec", "--sandbox", own, "--", "touch", "on"]);
     await untilShown(page, "line-4");
     await page.keyboard.type("echo typed-$((50 + 5))\n");
     await untilShown(page, "typed-55");
     expect(counted(await screen(page))).toEqual(["line-1", "line-2", "line-3", "line-4"]);
+    await page.close();
+    await run(["sandbox", "rm", own]);
   });
 
   test("has several shells, and ends one without the others", async () => {
