@@ -70,7 +70,7 @@ describe("a sandbox's terminal", () => {
     await untilShown(page, "typed-55");
     expect(counted(await screen(page))).toEqual(["line-1", "line-2", "line-3", "line-4"]);
     await page.close();
-    await run(["sandbox", "rm", own]);
+    await run(["sandbox", "rm", "--yes", own]);
   });
 
   test("has several shells, and ends one without the others", async () => {
