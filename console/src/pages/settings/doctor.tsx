@@ -81,7 +81,7 @@ function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolea
               {text}
               {fix !== undefined && (
                 <div className={styles.fix}>
-                  <code>{fix.replaceAll("`", "")}</code>
+                  <Fix text={fix} />
                   <Copy text={fix} what="the fix" />
                 </div>
               )}
@@ -90,5 +90,19 @@ function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolea
         </ul>
       )}
     </Card>
+  );
+}
+
+/** A command, or a sentence with commands in it. */
+function Fix({ text }: { text: string }) {
+  const parts = text.split("`");
+  if (parts.length === 1) return <code>{text}</code>;
+  return (
+    <p>
+      {parts.map((part, at) =>
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text, which stay where they are.
+        at % 2 === 1 ? <code key={at}>{part}</code> : part,
+      )}
+    </p>
   );
 }
