@@ -127,13 +127,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       applyAnswer(state, event.data);
       return;
     case "tool.requested":
-    case "tool.started": {
-      const tool = state.tools.get(event.data.call);
-      if (!tool) return;
-      tool.status = event.type === "tool.started" ? "started" : "requested";
-      if (event.type === "tool.started") tool.startedAt = event.at;
+    case "tool.started":
+      applyToolBegun(state, event);
       return;
-    }
     case "tool.ended":
       applyToolEnded(state, event.data);
       return;
@@ -250,6 +246,13 @@ function applyAnswer(state: RunState, data: DataOf<"model.ended">): void {
   const calls = data.parts.filter((part) => part.kind === "toolCall");
   state.emptyAnswers = calls.length === 0 && state.lastText.trim() === "" && data.stop !== "interrupted" ? state.emptyAnswers + 1 : 0;
   for (const part of calls) state.tools.set(part.call, newToolCall(part));
+}
+
+function applyToolBegun(state: RunState, event: Extract<RunEvent, { type: "tool.requested" | "tool.started" }>): void {
+  const tool = state.tools.get(event.data.call);
+  if (!tool) return;
+  tool.status = event.type === "tool.started" ? "started" : "requested";
+  if (event.type === "tool.started") tool.startedAt = event.at;
 }
 
 function applyToolEnded(state: RunState, data: DataOf<"tool.ended">): void {

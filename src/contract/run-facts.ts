@@ -151,11 +151,7 @@ export function applyToFacts(facts: RunFacts, event: RunEvent): void {
       facts.stopRequested ??= event.data.by;
       return;
     case "run.ended":
-      facts.status = "ended";
-      facts.finish = event.data.reason;
-      isWell(facts.health.driver);
-      isWell(facts.health.sandbox);
-      facts.queued = null;
+      applyEnded(facts, event.data);
       return;
     case "run.reopened":
       applyReopened(facts, event.data);
@@ -242,6 +238,14 @@ function applyClaimed(facts: RunFacts, { driver = "caller" }: Extract<RunEvent, 
   if (facts.status === "created") facts.status = "running";
   isWell(facts.health.driver);
   facts.driver = driver;
+  facts.queued = null;
+}
+
+function applyEnded(facts: RunFacts, { reason }: Extract<RunEvent, { type: "run.ended" }>["data"]): void {
+  facts.status = "ended";
+  facts.finish = reason;
+  isWell(facts.health.driver);
+  isWell(facts.health.sandbox);
   facts.queued = null;
 }
 

@@ -4,7 +4,7 @@ import { uptime } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
-import { Labels, RuntimeName, SandboxId } from "../contract/ids.ts";
+import { type Labels, RuntimeName, SandboxId } from "../contract/ids.ts";
 import { LOCAL_OWNER } from "../contract/owner.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
@@ -12,6 +12,7 @@ import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract
 import { defined } from "../lib/defined.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { newId, randomLetters } from "../lib/new-id.ts";
+import { LABELS_NAME, readLabels } from "./labels-file.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
 
 /**
@@ -77,9 +78,7 @@ export interface Store {
 /** How far the machine's clock may have been set since it started. */
 const CLOCK_ERROR_MS = 3_600_000;
 const RECORD_NAME = "sandbox.json";
-const LABELS_NAME = "labels.json";
 const RECORD_BYTES_MAX = 4 * 1024 * 1024;
-const LABELS_BYTES_MAX = 256 * 1024;
 /** A folder being made (`.new-<pid>-<ticks>-…`) or removed (`.gone-…`); never a sandbox. */
 const NEW_PREFIX = ".new-";
 const GONE_PREFIX = ".gone-";
@@ -234,27 +233,10 @@ async function readRecord(dir: string): Promise<ReadOutcome> {
     const parsed = checkValue(SandboxRecord, JSON.parse(text));
     if (!parsed.success) return { missing: false, reason: tellProblems(parsed.problems) };
     if (!dir.endsWith(`/${parsed.data.id}`)) return { missing: false, reason: `it names ${parsed.data.id}` };
-    return { record: await withLabels(dir, parsed.data) };
+    const { labels = parsed.data.spec.labels } = await readLabels(dir);
+    return { record: { ...parsed.data, spec: { ...parsed.data.spec, labels } } };
   } catch {
     return { missing: false, reason: `${RECORD_NAME} is not JSON` };
-  }
-}
-
-/** Labels that cannot be read hide no sandbox: it has those that it was made with. */
-async function withLabels(dir: string, record: SandboxRecord): Promise<SandboxRecord> {
-  const path = join(dir, LABELS_NAME);
-  const stat = await lstat(path).catch(() => null);
-  if (stat === null || !stat.isFile() || stat.size > LABELS_BYTES_MAX) return record;
-  const text = await readFile(path, "utf8").catch(() => "");
-  const labels = Labels.safeParse(parsedJson(text));
-  return labels.success ? { ...record, spec: { ...record.spec, labels: labels.data } } : record;
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
   }
 }
 

@@ -121,10 +121,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
       await refreshed(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log));
       return await view(run);
     },
-    async label(run, changes, { by }) {
-      await labelRun(run, changes, { by, log });
-      return await view(run);
-    },
+    label: (run, changes, { by }) => labelRun(run, changes, { by, log }).then(() => view(run)),
     async adopt(run, { by }) {
       const queue = options.queue();
       const { facts } = await headOfRun(log, run);

@@ -119,12 +119,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       const { countChanged } = await import("../../workspace/count-changed.ts");
       return countChanged(folder);
     },
-    async label(word, given) {
-      const { labelSandbox } = await import("./label-sandbox.ts");
-      const { record, changes } = await labelSandbox(await find(word), given, store);
-      if (changes !== null) onChange({ kind: "labelled", id: record.id, changes });
-      return infoNow(record);
-    },
+    label: async (id, changes) => infoNow(await label(await find(id), changes, { store, onChange })),
     stats: (id) => withHeld(id, (sandbox) => sandbox.stats()),
     pause: (id) => changing(id, (sandbox) => sandbox.pause()),
     resume: (id) => changing(id, (sandbox) => sandbox.resume()),
@@ -165,6 +160,11 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     letRest: async () => holds.letRest(),
   };
   return verbs;
+}
+
+async function label(...args: Parameters<typeof import("./label-sandbox.ts").labelSandbox>): Promise<SandboxRecord> {
+  const { labelSandbox } = await import("./label-sandbox.ts");
+  return await labelSandbox(...args);
 }
 
 /** With the folders that were sent here: they are like any other, and nobody has to be kept from what was not sent. */
