@@ -6,6 +6,8 @@ export type Fault =
   | { kind: "after"; status: number }
   | { kind: "reset" }
   | { kind: "huge" }
+  /** Takes the request, and says nothing. */
+  | { kind: "silent" }
   /** Says that it was done, and does nothing. */
   | { kind: "lie"; status: number; body: string; contentType?: string };
 
@@ -37,6 +39,8 @@ export function answerFault(fault: Fault, request: IncomingMessage, response: Se
       return false;
     case "reset":
       request.socket.destroy();
+      return true;
+    case "silent":
       return true;
     case "huge":
       response.writeHead(200, { "content-type": "application/json" });

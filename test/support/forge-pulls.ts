@@ -18,6 +18,8 @@ interface Pull {
 /** The pull requests of a forge's one repository. */
 export interface ForgePulls {
   all(): readonly Pull[];
+  /** A rule of the forge's forbids merging, which a token of an administrator would get past; null: none does. */
+  forbid(rule: "draft" | "protected" | null): void;
   /** Answers a call of the API below the repository's own path. */
   answer(method: string, path: string, body: Record<string, unknown>): { status: number; json: unknown };
 }
@@ -25,6 +27,7 @@ export interface ForgePulls {
 export function createForgePulls(options: { kind: "github" | "gitea"; repository: ForgeRepository; url: () => string }): ForgePulls {
   const { kind, repository } = options;
   const pulls: Pull[] = [];
+  let rule: "draft" | "protected" | null = null;
   const headOf = (pull: Pull) => {
     if (pull.state === "open") pull.head = repository.branch(pull.branch) ?? pull.head;
     return pull.head;
@@ -32,7 +35,10 @@ export function createForgePulls(options: { kind: "github" | "gitea"; repository
   const isMergeable = (pull: Pull) => mergedTreeOf(repository, repository.branch(pull.into) ?? "", headOf(pull)) !== null;
   const show = (pull: Pull, { isList = false } = {}) => {
     const isKnown = kind === "gitea" || pull.looks > 1;
-    const mergeable = pull.state === "open" && isMergeable(pull);
+    const isClean = pull.state === "open" && isMergeable(pull);
+    // GitHub says of a rule that is in the way something else than that there is a conflict.
+    const mergeable = isClean && (rule === null || (rule === "draft" && kind === "gitea") || (rule === "protected" && kind === "github"));
+    const state = rule === "draft" ? "draft" : rule === "protected" ? "blocked" : mergeable ? "clean" : "dirty";
     const common = {
       id: 1000 + pull.number,
       number: pull.number,
@@ -40,7 +46,7 @@ export function createForgePulls(options: { kind: "github" | "gitea"; repository
       title: pull.title,
       body: pull.body,
       state: pull.state,
-      draft: false,
+      draft: rule === "draft",
       merged_at: pull.mergedAt,
       merge_commit_sha: pull.mergeCommit,
       head: { label: pull.branch, ref: pull.branch, sha: headOf(pull) },
@@ -48,7 +54,7 @@ export function createForgePulls(options: { kind: "github" | "gitea"; repository
     };
     // GitHub's lists do not tell of merging.
     if (isList && kind === "github") return common;
-    const condition = kind === "github" ? { mergeable_state: !isKnown ? "unknown" : mergeable ? "clean" : "dirty" } : {};
+    const condition = kind === "github" ? { mergeable_state: !isKnown ? "unknown" : state } : {};
     return { ...common, merged: pull.mergedAt !== null, mergeable: isKnown ? mergeable : null, ...condition };
   };
   const create = ({ title, body, head, base }: Record<string, unknown>) => {
@@ -75,6 +81,9 @@ export function createForgePulls(options: { kind: "github" | "gitea"; repository
   };
   return {
     all: () => pulls,
+    forbid(next) {
+      rule = next;
+    },
     answer(method, path, body) {
       const url = new URL(path, "http://x");
       if (url.pathname === "/pulls") {

@@ -19,7 +19,7 @@ const row = (requirement: string, more: Partial<SpecView["coverage"][number]> = 
   ...more,
 });
 
-function stationWith(spec: Partial<SpecView> = {}): StartShipParts {
+function stationWith(spec: Partial<SpecView> = {}, source: object = { kind: "folder", path: "/project" }): StartShipParts {
   const missing = (what: string) => new CaissonError("not_found", `there is no ${what}`);
   const view = {
     ...{ spec: SPEC, name: "words", status: "done", title: "Count words, too", idea: "Count words, too\nand quickly" },
@@ -33,7 +33,7 @@ function stationWith(spec: Partial<SpecView> = {}): StartShipParts {
     sessions: {
       async get(name) {
         if (name !== SESSION) throw missing("session");
-        return { id: SESSION, lock: null, history: [], source: { kind: "folder", path: "/project" } } as never;
+        return { id: SESSION, lock: null, history: [], source } as never;
       },
     },
     specs: {
@@ -123,4 +123,13 @@ describe("a ship of a spec", () => {
 
 test("a session's ship is of no spec", async () => {
   expect(await shipOf(SESSION)).not.toHaveProperty("spec");
+});
+
+test("what was sent here from another machine is refused before anything is made, with what to do", async () => {
+  const station = stationWith({}, { kind: "upload", upload: "up_k3v7q2m5x4ab" });
+  await expect(newShip(asked(SESSION), "local", station)).rejects.toMatchObject({
+    code: "unsupported",
+    message: expect.stringContaining("from another machine"),
+    hint: expect.stringMatching(/caisson apply ses_.*--repo https/),
+  });
 });

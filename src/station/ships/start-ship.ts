@@ -39,6 +39,10 @@ export async function newShip(
   const run = runs.find(({ run: id, name }) => id === asked.of || name === asked.of) ?? runs.at(-1) ?? null;
   if (session.lock !== null && !session.lock.stale)
     throw new CaissonError("conflict", `somebody is at work in the session ${session.id}`, { hint: "Wait for it: caisson logs -f." });
+  if (session.source.kind === "upload")
+    throw new CaissonError("unsupported", `the files of ${session.id} were sent here from another machine, without their repository`, {
+      hint: `Bring the changes to where they came from (caisson apply ${session.id}) and push there; or begin from a repository: caisson run --repo https://HOST/OWNER/NAME.`,
+    });
   const target = shipTarget(asked, session.source);
   await checkToken(target, owner, parts);
   const tests: TestEvidence =

@@ -20,6 +20,7 @@ import { performStep, type ShipParts } from "./ship-steps.ts";
 import { stepFailure } from "./step-failure.ts";
 
 const ID = "ship_k3v7q2m5x4ab";
+const HURRIED_MS = 200;
 const BEGAN = "2026-01-02T03:04:05.000Z";
 
 /** The process died here. */
@@ -45,6 +46,8 @@ export async function makeShipRig(options: {
   token?: string;
   merge?: boolean;
   file?: { path: string; before: string | null; after: string };
+  /** Requests whose answers are not waited for long, since there are none. */
+  hurries?: RegExp;
 }): Promise<ShipRig> {
   const stateDir = mkdtempSync(join(tmpdir(), "caisson-ship-"));
   const path = process.env.PATH ?? "";
@@ -74,7 +77,9 @@ export async function makeShipRig(options: {
   let nowMs = Date.parse(BEGAN);
   const git = { path };
   const secret = { from: { file: tokenFile }, hosts: ["127.0.0.1"], ports: [Number(portOf(options.target.remote))] };
-  const reach = createReach({ git, send: requestOutward, now: () => nowMs, secretsOf: async () => ({ TOKEN: secret }) });
+  const send: typeof requestOutward = (request) =>
+    requestOutward(options.hurries?.test(`${request.method} ${request.url}`) === true ? { ...request, timeoutMs: HURRIED_MS } : request);
+  const reach = createReach({ git, send, now: () => nowMs, secretsOf: async () => ({ TOKEN: secret }) });
   const parts: ShipParts = { stateDir, git, workOf: async () => work, reach };
   const events: ShipRig["events"] = [];
   const tell: ShipRig["tell"] = (event) => void events.push(makeEvent(shipEvents, event as never, new Date(nowMs).toISOString()));
