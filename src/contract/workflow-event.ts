@@ -16,6 +16,15 @@ export type StepError = z.infer<typeof StepError>;
 export const StepStatus = z.enum(["completed", "failed", "cancelled", "skipped"]);
 export type StepStatus = z.infer<typeof StepStatus>;
 
+/** When instances are started, and what becomes of a time that comes while the last one is not over. */
+export const WorkflowSchedule = z.strictObject({
+  /** Minute, hour, day, month, weekday, in UTC. */
+  cron: z.string().min(1).max(200),
+  /** `skip`: it is passed over. `queue`: once that one is over, however many times came meanwhile. */
+  overlap: z.enum(["skip", "queue"]).default("skip"),
+});
+export type WorkflowSchedule = z.infer<typeof WorkflowSchedule>;
+
 /** What it is, for good: a later change of the file changes nothing here. */
 export const WorkflowDefined = defineEvent("workflow.defined", 1, {
   definition: z.json(),
@@ -29,7 +38,11 @@ export const WorkflowDefined = defineEvent("workflow.defined", 1, {
   depth: z.int().nonnegative(),
   /** Stands in for the models that its steps name. */
   model: z.string().max(256).nullable(),
+  /** It is not gone through itself: an instance of it is started each time. */
+  schedule: WorkflowSchedule.optional(),
 });
+/** A time of a schedule came while the instance of the one before was not over. */
+export const WorkflowPassedOver = defineEvent("workflow.passed_over", 1, { due: time, at: time, queued: z.boolean() });
 /** The intent of a step. What it was given is evaluated once, here. */
 export const WorkflowStepStarted = defineEvent("workflow.step_started", 1, {
   path,
@@ -88,6 +101,7 @@ export const WorkflowCleaned = defineEvent("workflow.cleaned", 1, { sandboxes: z
 
 const own = [
   WorkflowDefined,
+  WorkflowPassedOver,
   WorkflowStepStarted,
   WorkflowChildStarted,
   WorkflowCommandEnded,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DrivenView } from "./driven.ts";
 import { WorkspaceSource } from "./session.ts";
-import { StepError, StepStatus } from "./workflow-event.ts";
+import { StepError, StepStatus, WorkflowSchedule } from "./workflow-event.ts";
 
 /** Arguments and answers of the station's verbs about workflows. */
 
@@ -15,6 +15,8 @@ export const StartWorkflow = z.strictObject({
   source: WorkspaceSource.optional(),
   /** Instead of the models that its steps name. */
   model: z.string().min(1).max(256).optional(),
+  /** Starts an instance of it at these times, until it is cancelled; times that were missed count as one. */
+  schedule: WorkflowSchedule.optional(),
 });
 export type StartWorkflow = z.infer<typeof StartWorkflow>;
 export type StartWorkflowInput = z.input<typeof StartWorkflow>;
@@ -42,6 +44,12 @@ export const WorkflowView = DrivenView.extend({
   data: z.json(),
   /** The stream of the workflow that all of these are parts of. */
   root: z.string(),
+  /** Of one that starts instances: when the next is due, and how many were started and passed over. */
+  schedule: WorkflowSchedule.extend({
+    next: z.string().nullable(),
+    started: z.int().nonnegative(),
+    passedOver: z.int().nonnegative(),
+  }).nullable(),
   /** In the order in which they were started. */
   steps: z.array(WorkflowStepView),
   /** Of one that has completed. */

@@ -7,6 +7,7 @@ import { durationFrom } from "../lib/quantity.ts";
 import { advance, begin } from "./advance.ts";
 import { checkAgainst } from "./check-value.ts";
 import { fillIn } from "./expression.ts";
+import { decideSchedule } from "./schedule.ts";
 import type { Json, WorkflowState } from "./state.ts";
 import { bounded, CANCELLED, type Frame, type Result, RUNNING, Turn, type WorkflowEffect } from "./turn.ts";
 
@@ -22,6 +23,7 @@ export type WorkflowDecision =
 export function decideWorkflow(state: WorkflowState, look: { facts: Readonly<DrivenFacts>; now: Date }): WorkflowDecision {
   const { definition } = state;
   if (definition === null) throw new CaissonError("internal", `the workflow ${look.facts.id} has no definition`);
+  if (state.schedule !== null) return decideSchedule({ ...state, schedule: state.schedule }, look);
   const turn = new Turn(state, look);
   const deadline = deadlineOf(state, definition);
   if (deadline !== null && !state.cancelling.has("")) {
@@ -92,7 +94,7 @@ function endOf(
  */
 export function outputOf(state: WorkflowState, facts: Readonly<DrivenFacts>): Json {
   const { definition } = state;
-  if (definition === null) return null;
+  if (definition === null || state.schedule !== null) return null;
   const frame = rootFrame(state, definition, facts);
   const last = definition.steps.findLast((step: WorkflowStep) => state.steps.get(step.name)?.status === "completed");
   const turn = new Turn(state, { facts, now: new Date(lastTime(state)) });

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { DrivenEvent } from "../contract/driven-event.ts";
 import type { WorkspaceSource } from "../contract/session.ts";
 import type { WorkflowDefinition } from "../contract/workflow.ts";
-import type { OwnWorkflowEvent, StepError, StepStatus } from "../contract/workflow-event.ts";
+import type { OwnWorkflowEvent, StepError, StepStatus, WorkflowSchedule } from "../contract/workflow-event.ts";
 
 export type Json = z.core.util.JSONType;
 
@@ -32,6 +32,15 @@ export interface StepState {
   endedAt: string | null;
 }
 
+/** Of a workflow that starts instances of itself. */
+export interface ScheduleState extends WorkflowSchedule {
+  /** After which time the next one is looked for. */
+  from: string;
+  /** The first time that waits for the end of the last instance. */
+  queued: string | null;
+  passedOver: number;
+}
+
 export interface WorkflowState {
   definition: WorkflowDefinition | null;
   digest: string;
@@ -41,6 +50,7 @@ export interface WorkflowState {
   depth: number;
   model: string | null;
   startedAt: string;
+  schedule: ScheduleState | null;
   /** Shared by all steps. */
   data: Record<string, Json>;
   /** By their paths. Those of earlier attempts of what they are in stay here, under that attempt's path. */
@@ -64,6 +74,7 @@ export function emptyWorkflow(): WorkflowState {
     depth: 0,
     model: null,
     startedAt: "",
+    schedule: null,
     data: {},
     steps: new Map(),
     cancelling: new Map(),
@@ -83,6 +94,8 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
       const { digest, input, source, root, depth, model } = event.data;
       Object.assign(state, { definition, digest, input, source, root, depth, model, startedAt: event.at });
       state.data = structuredClone(definition.data ?? {});
+      const { schedule } = event.data;
+      if (schedule !== undefined) state.schedule = { ...schedule, from: event.at, queued: null, passedOver: 0 };
       return;
     }
     case "workflow.step_started": {
@@ -91,7 +104,16 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
       state.steps.set(path, { kind, attempt, status: "running", given, due, deadline, ...rest });
       state.cancelling.delete(path);
       if (kind === "command") state.needsCleaning = true;
+      if (state.schedule !== null) Object.assign(state.schedule, { from: (given as { at: string }).at, queued: null });
       state.started += 1;
+      return;
+    }
+    case "workflow.passed_over": {
+      const { due, at, queued } = event.data;
+      if (state.schedule === null) return;
+      state.schedule.from = at;
+      if (queued) state.schedule.queued ??= due;
+      else state.schedule.passedOver += 1;
       return;
     }
     case "workflow.child_started": {

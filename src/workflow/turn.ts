@@ -50,7 +50,8 @@ export interface StepEffect {
   scope: Scope | null;
   source: WorkspaceSource | null;
   model: string | null;
-  root: string;
+  /** Null: its own. */
+  root: string | null;
   depth: number;
 }
 

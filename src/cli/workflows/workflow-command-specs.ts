@@ -28,6 +28,8 @@ export const workflowCommands: readonly CommandSpec[] = [
       { name: "input", short: "i", value: "NAME=VALUE", summary: "A value of its input; JSON, or else text", repeat: true },
       { name: "workspace", value: "FOLDER", summary: "What the workspaces of its steps begin with, copy-on-write (default: nothing)" },
       { name: "model", value: "MODEL", summary: "Use this model, whatever its steps name" },
+      { name: "cron", value: "TIMES", summary: "Start an instance at these times (UTC), until it is cancelled; missed ones count as one" },
+      { name: "overlap", value: "skip|queue", summary: "What becomes of a time that comes while the last one is not over (default skip)" },
       { name: "detach", short: "d", summary: "Leave it to the station, and print its id" },
       { name: "json", summary: "Print events as JSON lines, and the instance last" },
     ],
@@ -35,6 +37,7 @@ export const workflowCommands: readonly CommandSpec[] = [
     examples: [
       ["caisson workflow run review.yaml --input ticket=C-7 --workspace .", ""],
       ["caisson workflow run nightly.yaml --detach", "a station does it"],
+      ['caisson workflow run nightly.yaml --cron "0 3 * * *" --detach', "each night at three"],
     ],
     load: async () => ({ run: (await commands()).run }),
   },

@@ -34,10 +34,13 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
     throw new CaissonError("unavailable", "no station runs here that could go on with it", { hint: "Start one: caisson up --detach" });
   }
   const workspace = given.option("workspace");
+  const [cron, overlap] = [given.option("cron"), given.option("overlap")];
+  if (overlap !== undefined && cron === undefined) throw new CaissonError("invalid", "--overlap is for --cron");
   const view = await context.station.workflows.start({
     definition: (await readWorkflowFile(file, context)) as never,
     input: workflowInputs(given) as never,
     ...defined({ model: given.option("model") }),
+    ...(cron !== undefined && { schedule: { cron, ...defined({ overlap: overlap as "skip" | "queue" | undefined }) } }),
     ...(workspace !== undefined && { source: { kind: "folder" as const, path: resolve(context.cwd, workspace) } }),
   });
   if (isDetached) {

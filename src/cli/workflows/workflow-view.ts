@@ -21,6 +21,8 @@ export function eventLine(event: WorkflowEvent): Line | null {
       const again = retryAt === null ? "" : "; it is tried again";
       return line`${status === "skipped" ? dim("–") : bad("✗")} ${path} ${dim(status)}${error === null ? "" : `: ${error.text}`}${again}`;
     }
+    case "workflow.passed_over":
+      return line`${dim("–")} ${event.data.due} ${dim(event.data.queued ? "waits for the end of the last one" : "passed over")}`;
     case "driven.paused":
       return line`${bold("paused")} by ${event.data.by}`;
     case "driven.cancel_requested":
@@ -60,11 +62,19 @@ function whatFor(waits: DrivenView["waits"]): string {
   return (waits?.children.length ?? 0) > 0 ? "what it started" : "a time";
 }
 
+function scheduleLines({ schedule }: WorkflowView): Line[] {
+  if (schedule === null) return [];
+  const { cron, overlap, next, started, passedOver } = schedule;
+  const upcoming = next === null ? "there is no next" : `the next is at ${next}`;
+  return [line`At ${bold(cron)} (UTC, ${overlap}): ${started} started, ${passedOver} passed over; ${upcoming}.`];
+}
+
 export function workflowLines(view: WorkflowView): Line[] {
   const { id, title, status, finish, text, output } = view;
   const shown = JSON.stringify(output);
   return [
     line`${bold(title)} ${id}: ${finish ?? status}${text === null ? "" : ` (${text})`}`,
+    ...scheduleLines(view),
     ...waitLines(view),
     ...(view.steps.length === 0 ? [] : table([["STEP", "KIND", "STATE", "ATTEMPT", "WITH"], ...view.steps.map(stepRow)])),
     ...(output === null ? [] : [line`Output: ${shown.length > OUTPUT_CHARS_MAX ? `${shown.slice(0, OUTPUT_CHARS_MAX)}…` : shown}`]),

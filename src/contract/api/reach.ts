@@ -122,6 +122,7 @@ const workflow: Reach<StartWorkflow> = {
   input: inside,
   source: (source) => run.source(source),
   model: ofModel,
+  schedule: inside,
 };
 
 /** Wherever they are in it: a step names an agent and a model as a run does. */

@@ -81,7 +81,7 @@ async function workspaceFor(effect: StepEffect, { sessions, owner }: { sessions:
 }
 
 /** One for the whole tree of workflows: what one step leaves, the next one finds. */
-const sessionOf = (root: string): string => root.slice(workflowKind.prefix.length).replace("_", "-");
+const sessionOf = (root: string | null): string => (root ?? "").slice(workflowKind.prefix.length).replace("_", "-");
 
 /** One that has ended otherwise meanwhile is over, too. */
 async function stop(runs: RunVerbs, run: string): Promise<void> {

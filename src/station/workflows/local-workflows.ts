@@ -3,11 +3,12 @@ import type { DrivenView } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { WorkflowDefinition } from "../../contract/workflow.ts";
-import type { NewWorkflowEvent, WorkflowEvent } from "../../contract/workflow-event.ts";
+import type { NewWorkflowEvent, WorkflowEvent, WorkflowSchedule } from "../../contract/workflow-event.ts";
 import { AnswerApproval, SendSignal, StartWorkflow, type WorkflowView } from "../../contract/workflow-verbs.ts";
 import { idFrom, newId } from "../../lib/new-id.ts";
 import { checkAgainst, withDefaults } from "../../workflow/check-value.ts";
 import { outputOf } from "../../workflow/decide.ts";
+import { checkCron, nextTime } from "../../workflow/schedule.ts";
 import type { Json, WorkflowState } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { checkDefinition, isTooDeep, readDefinition } from "../../workflow/validate.ts";
@@ -44,10 +45,16 @@ export function createLocalWorkflows(things: WorkflowThings): WorkflowVerbs {
       const request = parseRequest(StartWorkflow, given, "a workflow");
       const definition = checkDefinition(request.definition);
       const input = checkedInput(definition, request.input);
-      const { source = null, model = null } = request;
+      const { source = null, model = null, schedule } = request;
+      if (schedule !== undefined) checkCron(schedule.cron);
       const id = newId(workflowKind.idPrefix);
       const root = `${workflowKind.prefix}${id}`;
-      await things.start({ id, title: definition.name, owner, events: [defined({ definition, input, source, model, root, depth: 0 })] });
+      await things.start({
+        id,
+        title: definition.name,
+        owner,
+        events: [defined({ definition, input, source, model, root, depth: 0, ...(schedule && { schedule }) })],
+      });
       return await shown({ id });
     },
     async signal(word, given) {
@@ -117,6 +124,7 @@ function defined(made: {
   model: string | null;
   root: string;
   depth: number;
+  schedule?: WorkflowSchedule;
 }): NewWorkflowEvent {
   const digest = createHash("sha256").update(JSON.stringify(made.definition)).digest("hex");
   return { type: "workflow.defined", data: { ...made, definition: made.definition as unknown as Json, digest } };
@@ -146,7 +154,13 @@ function detailsOf({ state, facts }: Folded<WorkflowState>): Omit<WorkflowView, 
     return { path, kind, status, attempt, child, output, error, due: retryAt ?? due, startedAt, endedAt };
   });
   const output = facts.finish === "completed" ? outputOf(state, facts) : null;
-  return { definition: definition as unknown as Json, digest, input, data, root, steps, output };
+  return { definition: definition as unknown as Json, digest, input, data, root, schedule: scheduleOf(state, facts), steps, output };
+}
+
+function scheduleOf({ schedule, started }: WorkflowState, { finish }: Folded<WorkflowState>["facts"]): WorkflowView["schedule"] {
+  if (schedule === null) return null;
+  const { cron, overlap, passedOver } = schedule;
+  return { cron, overlap, next: finish === null ? (nextTime(schedule)?.toISOString() ?? null) : null, started, passedOver };
 }
 
 /** Steps that are workflows: driven things of their own, with the workflow as their parent. */
@@ -164,7 +178,14 @@ export function createSubWorkflowWork(things: () => WorkflowThings): StepWork {
       const given = (effect.given as { input: Json }).input;
       const stream = `${workflowKind.prefix}${facts.id}`;
       const events = [
-        defined({ ...effect, definition, input: checkedInput(definition, given), root: effect.root, depth: effect.depth + 1 }),
+        defined({
+          definition,
+          input: checkedInput(definition, given),
+          source: effect.source,
+          model: effect.model,
+          root: effect.root ?? `${workflowKind.prefix}${id}`,
+          depth: effect.depth + 1,
+        }),
       ];
       await things().start({ id, title: definition.name, owner: facts.owner, parent: stream, events });
       return { child: `${workflowKind.prefix}${id}` };
