@@ -1,7 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { DrivenKind } from "../../contract/driven-kinds.ts";
+import { createSqliteLog } from "../../log/sqlite/log.ts";
 import { useServer } from "../testing.ts";
+import { goldenEvent, putThing } from "../testing-driven.ts";
 import { createCounter, metricsText } from "./metrics.ts";
 import type { AnsweredRequest } from "./observer.ts";
 import { createRunMetrics } from "./run-metrics.ts";
@@ -75,6 +78,23 @@ describe("/metrics", () => {
     expect(value("caisson_memory_bytes", { kind: "resident" })).toBeGreaterThan(1_000_000);
     expect(families.get("caisson_http_request_seconds")?.type).toBe("histogram");
     expect((await metricsOf(await ask("/metrics"))).size).toBeGreaterThan(8);
+  });
+
+  test("counts workflows, specs, ships and merges that are not over, by kind and status", async () => {
+    await using log = createSqliteLog({ path: join(base(), "state", "log.db") });
+    const waits = { type: "driven.waiting", version: 1, data: { due: null, children: [], person: "Yes?", signal: null } };
+    for (const kind of DrivenKind.options) {
+      await putThing(log, kind, "ann", [waits]);
+      await putThing(log, kind, "ben", [waits]);
+      await putThing(log, kind, "ben", [goldenEvent("driven.ended.1")]);
+    }
+    const { samples = [] } = (await metricsOf(await ask("/metrics"))).get("caisson_driven") ?? {};
+    expect(samples.map(({ labels: { kind, status }, value }) => `${kind} ${status} ${value}`).sort()).toEqual([
+      "merge waiting 2",
+      "ship working 2",
+      "spec waiting 2",
+      "workflow waiting 2",
+    ]);
   });
 
   test("is open to programs of this machine where the configuration says so, and to no page of a browser", async () => {

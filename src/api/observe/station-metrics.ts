@@ -3,16 +3,19 @@ import type { HealthView, IncidentView } from "../../contract/health.ts";
 import type { MachineStats } from "../../contract/machine-verbs.ts";
 import type { RunQueueView } from "../../contract/run-queue.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
+import type { SpecSummary } from "../../contract/spec-verbs.ts";
 import type { Station } from "../../station/station.ts";
 import { type Family, gauge } from "./metrics.ts";
 
 /** Runs whose state is looked at each time; those beyond are counted as open. */
 const OPEN_RUNS_MAX = 1000;
+/** Driven things of each kind. */
+const OPEN_THINGS_MAX = 1000;
 const LOOP_RESOLUTION_MS = 20;
 const NANOSECONDS = 1e9;
 
 /** What is asked for figures. */
-export type WatchedStation = Pick<Station, "runs" | "sandboxes" | "health" | "machine">;
+export type WatchedStation = Pick<Station, "runs" | "sandboxes" | "health" | "machine" | "workflows" | "specs" | "ships" | "merges">;
 
 export interface StationMetrics extends Disposable {
   /** As it is now. */
@@ -56,6 +59,7 @@ export function createStationMetrics({
           "Sandboxes by runtime and state.",
           counted(sandboxes, ({ runtime, state }) => ({ runtime, state })),
         ),
+        await drivenFamily(station),
         ...poolFamilies(pool),
         ...queueFamilies(queue),
         ...healthFamilies(subjects, incidents),
@@ -83,6 +87,31 @@ function counted<Item>(items: readonly Item[], labelsOf: (item: Item) => Record<
     counts.set(key, found);
   }
   return [...counts.values()];
+}
+
+const over: readonly SpecSummary["status"][] = ["done", "planned", "failed", "cancelled"];
+
+/** Of each kind those that changed last; beyond them nothing is counted. */
+async function drivenFamily(station: WatchedStation): Promise<Family> {
+  const asked = { state: "open", limit: OPEN_THINGS_MAX } as const;
+  const [workflows, specs, ships, merges] = await Promise.all([
+    station.workflows.list(asked),
+    station.specs.list({ limit: OPEN_THINGS_MAX }),
+    station.ships.list(asked),
+    station.merges.list(asked),
+  ]);
+  const things = [
+    ...workflows.items.map(({ status }) => ({ kind: "workflow", status })),
+    ...specs.specs.filter(({ status }) => !over.includes(status)).map(({ status }) => ({ kind: "spec", status })),
+    ...ships.ships.map(({ status }) => ({ kind: "ship", status })),
+    ...merges.items.map(({ status }) => ({ kind: "merge", status })),
+  ];
+  const help = "Workflows, specs, ships and merges that are not over, by kind and status.";
+  return gauge(
+    "caisson_driven",
+    help,
+    counted(things, ({ kind, status }) => ({ kind, status })),
+  );
 }
 
 /** Nothing where no sandboxes are kept ready. */
