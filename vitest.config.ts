@@ -2,6 +2,23 @@ import { defineConfig } from "vitest/config";
 
 const notOurs = ["**/node_modules/**", "**/build/**"];
 
+/**
+ * Unit tests that start servers, guests or processes, or crash at every write: most of the time of all of them. `npm test` runs them;
+ * `npm run check`, which sets this variable, leaves them to it.
+ */
+const leftToNpmTest = [
+  "guest/test/**",
+  "src/api/{callers,conditions,fuzz,inside,owned-things,owners,queue,sandbox-events,server,specs}.test.ts",
+  "src/api/{mcp,streams}/**",
+  "src/client/station/**",
+  "src/cli/options/bad-values.test.ts",
+  "src/station/**/*-crashes.test.ts",
+  "src/station/specs/{local-specs,spec-waves}.test.ts",
+  "src/station/workflows/workflows.test.ts",
+  "test/{kept-script,launcher}.test.ts",
+];
+const isQuick = process.env.CAISSON_TEST_QUICK === "1";
+
 export default defineConfig({
   test: {
     // The default leaves a processor to a watcher that nobody uses here.
@@ -11,7 +28,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["{src,test,bench,guest,console}/**/*.test.{ts,tsx}"],
-          exclude: [...notOurs, "**/*.e2e.test.ts"],
+          exclude: [...notOurs, "**/*.e2e.test.ts", ...(isQuick ? leftToNpmTest : [])],
           // Bounds for what hangs, and no claims on speed: on a machine that is busy with something else everything takes twenty times as long.
           testTimeout: 120_000,
           hookTimeout: 120_000,
