@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 
 /**
  * The body of a request, in the pieces that it came in: a stream's own iterator puts them together, which is a copy of
- * everything. Nothing is read while nobody asks and a bound of the connection's is reached. Its connection is not closed
- * with it: there is an answer to be given. Throws what broke the connection off.
+ * everything. Nothing is read while nobody asks and a bound of the connection's is reached. Its connection is not
+ * closed with it: there is an answer to be given. Throws what broke the connection off.
  */
 export function bodyChunks(incoming: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => new BodyChunks(incoming) };

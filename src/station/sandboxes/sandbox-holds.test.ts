@@ -138,7 +138,7 @@ describe("the sandboxes that a process holds", () => {
       expect(connections).toEqual([{ detached: 0 }]);
       expect(holds.resting(made.id)).toBeDefined();
       vi.advanceTimersByTime(1);
-      await vi.waitFor(() => expect(connections).toEqual([{ detached: 1 }]));
+      await vi.waitFor(() => expect(connections).toEqual([{ detached: 1 }]), { timeout: 60_000 });
       expect(holds.resting(made.id)).toBeUndefined();
       await use(made.id);
       expect(connections).toHaveLength(2);
@@ -179,7 +179,7 @@ describe("the sandboxes that a process holds", () => {
       const [second] = others as [OwnedSandbox, ...OwnedSandbox[]];
       await (await holds.resting(second.id))?.destroy();
       expect(await isThere(second)).toBe(false);
-      await vi.waitFor(() => expect(holds.resting(second.id)).toBeUndefined());
+      await vi.waitFor(() => expect(holds.resting(second.id)).toBeUndefined(), { timeout: 60_000 });
     });
   });
 });

@@ -149,7 +149,7 @@ async function isUnchanged({ stamp }: Holding, now: Promise<string | null>): Pro
   return before !== null && before === after;
 }
 
-/** Nobody waits for it. One that cannot be let go, because nobody else would serve its network by now, is held on to. */
+/** Nobody waits for it. One that cannot be let go, as nobody else would serve its network by now, is held on to. */
 async function endRest(sandbox: OwnedSandbox, { made }: Holding): Promise<void> {
   await (made ? sandbox.release() : sandbox.detach()).catch(() => {});
 }
