@@ -153,10 +153,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       const { snapshot, runtime } = await findSnapshot(await everyRuntime(), id);
       await runtime.removeSnapshot(snapshot.id);
     },
-    async removeOwn() {
-      const { removeOwn } = await import("./sweep-sandboxes.ts");
-      await removeOwn(context);
-    },
+    removeOwn: async () => (await import("./sweep-sandboxes.ts")).removeOwn(context),
     letRest: async () => holds.letRest(),
   };
   return verbs;
