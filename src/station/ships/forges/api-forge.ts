@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import { type Asked, ask, type Connection } from "../connection.ts";
-import type { NewRequest, RequestView } from "./forge.ts";
+import type { Forge, NewRequest, RequestView } from "./forge.ts";
 
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 const TIMEOUT_MS = 30_000;
@@ -90,6 +90,38 @@ export const ApiRequest = z.object({
   base: z.object({ ref: z.string() }),
 });
 export type ApiRequest = z.infer<typeof ApiRequest>;
+
+/** What is done to pull requests in the same way at both. */
+export function pullRequests(
+  api: ForgeApi,
+  { find, view }: Pick<Forge, "find"> & { view: (request: ApiRequest) => RequestView },
+): Pick<Forge, "look" | "open" | "close"> {
+  return {
+    look: async (id) =>
+      view(await callForge(api, { what: "looking at the pull request", method: "GET", path: `/pulls/${id}` }, ApiRequest)),
+    async open(request) {
+      const { title, body, branch, into } = request;
+      const call = {
+        what: "opening the pull request",
+        method: "POST",
+        path: "/pulls",
+        body: { title, body, head: branch, base: into },
+      } as const;
+      try {
+        return view(await callForge(api, call, ApiRequest));
+      } catch (error) {
+        // It may be there already: made by us before something interrupted us.
+        const there = error instanceof CaissonError && error.code === "conflict" ? await find(request) : null;
+        if (there === null) throw error;
+        return there;
+      }
+    },
+    async close(id) {
+      const call = { what: "closing the pull request", method: "PATCH", path: `/pulls/${id}`, body: { state: "closed" } } as const;
+      await callForge(api, call, ApiRequest);
+    },
+  };
+}
 
 /** Of those of a branch the one that brings our commit, an open one first. */
 export function chosenRequest(

@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { CaissonError } from "../../../contract/error.ts";
 import type { Connection } from "../connection.ts";
-import { ApiRequest, callForge, chosenRequest, type ForgeApi, forgePlace, stateOf } from "./api-forge.ts";
+import { ApiRequest, callForge, chosenRequest, type ForgeApi, forgePlace, pullRequests, stateOf } from "./api-forge.ts";
 import type { Forge, RequestView } from "./forge.ts";
 
 const PAGE = 50;
@@ -17,8 +16,6 @@ export function createGitea(remote: string, connection: Connection): Forge {
     headers: {},
     authorization: (token) => `token ${token}`,
   };
-  const look = async (id: string) =>
-    view(await callForge(api, { what: "looking at the pull request", method: "GET", path: `/pulls/${id}` }, ApiRequest));
   const find: Forge["find"] = async (request) => {
     for (let page = 1; page <= PAGES_MAX; page++) {
       const path = `/pulls?state=all&sort=recentupdate&limit=${PAGE}&page=${page}`;
@@ -31,35 +28,11 @@ export function createGitea(remote: string, connection: Connection): Forge {
   };
   return {
     find,
-    look,
-    async open(request) {
-      const { title, body, branch, into } = request;
-      const call = {
-        what: "opening the pull request",
-        method: "POST",
-        path: "/pulls",
-        body: { title, body, head: branch, base: into },
-      } as const;
-      try {
-        return view(await callForge(api, call, ApiRequest));
-      } catch (error) {
-        // It may be there already: made by us before something interrupted us.
-        const there = error instanceof CaissonError && error.code === "conflict" ? await find(request) : null;
-        if (there === null) throw error;
-        return there;
-      }
-    },
+    ...pullRequests(api, { find, view }),
     async merge(id, { commit }) {
       // Names as the API has them.
       const body = { Do: "merge", head_commit_id: commit };
       await callForge(api, { what: "merging", method: "POST", path: `/pulls/${id}/merge`, body }, z.unknown());
-    },
-    async close(id) {
-      await callForge(
-        api,
-        { what: "closing the pull request", method: "PATCH", path: `/pulls/${id}`, body: { state: "closed" } },
-        ApiRequest,
-      );
     },
     ownRefs: () => [],
   };

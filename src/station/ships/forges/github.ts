@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { CaissonError } from "../../../contract/error.ts";
 import type { Connection } from "../connection.ts";
-import { ApiRequest, callForge, chosenRequest, type ForgeApi, forgePlace, stateOf } from "./api-forge.ts";
+import { ApiRequest, callForge, chosenRequest, type ForgeApi, forgePlace, pullRequests, stateOf } from "./api-forge.ts";
 import type { Forge, RequestView } from "./forge.ts";
 
 /** States in which GitHub refuses a merge, or in which one would be rash, for people. */
@@ -21,8 +20,6 @@ export function createGithub(remote: string, connection: Connection): Forge {
     headers: { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" },
     authorization: (token) => `Bearer ${token}`,
   };
-  const look = async (id: string) =>
-    view(await callForge(api, { what: "looking at the pull request", method: "GET", path: `/pulls/${id}` }, ApiRequest));
   const find: Forge["find"] = async (request) => {
     const query = new URLSearchParams({ head: `${owner}:${request.branch}`, base: request.into, state: "all", per_page: "100" });
     const call = { what: "looking for the pull request", method: "GET", path: `/pulls?${query}` } as const;
@@ -31,34 +28,10 @@ export function createGithub(remote: string, connection: Connection): Forge {
   };
   return {
     find,
-    look,
-    async open(request) {
-      const { title, body, branch, into } = request;
-      const call = {
-        what: "opening the pull request",
-        method: "POST",
-        path: "/pulls",
-        body: { title, body, head: branch, base: into },
-      } as const;
-      try {
-        return view(await callForge(api, call, ApiRequest));
-      } catch (error) {
-        // It may be there already: made by us before something interrupted us.
-        const there = error instanceof CaissonError && error.code === "conflict" ? await find(request) : null;
-        if (there === null) throw error;
-        return there;
-      }
-    },
+    ...pullRequests(api, { find, view }),
     async merge(id, { commit }) {
       const body = { sha: commit, merge_method: "merge" };
       await callForge(api, { what: "merging", method: "PUT", path: `/pulls/${id}/merge`, body }, z.object({ merged: z.boolean() }));
-    },
-    async close(id) {
-      await callForge(
-        api,
-        { what: "closing the pull request", method: "PATCH", path: `/pulls/${id}`, body: { state: "closed" } },
-        ApiRequest,
-      );
     },
     ownRefs: () => [],
   };
