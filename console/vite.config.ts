@@ -17,7 +17,14 @@ export default defineConfig({
       output: {
         // What pages share comes in one piece: dozens of small files take longer to ask for than to send.
         codeSplitting: {
-          groups: [{ name: "shared", test: /console\/src\/(parts|station)\/|node_modules\/(lucide-react|wouter)\//, minShareCount: 2 }],
+          // But for what only the pages of work share, which the first page does not wait for.
+          groups: [
+            {
+              name: "shared",
+              test: /console\/src\/(parts|station)\/(?!ask|event-list|facts|followed|scroll|value)|node_modules\/(lucide-react|wouter)\//,
+              minShareCount: 2,
+            },
+          ],
         },
       },
     },

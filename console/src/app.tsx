@@ -20,6 +20,11 @@ const Sandbox = lazy(() => import("./pages/sandbox/sandbox.tsx"));
 const Start = lazy(() => import("./pages/start/start.tsx"));
 const Inbox = lazy(() => import("./pages/inbox/inbox.tsx"));
 const Settings = lazy(() => import("./pages/settings/settings.tsx"));
+const Work = lazy(() => import("./pages/work/work.tsx"));
+const Workflow = lazy(() => import("./pages/workflow/workflow.tsx"));
+const Spec = lazy(() => import("./pages/spec/spec.tsx"));
+const Ship = lazy(() => import("./pages/ship/ship.tsx"));
+const Merge = lazy(() => import("./pages/merge/merge.tsx"));
 const Welcome = lazy(() => import("./pages/welcome/welcome.tsx"));
 
 export function App() {
@@ -68,6 +73,11 @@ function Pages() {
       <Route path="/runs/:run" component={Run} />
       <Route path="/sandboxes" component={Sandboxes} />
       <Route path="/sandboxes/:sandbox" component={Sandbox} />
+      <Route path="/work" component={Work} />
+      <Route path="/workflows/:workflow" component={Workflow} />
+      <Route path="/specs/:spec" component={Spec} />
+      <Route path="/ships/:ship" component={Ship} />
+      <Route path="/merges/:merge" component={Merge} />
       <Route path="/start" component={Start} />
       <Route path="/inbox" component={Inbox} />
       <Route path="/settings/:part?" component={Settings} />

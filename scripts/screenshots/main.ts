@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { type Browser, chromium } from "playwright-core";
 import { startStationProcess } from "../../bench/station-process.ts";
 import { makeThings, type Shown } from "./scripted-runs.ts";
+import { makeWork, type ShownWork } from "./scripted-work.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 /** Debian's. */
@@ -24,7 +25,7 @@ const looks = [
   { name: "phone-dark", phone: true, dark: true },
 ] as const;
 
-const pagesOf = ({ run, sandbox }: Shown): Readonly<Record<string, string>> => ({
+const pagesOf = ({ run, sandbox }: Shown, work: ShownWork): Readonly<Record<string, string>> => ({
   ...{
     runs: "/runs",
     "runs-none": "/runs?q=nothing+like+this",
@@ -33,6 +34,20 @@ const pagesOf = ({ run, sandbox }: Shown): Readonly<Record<string, string>> => (
     start: "/start",
     welcome: "/welcome",
   },
+  ...{
+    work: "/work",
+    "work-none": "/work?q=nothing+like+this",
+    workflow: `/workflows/${work.workflow}`,
+    "workflow-step": `/workflows/${work.failed}?step=check`,
+    "workflow-events": `/workflows/${work.workflow}?tab=events`,
+    "workflow-definition": `/workflows/${work.workflow}?tab=definition`,
+    "spec-gate": `/specs/${work.gate}`,
+    merge: `/merges/${work.merge}`,
+    ship: `/ships/${work.ship}`,
+  },
+  ...Object.fromEntries(
+    ["phases", "document", "versions", "tasks", "coverage"].map((tab) => [`spec-${tab}`, `/specs/${work.spec}?tab=${tab}`]),
+  ),
   ...Object.fromEntries(["timeline", "changes", "files", "details"].map((tab) => [`run-${tab}`, `/runs/${run}?tab=${tab}`])),
   ...Object.fromEntries(
     ["terminal", "files", "processes", "ports", "network", "resources", "snapshots", "details"].map((tab) => [
@@ -53,8 +68,9 @@ const folder = positionals[0] ?? join(root, "build", "screenshots");
 await mkdir(folder, { recursive: true });
 await using work = await mkdtempDisposable(join(tmpdir(), "caisson-screenshots-"));
 await using station = await startStationProcess({ ready: 0 });
-process.stderr.write("runs and a sandbox …\n");
-const shown = await makeThings(station.client, { root, folder: work.path });
+process.stderr.write("runs, a sandbox and work …\n");
+const place = { root, folder: work.path };
+const [shown, shownWork] = [await makeThings(station.client, place), await makeWork(station.client, place)];
 await using browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 for (const look of looks) await takeAll(browser, look);
 await station.client.sandboxes.remove(shown.sandbox);
@@ -71,7 +87,7 @@ async function takeAll(from: Browser, { name, phone, dark }: (typeof looks)[numb
   const page = await context.newPage();
   await page.goto(`${station.url}/settings/look#token=${station.token}`);
   await page.getByRole("heading", { level: 1 }).waitFor();
-  for (const [part, path] of Object.entries(pagesOf(shown))) {
+  for (const [part, path] of Object.entries(pagesOf(shown, shownWork))) {
     if (values.only && !values.only.some((each) => part.startsWith(each))) continue;
     process.stderr.write(`${name} ${part}\n`);
     await page.goto(`${station.url}${path}`);

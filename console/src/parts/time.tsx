@@ -33,6 +33,18 @@ export function Time({ at }: { at: string }) {
   );
 }
 
+/** When something comes, with the exact time to those who point at it. */
+export function Until({ at }: { at: string }) {
+  const current = useSyncExternalStore(watch, () => now);
+  const date = new Date(at);
+  const leftMs = date.getTime() - Math.max(current, now);
+  return (
+    <time dateTime={at} title={exact.format(date)}>
+      {leftMs <= 0 ? "now" : `in ${duration(Math.max(1_000, Math.ceil(leftMs / 1_000) * 1_000))}`}
+    </time>
+  );
+}
+
 const steps = [
   [60, 1, "s"],
   [3_600, 60, "min"],

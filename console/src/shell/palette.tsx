@@ -3,6 +3,7 @@ import { useLocation } from "wouter";
 import { Dialog } from "../parts/dialog.tsx";
 import { visibleText } from "../parts/visible-text.ts";
 import { useRuns, useSandboxes } from "../station/queries.ts";
+import { useWork } from "../station/work-queries.ts";
 import styles from "./palette.module.css";
 import { shortcuts } from "./shortcuts.ts";
 
@@ -24,6 +25,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
   const [, navigate] = useLocation();
   const runs = useRuns().data?.runs.slice(0, SHOWN_MAX) ?? [];
   const sandboxes = useSandboxes().data?.sandboxes.slice(-SHOWN_MAX) ?? [];
+  const work = useWork().data?.slice(0, SHOWN_MAX) ?? [];
   const go = (href: string) => {
     onClose();
     navigate(href);
@@ -49,6 +51,13 @@ export default function Palette({ onClose }: { onClose(): void }) {
             {runs.map((view) => (
               <Command.Item key={view.run} value={`${view.run} ${view.name ?? ""} ${view.title}`} onSelect={() => go(`/runs/${view.run}`)}>
                 <span className={styles.name}>{visibleText(view.name ?? view.title)}</span>
+              </Command.Item>
+            ))}
+          </Command.Group>
+          <Command.Group heading="Work">
+            {work.map(({ id, kind, name, title, href }) => (
+              <Command.Item key={id} value={`${kind} ${id} ${name ?? ""} ${title}`} onSelect={() => go(href)}>
+                <span className={styles.name}>{visibleText(name ?? title)}</span> <kbd>{kind}</kbd>
               </Command.Item>
             ))}
           </Command.Group>

@@ -1,22 +1,29 @@
-import { Boxes, CircleHelp, Inbox, ListTree, Plus, Settings } from "lucide-react";
+import { Boxes, CircleHelp, Inbox, ListTree, type LucideIcon, Plus, Settings, Workflow } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { useInboxKeptUp, useThingsAsking } from "../station/inbox.ts";
 import { useOpenRuns, useRunsKeptUp } from "../station/queries.ts";
+import { useWorkKeptUp } from "../station/work-queries.ts";
 import { AwayBanner } from "./away-banner.tsx";
 import styles from "./shell.module.css";
 
-const places = [
+/** `holds`: the pages of things that are listed there under another address. */
+const places: readonly { href: string; label: string; icon: LucideIcon; holds?: readonly string[] }[] = [
   { href: "/runs", label: "Runs", icon: ListTree },
+  { href: "/work", label: "Work", icon: Workflow, holds: ["/workflows/", "/specs/", "/ships/", "/merges/"] },
   { href: "/sandboxes", label: "Sandboxes", icon: Boxes },
   { href: "/inbox", label: "Inbox", icon: Inbox },
   { href: "/settings", label: "Settings", icon: Settings },
-] as const;
+];
+
+const isAt = (location: string, places: readonly string[]) =>
+  places.some((place) => location === place || location.startsWith(place.endsWith("/") ? place : `${place}/`));
 
 /** What is around every page: the places to go to, and whether the station is there. */
 export function Shell({ children }: { children: ReactNode }) {
   useRunsKeptUp();
   useInboxKeptUp();
+  useWorkKeptUp();
   const [location] = useLocation();
   const questions = useOpenRuns().data?.runs.reduce((count, { asked, status }) => count + (status === "ended" ? 0 : asked.length), 0) ?? 0;
   const waiting = questions + (useThingsAsking().data?.length ?? 0);
@@ -34,8 +41,8 @@ export function Shell({ children }: { children: ReactNode }) {
           <Plus aria-hidden="true" />
           <span>New run</span>
         </Link>
-        {places.map(({ href, label, icon: Icon }) => (
-          <Link key={href} href={href} className={styles.place ?? ""} aria-current={location.startsWith(href) ? "page" : undefined}>
+        {places.map(({ href, label, icon: Icon, holds = [] }) => (
+          <Link key={href} href={href} className={styles.place ?? ""} aria-current={isAt(location, [href, ...holds]) ? "page" : undefined}>
             <Icon aria-hidden="true" />
             <span>{label}</span>
             {href === "/inbox" && waiting > 0 && (

@@ -9,6 +9,7 @@ export interface Shortcut {
 
 export const shortcuts: readonly (Shortcut & { href?: string })[] = [
   { keys: "g r", does: "Runs", where: "everywhere", href: "/runs" },
+  { keys: "g w", does: "Work", where: "everywhere", href: "/work" },
   { keys: "g s", does: "Sandboxes", where: "everywhere", href: "/sandboxes" },
   { keys: "g i", does: "Inbox", where: "everywhere", href: "/inbox" },
   { keys: "g t", does: "Settings", where: "everywhere", href: "/settings" },

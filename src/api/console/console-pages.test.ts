@@ -16,7 +16,7 @@ const get = (path: string, init: RequestInit = {}) => fetch(`${server().status.u
 describe("the console's pages", () => {
   test("are the same page at every address of the console, without a token, and never the API's", async () => {
     await build();
-    for (const path of ["/", "/runs", "/runs/run_k3v7q2m5x4ab?tab=diff", "/sandboxes", "/settings/tokens"]) {
+    for (const path of ["/", "/runs", "/runs/run_k3v7q2m5x4ab?tab=diff", "/sandboxes", "/settings/tokens", "/work", "/specs/words"]) {
       const answer = await get(path);
       expect([answer.status, answer.headers.get("content-type")], path).toEqual([200, "text/html; charset=utf-8"]);
       expect(await answer.text()).toContain("<title>Caisson</title>");

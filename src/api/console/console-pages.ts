@@ -4,7 +4,9 @@ import { checkOrigin, type StationNames } from "../gate.ts";
 import type { ConsoleFile } from "./console-files.ts";
 
 /** The first parts of the addresses that the console has pages for. */
-const pages: ReadonlySet<string> = new Set(["", "runs", "sandboxes", "start", "inbox", "settings", "welcome"]);
+const pages: ReadonlySet<string> = new Set([
+  ...["", "runs", "work", "workflows", "specs", "ships", "merges", "sandboxes", "start", "inbox", "settings", "welcome"],
+]);
 
 /**
  * Nothing of another origin, and no script that the build did not make: what the pages show was written by code that

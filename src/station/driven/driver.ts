@@ -1,4 +1,4 @@
-import { type DrivenFacts, needsDriving } from "../../contract/driven.ts";
+import { DRIVEN_LABEL, type DrivenFacts, needsDriving } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { Log, PlacedEvent } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
@@ -6,9 +6,6 @@ import { type Drive, type DriveEnd, LEASE_TTL_MS, startDrive } from "./drive.ts"
 import { emptyFold, type Folded, toDrivenHead } from "./driven-log.ts";
 import { createDueTimes } from "./due-times.ts";
 import type { AnyKind } from "./kind.ts";
-
-/** The label of a run that is a driven thing's child: the thing's stream. Its end is told to the thing by it. */
-export const DRIVEN_LABEL = "caisson.driven";
 
 /** Things that are taken up at the same time. How many wait for their effects is not bounded by this. */
 const BEGINNING_MAX = 32;

@@ -1,8 +1,8 @@
+import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { defined } from "../../lib/defined.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Changes } from "../../workspace/change.ts";
-import { DRIVEN_LABEL } from "../driven/driver.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import { writeSession } from "../sessions/write-session.ts";
 import type { Station } from "../station.ts";

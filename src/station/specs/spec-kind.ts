@@ -1,9 +1,9 @@
+import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import type { StartRunInput } from "../../contract/run-verbs.ts";
 import type { WrittenPhase } from "../../contract/spec.ts";
 import { type NewSpecEvent, type SpecEvent, specEvents } from "../../contract/spec-event.ts";
 import type { SpecRuns } from "../../contract/spec-verbs.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import { DRIVEN_LABEL } from "../driven/driver.ts";
 import type { Kind } from "../driven/kind.ts";
 import { decideSpec, type SpecMove } from "./decide-spec.ts";
 import { phaseTask, workTask } from "./phase-task.ts";

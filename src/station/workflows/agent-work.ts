@@ -1,3 +1,4 @@
+import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
 import type { StepOf } from "../../contract/workflow.ts";
@@ -5,7 +6,6 @@ import { defined } from "../../lib/defined.ts";
 import type { Scope } from "../../workflow/expression.ts";
 import type { Json } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
-import { DRIVEN_LABEL } from "../driven/driver.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import type { SessionVerbs } from "../sessions/verbs.ts";

@@ -1,3 +1,4 @@
+import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
@@ -6,7 +7,6 @@ import { defined } from "../../lib/defined.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Json } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
-import { DRIVEN_LABEL } from "../driven/driver.ts";
 import type { EffectContext } from "../driven/kind.ts";
 import type { HeldSandbox, Process } from "../sandboxes/held-sandbox.ts";
 import type { SandboxVerbs } from "../sandboxes/verbs.ts";

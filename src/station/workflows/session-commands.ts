@@ -1,10 +1,10 @@
 import { AgentDefinition } from "../../contract/agent.ts";
+import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
-import { DRIVEN_LABEL } from "../driven/driver.ts";
 import type { EffectContext } from "../driven/kind.ts";
 import { createRunSandbox, type RunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
 import type { ChangesOptions } from "../sessions/session-changes.ts";

@@ -11,7 +11,7 @@ import { QuestionCard } from "./question-card.tsx";
 import type { TimelineItem, ToolItem } from "./timeline-item.ts";
 import { ToolCard } from "./tool-card.tsx";
 
-const Words = lazy(() => import("./words.tsx"));
+const Words = lazy(() => import("../../parts/words.tsx"));
 
 export interface ItemProps {
   item: TimelineItem;

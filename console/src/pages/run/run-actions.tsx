@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Download, Pause, Play, Repeat2, Square } from "lucide-react";
+import { Download, Pause, Play, Repeat2, Send, Square } from "lucide-react";
 import { useState } from "react";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { Button, ButtonLink } from "../../parts/button.tsx";
@@ -8,13 +8,14 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { putRun } from "../../station/queries.ts";
 import { useStation } from "../../station/station.tsx";
+import { ShipDialog } from "../ship/ship-dialog.tsx";
 import { downloadRun } from "./export-run.ts";
 
 /** What can be done with a run as a whole. */
 export function RunActions({ view }: { view: RunView }) {
   const station = useStation();
   const queries = useQueryClient();
-  const [asking, setAsking] = useState<"stop" | "export" | null>(null);
+  const [asking, setAsking] = useState<"stop" | "export" | "ship" | null>(null);
   const [isBusy, setBusy] = useState(false);
   const act = (action: () => Promise<unknown>) => {
     setBusy(true);
@@ -46,6 +47,11 @@ export function RunActions({ view }: { view: RunView }) {
           Stop
         </Button>
       )}
+      {view.status === "ended" && view.finish === "done" && view.parent === null && (
+        <Button icon={<Send />} onClick={() => setAsking("ship")}>
+          Ship…
+        </Button>
+      )}
       <ButtonLink look="plain" icon={<Repeat2 />} label="Repeat with changes" href={`/start?from=${view.run}`} />
       <Button look="plain" icon={<Download />} label="Export" onClick={() => setAsking("export")} />
       {asking === "stop" && (
@@ -61,6 +67,7 @@ export function RunActions({ view }: { view: RunView }) {
           <p>What it is doing is interrupted, and its sandbox is removed. Its files stay, and it can be continued.</p>
         </Confirm>
       )}
+      {asking === "ship" && <ShipDialog of={view.run} title={view.title} onClose={() => setAsking(null)} />}
       {asking === "export" && <ExportDialog view={view} onClose={() => setAsking(null)} />}
     </>
   );

@@ -2,6 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Circle, CircleCheck, CircleDot } from "lucide-react";
 import { lazy, type ReactNode, Suspense } from "react";
 import { Link } from "wouter";
+import { DRIVEN_LABEL } from "../../../../src/contract/driven.ts";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import { Copy } from "../../parts/copy.tsx";
@@ -10,6 +11,7 @@ import { duration, Time } from "../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { putRun } from "../../station/queries.ts";
 import { useStation } from "../../station/station.tsx";
+import { workOfStream } from "../../station/work-item.ts";
 import styles from "./run-details.module.css";
 import type { Timeline } from "./timeline.ts";
 import { ChangedFileLine } from "./tool-card.tsx";
@@ -20,6 +22,7 @@ const FILES_SHOWN = 50;
 /** What is known of a run besides its timeline: how far it is, what it spent, what it changed. */
 export function RunDetails({ view, timeline, version }: { view: RunView; timeline: Timeline; version: number }) {
   const files = [...timeline.files.values()];
+  const work = workOfStream(view.labels[DRIVEN_LABEL] ?? "");
   return (
     <aside className={styles.details} aria-label="About this run">
       <Section title="Task">
@@ -72,6 +75,13 @@ export function RunDetails({ view, timeline, version }: { view: RunView; timelin
             <Fact name="Part of">
               <Link href={`/runs/${view.parent.run}`} className="link">
                 {view.parent.run}
+              </Link>
+            </Fact>
+          )}
+          {work !== null && (
+            <Fact name="Part of">
+              <Link href={work.href} className="link">
+                {work.kind} {work.id}
               </Link>
             </Fact>
           )}

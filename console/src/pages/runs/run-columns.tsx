@@ -6,6 +6,7 @@ import { Sparkline } from "../../parts/sparkline.tsx";
 import { Time, workedFor } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import { useActivity } from "../../station/activity.ts";
+import { ownLabels } from "./own-labels.ts";
 import styles from "./run-columns.module.css";
 import { RunStatus } from "./run-status.tsx";
 
@@ -62,7 +63,7 @@ function Title({ run }: { run: RunView }) {
         {visibleText(run.title)}
       </span>
       {run.name !== null && <span className={styles.name}>{visibleText(run.name)}</span>}
-      {Object.entries(run.labels).map(([key, value]) => (
+      {ownLabels(run.labels).map(([key, value]) => (
         <span key={key} className={styles.label}>
           {visibleText(`${key}=${value}`)}
         </span>

@@ -1,5 +1,5 @@
 import Markdown, { type Components } from "react-markdown";
-import { visibleLines } from "../../parts/visible-text.ts";
+import { visibleLines } from "./visible-text.ts";
 
 /** A model's words. Markdown without raw HTML; pictures are not fetched, and links lead to web pages or nowhere. */
 export default function Words({ text }: { text: string }) {

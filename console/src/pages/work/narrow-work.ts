@@ -1,0 +1,55 @@
+import type { Sort } from "../../parts/list.tsx";
+import { type WorkItem, type WorkKind, type WorkState, workKinds, workStates } from "../../station/work-item.ts";
+
+/** What the list shows; all of it is in the page's address. */
+export interface WorkFilter {
+  text: string;
+  kind: WorkKind | null;
+  state: WorkState | null;
+  owner: string | null;
+  /** Also what is a part of something else: a workflow's workflows, a spec's merges. */
+  withParts: boolean;
+}
+
+export const usualSort: Sort = { by: "updated", isDown: true };
+
+export function workFilterOf(params: URLSearchParams): WorkFilter {
+  return {
+    text: params.get("q") ?? "",
+    kind: workKinds.find((each) => each === params.get("kind")) ?? null,
+    state: workStates.find((each) => each === params.get("state")) ?? null,
+    owner: params.get("owner"),
+    withParts: params.get("parts") === "1",
+  };
+}
+
+const values: Readonly<Record<string, (item: WorkItem) => string>> = {
+  status: ({ word }) => word,
+  kind: ({ kind }) => kind,
+  title: ({ title }) => title.toLowerCase(),
+  owner: ({ owner }) => owner,
+  updated: ({ updatedAt }) => updatedAt,
+};
+
+/** Those that pass, in the order that is asked for. */
+export function narrowWork(items: readonly WorkItem[], { filter, sort }: { filter: WorkFilter; sort: Sort }): WorkItem[] {
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  const value = values[sort.by] ?? (({ updatedAt }: WorkItem) => updatedAt);
+  const order = sort.isDown ? -1 : 1;
+  return items
+    .filter((item) => {
+      const text = [item.title, item.name ?? "", item.id, item.about, item.kind].join("\n").toLowerCase();
+      return (
+        (filter.withParts || !item.isPart) &&
+        (filter.kind === null || item.kind === filter.kind) &&
+        (filter.state === null || item.state === filter.state) &&
+        (filter.owner === null || item.owner === filter.owner) &&
+        words.every((word) => text.includes(word))
+      );
+    })
+    .sort((one, other) => {
+      const [a, b] = [value(one), value(other)];
+      if (a !== b) return a < b ? -order : order;
+      return one.id < other.id ? -1 : 1;
+    });
+}

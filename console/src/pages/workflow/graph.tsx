@@ -1,0 +1,99 @@
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { visibleText } from "../../parts/visible-text.ts";
+import { useStation } from "../../station/station.tsx";
+import { workOfStream } from "../../station/work-item.ts";
+import { workKeys } from "../../station/work-queries.ts";
+import styles from "./graph.module.css";
+import { StateIcon, stateWords } from "./state-mark.tsx";
+import { aboutStep, type StepGroup, type StepNode, stepTree } from "./step-tree.ts";
+
+interface Chosen {
+  /** The path of the step that is looked at. */
+  chosen: string | null;
+  onChoose(path: string): void;
+}
+
+/** Steps below each other in the order in which they are done; what is done at the same time stands side by side. */
+export function Graph({ nodes, ...chosen }: { nodes: readonly StepNode[] } & Chosen) {
+  return (
+    <ol className={styles.sequence}>
+      {nodes.map((node) => (
+        <li key={node.path} data-state={node.state}>
+          <Step node={node} {...chosen} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** Steps that are gone through beside each other, or of which one is chosen. */
+const besides: ReadonlySet<string> = new Set(["parallel", "foreach", "switch"]);
+
+function Step({ node, ...chosen }: { node: StepNode } & Chosen) {
+  const { step, path, view, groups, left } = node;
+  const child = view?.child ?? null;
+  return (
+    <>
+      <StepButton node={node} isChosen={chosen.chosen === path} onChoose={() => chosen.onChoose(path)} />
+      {groups.length > 0 && (
+        <div className={besides.has(step.kind) ? styles.beside : styles.below}>
+          {groups.map((group) => (
+            <Group key={group.key} group={group} {...chosen} />
+          ))}
+          {left > 0 && <p className={styles.left}>and {left} more</p>}
+        </div>
+      )}
+      {step.kind === "workflow" && child !== null && <SubWorkflow stream={child} onChoose={() => chosen.onChoose(path)} />}
+    </>
+  );
+}
+
+function Group({ group: { label, nodes, isUnused }, ...chosen }: { group: StepGroup } & Chosen) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a part of a graph, not of a form.
+    <div className={styles.group} role="group" aria-label={visibleText(label)} data-unused={isUnused}>
+      <p className={styles.label} title={visibleText(label)}>
+        {visibleText(label)}
+      </p>
+      <Graph nodes={nodes} {...chosen} />
+    </div>
+  );
+}
+
+function StepButton({ node, isChosen, onChoose }: { node: StepNode; isChosen: boolean; onChoose(): void }) {
+  const { step, state, view } = node;
+  const about = aboutStep(step);
+  return (
+    <button type="button" className={styles.step} data-state={state} aria-pressed={isChosen} onClick={onChoose}>
+      <StateIcon state={state} />
+      <span className={styles.words}>
+        <span className={styles.line}>
+          <span className={styles.name}>{step.name}</span>
+          <span className={styles.kind}>{step.kind}</span>
+          {(view?.attempt ?? 1) > 1 && <span className={styles.kind}>attempt {view?.attempt}</span>}
+          <span className={styles.state}>{stateWords[state]}</span>
+        </span>
+        {about !== "" && <span className={styles.about}>{visibleText(about)}</span>}
+      </span>
+    </button>
+  );
+}
+
+/** The graph of a workflow that is a step of this one. Its steps are looked at on its own page. */
+function SubWorkflow({ stream, onChoose }: { stream: string; onChoose(): void }) {
+  const station = useStation();
+  const id = workOfStream(stream)?.id ?? "";
+  const { data } = useQuery({
+    queryKey: workKeys.workflow(id),
+    queryFn: ({ signal }) => station.workflows.get(id, { signal }),
+    enabled: id !== "",
+  });
+  const nodes = useMemo(() => (data === undefined ? [] : stepTree(data)), [data]);
+  if (data === undefined) return null;
+  return (
+    <div className={styles.below}>
+      <Group group={{ key: id, label: `workflow ${data.title}`, isUnused: false, nodes }} chosen={null} onChoose={onChoose} />
+    </div>
+  );
+}
