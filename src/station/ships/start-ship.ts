@@ -41,7 +41,7 @@ export async function newShip(
     throw new CaissonError("conflict", `somebody is at work in the session ${session.id}`, { hint: "Wait for it: caisson logs -f." });
   if (session.source.kind === "upload")
     throw new CaissonError("unsupported", `the files of ${session.id} were sent here from another machine, without their repository`, {
-      hint: `Bring the changes to where they came from (caisson apply ${session.id}) and push there; or begin from a repository: caisson run --repo https://HOST/OWNER/NAME.`,
+      hint: `Bring the changes to where they came from with \`caisson apply ${session.id}\`, and push there. Or begin from a repository with \`caisson run --repo https://HOST/OWNER/NAME\`.`,
     });
   const target = shipTarget(asked, session.source);
   await checkToken(target, owner, parts);
