@@ -6,14 +6,14 @@ import { visibleLines } from "./visible-text.ts";
 const SHOWN_CHARACTERS = 2_000;
 const MORE_CHARACTERS_MAX = 100_000;
 
-/** Data that somebody else wrote: text as text, everything else as JSON; the beginning of what is long. */
-export function Value({ value, label }: { value: unknown; label: string }) {
-  const [isWhole, setWhole] = useState(false);
+/** Data that somebody else wrote: text as text, everything else as JSON; the beginning of what is long, unless the page is for it alone. */
+export function Value({ value, label, isAlone = false }: { value: unknown; label: string; isAlone?: boolean }) {
+  const [isWhole, setWhole] = useState(isAlone);
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
   const bound = isWhole ? MORE_CHARACTERS_MAX : SHOWN_CHARACTERS;
   const rest = text.length - bound;
   return (
-    <div className={styles.value}>
+    <div className={`${styles.value} ${isAlone ? styles.alone : ""}`}>
       {/* biome-ignore lint/a11y/useSemanticElements: lines as they are need the element that keeps them. */}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys. */}
       <pre tabIndex={0} role="region" aria-label={label}>

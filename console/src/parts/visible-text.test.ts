@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { visibleLines, visibleText } from "./visible-text.ts";
+import { visibleLines, visibleText, visibleTitle } from "./visible-text.ts";
 
 test("what would hide or turn a name round is shown as what it is", () => {
   expect(visibleText("a\nb\u001b[31m\u007f")).toBe("a\u240ab\u241b[31m\u2421");
@@ -14,4 +14,10 @@ test("ordinary names of any script stay as they are", () => {
 test("text of several lines keeps them, and what its script needs", () => {
   expect(visibleLines("one\r\ntwo\tthree\n\u202e\u0000")).toBe("one\ntwo\tthree\n\u27e8U+202E\u27e9\u2400");
   expect(visibleLines("👩‍💻 שלום")).toBe("👩‍💻 שלום");
+});
+
+test("a title is the first line that says something", () => {
+  expect(visibleTitle("\n  Count lines \r\n\nWrite lines.sh")).toBe("Count lines");
+  expect(visibleTitle("one\u202etwo")).toBe("one\u27e8U+202E\u27e9two");
+  expect(visibleTitle("")).toBe("");
 });

@@ -14,6 +14,16 @@ export function visibleText(text: string): string {
 
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u3164\uffa0\ufffd]/gu;
 
+/** The first line that says something, of what may have many. */
+export function visibleTitle(text: string): string {
+  return visibleText(
+    text
+      .trimStart()
+      .split(/[\r\n]/, 1)[0]
+      ?.trimEnd() ?? "",
+  );
+}
+
 /** The same for text of several lines, in which scripts and emoji need their joiners. */
 export function visibleLines(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(hiddenInLines, visibleText);

@@ -1,7 +1,7 @@
 import { Command } from "cmdk";
 import { useLocation } from "wouter";
 import { Dialog } from "../parts/dialog.tsx";
-import { visibleText } from "../parts/visible-text.ts";
+import { visibleText, visibleTitle } from "../parts/visible-text.ts";
 import { useRuns, useSandboxes } from "../station/queries.ts";
 import { useWork } from "../station/work-queries.ts";
 import styles from "./palette.module.css";
@@ -50,7 +50,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
           <Command.Group heading="Runs">
             {runs.map((view) => (
               <Command.Item key={view.run} value={`${view.run} ${view.name ?? ""} ${view.title}`} onSelect={() => go(`/runs/${view.run}`)}>
-                <span className={styles.name}>{visibleText(view.name ?? view.title)}</span>
+                <span className={styles.name}>{visibleTitle(view.name ?? view.title)}</span>
               </Command.Item>
             ))}
           </Command.Group>

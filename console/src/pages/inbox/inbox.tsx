@@ -8,7 +8,7 @@ import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { visibleLines, visibleText } from "../../parts/visible-text.ts";
+import { visibleLines, visibleText, visibleTitle } from "../../parts/visible-text.ts";
 import { useThingsAsking } from "../../station/inbox.ts";
 import { useRuns } from "../../station/queries.ts";
 import { useStation } from "../../station/station.tsx";
@@ -64,7 +64,7 @@ function Asked({ view, asked }: { view: RunView; asked: RunView["asked"][number]
     <li className={styles.asked}>
       <div className={styles.head}>
         <Link href={`/runs/${view.run}`} className="link">
-          {visibleText(view.name ?? view.title)}
+          {visibleTitle(view.name ?? view.title)}
         </Link>
         <span className={styles.dim}>
           {visibleText(view.agent)} · <Time at={view.updatedAt} />

@@ -6,7 +6,7 @@ import { NameLine } from "../../parts/name-line.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
+import { visibleTitle } from "../../parts/visible-text.ts";
 import { useRun } from "../../station/queries.ts";
 import { RunStatus, statusOf } from "../runs/run-status.tsx";
 import { pointAsked, usePoints } from "./kept/use-points.ts";
@@ -58,9 +58,9 @@ function OpenRun({ run }: { run: string }) {
   const { timeline, version } = feed;
   return (
     <Page
-      title={`${statusOf(view).word}: ${visibleText(view.name ?? view.title.slice(0, 60))}`}
+      title={`${statusOf(view).word}: ${visibleTitle(view.name ?? view.title.slice(0, 60))}`}
       name={
-        <NameLine up={{ href: "/runs", label: "Runs" }} name={visibleText(view.title.slice(0, 200))}>
+        <NameLine up={{ href: "/runs", label: "Runs" }} name={visibleTitle(view.title.slice(0, 200))}>
           <RunStatus view={view} />
         </NameLine>
       }

@@ -1,12 +1,12 @@
 import type { ReactNode } from "react";
+import { isStationLabel } from "../../../../src/contract/change-labels.ts";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import type { Column } from "../../parts/list.tsx";
 import { Sparkline } from "../../parts/sparkline.tsx";
 import { Time, workedFor } from "../../parts/time.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
+import { visibleLines, visibleText, visibleTitle } from "../../parts/visible-text.ts";
 import { useActivity } from "../../station/activity.ts";
-import { ownLabels } from "./own-labels.ts";
 import styles from "./run-columns.module.css";
 import { RunStatus } from "./run-status.tsx";
 
@@ -44,7 +44,7 @@ export const runColumns: readonly Column<RunView>[] = [
 export function PhoneRow({ run }: { run: RunView }) {
   return (
     <div className={styles.card}>
-      <span className={styles.task}>{visibleText(run.title)}</span>
+      <span className={styles.task}>{visibleTitle(run.title)}</span>
       <RunStatus view={run} />
       <span className={styles.quiet}>
         {[visibleText(run.agent), ...(run.workedMs === 0 ? [] : [cost(run.costUsd), workedFor(run.workedMs)])].join(" · ")}
@@ -59,11 +59,11 @@ export function PhoneRow({ run }: { run: RunView }) {
 function Title({ run }: { run: RunView }) {
   return (
     <span className={styles.title}>
-      <span className={styles.task} title={visibleText(run.title)}>
-        {visibleText(run.title)}
+      <span className={styles.task} title={visibleLines(run.title)}>
+        {visibleTitle(run.title)}
       </span>
       {run.name !== null && <span className={styles.name}>{visibleText(run.name)}</span>}
-      {ownLabels(run.labels).map(([key, value]) => (
+      {givenLabels(run).map(([key, value]) => (
         <span key={key} className={styles.label}>
           {visibleText(`${key}=${value}`)}
         </span>
@@ -79,3 +79,6 @@ function Quiet({ children }: { children: ReactNode }) {
 function Activity({ run }: { run: string }) {
   return <Sparkline counts={useActivity(run)} label="Activity of the last three minutes" className={styles.sparkline} />;
 }
+
+/** Without those by which the station finds the run again. */
+const givenLabels = ({ labels }: Pick<RunView, "labels">) => Object.entries(labels).filter(([key]) => !isStationLabel("run", key));

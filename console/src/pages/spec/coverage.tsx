@@ -23,7 +23,7 @@ export function Coverage({ coverage }: Pick<SpecView, "coverage">) {
         const paths = [...new Set(changes.map(({ path }) => path))];
         return (
           <tr key={requirement}>
-            <td>
+            <td className={styles.statement}>
               <code className={styles.id}>{visibleText(requirement)}</code> {visibleText(statement)}
             </td>
             <td>{tasks.length === 0 ? <span className={styles.quiet}>none</span> : visibleText(tasks.join(", "))}</td>

@@ -83,7 +83,7 @@ function Merges({ merges }: Pick<SpecView, "merges">) {
             )}{" "}
             of {plural(sessions.length, "session")}
             {session !== null && <> into {visibleText(session)}</>}
-            {text !== "" && <p className={styles.note}>{visibleLines(text)}</p>}
+            {text !== "" && text !== session && <p className={styles.note}>{visibleLines(text)}</p>}
           </li>
         ))}
       </ul>

@@ -108,7 +108,7 @@ function OpenWorkflow({ view }: { view: WorkflowView }) {
         )}
         {tab === "definition" && (
           <div className={styles.part}>
-            <Value label="Definition" value={view.definition} />
+            <Value label="Definition" value={view.definition} isAlone />
           </div>
         )}
       </div>
