@@ -1,3 +1,4 @@
+import "./schemas-without-eval.ts";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./design/fonts.css";

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { CaissonError } from "./error.ts";
 import { LabelKey, Labels, LabelValue } from "./ids.ts";
 import { parseRequest } from "./parse-request.ts";
+import { isStationLabel } from "./station-labels.ts";
 
 /** New values by key; null takes a label away. */
 export const ChangeLabels = z
@@ -9,13 +10,6 @@ export const ChangeLabels = z
   .refine((changes) => Object.keys(changes).length > 0, "there is no change")
   .refine((changes) => Object.keys(changes).length <= 64, "at most 64 changes at once");
 export type ChangeLabels = z.infer<typeof ChangeLabels>;
-
-/** By these the station finds what belongs together; whatever begins with `caisson.` is its own as well. */
-const stationLabels = { run: ["spec", "spec-key"], sandbox: ["run", "session", "viewer"] } as const;
-
-export function isStationLabel(kind: "run" | "sandbox", key: string): boolean {
-  return key.startsWith("caisson.") || (stationLabels[kind] as readonly string[]).includes(key);
-}
 
 /** What labels become. Throws `invalid` for one that is the station's own, and where they become too many. */
 export function changedLabels(kind: "run" | "sandbox", labels: Labels, changes: ChangeLabels): Labels {

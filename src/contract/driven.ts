@@ -3,9 +3,6 @@ import { type DrivenEvent, DrivenFinish, DrivenWaits } from "./driven-event.ts";
 import { next, owned, paged } from "./list-filter.ts";
 import { LOCAL_OWNER, Owner } from "./owner.ts";
 
-/** The label of a run that is a driven thing's child: the thing's stream. Its end is told to the thing by it. */
-export const DRIVEN_LABEL = "caisson.driven";
-
 export const DrivenStatus = z.enum(["running", "waiting", "paused", "ended"]);
 export type DrivenStatus = z.infer<typeof DrivenStatus>;
 

@@ -64,6 +64,8 @@ describe("a workflow", () => {
       served = await serve(home);
       const asked = JSON.parse((await cli.run(["workflow", "ls", "--waiting", "--json"], { home })).text);
       expect(asked).toMatchObject([{ id }]);
+      const inbox = await cli.run(["inbox"], { home });
+      expect([inbox.code, inbox.text]).toEqual([0, expect.stringContaining(`caisson workflow approve ${id}`)]);
       expect((await cli.run(["workflow", "approve", id, "--text", "well said"], { home })).code).toBe(0);
       const ended = await served.client.workflows.wait(id, { signal: AbortSignal.timeout(300_000) });
       expect(ended).toMatchObject({ finish: "completed", output: { greeting: "Good morning from a scripted model." } });
@@ -98,6 +100,27 @@ describe("a workflow", () => {
       served = await serve(home);
       const ended = await served.client.workflows.wait(id, { signal: AbortSignal.timeout(300_000) });
       expect(ended).toMatchObject({ finish: "completed", output: { said: "begun\nran\n" } });
+    } finally {
+      await down(served, home);
+    }
+  });
+
+  test("of a schedule is started at its times, and no more once that is cancelled", long, async () => {
+    const home = await newHome("home-schedule");
+    const file = await definition({ name: "tick", steps: [{ name: "say", kind: "set", data: { said: "tick" } }] });
+    const served = await serve(home);
+    try {
+      // Each second: croner's sixth field.
+      const id = await begin(home, [file, "--cron", "* * * * * *"]);
+      const started = async () =>
+        (await served.client.workflows.list({ parent: `workflow/${id}` })).items.filter(({ finish }) => finish === "completed").length;
+      await expect.poll(started, { timeout: 120_000 }).toBeGreaterThanOrEqual(2);
+      expect((await cli.run(["workflow", "show", id], { home })).text).toContain("At * * * * * *");
+      expect((await cli.run(["workflow", "cancel", id], { home })).code).toBe(0);
+      const ended = await served.client.workflows.wait(id, { signal: AbortSignal.timeout(120_000) });
+      expect(ended).toMatchObject({ finish: "cancelled" });
+      const last = (await served.client.workflows.list({ parent: `workflow/${id}` })).items.length;
+      expect(last).toBe(ended.schedule?.started);
     } finally {
       await down(served, home);
     }

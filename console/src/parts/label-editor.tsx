@@ -1,7 +1,8 @@
 import { X } from "lucide-react";
 import { type FormEvent, useState } from "react";
-import { type ChangeLabels, isStationLabel } from "../../../src/contract/change-labels.ts";
+import type { ChangeLabels } from "../../../src/contract/change-labels.ts";
 import type { Labels } from "../../../src/contract/ids.ts";
+import { isStationLabel } from "../../../src/contract/station-labels.ts";
 import { Button } from "./button.tsx";
 import styles from "./label-editor.module.css";
 import { sayProblem } from "./toasts.tsx";

@@ -1,5 +1,6 @@
-import { DRIVEN_LABEL, type DrivenFacts, needsDriving } from "../../contract/driven.ts";
+import { type DrivenFacts, needsDriving } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
 import type { Log, PlacedEvent } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { type Drive, type DriveEnd, LEASE_TTL_MS, startDrive } from "./drive.ts";

@@ -1,5 +1,5 @@
-import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
 import { defined } from "../../lib/defined.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Changes } from "../../workspace/change.ts";

@@ -1,6 +1,7 @@
-import { isStationLabel, stationsOwn } from "../../contract/change-labels.ts";
+import { stationsOwn } from "../../contract/change-labels.ts";
 import type { OwnerView } from "../../contract/owner.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
+import { isStationLabel } from "../../contract/station-labels.ts";
 import type { SandboxVerbs } from "../sandboxes/verbs.ts";
 import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";

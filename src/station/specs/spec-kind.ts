@@ -1,8 +1,8 @@
-import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import type { StartRunInput } from "../../contract/run-verbs.ts";
 import type { WrittenPhase } from "../../contract/spec.ts";
 import { type NewSpecEvent, type SpecEvent, specEvents } from "../../contract/spec-event.ts";
 import type { SpecRuns } from "../../contract/spec-verbs.ts";
+import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import type { Kind } from "../driven/kind.ts";
 import { decideSpec, type SpecMove } from "./decide-spec.ts";

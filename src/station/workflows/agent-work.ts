@@ -1,6 +1,6 @@
-import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
+import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
 import type { StepOf } from "../../contract/workflow.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Scope } from "../../workflow/expression.ts";

@@ -1,7 +1,7 @@
-import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
+import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
 import type { StepOf } from "../../contract/workflow.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";

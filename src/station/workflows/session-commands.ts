@@ -1,6 +1,6 @@
 import { AgentDefinition } from "../../contract/agent.ts";
-import { DRIVEN_LABEL } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";

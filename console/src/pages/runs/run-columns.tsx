@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import { isStationLabel } from "../../../../src/contract/change-labels.ts";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import { isStationLabel } from "../../../../src/contract/station-labels.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import type { Column } from "../../parts/list.tsx";
 import { Sparkline } from "../../parts/sparkline.tsx";

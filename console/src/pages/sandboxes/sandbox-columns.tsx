@@ -1,6 +1,6 @@
 import { Link } from "wouter";
-import { isStationLabel } from "../../../../src/contract/change-labels.ts";
 import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import { isStationLabel } from "../../../../src/contract/station-labels.ts";
 import type { Column } from "../../parts/list.tsx";
 import { Time } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
