@@ -40,13 +40,16 @@ export async function startStationProcess({
     return await next<Said>();
   };
   const { url, token } = await next<{ url: string; token: string }>();
+  const client = connect({ url, token });
   return {
     url,
     token,
-    client: connect({ url, token }),
+    client,
     keptBytes: async () => (await ask<{ bytes: number }>("memory")).bytes,
     delay: () => ask("delay"),
     async [Symbol.asyncDispose]() {
+      // Those of runs, and of what waits for somebody, live on without a station.
+      for (const { id } of (await client.sandboxes.list({})).sandboxes) await client.sandboxes.remove(id);
       const closed = once(child, "close");
       child.stdin.end();
       await closed;
