@@ -34,16 +34,14 @@ describe("caisson mcp", () => {
     await writeFile(join(folder, "a.txt"), "one\n");
     const { client, transport } = await connect(["--workspace", folder], base());
     const sandbox = sandboxOf(await callTool(client, "create_sandbox"));
-    const told: string[] = [];
-    const ran = (await client.callTool(
-      { name: "exec", arguments: { sandbox, command: "cat a.txt; echo two >> a.txt; id -u" } },
-      undefined,
-      {
-        onprogress: ({ message }) => void told.push(message ?? ""),
+    // It goes on once its first words have arrived: a client that reads them together with the answer drops them.
+    const command = "cat a.txt; echo two >> a.txt; until [ -e /tmp/heard ]; do sleep 0.05; done; id -u";
+    const ran = (await client.callTool({ name: "exec", arguments: { sandbox, command } }, undefined, {
+      onprogress: ({ message }) => {
+        if (message?.includes("one")) void callTool(client, "write_file", { sandbox, path: "/tmp/heard", text: "" });
       },
-    )) as Answered;
+    })) as Answered;
     expect(ran.structuredContent).toMatchObject({ stdout: "one\n1000\n", ended: { kind: "exited", exitCode: 0 } });
-    expect(told.join("\n")).toContain("one");
     const diff = await callTool(client, "diff", { of: sandbox });
     expect(diff.structuredContent).toMatchObject({ files: [{ path: "a.txt", kind: "modified" }], patch: expect.stringContaining("+two") });
     expect(await readFile(join(folder, "a.txt"), "utf8")).toBe("one\n");
@@ -74,7 +72,10 @@ describe("caisson mcp", () => {
     const folder = join(base(), "agents");
     await mkdir(folder);
     const model = join(base(), "model.yaml");
-    await writeFile(model, 'turns:\n  - calls: [{ tool: write, arguments: { path: new.txt, content: "made\\n" } }]\n  - say: Made it.\n');
+    await writeFile(
+      model,
+      'turns:\n  - calls: [{ tool: write, arguments: { path: new.txt, content: "made\\n" } }]\n  - say: Made it.\n    pauseMs: 3000\n',
+    );
     const { client } = await connect(["--workspace", folder, "--model", `scripted:${model}`], base());
     const steps: string[] = [];
     const answer = (await client.callTool({ name: "run_agent", arguments: { task: "Make it." } }, undefined, {

@@ -8,7 +8,7 @@ import { root, useCaisson } from "../e2e/caisson-process.ts";
 
 /** Debian's; the tests bring no browser of their own. */
 const CHROMIUM = "/usr/bin/chromium";
-const PATIENCE_MS = 45_000;
+const PATIENCE_MS = 90_000;
 
 export interface ConsolePage {
   page: Page;

@@ -33,7 +33,8 @@ export function createScreens(folders: Readonly<Record<string, string>>): Screen
           .replaceAll(/\b\d+(?:\.\d+)? (?:ms|s|min|h)\b/g, "0.1 s")
           .replaceAll(/\b\d+(?:\.\d+)? (?:B|KiB|MiB|GiB)\b/g, "1.0 MiB")
           .replaceAll(/\b\d[\d,]* tokens\b/g, "2,000 tokens")
-          .replaceAll(/\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b/g, "c0ffee0"),
+          // One of some hundreds has no letter.
+          .replaceAll(/\b(?:(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}|\d{12,40})\b/g, "c0ffee0"),
       );
     },
   };
