@@ -20,7 +20,7 @@ const Sandbox = lazy(() => import("./pages/sandbox/sandbox.tsx"));
 const Start = lazy(() => import("./pages/start/start.tsx"));
 const Inbox = lazy(() => import("./pages/inbox/inbox.tsx"));
 const Settings = lazy(() => import("./pages/settings/settings.tsx"));
-const Work = lazy(() => import("./pages/work/work.tsx"));
+const Work = lazy(() => import("./pages/work-list/work.tsx"));
 const Workflow = lazy(() => import("./pages/workflow/workflow.tsx"));
 const Spec = lazy(() => import("./pages/spec/spec.tsx"));
 const Ship = lazy(() => import("./pages/ship/ship.tsx"));

@@ -1,13 +1,12 @@
-import { CaissonError } from "../../../../src/contract/error.ts";
-import { ButtonLink } from "../../parts/button.tsx";
-import { Empty } from "../../parts/empty.tsx";
-import { Loading } from "../../parts/loading.tsx";
-import { Page } from "../../parts/page.tsx";
-import { Problem } from "../../parts/problem.tsx";
-import type { WorkKind } from "../../station/work-item.ts";
+import { CaissonError } from "../../../src/contract/error.ts";
+import { ButtonLink } from "./button.tsx";
+import { Empty } from "./empty.tsx";
+import { Loading } from "./loading.tsx";
+import { Page } from "./page.tsx";
+import { Problem } from "./problem.tsx";
 
 /** In the place of something that is on its way, is gone, or cannot be had. */
-export function NotThere({ what, error, onRetry }: { what: WorkKind; error: unknown; onRetry(): void }) {
+export function NotThere({ what, error, onRetry }: { what: string; error: unknown; onRetry(): void }) {
   const title = `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`;
   return (
     <Page title={title}>
