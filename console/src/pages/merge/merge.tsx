@@ -11,13 +11,13 @@ import { Fact, Facts, Section } from "../../parts/facts.tsx";
 import { NameLine } from "../../parts/name-line.tsx";
 import { NotThere } from "../../parts/not-there.tsx";
 import { Page } from "../../parts/page.tsx";
-import { Scroll } from "../../parts/scroll.tsx";
-import { Time } from "../../parts/time.tsx";
+import { Side, TwoColumns } from "../../parts/two-columns.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { useFollowed } from "../../station/followed.ts";
 import { useStation } from "../../station/station.tsx";
-import { drivenStatus, workOfStream } from "../../station/work-item.ts";
+import { drivenStatus } from "../../station/work-item.ts";
 import { lookAtWorkAgain, workKeys } from "../../station/work-queries.ts";
+import { DrivenFacts } from "../work-list/driven-facts.tsx";
 import { Conflict } from "./conflict.tsx";
 import styles from "./merge.module.css";
 import { MergeActions } from "./merge-actions.tsx";
@@ -65,17 +65,14 @@ function OpenMerge({ view, word }: { view: MergeView; word: string }) {
       }
       actions={<MergeActions view={view} onDone={onDone} />}
     >
-      <div className={styles.page}>
-        <Scroll className={styles.main} label="Sessions and events">
-          {view.finish === "failed" && view.text !== null && <p className={styles.error}>{visibleLines(view.text)}</p>}
-          <Conflict key={view.conflict?.attempt ?? 0} view={view} onDone={onDone} />
-          <Sessions view={view} />
-          <Section title="What happened">
-            <EventList label="Events of the merge" events={events.map((event) => ({ ...event, key: event.seq }))} />
-          </Section>
-        </Scroll>
-        <About view={view} />
-      </div>
+      <TwoColumns label="Sessions and events" side={<About view={view} />}>
+        {view.finish === "failed" && view.text !== null && <p className={styles.error}>{visibleLines(view.text)}</p>}
+        <Conflict key={view.conflict?.attempt ?? 0} view={view} onDone={onDone} />
+        <Sessions view={view} />
+        <Section title="What happened">
+          <EventList label="Events of the merge" events={events.map((event) => ({ ...event, key: event.seq }))} />
+        </Section>
+      </TwoColumns>
     </Page>
   );
 }
@@ -119,9 +116,8 @@ function SessionName({ session }: { session: string }) {
 const policies = { agent: "an agent resolves it", ask: "a person is asked", stop: "the merge ends" } as const;
 
 function About({ view }: { view: MergeView }) {
-  const parent = view.parent === null ? null : workOfStream(view.parent);
   return (
-    <aside className={styles.side} aria-label="About this merge">
+    <Side label="About this merge">
       <Section title="About">
         <Facts>
           <Fact name="Id">
@@ -133,22 +129,7 @@ function About({ view }: { view: MergeView }) {
             </Fact>
           )}
           <Fact name="A conflict">{policies[view.conflicts]}</Fact>
-          {parent !== null && (
-            <Fact name="Part of">
-              <Link href={parent.href} className="link">
-                {parent.id}
-              </Link>
-            </Fact>
-          )}
-          <Fact name="Started">
-            <Time at={view.createdAt} />
-          </Fact>
-          {view.endedAt !== null && (
-            <Fact name="Ended">
-              <Time at={view.endedAt} />
-            </Fact>
-          )}
-          <Fact name="Owner">{visibleText(view.owner)}</Fact>
+          <DrivenFacts view={view} />
         </Facts>
       </Section>
       {view.result !== null && (
@@ -159,6 +140,6 @@ function About({ view }: { view: MergeView }) {
           </p>
         </Section>
       )}
-    </aside>
+    </Side>
   );
 }

@@ -1,11 +1,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Circle, CircleCheck, CircleDot } from "lucide-react";
-import { lazy, type ReactNode, Suspense } from "react";
+import { lazy, Suspense } from "react";
 import { Link } from "wouter";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { DRIVEN_LABEL } from "../../../../src/contract/station-labels.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import { Copy } from "../../parts/copy.tsx";
+import { Fact, Facts, Section } from "../../parts/facts.tsx";
 import { LabelEditor } from "../../parts/label-editor.tsx";
 import { duration, Time } from "../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
@@ -49,7 +50,7 @@ export function RunDetails({ view, timeline, version }: { view: RunView; timelin
         </Section>
       )}
       <Section title="About">
-        <dl className={styles.facts}>
+        <Facts>
           <Fact name="Run">
             <span className={styles.id}>
               <code>{view.run}</code> <Copy text={view.run} what="the run's id" />
@@ -89,7 +90,7 @@ export function RunDetails({ view, timeline, version }: { view: RunView; timelin
             <Time at={view.createdAt} />
           </Fact>
           <Fact name="Owner">{visibleText(view.owner)}</Fact>
-        </dl>
+        </Facts>
       </Section>
       <Section title="Labels">
         <RunLabels view={view} />
@@ -102,24 +103,6 @@ function RunLabels({ view: { run, labels } }: { view: RunView }) {
   const station = useStation();
   const queries = useQueryClient();
   return <LabelEditor kind="run" labels={labels} onChange={async (changes) => putRun(queries, await station.runs.label(run, changes))} />;
-}
-
-function Section({ title, children }: { title: string; children: ReactNode }) {
-  return (
-    <section className={styles.section}>
-      <h2>{title}</h2>
-      {children}
-    </section>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
 }
 
 const todoIcons = { pending: Circle, in_progress: CircleDot, completed: CircleCheck };

@@ -11,8 +11,8 @@ import { Fact, Facts, Section } from "../../parts/facts.tsx";
 import { NameLine } from "../../parts/name-line.tsx";
 import { NotThere } from "../../parts/not-there.tsx";
 import { Page } from "../../parts/page.tsx";
-import { Scroll } from "../../parts/scroll.tsx";
 import { Time, Until } from "../../parts/time.tsx";
+import { Side, TwoColumns } from "../../parts/two-columns.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
 import { shipStatus } from "../../station/work-item.ts";
@@ -89,19 +89,16 @@ function OpenShip({ ship, word }: { ship: ShipDetails; word: string }) {
       }
       actions={<ShipActions ship={ship} onDone={lookAgain} />}
     >
-      <div className={styles.page}>
-        <Scroll className={styles.main} label="Steps and events">
-          <Refusal ship={ship} />
-          <Steps ship={ship} />
-          <Section title="What happened">
-            <EventList
-              label="Events of the ship"
-              events={ship.history.map(({ type, at, data }, index) => ({ key: index, type, at, data }))}
-            />
-          </Section>
-        </Scroll>
-        <About ship={ship} />
-      </div>
+      <TwoColumns label="Steps and events" side={<About ship={ship} />}>
+        <Refusal ship={ship} />
+        <Steps ship={ship} />
+        <Section title="What happened">
+          <EventList
+            label="Events of the ship"
+            events={ship.history.map(({ type, at, data }, index) => ({ key: index, type, at, data }))}
+          />
+        </Section>
+      </TwoColumns>
     </Page>
   );
 }
@@ -150,7 +147,7 @@ function About({ ship }: { ship: ShipDetails }) {
   const { target, branch, into, request, commit, run, session, tests } = ship;
   const address = request === null ? null : webAddress(request.url);
   return (
-    <aside className={styles.side} aria-label="About this ship">
+    <Side label="About this ship">
       <Section title="About">
         <Facts>
           <Fact name="Id">
@@ -219,6 +216,6 @@ function About({ ship }: { ship: ShipDetails }) {
           </p>
         )}
       </Section>
-    </aside>
+    </Side>
   );
 }

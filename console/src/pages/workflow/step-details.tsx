@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import { Button } from "../../parts/button.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
 import { duration, Time, Until } from "../../parts/time.tsx";
+import { Side } from "../../parts/two-columns.tsx";
 import { Value } from "../../parts/value.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { workOfStream } from "../../station/work-item.ts";
@@ -15,7 +16,7 @@ import styles from "./workflow.module.css";
 export function StepDetails({ node, tries, onClose }: { node: StepNode; tries: readonly StepAttempt[]; onClose(): void }) {
   const { step, state, view, path } = node;
   return (
-    <aside className={styles.side} aria-label={`The step ${step.name}`}>
+    <Side label={`The step ${step.name}`}>
       <header className={styles.sideHead}>
         <h2>{step.name}</h2>
         <span className={styles.quiet}>
@@ -47,7 +48,7 @@ export function StepDetails({ node, tries, onClose }: { node: StepNode; tries: r
       <Section title="As it is defined">
         <Value label="The step's definition" value={withoutSteps(step)} />
       </Section>
-    </aside>
+    </Side>
   );
 }
 

@@ -1,20 +1,18 @@
-import { Link } from "wouter";
 import type { WorkflowDefinition } from "../../../../src/contract/workflow.ts";
 import type { WorkflowView } from "../../../../src/contract/workflow-verbs.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
-import { Time } from "../../parts/time.tsx";
+import { Side } from "../../parts/two-columns.tsx";
 import { Value } from "../../parts/value.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { workOfStream } from "../../station/work-item.ts";
+import { DrivenFacts } from "../work-list/driven-facts.tsx";
 import styles from "./workflow.module.css";
 
 /** The instance as a whole: what came of it, what it was given, whose it is. */
 export function WorkflowDetails({ view, done, all }: { view: WorkflowView; done: number; all: number }) {
   const { description, version } = view.definition as unknown as WorkflowDefinition;
-  const parent = view.parent === null ? null : workOfStream(view.parent);
   return (
-    <aside className={styles.side} aria-label="About this workflow">
+    <Side label="About this workflow">
       {description !== undefined && <p className={styles.description}>{visibleLines(description)}</p>}
       {view.output !== null && (
         <Section title="Result">
@@ -33,22 +31,7 @@ export function WorkflowDetails({ view, done, all }: { view: WorkflowView; done:
           <Fact name="Definition">
             <code>{view.digest.slice(0, 12)}</code>
           </Fact>
-          {parent !== null && (
-            <Fact name="Part of">
-              <Link href={parent.href} className="link">
-                {parent.id}
-              </Link>
-            </Fact>
-          )}
-          <Fact name="Started">
-            <Time at={view.createdAt} />
-          </Fact>
-          {view.endedAt !== null && (
-            <Fact name="Ended">
-              <Time at={view.endedAt} />
-            </Fact>
-          )}
-          <Fact name="Owner">{visibleText(view.owner)}</Fact>
+          <DrivenFacts view={view} />
         </Facts>
       </Section>
       {hasSomething(view.input) && (
@@ -61,7 +44,7 @@ export function WorkflowDetails({ view, done, all }: { view: WorkflowView; done:
           <Value label="Shared data" value={view.data} />
         </Section>
       )}
-    </aside>
+    </Side>
   );
 }
 

@@ -10,6 +10,7 @@ import { NotThere } from "../../parts/not-there.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Scroll } from "../../parts/scroll.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
+import { TwoColumns } from "../../parts/two-columns.tsx";
 import { Value } from "../../parts/value.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { useFollowed } from "../../station/followed.ts";
@@ -88,18 +89,20 @@ function OpenWorkflow({ view }: { view: WorkflowView }) {
           ]}
         />
         {tab === "graph" && (
-          <div className={styles.columns}>
-            <div className={styles.main}>
-              <WorkflowAsks {...{ view, nodes, history, onDone }} />
-              <Said view={view} />
-              <Graph nodes={nodes} chosen={chosen?.path ?? null} onChoose={(step) => change({ step })} />
-            </div>
-            {chosen === null ? (
-              <WorkflowDetails view={view} {...countSteps(nodes)} />
-            ) : (
-              <StepDetails node={chosen} tries={history.get(chosen.path) ?? []} onClose={() => change({ step: null })} />
-            )}
-          </div>
+          <TwoColumns
+            label="Graph"
+            side={
+              chosen === null ? (
+                <WorkflowDetails view={view} {...countSteps(nodes)} />
+              ) : (
+                <StepDetails node={chosen} tries={history.get(chosen.path) ?? []} onClose={() => change({ step: null })} />
+              )
+            }
+          >
+            <WorkflowAsks {...{ view, nodes, history, onDone }} />
+            <Said view={view} />
+            <Graph nodes={nodes} chosen={chosen?.path ?? null} onChoose={(step) => change({ step })} />
+          </TwoColumns>
         )}
         {tab === "events" && (
           <Scroll className={styles.part} label="What happened">

@@ -1,0 +1,23 @@
+import type { ReactNode } from "react";
+import { Scroll } from "./scroll.tsx";
+import styles from "./two-columns.module.css";
+
+/** A page of one thing: what it is about, and at its side (`Side`) what is known of it; below each other where there is little room. */
+export function TwoColumns({ label, side, children }: { label: string; side: ReactNode; children: ReactNode }) {
+  return (
+    <div className={styles.columns}>
+      <Scroll className={styles.main} label={label}>
+        {children}
+      </Scroll>
+      {side}
+    </div>
+  );
+}
+
+export function Side({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <aside className={styles.side} aria-label={label}>
+      {children}
+    </aside>
+  );
+}
