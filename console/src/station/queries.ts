@@ -137,7 +137,9 @@ async function listsAsked(queries: QueryClient, station: Client): Promise<void> 
 /** What happened after a page asked for its runs, and before the stream told of anything, was told to nobody. */
 async function catchUp(queries: QueryClient, station: Client): Promise<void> {
   void queries.invalidateQueries({ queryKey: ["run"] });
-  if (queries.getQueryState(keys.runs) === undefined && queries.getQueryState(keys.openRuns) === undefined) return;
+  // Those that are not over are few: they are asked for again. All runs are many, of which only the newest can have changed.
+  void queries.invalidateQueries({ queryKey: keys.openRuns });
+  if (queries.getQueryState(keys.runs) === undefined) return;
   if (isListOnItsWay(queries)) await listsAsked(queries, station);
   const { runs } = await station.runs.list({ limit: CAUGHT_UP_MAX }).catch(() => ({ runs: [] }));
   for (const view of runs.reverse()) putRun(queries, view);
