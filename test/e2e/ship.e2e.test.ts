@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ShipDetails, ShipView } from "../../src/contract/ship-verbs.ts";
+import { createSqliteLog } from "../../src/log/sqlite/log.ts";
 import { makeForgeRepository } from "../support/forge-repository.ts";
 import { type ForgeServer, startForgeServer } from "../support/forge-server.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
@@ -99,6 +100,69 @@ describe("a forge", () => {
       expect(forge.repository.file("main", "fine.txt")).toBe("fine");
     },
   );
+
+  test("gets nothing from a paused ship but what was on its way, whoever looks at it, until it is resumed; then it is forgotten", async () => {
+    const run = await fixIt(["--repo", forge.remote], cli.work(), { tests: "sh test.sh && echo paused > paused.txt" });
+    const before = { pulls: forge.pulls.all().length, commits: commitsOn("main") };
+    const [arrived, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    forge.faults.add(/^POST .*\/pulls$/, { kind: "held", arrived: arrived.resolve, until: release.promise });
+    const shipping = cli.start(["ship", run, ...to(), "--merge", "--json"]);
+    await Promise.race([arrived.promise, shipping.ended]);
+    const [{ id }] = (await json<ShipView[]>(["ship", "ls"])) as [ShipView];
+    // The pull request is being opened when it is paused: that goes on to its end, and the merge does not begin.
+    expect(await json<ShipView>(["ship", "pause", id])).toMatchObject({ id, status: "paused" });
+    const told = await shipping.ended;
+    expect([told.code, told.stderr, JSON.parse(told.text)]).toEqual([0, "", expect.objectContaining({ id, status: "paused" })]);
+    release.resolve();
+    await expect.poll(() => forge.pulls.all().length, { timeout: 60_000 }).toBe(before.pulls + 1);
+    // Without a station nobody is left who could put down that it is open.
+    if (stationMode !== "none")
+      await expect.poll(async () => (await json<ShipDetails>(["ship", "show", id])).request, { timeout: 60_000 }).not.toBeNull();
+    forge.requests();
+    const paused = await json<ShipDetails>(["ship", "show", id]);
+    expect(paused).toMatchObject({ status: "paused", merged: null });
+    // To pause it again, or to want again what it is for, makes it do nothing.
+    await ok(["ship", "pause", id]);
+    expect(await json<ShipView>(["ship", "merge", id])).toMatchObject({ id, status: "paused" });
+    expect(await json<ShipView>(["ship", run, ...to()])).toMatchObject({ id, status: "paused" });
+    expect(await refused(["ship", "rm", id])).toMatch(new RegExp(`the ship ${id} is not over[\\s\\S]*caisson ship cancel ${id}`));
+    expect(await json<ShipDetails>(["ship", "show", id])).toEqual(paused);
+    expect(forge.requests()).toEqual([]);
+    expect(commitsOn("main")).toBe(before.commits);
+
+    expect(await ok(["ship", "resume", id])).toContain("is merged into main");
+    expect(forge.pulls.all()).toHaveLength(before.pulls + 1);
+    expect(commitsOn("main")).toBe(before.commits + 2);
+    expect(forge.repository.branches()).toEqual(["main"]);
+    expect(await refused(["ship", "pause", id])).toContain("has ended");
+    await isForgotten(id);
+    // What it brought is the remote's.
+    expect(forge.repository.file("main", "paused.txt")).toBe("paused");
+  });
+
+  test("keeps the branch of a ship that was cancelled while it was paused, and nothing of it stays here", async () => {
+    const run = await fixIt(["--repo", forge.remote], cli.work(), { tests: "sh test.sh && echo not > cancelled.txt" });
+    const { id, branch } = await json<ShipView>(["ship", run, ...to()]);
+    await ok(["ship", "pause", id]);
+    expect(await ok(["ship", "cancel", id])).toContain(`${id} is cancelled`);
+    expect(forge.pulls.all().at(-1)).toMatchObject({ branch, state: "closed", mergedAt: null });
+    await isForgotten(id);
+    expect(forge.repository.branches()).toEqual([branch, "main"]);
+    forge.repository.git("branch", "--delete", "--force", branch ?? "");
+  });
+
+  const commitsOn = (branch: string) => Number(forge.repository.git("rev-list", "--count", branch));
+
+  /** Removes a ship that is over: there is nothing left of it here, and a second time there is nothing to remove. */
+  async function isForgotten(id: string): Promise<void> {
+    expect(await ok(["ship", "rm", id])).toBe(`${id}\n`);
+    expect((await json<ShipView[]>(["ship", "ls", "--all"])).map((ship) => ship.id)).not.toContain(id);
+    expect(await refused(["ship", "show", id])).toContain(`there is no ship ${id}`);
+    expect(await refused(["ship", "rm", id])).toContain(`there is no ship ${id}`);
+    expect(readdirSync(join(cli.home(), "ships"))).toEqual([]);
+    await using log = createSqliteLog({ path: join(cli.home(), "log.db") });
+    expect(await log.streams({ prefix: `ship/${id}` })).toEqual([]);
+  }
 
   test("gets nothing of a run without tests, of one whose tests failed, and of one to an address over SSH", async () => {
     forge.requests();

@@ -4,6 +4,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 export type Fault =
   | { kind: "status"; status: number; headers?: Record<string, string>; body?: string }
   | { kind: "after"; status: number }
+  /** Does what it was asked for, but not before it may. For its API only. */
+  | { kind: "held"; arrived(): void; until: Promise<void> }
   | { kind: "reset" }
   | { kind: "huge" }
   /** Takes the request, and says nothing. */
@@ -32,10 +34,11 @@ export function createFaults(): Faults {
   };
 }
 
-/** Answers as the fault has it, instead of doing anything. False for one that comes after the work. */
+/** Answers as the fault has it, instead of doing anything. False for one that goes with the work. */
 export function answerFault(fault: Fault, request: IncomingMessage, response: ServerResponse): boolean {
   switch (fault.kind) {
     case "after":
+    case "held":
       return false;
     case "reset":
       request.socket.destroy();

@@ -58,7 +58,11 @@ export async function startForgeServer(options: ForgeServerOptions): Promise<For
     }
     if (authorization !== (kind === "github" ? `Bearer ${token}` : `token ${token}`)) answer(401, { message: "Bad credentials" });
     else
-      void bodyOf(request).then((body) => {
+      void bodyOf(request).then(async (body) => {
+        if (fault?.kind === "held") {
+          fault.arrived();
+          await fault.until;
+        }
         const { status, json } = pulls.answer(request.method ?? "", (request.url ?? "").slice(api.length), body);
         answer(status, json);
       });
