@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { cp, mkdir, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Client } from "../../src/client/connect.ts";
 
@@ -127,7 +127,7 @@ async function makeSpecs(client: Client, { root, folder }: Place): Promise<Pick<
   await cp(join(root, "examples", "spec", "project"), project, { recursive: true });
   const common = {
     source: { kind: "folder" as const, path: project },
-    runs: { model: `scripted:${join(root, "examples", "spec", "script.yaml")}` },
+    runs: { model: `scripted:${await linkedTasks(join(root, "examples", "spec", "script.yaml"), join(folder, "spec.yaml"))}` },
   };
   const gate = await client.specs.create({ idea: "Count words and lines, too", name: "count-words", ...common });
   await client.specs.execute(gate.spec);
@@ -141,6 +141,15 @@ async function makeSpecs(client: Client, { root, folder }: Place): Promise<Pick<
   await client.specs.execute(done.spec);
   await Promise.all([client.specs.wait(gate.spec), client.specs.wait(done.spec)]);
   return { spec: done.spec, gate: gate.spec };
+}
+
+/** The example's scripted model, of whose tasks the last comes after both others: there are edges to see. */
+async function linkedTasks(from: string, to: string): Promise<string> {
+  const free = `"dependsOn": [],`;
+  const text = (await readFile(from, "utf8")).replace(/("criticalPath": \[\s*"TASK-001")/, `$1, "TASK-003"`);
+  const last = text.lastIndexOf(free);
+  await writeFile(to, `${text.slice(0, last)}"dependsOn": ["TASK-001", "TASK-002"],${text.slice(last + free.length)}`);
+  return to;
 }
 
 async function makeRepository(folder: string): Promise<{ bare: string; clone: string }> {

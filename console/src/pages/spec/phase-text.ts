@@ -111,19 +111,3 @@ export function phaseText(phase: WrittenPhase, data: SpecView["data"]): TextGrou
   const write = writers[phase] as (data: unknown) => TextGroup[];
   return write(own).filter(({ lines }) => lines.length > 0);
 }
-
-/** Tasks by how many have to be done before them, at least. What waits for itself stands last. */
-export function taskLevels<Task extends { id: string; dependsOn: readonly string[] }>(tasks: readonly Task[]): Task[][] {
-  const levels: Task[][] = [];
-  let rest = [...tasks];
-  const placed = new Set<string>();
-  const ids = new Set(tasks.map(({ id }) => id));
-  while (rest.length > 0) {
-    const free = rest.filter(({ dependsOn }) => dependsOn.every((id) => placed.has(id) || !ids.has(id)));
-    const level = free.length > 0 ? free : rest;
-    levels.push(level);
-    for (const { id } of level) placed.add(id);
-    rest = rest.filter(({ id }) => !placed.has(id));
-  }
-  return levels;
-}

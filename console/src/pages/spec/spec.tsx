@@ -64,6 +64,7 @@ function OpenSpec({ view, word }: { view: SpecView; word: string }) {
   const phase = phases.find((each) => each === params.get("phase")) ?? view.asked?.phase ?? view.phase;
   const status = specStatus(view);
   const title = visibleText(view.name ?? view.title);
+  const gate = <Gate view={view} onDone={lookAgain} withContent={tab !== "phases" || phase !== view.asked?.phase} />;
   return (
     <Page
       title={`${status.word}: ${title}`}
@@ -87,20 +88,26 @@ function OpenSpec({ view, word }: { view: SpecView; word: string }) {
             { href: hrefOf("events"), label: "Events" },
           ]}
         />
-        <Scroll className={styles.part} label={`The ${tab} of the spec`}>
-          <Gate view={view} onDone={lookAgain} withContent={tab !== "phases" || phase !== view.asked?.phase} />
-          {tab === "phases" && (
-            <>
-              <Idea view={view} />
-              <Phases view={view} chosen={phase} onChoose={(next) => change({ phase: next })} />
-            </>
-          )}
-          {tab === "document" && <Document view={view} />}
-          {tab === "versions" && <Versions view={view} />}
-          {tab === "tasks" && <Tasks view={view} />}
-          {tab === "coverage" && <Coverage coverage={view.coverage} />}
-          {tab === "events" && <EventList label="Events of the spec" events={events.map((event) => ({ ...event, key: event.seq }))} />}
-        </Scroll>
+        {tab === "tasks" && (
+          <Tasks view={view} chosen={params.get("task")} onChoose={(task) => change({ task })}>
+            {gate}
+          </Tasks>
+        )}
+        {tab !== "tasks" && (
+          <Scroll className={styles.part} label={`The ${tab} of the spec`}>
+            {gate}
+            {tab === "phases" && (
+              <>
+                <Idea view={view} />
+                <Phases view={view} chosen={phase} onChoose={(next) => change({ phase: next })} />
+              </>
+            )}
+            {tab === "document" && <Document view={view} />}
+            {tab === "versions" && <Versions view={view} />}
+            {tab === "coverage" && <Coverage coverage={view.coverage} />}
+            {tab === "events" && <EventList label="Events of the spec" events={events.map((event) => ({ ...event, key: event.seq }))} />}
+          </Scroll>
+        )}
       </div>
     </Page>
   );

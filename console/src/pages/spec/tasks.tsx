@@ -1,69 +1,110 @@
-import { useState } from "react";
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
 import { plural } from "../../parts/amounts.ts";
-import { Badge, type Tone } from "../../parts/badge.tsx";
 import { Empty } from "../../parts/empty.tsx";
-import { Section } from "../../parts/facts.tsx";
+import { Fact, Facts, Section } from "../../parts/facts.tsx";
+import { GraphNode } from "../../parts/graph-node.tsx";
+import type { NodeState } from "../../parts/graph-state.tsx";
+import { LinkedGraph } from "../../parts/linked-graph.tsx";
+import { Side, TwoColumns } from "../../parts/two-columns.tsx";
+import { useIsPhone } from "../../parts/use-is-phone.ts";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { taskLevels } from "./phase-text.ts";
 import styles from "./spec.module.css";
+import { TaskDetails, TaskHead } from "./task-details.tsx";
 
 type Task = SpecView["tasks"][number];
-const tones: Readonly<Record<Task["state"], Tone>> = { waiting: "idle", running: "busy", done: "good", failed: "bad" };
-const FILES_SHOWN = 4;
+const states: Readonly<Record<Task["state"], NodeState>> = { waiting: "pending", running: "running", done: "completed", failed: "failed" };
 
-/** The tasks from left to right, each after those that it needs, with the run that does it; then how they were merged. */
-export function Tasks({ view }: { view: SpecView }) {
-  const [pointed, setPointed] = useState<Task | null>(null);
-  if (view.tasks.length === 0)
-    return <Empty title="No tasks yet">They are written after the design, and done when all of it is agreed to.</Empty>;
-  const near = new Set(pointed === null ? [] : [pointed.id, ...pointed.dependsOn]);
+interface TasksProps {
+  view: SpecView;
+  /** The task that is looked at. */
+  chosen: string | null;
+  onChoose(task: string | null): void;
+  /** What stands above the graph. */
+  children: ReactNode;
+}
+
+/** The tasks as a graph, each after those that it needs, as they are done; at the side the one that is looked at, or all of them. */
+export function Tasks({ view, chosen, onChoose, children }: TasksProps) {
+  const isPhone = useIsPhone();
+  const { tasks, merges } = view;
+  const task = tasks.find(({ id }) => id === chosen) ?? null;
+  const items = tasks.map((each) => ({ ...each, after: each.dependsOn, state: states[each.state] }));
+  const details = (each: Task) => <TaskDetails view={view} task={each} onChoose={onChoose} />;
   return (
-    <>
-      <ol className={styles.levels} aria-label="Tasks">
-        {taskLevels(view.tasks).map((level, index) => (
-          <li key={level[0]?.id}>
-            <p className={styles.level}>{index === 0 ? "At first" : `After those, ${index + 1}`}</p>
-            {level.map((task) => (
-              <TaskCard key={task.id} task={task} isNear={near.has(task.id)} onPoint={setPointed} />
-            ))}
-          </li>
-        ))}
-      </ol>
-      {view.merges.length > 0 && <Merges merges={view.merges} />}
-    </>
+    <TwoColumns
+      label="The tasks of the spec"
+      side={
+        task === null || isPhone ? (
+          <AllTasks view={view} />
+        ) : (
+          <Side label={`The task ${visibleText(task.id)}`}>
+            <TaskHead task={task} onClose={() => onChoose(null)} />
+            {details(task)}
+          </Side>
+        )
+      }
+    >
+      {children}
+      {tasks.length === 0 && <Empty title="No tasks yet">They are written after the design, and done when all of it is agreed to.</Empty>}
+      <LinkedGraph
+        label="Tasks"
+        items={items}
+        chosen={task?.id ?? null}
+        nodeOf={({ id, title, state, finish, dependsOn }, isList) => (
+          <GraphNode
+            state={state}
+            word={state === "failed" && finish !== null ? finish.replaceAll("_", " ") : undefined}
+            name={visibleText(id)}
+            about={visibleText(title)}
+            linesMax={2}
+            after={visibleText(dependsOn.join(", "))}
+            isAfterShown={isList}
+            isChosen={id === task?.id}
+            onChoose={() => onChoose(id === task?.id ? null : id)}
+          />
+        )}
+        detailsOf={({ id }) => {
+          const own = tasks.find((each) => each.id === id);
+          return (
+            own !== undefined && (
+              <section className={styles.inline} aria-label={`The task ${visibleText(id)}`}>
+                {details(own)}
+              </section>
+            )
+          );
+        }}
+      />
+      {merges.length > 0 && <Merges merges={merges} />}
+    </TwoColumns>
   );
 }
 
-function TaskCard({ task, isNear, onPoint }: { task: Task; isNear: boolean; onPoint(task: Task | null): void }) {
-  const { id, title, state, dependsOn, run, session, changed, finish } = task;
+/** How far the work is, while no task is looked at. */
+function AllTasks({ view: { tasks, data, session } }: { view: SpecView }) {
+  const count = (state: Task["state"]) => tasks.filter((task) => task.state === state).length;
+  const planned = data.tasks?.tasks ?? [];
+  const hours = planned.reduce((sum, task) => sum + task.hours, 0);
+  const criticalPath = data.tasks?.criticalPath ?? [];
   return (
-    <article className={styles.task} data-near={isNear} onPointerEnter={() => onPoint(task)} onPointerLeave={() => onPoint(null)}>
-      <header>
-        <code className={styles.id}>{visibleText(id)}</code>
-        <Badge tone={tones[state]}>{state === "failed" && finish !== null ? finish.replaceAll("_", " ") : state}</Badge>
-      </header>
-      <h3>{visibleText(title)}</h3>
-      {dependsOn.length > 0 && <p className={styles.quiet}>after {visibleText(dependsOn.join(", "))}</p>}
-      {run !== null && (
-        <p>
-          <Link href={`/runs/${run}`} className="link">
-            {run}
-          </Link>
-          {session !== null && <span className={styles.quiet}> in {visibleText(session)}</span>}
-        </p>
-      )}
-      {run !== null && changed.length > 0 && (
-        <p className={styles.files}>
-          <Link href={`/runs/${run}?tab=changes`} className="link">
-            {plural(changed.length, "file")}
-          </Link>
-          : {visibleText(changed.slice(0, FILES_SHOWN).join(", "))}
-          {changed.length > FILES_SHOWN && ", …"}
-        </p>
-      )}
-    </article>
+    <Side label="The tasks">
+      <Facts>
+        <Fact name="Done">
+          {count("done")} of {tasks.length}
+        </Fact>
+        {count("running") > 0 && <Fact name="Running">{count("running")}</Fact>}
+        {count("failed") > 0 && <Fact name="Failed">{count("failed")}</Fact>}
+        {hours > 0 && <Fact name="Planned">{hours} h</Fact>}
+        {criticalPath.length > 0 && <Fact name="Longest way">{visibleText(criticalPath.join(" → "))}</Fact>}
+        {session !== null && (
+          <Fact name="Session">
+            <code>{visibleText(session)}</code>
+          </Fact>
+        )}
+      </Facts>
+      {tasks.length > 0 && <p className={styles.quiet}>Choose a task to see what it is about, its run and what it changed.</p>}
+    </Side>
   );
 }
 

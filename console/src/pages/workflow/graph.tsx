@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { GraphNode } from "../../parts/graph-node.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
 import { workOfStream } from "../../station/work-item.ts";
 import { workKeys } from "../../station/work-queries.ts";
 import styles from "./graph.module.css";
-import { StateIcon, stateWords } from "./state-mark.tsx";
 import { aboutStep, type StepGroup, type StepNode, stepTree } from "./step-tree.ts";
 
 interface Chosen {
@@ -31,11 +31,18 @@ export function Graph({ nodes, ...chosen }: { nodes: readonly StepNode[] } & Cho
 const besides: ReadonlySet<string> = new Set(["parallel", "foreach", "switch"]);
 
 function Step({ node, ...chosen }: { node: StepNode } & Chosen) {
-  const { step, path, view, groups, left } = node;
+  const { step, path, state, view, groups, left } = node;
   const child = view?.child ?? null;
   return (
     <>
-      <StepButton node={node} isChosen={chosen.chosen === path} onChoose={() => chosen.onChoose(path)} />
+      <GraphNode
+        state={state}
+        name={step.name}
+        notes={[step.kind, ...((view?.attempt ?? 1) > 1 ? [`attempt ${view?.attempt}`] : [])]}
+        about={visibleText(aboutStep(step))}
+        isChosen={chosen.chosen === path}
+        onChoose={() => chosen.onChoose(path)}
+      />
       {groups.length > 0 && (
         <div className={besides.has(step.kind) ? styles.beside : styles.below}>
           {groups.map((group) => (
@@ -58,25 +65,6 @@ function Group({ group: { label, nodes, isUnused }, ...chosen }: { group: StepGr
       </p>
       <Graph nodes={nodes} {...chosen} />
     </div>
-  );
-}
-
-function StepButton({ node, isChosen, onChoose }: { node: StepNode; isChosen: boolean; onChoose(): void }) {
-  const { step, state, view } = node;
-  const about = aboutStep(step);
-  return (
-    <button type="button" className={styles.step} data-state={state} aria-pressed={isChosen} onClick={onChoose}>
-      <StateIcon state={state} />
-      <span className={styles.words}>
-        <span className={styles.line}>
-          <span className={styles.name}>{step.name}</span>
-          <span className={styles.kind}>{step.kind}</span>
-          {(view?.attempt ?? 1) > 1 && <span className={styles.kind}>attempt {view?.attempt}</span>}
-          <span className={styles.state}>{stateWords[state]}</span>
-        </span>
-        {about !== "" && <span className={styles.about}>{visibleText(about)}</span>}
-      </span>
-    </button>
   );
 }
 

@@ -1,19 +1,7 @@
 import type { StepOf, WorkflowDefinition, WorkflowStep } from "../../../../src/contract/workflow.ts";
 import type { WorkflowStepView, WorkflowView } from "../../../../src/contract/workflow-verbs.ts";
+import type { NodeState } from "../../parts/graph-state.tsx";
 import type { StepAttempt } from "./step-history.ts";
-
-/** How a step is, as its node shows it. `unused`: the workflow went another way, or is over. */
-export type NodeState =
-  | "pending"
-  | "running"
-  | "asks"
-  | "waiting"
-  | "retrying"
-  | "completed"
-  | "failed"
-  | "cancelled"
-  | "skipped"
-  | "unused";
 
 /** A step of the definition, with what has become of it. */
 export interface StepNode {

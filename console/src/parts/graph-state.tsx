@@ -11,7 +11,19 @@ import {
   RotateCcw,
   SkipForward,
 } from "lucide-react";
-import type { NodeState } from "./step-tree.ts";
+
+/** How a step or a task is, as its node shows it. `unused`: the work went another way, or is over. */
+export type NodeState =
+  | "pending"
+  | "running"
+  | "asks"
+  | "waiting"
+  | "retrying"
+  | "completed"
+  | "failed"
+  | "cancelled"
+  | "skipped"
+  | "unused";
 
 const icons: Readonly<Record<NodeState, LucideIcon>> = {
   pending: Circle,
