@@ -46,7 +46,7 @@ export async function composeCli(
     for (const listener of listeners) listener(event);
   };
   const local = { cwd: options.cwd, home, path, stateDir, configDir, config, configFile, variable };
-  const settings = settingsText(config, { variables, program });
+  const settings = settingsText(config, { environment, program });
   const chosen = await chooseTarget(choices, { stateDir, configDir, variables, version: options.version, settings });
   const here = once(async () => {
     const { composeHere } = await import("./here.ts");

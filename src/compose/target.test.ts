@@ -2,13 +2,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Config } from "../contract/config.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { stationFolder } from "../contract/station-note.ts";
+import { readEnvironment } from "./environment.ts";
 import { stationAtSocket } from "./remote.ts";
-import { findOwnStation, isStopped } from "./target.ts";
+import { findOwnStation, isStopped, settingsText } from "./target.ts";
 
 let stateDir = "";
 const children: ChildProcess[] = [];
@@ -111,4 +113,17 @@ describe("a station to work through", () => {
       expect(each).toMatchObject({ status: "rejected", reason: { code: "unavailable", message: expect.stringContaining("is stopped") } });
     }
   });
+});
+
+test("a command of a user and a service of the same user have the same settings, with and without `HOME`", () => {
+  const settings = (variables: Record<string, string>) =>
+    settingsText(Config.parse({}), {
+      environment: readEnvironment({ CAISSON_HOME: "/var/lib/caisson", ...variables }),
+      program: ["node", "caisson"],
+    });
+  expect(settings({ HOME: userInfo().homedir })).toBe(settings({}));
+  expect(settings({ XDG_CONFIG_HOME: join(userInfo().homedir, ".config") })).toBe(settings({}));
+  expect(settings({ HOME: "/elsewhere" })).not.toBe(settings({}));
+  expect(settings({ XDG_CONFIG_HOME: "/elsewhere" })).not.toBe(settings({}));
+  expect(settings({ GIT_AUTHOR_NAME: "Ada" })).not.toBe(settings({}));
 });

@@ -6,7 +6,7 @@ import { CaissonError } from "../contract/error.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { readStationNote, stationFolder } from "../contract/station-note.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
-import type { Variables } from "./environment.ts";
+import type { Environment } from "./environment.ts";
 
 /** A station that is there takes a connection at once, however busy it is; the kernel does it for it. */
 const CONNECT_MS = 1_000;
@@ -16,12 +16,14 @@ const STOPPED_MS = 1_000;
 const STOPPED_LOOK_MS = 100;
 
 /** Variables that decide what a sandbox is, besides those that the configuration has read. */
-const decisive = ["HOME", "DOCKER_HOST", "GIT_CONFIG_GLOBAL", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "XDG_CONFIG_HOME"];
+const decisive = ["DOCKER_HOST", "GIT_CONFIG_GLOBAL", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"];
 
 /** What a command and a station must have in common for one to do the other's work. */
-export function settingsText(config: Config, { variables, program }: { variables: Variables; program: readonly string[] }): string {
+export function settingsText(config: Config, { environment, program }: { environment: Environment; program: readonly string[] }): string {
+  // By where they lead: a service of the system has no `HOME`, and the same home folder.
+  const { home, configDir, variables } = environment;
   // Two builds of one version are the same program by its file.
-  return JSON.stringify([program.at(-1), config, decisive.map((name) => variables[name] ?? null)]);
+  return JSON.stringify([program.at(-1), config, home, configDir, decisive.map((name) => variables[name] ?? null)]);
 }
 
 /**
