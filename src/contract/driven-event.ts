@@ -28,13 +28,15 @@ export const DrivenWaits = z.object({
 });
 export type DrivenWaits = z.infer<typeof DrivenWaits>;
 
-/** The first event of each stream. */
+/** The first event of each stream, and again of one that was retold. */
 export const DrivenCreated = defineEvent("driven.created", 1, {
   id: z.string().max(64),
   title: z.string().max(200),
   owner: Owner.optional(),
   /** The stream of the thing that it is a part of. */
   parent: z.string().max(200).nullable(),
+  /** Of one that was retold; otherwise it is the time of this event. */
+  createdAt: z.iso.datetime().optional(),
 });
 /** Nothing is to be done until something of this happens. Any later event ends the waiting. */
 export const DrivenWaiting = defineEvent("driven.waiting", 1, DrivenWaits.shape);

@@ -50,9 +50,11 @@ export const emptyDrivenFacts = (): DrivenFacts => ({
 export function applyToDrivenFacts(facts: DrivenFacts, event: DrivenEvent | { type: string; at: string }): void {
   const { type, data } = event as DrivenEvent;
   switch (type) {
-    case "driven.created":
-      Object.assign(facts, { id: data.id, title: data.title, owner: data.owner ?? LOCAL_OWNER, parent: data.parent, createdAt: event.at });
+    case "driven.created": {
+      const { id, title, owner = LOCAL_OWNER, parent, createdAt = event.at } = data;
+      Object.assign(facts, { id, title, owner, parent, createdAt });
       return;
+    }
     case "driven.waiting":
       facts.waits = data;
       break;

@@ -43,6 +43,29 @@ export const WorkflowDefined = defineEvent("workflow.defined", 1, {
 });
 /** A time of a schedule came while the instance of the one before was not over. */
 export const WorkflowPassedOver = defineEvent("workflow.passed_over", 1, { due: time, at: time, queued: z.boolean() });
+/** What a schedule had come to when its log was told anew: what came before is not there any more. */
+export const WorkflowSummedUp = defineEvent("workflow.summed_up", 1, {
+  /** After which time the next one is looked for. */
+  from: time,
+  /** The first time that waits for the end of the last instance. */
+  queued: time.nullable(),
+  started: z.int().nonnegative(),
+  passedOver: z.int().nonnegative(),
+  /** The last instance that was started; its attempt is its number. */
+  last: z
+    .object({
+      attempt,
+      status: z.enum(["running", ...StepStatus.options]),
+      given: z.json(),
+      output: z.json(),
+      error: StepError.nullable(),
+      due: time.nullable(),
+      child: z.string().max(200).nullable(),
+      startedAt: time,
+      endedAt: time.nullable(),
+    })
+    .nullable(),
+});
 /** The intent of a step. What it was given is evaluated once, here. */
 export const WorkflowStepStarted = defineEvent("workflow.step_started", 1, {
   path,
@@ -102,6 +125,7 @@ export const WorkflowCleaned = defineEvent("workflow.cleaned", 1, { sandboxes: z
 const own = [
   WorkflowDefined,
   WorkflowPassedOver,
+  WorkflowSummedUp,
   WorkflowStepStarted,
   WorkflowChildStarted,
   WorkflowCommandEnded,

@@ -12,7 +12,7 @@ export interface NewEvent {
 export interface StoredEvent extends NewEvent {
   data: z.core.util.JSONType;
   stream: string;
-  /** 1, 2, 3 … in each stream, without gaps. */
+  /** 1, 2, 3 … in each stream, without gaps; of one that was retold, only the last of them are there. */
   seq: number;
   /** ISO time of the append. */
   at: string;
@@ -55,6 +55,12 @@ export interface StreamHead {
 export interface AppendOptions {
   expectedSeq?: number;
   lease?: Lease;
+  /**
+   * The events tell all that was in the stream before them, which is removed in the same moment: so a stream that goes
+   * on for ever stays short. Numbers go on. Whoever has the old events, and folds these on top, has to come to the
+   * same.
+   */
+  isRetold?: boolean;
   /** Gives up waiting for a log that others hold; `unavailable` then, as at the end of its patience. */
   signal?: AbortSignal;
 }

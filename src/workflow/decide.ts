@@ -15,7 +15,7 @@ import { bounded, CANCELLED, type Frame, type Result, RUNNING, Turn, type Workfl
 const EVENTS_MAX = 500;
 
 export type WorkflowDecision =
-  | { append: readonly NewWorkflowEvent[] }
+  | { append: readonly NewWorkflowEvent[]; isRetelling?: boolean }
   | { effects: readonly WorkflowEffect[]; waits: { due?: Date; person?: string; signal?: string } }
   | { end: { finish: DrivenFinish; text: string | null } };
 

@@ -39,6 +39,8 @@ export interface ScheduleState extends WorkflowSchedule {
   /** The first time that waits for the end of the last instance. */
   queued: string | null;
   passedOver: number;
+  /** How many events there are since the whole was told last. */
+  events: number;
 }
 
 export interface WorkflowState {
@@ -84,10 +86,14 @@ export function emptyWorkflow(): WorkflowState {
   };
 }
 
+/** Where the last instance of a schedule stands among its steps; the attempt is its number. */
+export const FIRING = "instance";
+
 const CONTAINERS = new Set(["switch", "parallel", "foreach", "try"]);
 
 /** Folds one event, in place. */
 export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | DrivenEvent): void {
+  if (state.schedule !== null) state.schedule.events += 1;
   switch (event.type) {
     case "workflow.defined": {
       const definition = event.data.definition as unknown as WorkflowDefinition;
@@ -95,7 +101,7 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
       Object.assign(state, { definition, digest, input, source, root, depth, model, startedAt: event.at });
       state.data = structuredClone(definition.data ?? {});
       const { schedule } = event.data;
-      if (schedule !== undefined) state.schedule = { ...schedule, from: event.at, queued: null, passedOver: 0 };
+      if (schedule !== undefined) state.schedule = { ...schedule, from: event.at, queued: null, passedOver: 0, events: 0 };
       return;
     }
     case "workflow.step_started": {
@@ -108,6 +114,9 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
       state.started += 1;
       return;
     }
+    case "workflow.summed_up":
+      applySummedUp(state, event);
+      return;
     case "workflow.passed_over": {
       const { due, at, queued } = event.data;
       if (state.schedule === null) return;
@@ -152,6 +161,16 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
       return;
     default:
   }
+}
+
+/** Whatever was known before: it is the same for those who have the old events and those who have not. */
+function applySummedUp(state: WorkflowState, { data }: Extract<OwnWorkflowEvent, { type: "workflow.summed_up" }>): void {
+  const { from, queued, started, passedOver, last } = data;
+  if (state.schedule !== null) Object.assign(state.schedule, { from, queued, passedOver, events: 0 });
+  const nothing = { deadline: null, retryAt: null, done: null, answer: null };
+  const steps = last === null ? [] : [[FIRING, { kind: "workflow", ...last, ...nothing }] as const];
+  Object.assign(state, { started, steps: new Map(steps), signals: [] });
+  state.cancelling.clear();
 }
 
 function applyEnded(state: WorkflowState, { data, at }: Extract<OwnWorkflowEvent, { type: "workflow.step_ended" }>): void {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { testFoundHeads } from "./found-head-tests.ts";
 import { testHeads } from "./head-tests.ts";
 import { testLeases } from "./lease-tests.ts";
+import { testRetelling } from "./retold-tests.ts";
 import { testSubscriptions } from "./subscription-tests.ts";
 import { codeOf, event, type MakeLogStore, type UseLog, useLogOf } from "./use-log.ts";
 
@@ -10,6 +11,7 @@ export function describeLog(name: string, make: MakeLogStore): void {
   describe(`log conformance: ${name}`, () => {
     const using = useLogOf(make);
     testStreams(using);
+    testRetelling(using);
     testSubscriptions(using);
     testLeases(using);
     testFoundHeads(using);

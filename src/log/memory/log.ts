@@ -8,6 +8,8 @@ import { pageOf, subscription } from "../subscription.ts";
 
 interface MemoryStream {
   events: StoredEvent[];
+  /** How many there were before them, until it was retold. */
+  before: number;
   lease: Lease | null;
   /** By the lease clock. */
   expiresMs: number;
@@ -33,24 +35,28 @@ export function createMemoryLog(
     return () => void listeners.delete(wake);
   };
   const ensure = (name: string): MemoryStream => {
-    const found = streams.get(name);
-    if (found) return found;
-    const made: MemoryStream = { events: [], lease: null, expiresMs: 0, epoch: 0, head: null };
-    streams.set(name, made);
-    return made;
+    const stream = streams.get(name) ?? { events: [], before: 0, lease: null, expiresMs: 0, epoch: 0, head: null };
+    streams.set(name, stream);
+    return stream;
   };
   const leases = leasesOf({ streams, ensure, nowMs, leaseClock });
-  const read: Log["read"] = async (name, { fromSeq = 1, limit = READ_LIMIT_DEFAULT } = {}) =>
-    structuredClone((streams.get(name)?.events ?? []).slice(fromSeq - 1, fromSeq - 1 + limit));
+  const read: Log["read"] = async (name, options) => pageFrom(streams.get(name), options);
+  const forget = (name: string) => {
+    for (const [index, event] of feed.entries()) if (event?.stream === name) feed[index] = null;
+  };
 
   return {
-    async append(name, events, { expectedSeq, lease } = {}) {
+    async append(name, events, { expectedSeq, lease, isRetold = false } = {}) {
       const texts = encodeEvents(name, events);
       if (lease) leases.check(name, lease);
-      const lastSeq = streams.get(name)?.events.length ?? 0;
+      const lastSeq = lastSeqOf(streams.get(name));
       if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(name, { expectedSeq, lastSeq });
       const stream = ensure(name);
       const at = new Date(nowMs()).toISOString();
+      if (isRetold && events.length > 0) {
+        Object.assign(stream, { events: [], before: lastSeq });
+        forget(name);
+      }
       events.forEach((event, index) => {
         const data = JSON.parse(texts[index] ?? "null");
         const stored: StoredEvent = { stream: name, seq: lastSeq + index + 1, at, type: event.type, version: event.version, data };
@@ -59,16 +65,14 @@ export function createMemoryLog(
       });
       const projection = projectionOf(name);
       if (projection !== null && events.length > 0) {
-        const made = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(lastSeq)));
+        const made = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-events.length)));
         stream.head = { ...made, isOpen: projection.isOpen(made.head) };
       }
       for (const wake of [...listeners]) wake();
       return { lastSeq: lastSeq + events.length };
     },
     read,
-    async lastSeq(name) {
-      return streams.get(name)?.events.length ?? 0;
-    },
+    lastSeq: async (name) => lastSeqOf(streams.get(name)),
     subscribe(name, { fromSeq = 1, signal, known } = {}) {
       const page = async (from: number, limit: number) => pageOf(await read(name, { fromSeq: from, limit }), from);
       return subscription({ from: fromSeq, signal, listen, read: page, known });
@@ -86,20 +90,18 @@ export function createMemoryLog(
     async streams({ prefix = "", limit = STREAMS_LIMIT_DEFAULT } = {}) {
       return [...streams]
         .filter(([name, stream]) => name.startsWith(prefix) && stream.events.length > 0)
-        .map(([name, stream]) => ({ stream: name, lastSeq: stream.events.length, at: stream.events.at(-1)?.at ?? "" }))
+        .map(([name, stream]) => ({ stream: name, lastSeq: lastSeqOf(stream), at: stream.events.at(-1)?.at ?? "" }))
         .sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? 1 : -1))
         .slice(0, limit);
     },
     ...leases.calls,
     async remove(name) {
       if (!streams.delete(name)) throw new CaissonError("not_found", `there is no stream ${name}`);
-      for (const [index, event] of feed.entries()) if (event?.stream === name) feed[index] = null;
+      forget(name);
     },
     async head(name) {
-      const found = headOf(streams, name);
-      if (found === null) return null;
-      const { isOpen: _, ...head } = found;
-      return head;
+      const { isOpen: _, ...head } = headOf(streams, name) ?? { isOpen: false };
+      return "stream" in head ? head : null;
     },
     async heads({ after, limit, ...filter }) {
       const terms = (head: StreamHead["head"]) => projectionOf(filter.prefix)?.terms?.(head) ?? [];
@@ -122,10 +124,18 @@ export function createMemoryLog(
   };
 }
 
+function pageFrom(stream: MemoryStream | undefined, { fromSeq = 1, limit = READ_LIMIT_DEFAULT } = {}): StoredEvent[] {
+  const { events = [], before = 0 } = stream ?? {};
+  const first = Math.max(0, fromSeq - 1 - before);
+  return structuredClone(events.slice(first, first + limit));
+}
+
+const lastSeqOf = (stream: MemoryStream | undefined): number => (stream === undefined ? 0 : stream.before + stream.events.length);
+
 function headOf(streams: ReadonlyMap<string, MemoryStream>, name: string): (StreamHead & { isOpen: boolean }) | null {
   const stream = streams.get(name);
   if (!stream?.head) return null;
-  return structuredClone({ stream: name, seq: stream.events.length, at: stream.events.at(-1)?.at ?? "", ...stream.head });
+  return structuredClone({ stream: name, seq: lastSeqOf(stream), at: stream.events.at(-1)?.at ?? "", ...stream.head });
 }
 
 type LeaseCalls = Pick<Log, "acquire" | "holder" | "lastLease" | "renew" | "release">;

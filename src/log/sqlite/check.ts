@@ -41,6 +41,8 @@ function checkStream(database: DatabaseSync, stream: { stream: string; last_seq:
       .prepare("SELECT seq, type, version, at, data, sum FROM events WHERE stream = ? ORDER BY seq")
       .iterate(stream.stream);
     for (const row of rows as Iterable<unknown> as Iterable<Row>) {
+      // One that was retold begins later, and with a chain of its own.
+      if (expected === 1 && row.seq > 1 && chainSum(0, row) === row.sum) expected = row.seq;
       if (row.seq !== expected) return { stream: stream.stream, fromSeq: expected, text: `Event ${expected} is missing.` };
       sum = chainSum(sum, row);
       if (sum !== row.sum) return { stream: stream.stream, fromSeq: expected, text: `Event ${expected} is not what was written.` };

@@ -52,6 +52,8 @@ interface CommitterOptions {
   onBusy: () => void;
   /** In the transaction of the append. */
   onAppended: (stream: string, appended: Appended) => void;
+  /** Likewise, before it: what was in the stream is gone. */
+  onErased: (stream: string) => void;
   onCommitted: (streams: Set<string>) => void;
 }
 
@@ -193,6 +195,7 @@ function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq:
   const { database } = options;
   const find = database.prepare("SELECT last_seq, last_sum, epoch FROM streams WHERE stream = ?");
   const insert = database.prepare("INSERT INTO events (stream, seq, type, version, at, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  const erase = database.prepare("DELETE FROM events WHERE stream = ?");
   const advance = database.prepare(
     "INSERT INTO streams (stream, last_seq, last_sum, at, epoch) VALUES (?, ?, ?, ?, 0) " +
       "ON CONFLICT (stream) DO UPDATE SET last_seq = excluded.last_seq, last_sum = excluded.last_sum, at = excluded.at",
@@ -206,6 +209,12 @@ function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq:
     const at = new Date(options.nowMs()).toISOString();
     const after = { seq: lastSeq, sum: row?.last_sum ?? 0 };
     let { seq, sum } = after;
+    if (item.options.isRetold === true && item.events.length > 0) {
+      erase.run(item.stream);
+      options.onErased(item.stream);
+      // A chain of its own: its first row says by its sum that nothing is missing before it.
+      sum = 0;
+    }
     item.events.forEach((event, index) => {
       seq += 1;
       const data = item.texts[index] ?? "null";

@@ -63,9 +63,13 @@ export function createFeed(options: FeedOptions) {
     lastPosition(): number {
       return Number((database.prepare("SELECT max(position) AS last FROM feed").get() as { last: number | null }).last ?? 0);
     },
-    /** Its positions stay used, since subscribers count by them; a stream of the same name begins anew. */
+    /**
+     * Its positions stay used, since subscribers count by them: the last row of all stays, as nobody's, and those
+     * before it need not. A stream of the same name begins anew.
+     */
     forget(stream: string): void {
-      database.prepare("UPDATE feed SET stream = '' WHERE stream = ?").run(stream);
+      database.prepare("DELETE FROM feed WHERE stream IN (?, '') AND position < (SELECT max(position) FROM feed)").run(stream);
+      database.prepare("UPDATE feed SET stream = '' WHERE stream = ? AND position = (SELECT max(position) FROM feed)").run(stream);
     },
   };
 }

@@ -67,6 +67,7 @@ export function createSqliteLog(options: {
     busyWaitMsMax: options.busyWaitMsMax ?? BUSY_WAIT_MS_MAX,
     onBusy: () => options.onBusy?.(`${describeLockHolder(options.path)} holds the log; waiting for it`),
     onAppended: (stream, appended) => heads.advance(stream, appended),
+    onErased: (stream) => feed.forget(stream),
     onCommitted: (streams) => wakeups.wake(streams),
   });
   const heads = createHeads({ database, projectionOf: options.projectionOf ?? projectionOf, read: readNow, change: committer.change });

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { DrivenWaits, NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { ownedBy } from "../../contract/owner.ts";
 import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
@@ -112,7 +113,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
       if (folded.facts.finish !== null) return "ended";
       const now = this.#options.now();
       const decision: Decision<New, Work> = folded.facts.paused === null ? this.#decide(now) : { effects: [] };
-      if ("append" in decision) await this.#appendOrTakeIn(nonEmpty(this.#kind, decision.append));
+      if ("append" in decision) await this.#appendDecided(decision);
       else if ("end" in decision) await this.#appendOrTakeIn([{ type: "driven.ended", data: decision.end }]);
       else {
         this.#checkWaits(decision, now);
@@ -151,14 +152,27 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
     await foldOn(this.#options.log, this.#kind, this.#id, this.#options.folded);
   }
 
+  async #appendDecided({ append, isRetelling = false }: { append: readonly New[]; isRetelling?: boolean }): Promise<void> {
+    const events = nonEmpty(this.#kind, append);
+    if (!isRetelling) return void (await this.#appendOrTakeIn(events));
+    const { id, title, owner, parent, createdAt } = this.#options.folded.facts;
+    const created = { type: "driven.created" as const, data: { id, title, parent, createdAt, ...ownedBy(owner) } };
+    await this.#appendOrTakeIn([created, ...events], { isRetold: true });
+  }
+
   /** Where somebody else said something first, that is taken in and it is decided again. */
-  async #appendOrTakeIn(events: readonly (New | NewDrivenEvent)[]): Promise<boolean> {
+  async #appendOrTakeIn(events: readonly (New | NewDrivenEvent)[], { isRetold = false } = {}): Promise<boolean> {
     const { log, folded, held, crashpoint, letGo } = this.#options;
     letGo.throwIfAborted();
     const stored = storedForm(this.#kind, events);
     for (const { type } of stored) crashpoint(`${type}:before`);
     try {
-      await log.append(streamOf(this.#kind, this.#id), stored, { expectedSeq: folded.seq, lease: held.lease, signal: letGo });
+      await log.append(streamOf(this.#kind, this.#id), stored, {
+        expectedSeq: folded.seq,
+        lease: held.lease,
+        signal: letGo,
+        ...(isRetold && { isRetold }),
+      });
     } catch (error) {
       if (!(error instanceof CaissonError) || error.code !== "conflict") throw error;
       await this.#takeIn();

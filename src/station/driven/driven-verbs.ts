@@ -190,10 +190,11 @@ async function* eventsOf(
     seq: stored.seq,
   });
   if (!follow) {
-    for (let next = fromSeq; signal?.aborted !== true; next += PAGE) {
+    for (let next = fromSeq; signal?.aborted !== true; ) {
       const events = await log.read(stream, { fromSeq: next, limit: PAGE });
       for (const stored of events) yield read(stored);
       if (events.length < PAGE) return;
+      next = (events.at(-1)?.seq ?? next) + 1;
     }
     return;
   }

@@ -96,7 +96,14 @@ export interface EffectContext {
 
 export type Decision<New extends NewKindEvent, Work extends Effect> =
   /** Facts that follow, intents among them; not empty. It is decided again once they are in the log. */
-  | { append: readonly New[] }
+  | {
+      append: readonly New[];
+      /**
+       * They tell all that is known of it and take the place of its whole log, for a thing that goes on for ever.
+       * Folded on top of what was there, they have to come to the same as by themselves.
+       */
+      isRetelling?: boolean;
+    }
   /**
    * Everything that is under way: effects whose intent is in the log and whose outcome is not, whoever began them, and
    * what is waited for besides. Those that are at work here already are left alone.

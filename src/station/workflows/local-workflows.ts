@@ -8,7 +8,7 @@ import { AnswerApproval, SendSignal, StartWorkflow, type WorkflowView } from "..
 import { idFrom, newId } from "../../lib/new-id.ts";
 import { checkAgainst, withDefaults } from "../../workflow/check-value.ts";
 import { outputOf } from "../../workflow/decide.ts";
-import { checkCron, nextTime } from "../../workflow/schedule.ts";
+import { checkCron, firingId, nextTime, OF_SCHEDULE } from "../../workflow/schedule.ts";
 import type { Json, WorkflowState } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { checkDefinition, isTooDeep, readDefinition } from "../../workflow/validate.ts";
@@ -163,9 +163,12 @@ function scheduleOf({ schedule, started }: WorkflowState, { finish }: Folded<Wor
   return { cron, overlap, next: finish === null ? (nextTime(schedule)?.toISOString() ?? null) : null, started, passedOver };
 }
 
+/** Of the instances of a schedule that are over, as many are kept as there may be to look at. */
+const INSTANCES_KEPT = 100;
+
 /** Steps that are workflows: driven things of their own, with the workflow as their parent. */
 export function createSubWorkflowWork(things: () => WorkflowThings): StepWork {
-  const idOf = (effect: StepEffect) => idFrom("wf", digestOfEffect(effect.id));
+  const idOf = (effect: Pick<StepEffect, "id">) => idFrom("wf", digestOfEffect(effect.id));
   return {
     async start(effect, { facts }) {
       const id = idOf(effect);
@@ -190,10 +193,11 @@ export function createSubWorkflowWork(things: () => WorkflowThings): StepWork {
       await things().start({ id, title: definition.name, owner: facts.owner, parent: stream, events });
       return { child: `${workflowKind.prefix}${id}` };
     },
-    async collect(effect, { signal }) {
+    async collect(effect, { facts: schedule, signal }) {
       const id = (effect.child ?? "").slice(workflowKind.prefix.length);
       if (effect.cancel === true) await cancelled(things(), id);
       else signal.throwIfAborted();
+      if (effect.depth === OF_SCHEDULE) await forget(things(), idOf({ id: firingId(schedule.id, effect.attempt - INSTANCES_KEPT) }));
       const { facts, state } = await things().fold(id);
       if (facts.finish === "completed") return { status: "completed", output: outputOf(state, facts) };
       if (facts.finish === "cancelled") return { status: "cancelled" };
@@ -203,6 +207,16 @@ export function createSubWorkflowWork(things: () => WorkflowThings): StepWork {
       };
     },
   };
+}
+
+/** Forgets one that is over, with those that were its steps. What their agents changed is theirs: it stays. */
+async function forget(things: WorkflowThings, id: string): Promise<void> {
+  const { items } = await things.list({ parent: `${workflowKind.prefix}${id}` });
+  for (const part of items) await forget(things, part.id);
+  await things.remove(id).catch((error: unknown) => {
+    // Gone before, or gone on with by somebody: then it is theirs to remove.
+    if (!(error instanceof CaissonError) || (error.code !== "not_found" && error.code !== "conflict")) throw error;
+  });
 }
 
 /** Of one that was made. */

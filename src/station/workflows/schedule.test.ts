@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import type { Json } from "../../workflow/state.ts";
@@ -6,6 +6,7 @@ import { ownerOf } from "../driven/testing.ts";
 import { createTestWorkflows } from "./testing.ts";
 
 const definition = { name: "nightly", steps: [{ name: "work", kind: "command", argv: ["make"] }] } as Json;
+const nested = { name: "outer", steps: [{ name: "inner", kind: "workflow", definition }] } as Json;
 
 /** Stations on one log, one after the other, whose clock stands still; a command ends unless it is told to go on. */
 function stations({ at, isHanging = () => false }: { at: string; isHanging?: () => boolean }) {
@@ -14,6 +15,8 @@ function stations({ at, isHanging = () => false }: { at: string; isHanging?: () 
   let pid = 0;
   const gone = new Set<string>();
   return {
+    log,
+    clock,
     /** The next station, at this time; the one before was killed. */
     async next(time: string) {
       clock.now = new Date(time);
@@ -89,4 +92,87 @@ test.each([
   await expect.poll(ended, { timeout: 60_000 }).toBe(started);
   expect((await station.verbs.get(id)).schedule).toMatchObject({ started, passedOver, next: "2026-11-16T12:03:00.000Z" });
   expect(station.driver.defects).toEqual([]);
+});
+
+describe("a schedule that goes on for ever", () => {
+  const minute = (number: number) => new Date(Date.parse("2026-11-16T12:00:00.000Z") + number * 60_000);
+
+  test("has a short log and the last hundred of its instances, and is the same as one with all its events", {
+    timeout: 300_000,
+  }, async () => {
+    const { next, log, clock } = stations({ at: minute(0).toISOString() });
+    await using station = await next(minute(0).toISOString());
+    const { verbs, driver } = station;
+    const { id, createdAt } = await verbs.start({ definition: nested, schedule: { cron: "* * * * *" } }, { owner: "ana" });
+    const stream = `workflow/${id}`;
+    const instances: string[] = [];
+    const lengths: number[] = [];
+    let retold = 0;
+    let number = 0;
+    while (retold < 2) {
+      number += 1;
+      // At least two events for each.
+      expect(number).toBeLessThan(1000);
+      clock.now = minute(number);
+      // Nobody is told that time goes on: a timer of the machine's would wait for the machine's own.
+      driver.drive(stream);
+      await expect.poll(async () => (await verbs.get(id)).schedule, { timeout: 60_000, interval: 1 }).toMatchObject({ started: number });
+      await driver.idle();
+      instances.push((await verbs.get(id)).steps[0]?.child ?? "");
+      const { length } = await log.read(stream);
+      if (length < (lengths.at(-1) ?? 0)) retold += 1;
+      lengths.push(length);
+    }
+    expect(driver.defects).toEqual([]);
+    expect(Math.max(...lengths)).toBeLessThan(1010);
+    expect(await log.lastSeq(stream)).toBeGreaterThan(2 * 1000);
+    expect(await verbs.get(id)).toMatchObject({ createdAt, owner: "ana", title: "outer", status: "waiting", root: stream });
+    expect((await verbs.get(id)).schedule).toEqual({
+      cron: "* * * * *",
+      overlap: "skip",
+      next: minute(number + 1).toISOString(),
+      started: number,
+      passedOver: 0,
+    });
+    // What is known to whoever drove it all the time is what is known to whoever reads the log now.
+    const read: number[] = [];
+    for await (const { seq } of verbs.events(id)) read.push(seq);
+    expect(read).toEqual((await log.read(stream)).map(({ seq }) => seq));
+    // One was started for each time, none twice; the last hundred are there, and nothing of those before them.
+    expect(new Set(instances).size).toBe(number);
+    const kept = (await verbs.list({ parent: stream })).items.map((item) => `workflow/${item.id}`);
+    expect(kept.sort()).toEqual(instances.slice(-100).sort());
+    expect((await log.streams({ prefix: "workflow/" })).length).toBe(1 + 2 * 100);
+  });
+
+  test("is told anew while an instance is at work, whoever dies, and loses neither it nor a time", { timeout: 300_000 }, async () => {
+    let isHanging = true;
+    const { next, log, clock } = stations({ at: minute(0).toISOString(), isHanging: () => isHanging });
+    const first = await next(minute(0).toISOString());
+    const { id } = await first.verbs.start({ definition, schedule: { cron: "* * * * *", overlap: "queue" } });
+    const stream = `workflow/${id}`;
+    const passes = async ({ verbs, driver }: typeof first, number: number) => {
+      clock.now = minute(number);
+      driver.drive(stream);
+      const due = minute(number + 1).toISOString();
+      const state = async () => {
+        const { status, schedule } = await verbs.get(id);
+        return [status, schedule?.next];
+      };
+      await expect.poll(state, { timeout: 60_000, interval: 1 }).toEqual(["waiting", due]);
+    };
+    for (let number = 1; number <= 600; number++) await passes(first, number);
+    const before = await first.verbs.get(id);
+    await first[Symbol.asyncDispose]();
+    expect((await log.read(stream)).length).toBeLessThan(1010);
+    expect(await log.lastSeq(stream)).toBeGreaterThan(1100);
+    isHanging = false;
+    await using second = await next(minute(600).toISOString());
+    expect((await second.verbs.get(id)).steps).toEqual(before.steps);
+    const ended = async () => (await second.verbs.list({ parent: stream, finish: "completed" })).items.length;
+    // The one that hung, and one for all that came meanwhile.
+    await expect.poll(ended, { timeout: 60_000 }).toBe(2);
+    expect((await second.verbs.get(id)).schedule).toMatchObject({ started: 2, passedOver: 0, next: minute(601).toISOString() });
+    expect(second.driver.defects).toEqual([]);
+  });
 });
