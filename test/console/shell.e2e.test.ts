@@ -71,6 +71,23 @@ describe("settings", () => {
     },
   );
 
+  test("nothing of them is cut off on a phone", async () => {
+    const { page } = await openPage("/settings/tokens", { phone: true });
+    await page.getByRole("list", { name: "Tokens" }).getByRole("button", { name: "Revoke" }).first().waitFor();
+    for (const part of ["Tokens", "Secrets", "Agents", "Storage", "Audit", "Shortcuts"]) {
+      await page.getByRole("navigation", { name: "Parts of the settings" }).getByRole("link", { name: part }).click();
+      await page.waitForURL(new RegExp(part.toLowerCase()));
+      await page.waitForLoadState("networkidle");
+      const wide = await page.evaluate(() =>
+        [...document.querySelectorAll("main *")]
+          .filter((each) => each.closest("nav") === null && each.getBoundingClientRect().right > innerWidth + 1)
+          .map((each) => each.outerHTML.slice(0, 100)),
+      );
+      expect(wide, part).toEqual([]);
+      expect(await barriers(page)).toEqual([]);
+    }
+  });
+
   test("a token is shown once, and revoked by a press", async () => {
     const { page } = await openPage("/settings/tokens");
     await page.getByLabel("Name").fill("laptop");

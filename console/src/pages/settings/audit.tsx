@@ -51,23 +51,28 @@ export default function Audit() {
         />
       </div>
       {error !== null && <Problem error={error} />}
-      <Table columns={["When", "Who", "What", "About", "Outcome"]}>
-        {entries.map((entry) => (
-          <tr key={entry.id}>
-            <td>
-              <Time at={entry.at} />
-            </td>
-            <td>{entry.token ?? entry.caller ?? entry.address ?? "unknown"}</td>
-            <td>
-              <code>{entry.action ?? "none"}</code>
-            </td>
-            <td>{Object.values(entry.subject).join(" ")}</td>
-            <td>
-              <Badge tone={entry.outcome === "made" ? "good" : "bad"}>{entry.code ?? entry.outcome}</Badge>
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <Table
+        label="Calls"
+        columns={[
+          { name: "When" },
+          { name: "Who" },
+          { name: "What", onPhone: "title" },
+          { name: "About" },
+          { name: "Outcome", onPhone: "beside" },
+        ]}
+        rows={entries.map((entry) => ({
+          key: String(entry.id),
+          cells: [
+            <Time key="at" at={entry.at} />,
+            entry.token ?? entry.caller ?? entry.address ?? "unknown",
+            <code key="action">{entry.action ?? "none"}</code>,
+            Object.values(entry.subject).join(" "),
+            <Badge key="outcome" tone={entry.outcome === "made" ? "good" : "bad"}>
+              {entry.code ?? entry.outcome}
+            </Badge>,
+          ],
+        }))}
+      />
       {hasNextPage && (
         <div className={styles.line}>
           <Button onClick={() => void fetchNextPage()}>Older</Button>

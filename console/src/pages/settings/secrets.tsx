@@ -28,25 +28,19 @@ export default function Secrets() {
       {error !== null && <Problem error={error} />}
       {data?.length === 0 && <Empty title="No secrets yet">What is set here can be named when a run or a sandbox is started.</Empty>}
       {data !== undefined && data.length > 0 && (
-        <Table columns={["Name", "For", "Owner", "Set"]} hasActions>
-          {data.map((secret) => (
-            <tr key={`${secret.owner} ${secret.name}`}>
-              <td>
-                <code>{secret.name}</code>
-              </td>
-              <td>{secret.hosts.join(", ")}</td>
-              <td>{secret.owner}</td>
-              <td>
-                <Time at={secret.updatedAt} />
-              </td>
-              <td>
-                <Button look="plain" onClick={() => void remove(secret.name)}>
-                  Remove
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </Table>
+        <Table
+          label="Secrets"
+          columns={[{ name: "Name", onPhone: "title" }, { name: "For" }, { name: "Owner" }, { name: "Set" }]}
+          rows={data.map((secret) => ({
+            key: `${secret.owner} ${secret.name}`,
+            cells: [<code key="name">{secret.name}</code>, secret.hosts.join(", "), secret.owner, <Time key="set" at={secret.updatedAt} />],
+            actions: (
+              <Button look="plain" aria-label={`Remove ${secret.name}`} onClick={() => void remove(secret.name)}>
+                Remove
+              </Button>
+            ),
+          }))}
+        />
       )}
     </>
   );

@@ -35,15 +35,12 @@ export default function Storage() {
     <>
       {usage.error !== null && <Problem error={usage.error} />}
       {usage.data !== undefined && (
-        <Table columns={["What", "How many", "Size"]}>
-          {usage.data.kinds.map((kind) => (
-            <tr key={kind.kind}>
-              <td>{kind.kind}</td>
-              <td>{kind.count}</td>
-              <td>{bytes(kind.bytes)}</td>
-            </tr>
-          ))}
-        </Table>
+        <Table
+          label="What is kept"
+          isNarrow
+          columns={[{ name: "What" }, { name: "How many" }, { name: "Size" }]}
+          rows={usage.data.kinds.map(({ kind, count, bytes: size }) => ({ key: kind, cells: [kind, count, bytes(size)] }))}
+        />
       )}
       <div className={styles.line}>
         <ChoiceField label="Not used for" value={age} choices={ages} onChoice={setAge} />

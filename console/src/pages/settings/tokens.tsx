@@ -48,27 +48,36 @@ export default function Tokens() {
       )}
       {tokens.error !== null && <Problem error={tokens.error} />}
       {tokens.data !== undefined && (
-        <Table columns={["Name", "May", "Owner", "Made", "Ends"]} hasActions>
-          {tokens.data.map((token) => (
-            <tr key={token.id}>
-              <td>{token.name}</td>
-              <td>{token.scope}</td>
-              <td>{token.owner}</td>
-              <td>
-                <Time at={token.createdAt} />
-              </td>
-              <td>{token.expiresAt === null ? "never" : new Date(token.expiresAt).toLocaleString()}</td>
-              <td>
+        <Table
+          label="Tokens"
+          columns={[
+            { name: "Name", onPhone: "title" },
+            { name: "May", onPhone: "beside" },
+            { name: "Owner" },
+            { name: "Made" },
+            { name: "Ends" },
+          ]}
+          rows={tokens.data.map((token) => ({
+            key: token.id,
+            cells: [
+              token.name,
+              token.scope,
+              token.owner,
+              <Time key="made" at={token.createdAt} />,
+              token.expiresAt === null ? "never" : new Date(token.expiresAt).toLocaleString(),
+            ],
+            actions: (
+              <>
                 <Button look="plain" onClick={() => rotate.mutate(token.id)}>
                   Rotate
                 </Button>
                 <Button look="plain" onClick={() => revoke.mutate(token.id)}>
                   Revoke
                 </Button>
-              </td>
-            </tr>
-          ))}
-        </Table>
+              </>
+            ),
+          }))}
+        />
       )}
     </>
   );

@@ -18,25 +18,32 @@ export function Coverage({ coverage }: Pick<SpecView, "coverage">) {
   if (coverage.length === 0)
     return <Empty title="No requirements yet">Once there are some, each stands here with its tasks and what they changed.</Empty>;
   return (
-    <Table columns={["Requirement", "Tasks", "Changed", "State"]}>
-      {coverage.map(({ requirement, statement, tasks, changes, state }) => {
+    <Table
+      label="Requirements"
+      columns={[{ name: "Requirement", onPhone: "title" }, { name: "Tasks" }, { name: "Changed" }, { name: "State", onPhone: "beside" }]}
+      rows={coverage.map(({ requirement, statement, tasks, changes, state }) => {
         const paths = [...new Set(changes.map(({ path }) => path))];
-        return (
-          <tr key={requirement}>
-            <td className={styles.statement}>
+        const more = paths.length > FILES_SHOWN ? ` and ${paths.length - FILES_SHOWN} more` : "";
+        return {
+          key: requirement,
+          cells: [
+            <span key="requirement" className={styles.statement}>
               <code className={styles.id}>{visibleText(requirement)}</code> {visibleText(statement)}
-            </td>
-            <td>{tasks.length === 0 ? <span className={styles.quiet}>none</span> : visibleText(tasks.join(", "))}</td>
-            <td className={styles.files}>
-              {visibleText(paths.slice(0, FILES_SHOWN).join(", "))}
-              {paths.length > FILES_SHOWN && ` and ${paths.length - FILES_SHOWN} more`}
-            </td>
-            <td>
-              <Badge tone={tones[state]}>{state}</Badge>
-            </td>
-          </tr>
-        );
+            </span>,
+            tasks.length === 0 ? (
+              <span key="none" className={styles.quiet}>
+                none
+              </span>
+            ) : (
+              visibleText(tasks.join(", "))
+            ),
+            paths.length === 0 ? "" : `${visibleText(paths.slice(0, FILES_SHOWN).join(", "))}${more}`,
+            <Badge key="state" tone={tones[state]}>
+              {state}
+            </Badge>,
+          ],
+        };
       })}
-    </Table>
+    />
   );
 }
