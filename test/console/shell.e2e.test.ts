@@ -78,11 +78,12 @@ describe("settings", () => {
       await page.getByRole("navigation", { name: "Parts of the settings" }).getByRole("link", { name: part }).click();
       await page.waitForURL(new RegExp(part.toLowerCase()));
       await page.waitForLoadState("networkidle");
-      const wide = await page.evaluate(() =>
-        [...document.querySelectorAll("main *")]
-          .filter((each) => each.closest("nav") === null && each.getBoundingClientRect().right > innerWidth + 1)
-          .map((each) => each.outerHTML.slice(0, 100)),
-      );
+      const wide = await page
+        .locator("main *:not(nav *)")
+        .evaluateAll(
+          (found, width) => found.filter((each) => each.getBoundingClientRect().right > width).map((each) => each.outerHTML),
+          391,
+        );
       expect(wide, part).toEqual([]);
       expect(await barriers(page)).toEqual([]);
     }
