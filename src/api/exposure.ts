@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { BlockList, isIP } from "node:net";
 import { CaissonError } from "../contract/error.ts";
 import { isLoopback, type StationNames } from "./gate.ts";
+import { type PreviewNames, previewNames } from "./previews/preview-names.ts";
 
 const FORWARDED_MAX = 32;
 
@@ -14,6 +15,8 @@ export interface ExposureOptions {
   publicUrl?: string;
   /** Addresses or ranges of proxies that encrypt in front of it: besides this machine, only they may connect. */
   proxies?: readonly string[];
+  /** What its previews are called from elsewhere, such as `https://*.previews.example.com`. */
+  previewsAt?: string;
 }
 
 export interface Exposure extends StationNames {
@@ -21,6 +24,8 @@ export interface Exposure extends StationNames {
   readonly host: string;
   /** Null without TLS of our own. Reads the files anew: they are renewed every few weeks. */
   readonly certificate: (() => Promise<{ cert: string; key: string }>) | null;
+  /** Null where previews are reached on this machine alone. */
+  readonly previews: PreviewNames | null;
   mayConnect(address: string): boolean;
   /** The address that a request came from, before the proxies. What others say of it is not believed. */
   callerOf(address: string, forwardedFor: string | null): string;
@@ -55,6 +60,7 @@ export async function judgeExposure(options: ExposureOptions): Promise<Exposure>
     publicUrl: url,
     scheme: tls === undefined ? "http" : "https",
     certificate,
+    previews: options.previewsAt === undefined ? null : previewNames(options.previewsAt, { publicUrl: url }),
     mayConnect: (address) => proxies === null || tls !== undefined || isLoopback(plainAddress(address)) || isProxy(address),
     callerOf(address, forwardedFor) {
       const plain = plainAddress(address);

@@ -68,6 +68,8 @@ export interface StationNames {
   publicUrl: string | null;
   /** Of its own port. */
   scheme: "http" | "https";
+  /** What its previews are called from elsewhere. */
+  previews?: { readonly pattern: string } | null;
 }
 
 /**

@@ -1,8 +1,9 @@
-import type { createServer, IncomingMessage, Server } from "node:http";
+import type { createServer, IncomingMessage, RequestListener, Server } from "node:http";
 import type { createServer as createTlsServer } from "node:https";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { Arrival } from "./admit.ts";
 import type { App } from "./app.ts";
+import type { ServePreviews } from "./previews/serve-previews.ts";
 import { sendAnswer } from "./send-answer.ts";
 import type { Upgrades } from "./streams/upgrades.ts";
 
@@ -21,15 +22,21 @@ export interface Faces {
 interface HttpServer {
   server: typeof createServer | typeof createTlsServer;
   arrivalOf: (incoming: IncomingMessage) => Arrival;
+  /** Where previews have names of their own: what comes by one is theirs. */
+  previews?: ServePreviews | null;
   tls?: { cert: string; key: string; minVersion: "TLSv1.2" };
 }
 
 /** One way in, which does not listen yet. */
-export function serverOf({ app, upgrades }: Faces, { server: create, arrivalOf, tls }: HttpServer): Server {
+export function serverOf({ app, upgrades }: Faces, { server: create, arrivalOf, previews = null, tls }: HttpServer): Server {
   const timeouts = { headersTimeout: HEADERS_MS, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: 1000 };
   const server = createAdaptorServer({
     overrideGlobalObjects: false,
-    createServer: create as typeof createServer,
+    createServer: ((settings: object, listener: RequestListener) =>
+      (create as typeof createServer)(settings, (incoming, outgoing) => {
+        if (previews?.takes(incoming)) void previews.answer(incoming, outgoing);
+        else listener(incoming, outgoing);
+      })) as typeof createServer,
     serverOptions: { ...timeouts, ...tls, highWaterMark: AHEAD_BYTES },
     async fetch(request, env) {
       const { incoming, outgoing } = env as HttpBindings;
@@ -38,6 +45,9 @@ export function serverOf({ app, upgrades }: Faces, { server: create, arrivalOf, 
     },
   }) as Server;
   server.maxConnections = CONNECTIONS_MAX;
-  server.on("upgrade", (request, socket, head) => void upgrades.accept(request, socket, head, arrivalOf(request)));
+  server.on("upgrade", (request, socket, head) => {
+    if (previews?.takes(request)) void previews.upgrade(request, socket, head);
+    else void upgrades.accept(request, socket, head, arrivalOf(request));
+  });
   return server;
 }

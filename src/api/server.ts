@@ -19,6 +19,8 @@ import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
 import { takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
+import { withPreviewUrls } from "./previews/preview-urls.ts";
+import type { ServePreviews } from "./previews/serve-previews.ts";
 import type { ServeStreams } from "./streams/stream.ts";
 import { createUpgrades } from "./streams/upgrades.ts";
 
@@ -75,8 +77,9 @@ export interface RunningServer extends AsyncDisposable {
  * Throws `conflict` for a second one on the same state folder or a port that is taken, `invalid` for an address that
  * others could reach without anything encrypting.
  */
-export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const exposure = await judgeExposure(options);
+export async function startServer(given: ServerOptions): Promise<RunningServer> {
+  const exposure = await judgeExposure(given);
+  const options = { ...given, stationFor: withPreviewUrls(given.stationFor, exposure.previews) };
   const place = await takePlace(options.stateDir, { version: options.version, protocol: PROTOCOL, settings: options.settings });
   const requests = createOpenRequests();
   const { runs } = options;
@@ -125,7 +128,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const streams = lazyStreams();
   const upgrades = createUpgrades({ ...options, audit, admit, requests, streams: streams.load });
   const faces: Faces = { app, upgrades };
-  const { server: byPort, stopRenewing } = await portServer(faces, { exposure, onDefect: options.onDefect });
+  const previews = await previewsOf(given, exposure);
+  const { server: byPort, stopRenewing } = await portServer(faces, { exposure, previews, onDefect: options.onDefect });
   const bySocket = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
   const byInside = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "inside" }) });
   const servers = [byPort, bySocket, byInside];
@@ -144,6 +148,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     observation[Symbol.dispose]();
     const closed = Promise.all(servers.map(closedServer));
     requests.endStreams();
+    previews?.close();
     await mcp.close();
     if (!(await inTime(requests.idle(), GRACE_MS))) {
       requests.abortAll();
@@ -173,6 +178,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   };
 }
 
+/** Loaded only where previews have names of their own. */
+async function previewsOf({ stationFor }: Pick<ServerOptions, "stationFor">, { previews }: Exposure): Promise<ServePreviews | null> {
+  if (previews === null) return null;
+  const { createServePreviews } = await import("./previews/serve-previews.ts");
+  return createServePreviews(previews, stationFor({ owner: LOCAL_OWNER, sees: "everything" }).networks);
+}
+
 /** Loaded with the first client: few stations have one. */
 function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefect">) {
   let opening: Promise<McpConnections> | undefined;
@@ -186,7 +198,7 @@ function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefec
 /** The server of the port, with TLS where there is a certificate, which is looked at again every hour. */
 async function portServer(
   faces: Faces,
-  { exposure, onDefect }: { exposure: Exposure; onDefect: (error: unknown) => void },
+  { exposure, previews, onDefect }: { exposure: Exposure; previews: ServePreviews | null; onDefect: (error: unknown) => void },
 ): Promise<{ server: Server; stopRenewing: () => void }> {
   const arrivalOf = ({ socket, headers }: IncomingMessage): Arrival => {
     const forwardedFor = headers["x-forwarded-for"];
@@ -198,12 +210,12 @@ async function portServer(
   };
   const { certificate } = exposure;
   if (certificate === null) {
-    const server = serverOf(faces, { server: createServer, arrivalOf });
+    const server = serverOf(faces, { server: createServer, arrivalOf, previews });
     return { server: server.on("connection", onConnection), stopRenewing: () => {} };
   }
   // Loaded only here: most stations are reached on this machine, or through a proxy.
   const { createServer: createWithTls } = await import("node:https");
-  const server = serverOf(faces, { server: createWithTls, arrivalOf, tls: { ...(await certificate()), minVersion: "TLSv1.2" } });
+  const server = serverOf(faces, { server: createWithTls, arrivalOf, previews, tls: { ...(await certificate()), minVersion: "TLSv1.2" } });
   const renew = async () => (server as unknown as TlsServer).setSecureContext(await certificate());
   // A certificate that is just being written is not taken: the one that is there goes on.
   const timer = setInterval(() => void renew().catch(onDefect), CERTIFICATE_LOOK_MS).unref();

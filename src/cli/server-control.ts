@@ -22,6 +22,7 @@ export interface ServedWhere {
   /** Files of a certificate and its key, absolute. */
   tls?: { certPath: string; keyPath: string };
   publicUrl?: string;
+  previewsAt?: string;
   proxies: readonly string[];
 }
 

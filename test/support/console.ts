@@ -17,11 +17,17 @@ export interface ConsolePage {
   complaints: string[];
 }
 
+/** How a station is called from elsewhere: with what it is started, and with what the browser finds it. */
+export interface Exposed {
+  up: readonly string[];
+  browser: readonly string[];
+}
+
 /**
  * A station on a port of its own with real sandboxes, and pages of a real browser on its console, for the tests of a
  * file. At the end of each test nothing may have been complained about.
  */
-export function useConsole() {
+export function useConsole({ exposed }: { exposed?: (folder: string) => Promise<Exposed> } = {}) {
   const caisson = useCaisson();
   let browser: Browser;
   let url = "";
@@ -29,9 +35,11 @@ export function useConsole() {
   const open: ConsolePage[] = [];
   beforeAll(async () => {
     if (!existsSync(join(root, "build", "console", "index.html"))) throw new Error("the console is not built: run scripts/setup");
-    const up = await caisson.run(["up", "--detach", "--port", "0", "--json"]);
+    const { up: where, browser: found } = (await exposed?.(caisson.base())) ?? { up: ["--port", "0"], browser: [] };
+    const up = await caisson.run(["up", "--detach", ...where, "--json"]);
+    expect(up.code, up.stderr).toBe(0);
     ({ url, token } = JSON.parse(up.text));
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage", ...found] });
   });
   afterAll(async () => {
     await browser?.close();

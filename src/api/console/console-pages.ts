@@ -13,23 +13,23 @@ const pages: ReadonlySet<string> = new Set([
  * nobody vouched for. Terminals and editors put style sheets of their own into the page. Previews are frames of their
  * own origin.
  */
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data: blob:",
-  "font-src 'self'",
-  "connect-src 'self'",
-  "manifest-src 'self'",
-  "frame-src http://*.localhost:* http://127.0.0.1:* https:",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+const policyWith = (previews: string | null): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "manifest-src 'self'",
+    `frame-src http://*.localhost:* http://127.0.0.1:*${previews === null ? "" : ` ${previews}`}`,
+    "worker-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
 
-const headers: Readonly<Record<string, string>> = {
-  "content-security-policy": policy,
+const commonHeaders: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
@@ -46,6 +46,7 @@ In a clone, scripts/setup builds it. An installed package has it in dist/console
 export type ConsolePages = (request: Request, arrival: Arrival) => Promise<Response | null>;
 
 export function createConsolePages({ folder, names }: { folder: string; names: StationNames }): ConsolePages {
+  const headers = { "content-security-policy": policyWith(names.previews?.pattern ?? null), ...commonHeaders };
   let reading: Promise<ReadonlyMap<string, ConsoleFile>> | undefined;
   return async (request, arrival) => {
     if (request.method !== "GET" && request.method !== "HEAD") return null;
@@ -60,7 +61,7 @@ export function createConsolePages({ folder, names }: { folder: string; names: S
     reading ??= import("./console-files.ts").then(({ readConsoleFiles }) => readConsoleFiles(folder));
     const files = await reading;
     const file = files.get(isPage ? "/index.html" : pathname);
-    if (file !== undefined) return fileAnswer(file, request);
+    if (file !== undefined) return fileAnswer(file, { request, headers });
     return isPage ? new Response(notBuilt, { status: 503, headers: { "content-type": "text/plain; charset=utf-8" } }) : null;
   };
 }
@@ -70,7 +71,7 @@ function isAsset(pathname: string): boolean {
   return pathname.startsWith("/assets/") || /^\/[a-z0-9-]+\.(svg|png|ico|webmanifest|js)$/.test(pathname);
 }
 
-function fileAnswer(file: ConsoleFile, request: Request): Response {
+function fileAnswer(file: ConsoleFile, { request, headers }: { request: Request; headers: Readonly<Record<string, string>> }): Response {
   const { bytes, packed, type, etag, isHashed } = file;
   const caching = { etag, "cache-control": isHashed ? "public, max-age=31536000, immutable" : "no-cache" };
   if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: { ...headers, ...caching } });

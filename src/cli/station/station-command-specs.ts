@@ -17,6 +17,7 @@ export const stationCommands: readonly CommandSpec[] = [
       { name: "tls-cert", value: "FILE", summary: "The certificate with its chain, in PEM" },
       { name: "tls-key", value: "FILE", summary: "The certificate's key, in PEM" },
       { name: "public-url", value: "URL", summary: "What others call it, such as https://caisson.example.com" },
+      { name: "previews-at", value: "URL", summary: "What others call its previews, such as https://*.previews.example.com" },
       { name: "proxy", value: "ADDRESS", summary: "A proxy that encrypts in front of it; only it may connect", repeat: true },
       { name: "detach", short: "d", summary: "In the background: come back when it listens" },
       { name: "ready", value: "N", summary: "Sandboxes that are kept ready for commands (default 2; 0: none)" },

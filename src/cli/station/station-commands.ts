@@ -131,16 +131,17 @@ function whereFrom({ cwd }: CliContext, given: ParsedArguments): ServedWhere {
     listenHost: given.option("listen-host") ?? "127.0.0.1",
     port: portFrom(given.option("port")),
     proxies: given.options("proxy"),
-    ...defined({ tls, publicUrl: given.option("public-url") }),
+    ...defined({ tls, publicUrl: given.option("public-url"), previewsAt: given.option("previews-at") }),
   };
 }
 
 /** The same again, for the process in the background. */
-function optionsOf({ listenHost, port, tls, publicUrl, proxies }: ServedWhere): string[] {
+function optionsOf({ listenHost, port, tls, publicUrl, previewsAt, proxies }: ServedWhere): string[] {
   return [
     ...["--port", String(port), "--listen-host", listenHost],
     ...(tls === undefined ? [] : ["--tls-cert", tls.certPath, "--tls-key", tls.keyPath]),
     ...(publicUrl === undefined ? [] : ["--public-url", publicUrl]),
+    ...(previewsAt === undefined ? [] : ["--previews-at", previewsAt]),
     ...proxies.flatMap((proxy) => ["--proxy", proxy]),
   ];
 }
