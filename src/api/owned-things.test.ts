@@ -127,8 +127,8 @@ describe("ships", () => {
     const request = { of: run, to: "https://git.invalid/team/project.git", forge: "git", withoutTests: "there are none" } as const;
     await refused([bob.ships.start(request)]);
     const { id } = await ada.ships.start(request);
-    expect((await bob.ships.list()).ships).toEqual([]);
-    expect((await admin.ships.list()).ships).toMatchObject([{ id, owner: "ada" }]);
+    expect((await bob.ships.list()).items).toEqual([]);
+    expect((await admin.ships.list()).items).toMatchObject([{ id, owner: "ada" }]);
     await refused([
       bob.ships.get(id),
       bob.ships.watch(id, { afterSeq: 0 }),

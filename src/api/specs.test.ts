@@ -50,25 +50,43 @@ describe("specs over HTTP", () => {
     await ada.specs.decide("words", { approved: true });
     expect(await ada.specs.wait("words")).toMatchObject({ status: "planned", version: 6 });
     const seen: string[] = [];
-    for await (const { type, seq } of ada.specs.events("words", { signal: AbortSignal.timeout(30_000) })) {
+    for await (const { type, seq } of ada.specs.events("words", { follow: true, signal: AbortSignal.timeout(30_000) })) {
       expect(seq).toBe(seen.length + 1);
       seen.push(type);
       if (type === "driven.ended") break;
     }
     expect(seen).toEqual(expect.arrayContaining(["spec.proposed", "spec.phase_judged", "spec.written", "spec.approved", "spec.concluded"]));
+    // The same without following, and page by page.
+    const told: string[] = [];
+    for await (const { type } of ada.specs.events("words")) told.push(type);
+    expect(told).toEqual(seen);
+    const headers = { authorization: `Bearer ${await token("read", { owner: "ada" })}` };
+    const page = async (query: string) => {
+      const answer = await fetch(`${server().status.url}/v1/specs/words/events${query}`, { headers });
+      return (await answer.json()) as { events: { seq: number }[]; next: number | null };
+    };
+    const { events, next } = await page("?limit=2");
+    expect([events.map(({ seq }) => seq), next]).toEqual([[1, 2], 3]);
+    expect(await page(`?fromSeq=${seen.length}`)).toMatchObject({ events: [{ seq: seen.length, type: "driven.ended" }], next: null });
+    expect(await ada.specs.list({ status: "planned" })).toMatchObject({
+      items: [{ spec: made.spec }],
+      total: 1,
+      totalIsMinimum: false,
+      next: null,
+    });
     expect((await ada.specs.export("words")).text).toContain("### REQ-001");
     const requirements = { requirements: goodData.requirements.requirements.slice(0, 1) };
     expect(await ada.specs.edit("words", { phase: "requirements", data: requirements })).toMatchObject({ version: 7 });
     expect((await ada.specs.diff("words", { from: 6 })).diff).toMatch(/^-### REQ-002/m);
     expect(await ada.specs.remove("words")).toMatchObject({ spec: made.spec });
-    expect((await ada.specs.list()).specs).toEqual([]);
+    expect((await ada.specs.list()).items).toEqual([]);
   });
 
   test("are seen and changed by their owner alone", async () => {
     const [ada, bob] = [await clientOf("ada"), await clientOf("bob")];
     const { spec } = await ada.specs.create({ idea: "Count words.", name: "words" });
     await bob.specs.create({ idea: "Count lines.", name: "words" });
-    expect((await bob.specs.list()).specs).toMatchObject([{ owner: "bob", title: "Count lines." }]);
+    expect((await bob.specs.list()).items).toMatchObject([{ owner: "bob", title: "Count lines." }]);
     expect((await bob.specs.get("words")).title).toBe("Count lines.");
     const calls = [
       bob.specs.get(spec),

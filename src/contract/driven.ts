@@ -122,6 +122,18 @@ export const ListDriven = z.strictObject({
 });
 export type ListDriven = z.input<typeof ListDriven>;
 
-/** The last changed first, as lists of runs are. */
-export const DrivenList = z.object({ items: z.array(DrivenView), total: z.int().nonnegative(), totalIsMinimum: z.boolean(), ...next });
+/** A page of driven things of one kind, the last changed first, as lists of runs are. */
+export const drivenListOf = <View extends z.ZodType>(view: View) =>
+  z.object({
+    items: z.array(view),
+    /** How many there are, on whatever page, as far as somebody counted. */
+    total: z.int().nonnegative(),
+    /** Whether there may be more than that. */
+    totalIsMinimum: z.boolean(),
+    ...next,
+  });
+
+export const DrivenList = drivenListOf(DrivenView);
 export type DrivenList = z.infer<typeof DrivenList>;
+/** Of somebody who sees none. */
+export const noDriven = { items: [], total: 0, totalIsMinimum: false, next: null };

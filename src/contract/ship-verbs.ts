@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { next, owned, paged } from "./list-filter.ts";
+import { drivenListOf } from "./driven.ts";
+import { owned, paged } from "./list-filter.ts";
 import { Owner } from "./owner.ts";
 import { RunId, SessionId } from "./run.ts";
 import { SecretName } from "./secret-verbs.ts";
@@ -103,5 +104,5 @@ export const ListShips = z.strictObject({
   ...paged,
 });
 export type ListShips = z.input<typeof ListShips>;
-export const ShipList = z.object({ ships: z.array(ShipView), ...next });
+export const ShipList = drivenListOf(ShipView);
 export type ShipList = z.infer<typeof ShipList>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { drivenListOf } from "./driven.ts";
 import { ChosenName } from "./ids.ts";
 import { created, owned, paged } from "./list-filter.ts";
 import { Owner } from "./owner.ts";
@@ -159,7 +160,7 @@ export const ListSpecs = z.strictObject({
   status: SpecStatus.optional(),
 });
 export type ListSpecs = z.input<typeof ListSpecs>;
-export const SpecList = z.object({ specs: z.array(SpecSummary), next: z.string().nullable() });
+export const SpecList = drivenListOf(SpecSummary);
 export type SpecList = z.infer<typeof SpecList>;
 
 export const DiffSpec = z.strictObject({

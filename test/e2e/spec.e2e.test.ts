@@ -43,7 +43,8 @@ async function eventsOf(home: string, spec: string): Promise<{ type: string; dat
 /** Kills the station with SIGKILL once the spec has so many events, and starts another. */
 async function killedAt(seq: number, { served, home, spec }: { served: Served; home: string; spec: string }): Promise<Served> {
   const found = new AbortController();
-  for await (const event of served.client.specs.events(spec, { signal: AbortSignal.any([found.signal, AbortSignal.timeout(240_000)]) })) {
+  const signal = AbortSignal.any([found.signal, AbortSignal.timeout(240_000)]);
+  for await (const event of served.client.specs.events(spec, { follow: true, signal })) {
     if (event.seq >= seq || event.type === "driven.ended") break;
   }
   found.abort();
@@ -98,11 +99,11 @@ test(
         "--json",
       ];
       const shipping = cli.start(["ship", session, ...to], { home, cwd: project });
-      await expect.poll(async () => (await served.client.ships.list({})).ships.length, { timeout: 120_000 }).toBe(1);
+      await expect.poll(async () => (await served.client.ships.list({})).items.length, { timeout: 120_000 }).toBe(1);
       served.going.child.kill("SIGKILL");
       await Promise.all([served.going.ended, shipping.ended]);
       const again = await serve(home);
-      const [ship] = (await again.client.ships.list({})).ships;
+      const [ship] = (await again.client.ships.list({})).items;
       const status = async () => (await again.client.ships.get(ship?.id ?? "")).status;
       await expect.poll(status, { timeout: 240_000 }).toBe("merged");
       expect(forge.pulls.all()).toMatchObject([{ state: "closed", mergedAt: expect.any(String), branch: "feature/WORDS-1-count-words" }]);

@@ -34,8 +34,8 @@ async function readWork(station: Client, signal: AbortSignal): Promise<WorkItem[
   ]);
   return [
     ...workflows.items.map((view) => drivenItem("workflow", view)),
-    ...specs.specs.map(specItem),
-    ...ships.ships.map(shipItem),
+    ...specs.items.map(specItem),
+    ...ships.items.map(shipItem),
     ...merges.items.map((view) => drivenItem("merge", view)),
   ].sort((one, other) => (one.updatedAt < other.updatedAt ? 1 : -1));
 }

@@ -1,9 +1,9 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { SpecView } from "../../contract/spec-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import type { NumberedSpecEvent, SpecVerbs } from "../../station/specs/verbs.ts";
+import type { SpecVerbs } from "../../station/specs/verbs.ts";
 import type { Handlers } from "../call.ts";
-import { sequenceOf } from "../last-event-id.ts";
+import { eventsOfDriven } from "../driven-answers.ts";
 
 type Name = Extract<keyof Handlers, `specs.${string}`>;
 
@@ -18,20 +18,14 @@ export const specHandlers: Handlers<Name> = {
   "specs.wait": async ({ station, params, query, signal }) => ({
     json: await settledOrAsItIs(station.specs, params.spec, { signal, timeoutMs: query.timeoutMs }),
   }),
-  async "specs.events"({ station, params, query, lastEventId, signal }) {
-    const fromSeq = lastEventId === null ? (query.fromSeq ?? 1) : sequenceOf(lastEventId) + 1;
-    // A spec that does not exist is no stream.
-    const { spec } = await station.specs.get(params.spec);
-    return { events: numbered(station.specs.events(spec, { fromSeq, signal })) };
+  async "specs.events"({ station: { specs }, params, ...call }) {
+    const get = async (word: string) => ({ id: (await specs.get(word)).spec });
+    return await eventsOfDriven({ get, events: specs.events }, params.spec, call);
   },
   "specs.diff": async ({ station, params, query }) => ({ json: await station.specs.diff(params.spec, defined(query)) }),
   "specs.export": async ({ station, params, query }) => ({ json: await station.specs.export(params.spec, defined(query)) }),
   "specs.remove": async ({ station, params }) => ({ json: await station.specs.remove(params.spec) }),
 };
-
-async function* numbered(events: AsyncIterable<NumberedSpecEvent>) {
-  for await (const event of events) yield { id: event.seq, type: event.type, data: event };
-}
 
 async function settledOrAsItIs(
   specs: Pick<SpecVerbs, "get" | "wait">,

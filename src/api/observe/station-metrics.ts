@@ -102,8 +102,8 @@ async function drivenFamily(station: WatchedStation): Promise<Family> {
   ]);
   const things = [
     ...workflows.items.map(({ status }) => ({ kind: "workflow", status })),
-    ...specs.specs.filter(({ status }) => !over.includes(status)).map(({ status }) => ({ kind: "spec", status })),
-    ...ships.ships.map(({ status }) => ({ kind: "ship", status })),
+    ...specs.items.filter(({ status }) => !over.includes(status)).map(({ status }) => ({ kind: "spec", status })),
+    ...ships.items.map(({ status }) => ({ kind: "ship", status })),
     ...merges.items.map(({ status }) => ({ kind: "merge", status })),
   ];
   const help = "Workflows, specs, ships and merges that are not over, by kind and status.";

@@ -102,7 +102,7 @@ async function follow(
 
 /** `caisson ship ls` */
 export async function list(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { ships } = await context.station.ships.list(given.flag("all") ? {} : { state: "open" });
+  const { items: ships } = await context.station.ships.list(given.flag("all") ? {} : { state: "open" });
   if (given.flag("json")) await context.stdout.printJson(ships);
   else if (ships.length > 0)
     await context.stdout.print(table([["SHIP", "STATUS", "BRANCH", "INTO", "REQUEST", "TITLE"], ...ships.map(row)]));

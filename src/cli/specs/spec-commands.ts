@@ -16,7 +16,7 @@ import { nextLines, specLines } from "./spec-lines.ts";
 
 /** `caisson spec ls` */
 export async function list(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { specs } = await context.station.specs.list(ownedSince(given));
+  const { items: specs } = await context.station.specs.list(ownedSince(given));
   if (given.flag("json")) {
     await context.stdout.printJson(specs);
     return 0;

@@ -54,7 +54,7 @@ export async function follow(context: CliContext, { spec, seq }: SpecView, { jso
   let fromSeq = seq + 1;
   const printTo = async (last: number | null, ended: AbortSignal) => {
     if (last !== null && last < fromSeq) return;
-    for await (const event of specs.events(spec, { fromSeq, signal: ended })) {
+    for await (const event of specs.events(spec, { fromSeq, follow: true, signal: ended })) {
       fromSeq = event.seq + 1;
       await (json ? context.stdout.printJson(event) : context.stdout.print(eventLines(event)));
       if (last !== null && event.seq >= last) return;

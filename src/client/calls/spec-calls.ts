@@ -1,4 +1,4 @@
-import type { BodyInput, EventData, QueryInput } from "../../contract/api/routes.ts";
+import type { BodyInput, EventData, Json, QueryInput } from "../../contract/api/routes.ts";
 import { eventData } from "../event-stream.ts";
 import { type Connection, call, type Signal } from "../request.ts";
 
@@ -21,8 +21,10 @@ export function specCalls(to: Connection) {
         if (view.status !== "running" && view.status !== "retrying") return view;
       }
     },
-    /** From a number on, then those to come, until the signal, whatever becomes of the connection. */
-    events(spec: string, { fromSeq, ...given }: { fromSeq?: number } & Signal = {}): AsyncIterable<EventData<"specs.events">> {
+    /** The events from a number on, each once; with `follow`, also those to come, until it is over. */
+    events(spec: string, options: { fromSeq?: number; follow?: boolean } & Signal = {}): AsyncIterable<EventData<"specs.events">> {
+      const { fromSeq, follow = false, ...given } = options;
+      if (!follow) return pages(to, spec, { fromSeq: fromSeq ?? 1, ...given });
       const query = fromSeq === undefined ? {} : { fromSeq };
       return eventData(to, "specs.events", { input: { params: { spec }, query, ...given }, resume: true });
     },
@@ -32,4 +34,13 @@ export function specCalls(to: Connection) {
       call(to, "specs.export", { params: { spec }, query, ...given }),
     remove: (spec: string, given: Signal = {}) => call(to, "specs.remove", { params: { spec }, ...given }),
   };
+}
+
+async function* pages(to: Connection, spec: string, { fromSeq, ...given }: { fromSeq: number } & Signal) {
+  for (let next: number | null = fromSeq; next !== null; ) {
+    const query = { fromSeq: next, limit: 1000 };
+    const page: Json<"specs.events"> = await call(to, "specs.events", { params: { spec }, query, ...given });
+    yield* page.events;
+    next = page.next;
+  }
 }

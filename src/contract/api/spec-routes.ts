@@ -19,6 +19,9 @@ import { reachOfExecuted, reachOfSpec } from "./reach.ts";
 import type { Route } from "./route.ts";
 
 const params = { spec: NameOrId };
+const EVENTS_PER_PAGE = 100;
+const EVENTS_PER_PAGE_MAX = 1000;
+const NumberedSpecEvent = SpecEvent.and(z.object({ seq: z.int().positive() }));
 /** How long a request waits at most: shorter than what proxies between allow. */
 const WAIT_MS_MAX = 25_000;
 /** A phase, as JSON, with what surrounds it. */
@@ -74,11 +77,14 @@ export const specRoutes = {
     answer: { json: SpecView },
   },
   "specs.events": {
-    summary: "The events of a spec as server-sent events, then those to come; their ids are sequence numbers.",
+    summary: "The events of a spec: a page as JSON, or all as server-sent events until it is over, whose ids are sequence numbers.",
     scope: "read",
     params,
-    query: z.strictObject({ fromSeq: z.int().min(1).optional() }),
-    answer: { events: SpecEvent.and(z.object({ seq: z.int().positive() })) },
+    query: z.strictObject({
+      fromSeq: z.int().min(1).optional(),
+      limit: z.int().min(1).max(EVENTS_PER_PAGE_MAX).default(EVENTS_PER_PAGE),
+    }),
+    answer: { json: z.object({ events: z.array(NumberedSpecEvent), next: z.int().positive().nullable() }), events: NumberedSpecEvent },
   },
   "specs.diff": {
     summary: "What differs between two versions of a spec.",

@@ -1,4 +1,4 @@
-import type { DrivenFacts, DrivenView } from "../../contract/driven.ts";
+import type { DrivenFacts, DrivenList, DrivenView } from "../../contract/driven.ts";
 import { ListDriven } from "../../contract/driven.ts";
 import type { NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
@@ -7,7 +7,6 @@ import { ownedBy } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
-import type { HeadFilter } from "../../log/head-filter.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { oneOf } from "../names/one-of.ts";
@@ -41,6 +40,8 @@ export interface DrivenThings<State, New extends NewKindEvent> extends DrivenVer
   start(thing: NewThing<New>): Promise<string>;
   /** The id that a word stands for. */
   find(word: string): Promise<string>;
+  /** With `matches`, only those of which it says so; nothing is folded for it. */
+  list(options?: ListDriven, matches?: (facts: DrivenFacts) => boolean): Promise<DrivenList>;
   /** Its whole state. */
   fold(word: string): Promise<Folded<State>>;
   /**
@@ -79,7 +80,8 @@ export function createDrivenThings<State, New extends NewKindEvent, Work extends
       return id;
     },
     get: async (word) => await view(await find(word)),
-    list: async (options = {}) => await listThings(kind, parseRequest(ListDriven, options, `a list of ${kind.name}s`), log),
+    list: async (options = {}, matches) =>
+      await listThings(kind, parseRequest(ListDriven, options, `a list of ${kind.name}s`), { log, matches }),
     async *events(word, options = {}) {
       yield* eventsOf(kind, await find(word), { ...options, log });
     },
@@ -151,7 +153,11 @@ async function findThing(kind: Pick<Kind, "name" | "prefix" | "idPrefix" | "list
   );
 }
 
-async function listThings(kind: Pick<Kind, "prefix" | "name">, asked: ListDriven, log: Log) {
+async function listThings(
+  kind: Pick<Kind, "prefix" | "name">,
+  asked: ListDriven,
+  { log, matches }: { log: Log; matches: ((facts: DrivenFacts) => boolean) | undefined },
+): Promise<DrivenList> {
   const { id = "", state, status, finish, parent, owner, needsPerson, cursor, limit = LIST_DEFAULT } = asked;
   const where = defined({
     status: status === undefined ? undefined : [status],
@@ -160,13 +166,16 @@ async function listThings(kind: Pick<Kind, "prefix" | "name">, asked: ListDriven
     parent: parent === undefined ? undefined : [parent],
   });
   const [at, stream] = cursor === undefined ? [] : parseCursor(cursor, `${kind.name}s`);
-  const isAsked: HeadFilter["matches"] =
-    needsPerson === undefined ? undefined : (head) => (((head as unknown as DrivenFacts).waits?.person ?? null) !== null) === needsPerson;
+  const isAsked = (head: unknown) => {
+    const facts = head as DrivenFacts;
+    return (needsPerson === undefined || ((facts.waits?.person ?? null) !== null) === needsPerson) && matches?.(facts) !== false;
+  };
+  const isAnyAsked = needsPerson !== undefined || matches !== undefined;
   const { heads, total, isMinimum } = await log.heads({
     prefix: `${kind.prefix}${id}`,
     where,
     limit,
-    ...defined({ open: state === undefined ? undefined : state === "open", matches: isAsked }),
+    ...defined({ open: state === undefined ? undefined : state === "open", matches: isAnyAsked ? isAsked : undefined }),
     ...(at !== undefined && stream !== undefined && { after: { at, stream } }),
   });
   const last = heads.at(-1);

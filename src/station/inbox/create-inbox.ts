@@ -25,8 +25,8 @@ export function createInbox(station: Pick<Station, "runs" | "workflows" | "specs
       const items = [
         ...runs.runs.flatMap(questionsOf),
         ...workflows.items.flatMap((view) => ofDriven(view, { kind: "workflow", asks: "approval" })),
-        ...specs.specs.flatMap(ofSpec),
-        ...ships.ships.flatMap(ofShip),
+        ...specs.items.flatMap(ofSpec),
+        ...ships.items.flatMap(ofShip),
         ...merges.items.flatMap((view) => ofDriven(view, { kind: "merge", asks: "conflict" })),
       ];
       items.sort((one, other) => (one.at === other.at ? 0 : one.at < other.at ? 1 : -1));

@@ -1,3 +1,4 @@
+import { noDriven } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { OwnerView } from "../../contract/owner.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
@@ -27,7 +28,7 @@ export function ownedShips(
   };
   const find = async (word: string): Promise<string> => {
     if (sees === "everything") return (await ships.get(word)).id;
-    const mine = (await ships.list({ owner })).ships.filter(({ id }) => id.startsWith(word));
+    const mine = (await ships.list({ owner })).items.filter(({ id }) => id.startsWith(word));
     return oneOf(word, mine, { what: shipNames.name, listedBy: shipNames.listedBy });
   };
   return decide(ships, {
@@ -35,7 +36,7 @@ export function ownedShips(
     get: async (ship) => await ships.get(await find(ship)),
     async list(options = {}) {
       if (sees === "everything") return await ships.list(options);
-      return options.owner !== undefined && options.owner !== owner ? { ships: [], next: null } : await ships.list({ ...options, owner });
+      return options.owner !== undefined && options.owner !== owner ? noDriven : await ships.list({ ...options, owner });
     },
     async *events(ship, options) {
       yield* ships.events(await find(ship), options);

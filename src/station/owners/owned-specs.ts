@@ -1,3 +1,4 @@
+import { noDriven } from "../../contract/driven.ts";
 import type { OwnerView } from "../../contract/owner.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
 import type { SpecVerbs } from "../specs/verbs.ts";
@@ -8,11 +9,11 @@ import { isOthers } from "./owned-runs.ts";
 export function ownedSpecs({ specs }: Pick<Station, "specs">, { owner, sees }: OwnerView): SpecVerbs {
   const list: SpecVerbs["list"] = async (options = {}) => {
     if (sees === "everything") return await specs.list(options);
-    return isOthers(options, owner) ? { specs: [], next: null } : await specs.list({ ...options, owner });
+    return isOthers(options, owner) ? noDriven : await specs.list({ ...options, owner });
   };
   /** By its id from here on. Who sees everything means their own by a name that several have. */
   const find = async (word: string): Promise<string> => {
-    const all = (await list(isIdPrefix("spec", word) ? { id: word } : {})).specs.map((each) => ({
+    const all = (await list(isIdPrefix("spec", word) ? { id: word } : {})).items.map((each) => ({
       id: each.spec,
       name: each.name,
       owner: each.owner,

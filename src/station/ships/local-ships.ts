@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { DrivenFacts } from "../../contract/driven.ts";
 import type { NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
@@ -50,8 +51,9 @@ export function createLocalShips(ships: Ships, parts: StartShipParts): ShipVerbs
     },
     get: details,
     async list(options = {}) {
-      const { items, next } = await ships.list(parseRequest(ListShips, options, "a list of ships"));
-      return { ships: items.filter(({ own }) => (own as unknown as ShipFacts).created !== null).map(shipView), next };
+      const isWhole = ({ own }: DrivenFacts) => (own as unknown as ShipFacts).created !== null;
+      const page = await ships.list(parseRequest(ListShips, options, "a list of ships"));
+      return { ...page, items: page.items.filter(isWhole).map(shipView) };
     },
     events: (ship, options) => ships.events(ship, options) as AsyncIterable<ShipLogEvent & { seq: number }>,
     wait: async (ship, options) => await details((await ships.wait(ship, options)).id),

@@ -32,7 +32,7 @@ test("a spec goes through all phases, does its tasks in waves, and ends with the
     ["REQ-001", "done", ["src/task-001.ts"]],
     ["REQ-002", "done", ["src/task-002.ts", "src/task-003.ts"]],
   ]);
-  expect(await specs.list()).toMatchObject({ specs: [{ spec: view.spec, name: "words", status: "done", phase: "complete", version: 6 }] });
+  expect(await specs.list()).toMatchObject({ items: [{ spec: view.spec, name: "words", status: "done", phase: "complete", version: 6 }] });
   expect(driver.defects).toEqual([]);
 });
 
@@ -44,7 +44,20 @@ test("names are an owner's own, and ids may be cut short", async () => {
   expect((await specs.get("words")).owner).toBe("local");
   expect((await specs.get(spec.slice(0, 12))).spec).toBe(spec);
   await expect(specs.get("lines")).rejects.toMatchObject({ code: "not_found" });
-  expect((await specs.list({ owner: "ann" })).specs.map((each) => each.spec)).toEqual([spec]);
+  expect((await specs.list({ owner: "ann" })).items.map((each) => each.spec)).toEqual([spec]);
+});
+
+test("a page of a list has as many as were asked for, whatever lies between them, and says how many there are", async () => {
+  const { specs } = station();
+  const made: string[] = [];
+  for (const _ of [1, 2, 3]) made.unshift((await specs.create(propose())).spec);
+  for (const spec of made.slice(1)) await specs.cancel(spec, { by: "ann" });
+  await specs.create(propose());
+  const first = await specs.list({ status: "cancelled", limit: 1 });
+  expect(first).toMatchObject({ items: [{ status: "cancelled" }], total: 2 });
+  const second = await specs.list({ status: "cancelled", limit: 1, cursor: first.next ?? "" });
+  expect([...first.items, ...second.items].map(({ spec }) => spec).sort()).toEqual(made.slice(1).sort());
+  expect(await specs.list({ createdBefore: "2000-01-01T00:00:00Z" })).toEqual({ items: [], total: 0, totalIsMinimum: false, next: null });
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import type { DrivenView } from "../../contract/driven.ts";
+import type { DrivenFacts, DrivenView } from "../../contract/driven.ts";
 import type { NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
@@ -69,12 +69,13 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
     get: async (spec) => await view(await find(spec)),
     async list(given = {}) {
       const { status, createdAfter, createdBefore, ...asked } = parseRequest(ListSpecs, given, "a list of specs");
-      const { items, next } = await things.list(defined(asked));
-      const isAsked = (each: SpecSummary) =>
-        (status === undefined || each.status === status) &&
-        (createdAfter === undefined || Date.parse(each.createdAt) >= Date.parse(createdAfter)) &&
-        (createdBefore === undefined || Date.parse(each.createdAt) < Date.parse(createdBefore));
-      return { specs: items.map(summaryOf).filter(isAsked), next };
+      const isAny = status === undefined && createdAfter === undefined && createdBefore === undefined;
+      const isAsked = (facts: DrivenFacts) =>
+        (status === undefined || summaryOf({ ...facts, seq: 0, updatedAt: "" }).status === status) &&
+        (createdAfter === undefined || Date.parse(facts.createdAt) >= Date.parse(createdAfter)) &&
+        (createdBefore === undefined || Date.parse(facts.createdAt) < Date.parse(createdBefore));
+      const page = await things.list(defined(asked), isAny ? undefined : isAsked);
+      return { ...page, items: page.items.map(summaryOf) };
     },
     async execute(spec, given) {
       const request = parseRequest(ExecuteSpec, given, "to execute a spec");
@@ -96,8 +97,8 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
       await things.wait(id, { orPerson: true, ...(signal && { signal }) });
       return await view(id);
     },
-    async *events(spec, asked = {}) {
-      yield* things.events(await find(spec), { follow: true, ...asked }) as AsyncIterable<NumberedSpecEvent>;
+    async *events(spec, asked) {
+      yield* things.events(await find(spec), asked) as AsyncIterable<NumberedSpecEvent>;
     },
     diff: async (spec, asked = {}) => diffOf((await things.fold(await find(spec))).state, parseRequest(DiffSpec, asked, "a diff")),
     export: async (spec, asked = {}) => exportOf((await things.fold(await find(spec))).state, parseRequest(ExportSpec, asked, "an export")),
@@ -133,7 +134,7 @@ async function specsNamed(name: string, log: Log, owner?: string): Promise<{ id:
   return heads.map(({ stream }) => ({ id: stream.slice(SPEC_PREFIX.length), name }));
 }
 
-function summaryOf(head: DrivenView): SpecSummary {
+function summaryOf(head: DrivenFacts & Pick<DrivenView, "seq" | "updatedAt">): SpecSummary {
   return specSummary(head, head.own as unknown as SpecFacts);
 }
 

@@ -49,8 +49,8 @@ export interface SpecVerbs {
   cancel(spec: string, options: { by: string }): Promise<SpecView>;
   /** Resolves when it has ended or waits for a person. Throws `cancelled` with the signal. */
   wait(spec: string, options?: { signal?: AbortSignal }): Promise<SpecView>;
-  /** Its events from a number on, then those to come, until the signal. */
-  events(spec: string, options?: { fromSeq?: number; signal?: AbortSignal }): AsyncIterable<NumberedSpecEvent>;
+  /** Its events from a number on; with `follow`, also those to come, until it is over. */
+  events(spec: string, options?: { fromSeq?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<NumberedSpecEvent>;
   /** What differs between two versions. Throws `not_found` for a version that there is not. */
   diff(spec: string, options?: DiffSpec): Promise<SpecDiff>;
   export(spec: string, options?: ExportSpec): Promise<ExportedSpec>;

@@ -52,7 +52,10 @@ function OpenSpec({ view, word }: { view: SpecView; word: string }) {
   const { spec } = view;
   const events = useFollowed({
     queryKey: workKeys.spec(word),
-    follow: useCallback((options: { fromSeq: number; signal: AbortSignal }) => station.specs.events(spec, options), [station, spec]),
+    follow: useCallback(
+      (options: { fromSeq: number; signal: AbortSignal }) => station.specs.events(spec, { ...options, follow: true }),
+      [station, spec],
+    ),
     isOpen: true,
   });
   const lookAgain = () => {
