@@ -34,7 +34,7 @@ describe("a station's streams", () => {
     const held = await client().streams.createHeld({ spec: {} });
     try {
       const { streams } = client(proxy.url);
-      const script = `stty -echo; trap "stty size" WINCH; trap "echo caught" INT; echo up; while :; do read -t 0.1 line && echo "got $line"; done`;
+      const script = `stty -echo; trap "stty size" WINCH; trap "echo caught" INT; echo up; while :; do read -t 0 && read -r line && echo "got $line"; sleep 0.1; done`;
       const shell = await streams.openProcess(held.info.id, {
         argv: ["bash", "-c", script],
         pty: { cols: 100, rows: 30 },
@@ -54,11 +54,13 @@ describe("a station's streams", () => {
       await shell.kill();
       shell.discardOutput();
       expect(await shell.ended).toMatchObject({ kind: "killed" });
-    } finally {
-      proxy.close();
       await held.release();
+      await until("the sandbox to be gone", () => !sandboxes().includes(held.info.id));
+    } finally {
+      await held.release();
+      // Not before: the station would wait for a client that it takes for cut off.
+      proxy.close();
     }
-    await until("the sandbox to be gone", () => !sandboxes().includes(held.info.id));
   });
 
   test("a command that `caisson exec` runs through the station is in its audit log, without what it was told", async () => {
