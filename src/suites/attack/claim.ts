@@ -17,6 +17,8 @@ export interface Claim<Seen = unknown> {
   title: string;
   group: ClaimGroup;
   tried: string;
+  /** It waits for a bound of the host's to pass, in a sandbox of its own: it is tried beside the others. */
+  waits?: true;
   /** Tries it, in a way that is harmless even where the wall does not hold. */
   observe(context: AttackContext): Promise<Seen | NotTried>;
   /** What of the observation breaks the claim, each as a phrase; nothing: it holds. */

@@ -52,6 +52,7 @@ export const faultClaims: Claim[] = [
     title: "A guest that was stopped is noticed, and told as that",
     group: "faults",
     tried: "Stopped process 1 of a sandbox from the host (SIGSTOP), asked for a file and for a command, and let it go on.",
+    waits: true,
     observe: observeStoppedGuest,
     judge: ({ file, command, after }) => [
       ...(file === "timeout stopped" ? [] : [`the file request: ${file}`]),

@@ -28,9 +28,12 @@ export async function runAttacks(runtime: Runtime, options: AttackOptions): Prom
   const startedAt = new Date().toISOString();
   const { findings } = await runtime.probe();
   await using context = await openAttackContext(runtime, options);
+  const beside = new Map(chosen.filter((claim) => claim.waits).map((claim) => [claim.id, tryClaim(claim, context)]));
   const verdicts: Verdict[] = [];
   for (const claim of chosen) {
-    const verdict = await tryClaim(claim, context);
+    // Some faults are told by what is left on the machine, where nothing else may come and go meanwhile.
+    if (claim.group === "faults") await Promise.all(beside.values());
+    const verdict = await (beside.get(claim.id) ?? tryClaim(claim, context));
     verdicts.push(verdict);
     options.onVerdict?.(verdict);
   }
