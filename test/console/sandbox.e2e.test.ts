@@ -222,6 +222,13 @@ test("sandboxes are found, chosen with the keyboard and removed together, on a p
   const { page } = await openPage("/sandboxes?label=kind%3Dspare");
   const list = page.getByRole("grid", { name: "Sandboxes" });
   await expect.poll(() => list.getByRole("row").count()).toBe(2);
+  await page.getByRole("button", { name: "Save filter" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("spare ones");
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await page.getByRole("button", { name: "Clear" }).click();
+  await page.getByRole("button", { name: "spare ones", exact: true }).click();
+  await expect.poll(() => list.getByRole("row").count()).toBe(2);
+  expect(new URL(page.url()).searchParams.get("label")).toBe("kind=spare");
   await list.focus();
   for (const key of ["j", "x", "j", "x", "Delete"]) await page.keyboard.press(key);
   await page.getByRole("dialog", { name: "Remove 2 sandboxes?" }).getByRole("button", { name: "Remove" }).click();

@@ -1,10 +1,9 @@
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import { isTimeBack, type TimeBack, timesBack } from "../../parts/times-back.ts";
 import { statusOf } from "./run-status.tsx";
 
 export const runStates = ["active", "waiting", "queued", "done", "failed", "stopped"] as const;
 export type RunState = (typeof runStates)[number];
-export const runTimes = { "1h": 3_600_000, "24h": 86_400_000, "7d": 7 * 86_400_000, "30d": 30 * 86_400_000 } as const;
-export type RunTime = keyof typeof runTimes;
 export const sortColumns = ["status", "title", "agent", "runtime", "tokens", "cost", "worked", "updated"] as const;
 export type RunColumn = (typeof sortColumns)[number];
 
@@ -17,7 +16,7 @@ export interface RunFilter {
   /** `KEY=VALUE`. */
   label: string;
   /** Changed within. */
-  time: RunTime | "";
+  time: TimeBack | "";
   withSubRuns: boolean;
   sort: RunColumn;
   isAscending: boolean;
@@ -47,7 +46,7 @@ export function readFilter(search: string): RunFilter {
     agent: given.get("agent") ?? "",
     runtime: given.get("runtime") ?? "",
     label: given.get("label") ?? "",
-    time: Object.hasOwn(runTimes, time) ? (time as RunTime) : "",
+    time: isTimeBack(time) ? time : "",
     withSubRuns: given.get("sub") === "1",
     sort: isSorted ? sort : "updated",
     isAscending: isSorted && !given.get("sort")?.startsWith("-"),
@@ -72,7 +71,7 @@ export function writeFilter(filter: RunFilter): string {
 /** Those that pass, in the order that they have. */
 export function narrowRuns(runs: readonly RunView[], filter: RunFilter, nowMs: number): RunView[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
-  const since = filter.time === "" ? "" : new Date(nowMs - runTimes[filter.time]).toISOString();
+  const since = filter.time === "" ? "" : new Date(nowMs - timesBack[filter.time]).toISOString();
   const [labelKey = "", labelValue] = filter.label.split(/=(.*)/s);
   return runs.filter(
     (run) =>

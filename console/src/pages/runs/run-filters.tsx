@@ -2,10 +2,11 @@ import { useMemo } from "react";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { Button } from "../../parts/button.tsx";
 import { FilterChoice, Filters, SearchBox } from "../../parts/filters.tsx";
+import { SavedFilters } from "../../parts/saved-filter-list.tsx";
+import { type TimeBack, times } from "../../parts/times-back.ts";
 import { visibleText } from "../../parts/visible-text.ts";
-import { choicesIn, everyRun, type RunFilter, type RunTime, runStates, writeFilter } from "./run-filter.ts";
+import { choicesIn, everyRun, type RunFilter, runStates, writeFilter } from "./run-filter.ts";
 import styles from "./run-filters.module.css";
-import { SavedFilters } from "./saved-filter-list.tsx";
 
 interface RunFiltersProps {
   runs: readonly RunView[];
@@ -14,13 +15,6 @@ interface RunFiltersProps {
   /** With what a saved filter has in the address. */
   onOpen(search: string): void;
 }
-
-const times: readonly { value: RunTime; label: string }[] = [
-  { value: "1h", label: "Last hour" },
-  { value: "24h", label: "Last 24 hours" },
-  { value: "7d", label: "Last 7 days" },
-  { value: "30d", label: "Last 30 days" },
-];
 
 /** Which runs are shown: by words, by states, by whose; kept by name for the next time. */
 export function RunFilters({ runs, filter, onChange, onOpen }: RunFiltersProps) {
@@ -67,12 +61,12 @@ export function RunFilters({ runs, filter, onChange, onOpen }: RunFiltersProps) 
         label="Any time"
         choices={times}
         value={filter.time || null}
-        onValue={(time) => put({ time: (time ?? "") as RunTime | "" })}
+        onValue={(time) => put({ time: (time ?? "") as TimeBack | "" })}
       />
       <Button isOn={filter.withSubRuns} onClick={() => put({ withSubRuns: !filter.withSubRuns })}>
         Sub-runs
       </Button>
-      <SavedFilters search={writeFilter(filter)} isNarrowed={isNarrowed} onOpen={onOpen} />
+      <SavedFilters list="run" search={writeFilter(filter)} isNarrowed={isNarrowed} onOpen={onOpen} />
     </Filters>
   );
 }

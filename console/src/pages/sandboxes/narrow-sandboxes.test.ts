@@ -20,14 +20,14 @@ const sandbox = (id: string, given: Partial<SandboxInfo> = {}): SandboxInfo => (
   ...given,
 });
 
-const everything: SandboxFilter = { text: "", state: null, runtime: null, label: null, owner: null };
+const everything: SandboxFilter = { text: "", state: null, runtime: null, label: null, owner: null, time: null };
 const all = [
   sandbox("a", { name: "web", labels: { team: "blue" } }),
   sandbox("bb", { state: "paused", runtime: "docker", template: { kind: "image", reference: "python:3.12" } }),
   sandbox("ccc", { owner: "ada" }),
 ];
 const ids = (filter: Partial<SandboxFilter>, sort = usualSort) =>
-  narrowSandboxes(all, { filter: { ...everything, ...filter }, sort }).map(({ id }) => id);
+  narrowSandboxes(all, { filter: { ...everything, ...filter }, sort, nowMs: Date.parse("2026-01-03T12:00:00.000Z") }).map(({ id }) => id);
 
 test("the newest come first unless something else is asked for", () => {
   expect(ids({})).toEqual(["sb_ccc", "sb_bb", "sb_a"]);
@@ -41,6 +41,8 @@ test("each filter narrows, and all of them together", () => {
   expect(ids({ runtime: "oci", owner: "ada" })).toEqual(["sb_ccc"]);
   expect(ids({ label: "team=blue" })).toEqual(["sb_a"]);
   expect(ids({ label: "team=red" })).toEqual([]);
+  expect(ids({ time: "24h" })).toEqual(["sb_ccc"]);
+  expect(ids({ time: "7d" })).toEqual(["sb_ccc", "sb_bb", "sb_a"]);
 });
 
 test("every word of a search has to be found somewhere", () => {

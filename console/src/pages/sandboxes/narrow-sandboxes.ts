@@ -1,5 +1,6 @@
 import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
 import type { Sort } from "../../parts/list.tsx";
+import { type TimeBack, timesBack } from "../../parts/times-back.ts";
 
 export interface SandboxFilter {
   text: string;
@@ -8,12 +9,18 @@ export interface SandboxFilter {
   /** `KEY=VALUE`. */
   label: string | null;
   owner: string | null;
+  /** Made within. */
+  time: TimeBack | null;
 }
 
 export const usualSort: Sort = { by: "created", isDown: true };
 
 /** Those that pass, in order. */
-export function narrowSandboxes(sandboxes: readonly SandboxInfo[], { filter, sort }: { filter: SandboxFilter; sort: Sort }): SandboxInfo[] {
+export function narrowSandboxes(
+  sandboxes: readonly SandboxInfo[],
+  { filter, sort, nowMs }: { filter: SandboxFilter; sort: Sort; nowMs: number },
+): SandboxInfo[] {
+  const since = filter.time === null ? "" : new Date(nowMs - timesBack[filter.time]).toISOString();
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   const passing = sandboxes.filter(
     (each) =>
@@ -21,6 +28,7 @@ export function narrowSandboxes(sandboxes: readonly SandboxInfo[], { filter, sor
       (filter.runtime === null || each.runtime === filter.runtime) &&
       (filter.owner === null || each.owner === filter.owner) &&
       (filter.label === null || labelsOf(each).includes(filter.label)) &&
+      each.createdAt >= since &&
       (words.length === 0 || isNamed(each, words)),
   );
   const keyOf = sortable[sort.by] ?? sortable.created;

@@ -12,7 +12,9 @@ import { List } from "../../parts/list.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { SavedFilters } from "../../parts/saved-filter-list.tsx";
 import { nothingSelected, withoutGone } from "../../parts/selection.ts";
+import { isTimeBack, times } from "../../parts/times-back.ts";
 import { keys, useSandboxes } from "../../station/queries.ts";
 import { DamagedSandboxes } from "./damaged-sandboxes.tsx";
 import { choicesOf, labelsOf, narrowSandboxes, type SandboxFilter, usualSort } from "./narrow-sandboxes.ts";
@@ -32,14 +34,14 @@ export default function Sandboxes() {
   const filter = filterOf(params);
   const sort = sortOf(params, usualSort);
   const all = data?.sandboxes;
-  const shown = narrowSandboxes(all ?? [], { filter, sort });
+  const shown = narrowSandboxes(all ?? [], { filter, sort, nowMs: Date.now() });
   const selection = withoutGone(
     selected,
     shown.map(({ id }) => id),
   );
   useNewKey(() => setAsked("new"));
   const isNarrowed = Object.values(filter).some((value) => value !== null && value !== "");
-  const clear = () => change({ q: null, state: null, runtime: null, label: null, owner: null });
+  const clear = () => change(Object.fromEntries(filterNames.map((name) => [name, null])));
   const lookAgain = () => void queries.invalidateQueries({ queryKey: keys.sandboxes });
   return (
     <Page
@@ -57,7 +59,13 @@ export default function Sandboxes() {
         {all?.length === 0 && <NoneYet onNew={() => setAsked("new")} />}
         {all !== undefined && all.length > 0 && (
           <>
-            <SandboxFilters all={all} filter={filter} onChange={change} onClear={isNarrowed ? clear : undefined} />
+            <SandboxFilters
+              all={all}
+              filter={filter}
+              onChange={change}
+              search={searchOf(params)}
+              onClear={isNarrowed ? clear : undefined}
+            />
             {shown.length === 0 ? (
               <Empty title="None like that" action={<Button onClick={clear}>Show all {all.length}</Button>} />
             ) : (
@@ -104,17 +112,31 @@ export default function Sandboxes() {
 
 function filterOf(params: URLSearchParams): SandboxFilter {
   const of = (name: string) => params.get(name);
-  return { text: of("q") ?? "", state: of("state"), runtime: of("runtime"), label: of("label"), owner: of("owner") };
+  const time = of("time");
+  return {
+    ...{ text: of("q") ?? "", state: of("state"), runtime: of("runtime"), label: of("label"), owner: of("owner") },
+    time: isTimeBack(time) ? time : null,
+  };
+}
+
+const filterNames = ["q", "state", "runtime", "label", "owner", "time"] as const;
+
+/** What narrows and sorts the list, as it is kept by a name. */
+function searchOf(params: URLSearchParams): string {
+  const given = [...filterNames, "sort"].map((name) => [name, params.get(name) ?? ""] as [string, string]);
+  return String(new URLSearchParams(given.filter(([, value]) => value !== "")));
 }
 
 function SandboxFilters({
   all,
   filter,
+  search,
   onChange,
   onClear,
 }: {
   all: readonly SandboxInfo[];
   filter: SandboxFilter;
+  search: string;
   onChange(changes: Record<string, string | null>): void;
   onClear: (() => void) | undefined;
 }) {
@@ -143,6 +165,16 @@ function SandboxFilters({
             onValue={(value) => onChange({ [name]: value })}
           />
         ))}
+      <FilterChoice label="Any time" choices={times} value={filter.time} onValue={(time) => onChange({ time })} />
+      <SavedFilters
+        list="sandbox"
+        search={search}
+        isNarrowed={onClear !== undefined}
+        onOpen={(next) => {
+          const given = new URLSearchParams(next);
+          onChange(Object.fromEntries([...filterNames, "sort"].map((name) => [name, given.get(name)])));
+        }}
+      />
     </Filters>
   );
 }

@@ -1,15 +1,23 @@
 import { Bookmark, X } from "lucide-react";
 import { useState } from "react";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Field } from "../../parts/field.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
-import styles from "./run-filters.module.css";
-import { forgetFilter, saveFilter, useSavedFilters } from "./saved-filters.ts";
+import { Button } from "./button.tsx";
+import { Dialog } from "./dialog.tsx";
+import { Field } from "./field.tsx";
+import styles from "./saved-filter-list.module.css";
+import { type FilteredList, forgetFilter, saveFilter, useSavedFilters } from "./saved-filters.ts";
+import { visibleText } from "./visible-text.ts";
+
+interface SavedFiltersProps {
+  list: FilteredList;
+  /** The filter that is on, as in the page's address. */
+  search: string;
+  isNarrowed: boolean;
+  onOpen(search: string): void;
+}
 
 /** Filters by name, and a way to keep the one that is on. */
-export function SavedFilters({ search, isNarrowed, onOpen }: { search: string; isNarrowed: boolean; onOpen(search: string): void }) {
-  const saved = useSavedFilters();
+export function SavedFilters({ list, search, isNarrowed, onOpen }: SavedFiltersProps) {
+  const saved = useSavedFilters(list);
   const [isNaming, setNaming] = useState(false);
   return (
     <>
@@ -18,7 +26,7 @@ export function SavedFilters({ search, isNarrowed, onOpen }: { search: string; i
           <button type="button" onClick={() => onOpen(each.search)}>
             {visibleText(each.name)}
           </button>
-          <button type="button" aria-label={`Forget the filter ${visibleText(each.name)}`} onClick={() => forgetFilter(each.name)}>
+          <button type="button" aria-label={`Forget the filter ${visibleText(each.name)}`} onClick={() => forgetFilter(list, each.name)}>
             <X aria-hidden="true" />
           </button>
         </span>
@@ -28,15 +36,15 @@ export function SavedFilters({ search, isNarrowed, onOpen }: { search: string; i
           Save filter
         </Button>
       )}
-      {isNaming && <NameFilter search={search} onClose={() => setNaming(false)} />}
+      {isNaming && <NameFilter list={list} search={search} onClose={() => setNaming(false)} />}
     </>
   );
 }
 
-function NameFilter({ search, onClose }: { search: string; onClose(): void }) {
+function NameFilter({ list, search, onClose }: Pick<SavedFiltersProps, "list" | "search"> & { onClose(): void }) {
   const [name, setName] = useState("");
   const save = () => {
-    saveFilter({ name, search });
+    saveFilter(list, { name, search });
     onClose();
   };
   return (
