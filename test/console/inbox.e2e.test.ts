@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
-import { useConsole } from "../support/console.ts";
+import { barriers, useConsole } from "../support/console.ts";
 
 const { openPage, url, token } = useConsole();
 
@@ -25,6 +25,9 @@ test("what a workflow asks is in the inbox as it comes, is answered there, and t
   await release.waitFor();
   await remove.waitFor();
   await page.getByRole("img", { name: "2 waiting" }).waitFor();
+  const icon = () => page.locator("#favicon").getAttribute("href");
+  await expect.poll(icon).toBe("/favicon-waiting.svg");
+  expect(await barriers(page)).toEqual([]);
   expect(await release.getByRole("link", { name: "release" }).getAttribute("href")).toBe(`/workflows/${id}`);
   const told = () => page.evaluate<string[]>("globalThis.told");
   await expect.poll(async () => (await told()).sort()).toEqual(["release: Release <b>it</b>?", "remove: Remove everything?"]);
@@ -32,6 +35,7 @@ test("what a workflow asks is in the inbox as it comes, is answered there, and t
   await remove.getByLabel("What the workflow is told besides").fill("Not today.");
   await remove.getByRole("button", { name: "Reject" }).click();
   await page.getByText("Nobody waits for you").waitFor();
+  await expect.poll(icon).toBe("/favicon.svg");
   expect((await client.workflows.wait(id)).finish).toBe("completed");
   const { steps } = await client.workflows.wait(rejected.id);
   expect(JSON.stringify(steps)).toContain("Not today.");
