@@ -44,7 +44,7 @@ export default defineConfig({
           name: "e2e",
           include: ["{src,test,bench,guest}/**/*.e2e.test.ts"],
           exclude: notOurs,
-          globalSetup: ["test/support/docker-global-setup.ts"],
+          globalSetup: ["test/support/docker-global-setup.ts", "test/support/cli-bundle-global-setup.ts"],
           setupFiles: ["test/support/not-through-a-station.ts"],
           fileParallelism: false,
           testTimeout: 120_000,

@@ -1,13 +1,13 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import type { RunEvent } from "../../src/contract/run-event.ts";
+import { cliBundle } from "./cli-bundle.ts";
 import { createModeStations, isKeptReady } from "./station-modes.ts";
 
 const root = join(import.meta.dirname, "..", "..");
@@ -46,24 +46,22 @@ export interface StartOptions {
 }
 
 /**
- * The command line as one bundle, the way the launcher runs it, with a state folder and a folder to work in for each test file. Everything is
- * gone afterwards.
+ * The command line as one bundle, the way the launcher runs it, with a state folder and a folder to work in for each test file, which are gone
+ * afterwards.
  */
 export function useRunsCli() {
   let base = "";
   let program = "";
+  let compileCache = "";
   beforeAll(async () => {
     base = await mkdtemp(join(tmpdir(), "caisson-test-runs-"));
     await mkdir(join(base, "work"));
-    const bundle = join(root, "build", `cli-test-${process.pid}`);
-    await promisify(execFile)(node, [join(root, "scripts", "bundle.ts"), bundle]);
-    program = join(bundle, "caisson.mjs");
+    ({ program, compileCache } = await cliBundle(node));
   });
   afterAll(async () => {
     for (const home of homes) if (existsSync(home)) await run(["sandbox", "rm", "--all", "--yes"], { home });
     stations.endAll();
     await rm(base, { recursive: true, force: true });
-    await rm(join(root, "build", `cli-test-${process.pid}`), { recursive: true, force: true });
   });
   const home = () => join(base, "home");
   const homes = new Set<string>();
@@ -76,7 +74,7 @@ export function useRunsCli() {
       ...process.env,
       CAISSON_HOME: state,
       XDG_CONFIG_HOME: join(base, "config"),
-      NODE_COMPILE_CACHE: join(base, "compile-cache"),
+      NODE_COMPILE_CACHE: compileCache,
       NO_COLOR: "1",
       ...options.env,
     };
