@@ -68,7 +68,7 @@ test("a run that began after the list was asked for, and before the stream was t
   await page.getByRole("grid", { name: "Runs" }).getByText("an early task").waitFor();
 });
 
-test(`a connection lost for ${OUTAGE_MS / 1000} s is said, and every event is shown once`, async () => {
+async function losesConnection(): Promise<void> {
   await using link = await breakableLink(url());
   const id = await startRun(waitingScript);
   const { page } = await openPage(`/runs/${id}?all=1`, { at: link.url });
@@ -83,9 +83,9 @@ test(`a connection lost for ${OUTAGE_MS / 1000} s is said, and every event is sh
   link.mend();
   await page.getByText("The station cannot be reached.").waitFor({ state: "detached" });
   await expectWhole(page, id);
-});
+}
 
-test("a stream that dies without a word is noticed, and taken up again", async () => {
+async function losesStream(): Promise<void> {
   await using link = await breakableLink(url());
   const id = await startRun(waitingScript);
   const { page } = await openPage(`/runs/${id}?all=1`, { at: link.url });
@@ -94,4 +94,12 @@ test("a stream that dies without a word is noticed, and taken up again", async (
   link.silenceStreams();
   await letGoOn(id);
   await expectWhole(page, id);
+}
+
+// At once: all they do is wait, twenty seconds each.
+test(`a connection lost for ${OUTAGE_MS / 1000} s is said, a stream that dies without a word is noticed, and every event is shown once`, {
+  timeout: 240_000,
+}, async () => {
+  const done = await Promise.allSettled([losesConnection(), losesStream()]);
+  expect(done.filter(({ status }) => status === "rejected")).toEqual([]);
 });
