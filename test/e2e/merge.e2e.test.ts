@@ -85,3 +85,29 @@ test("a resolution that is none is refused three times, then a person is asked, 
   expect(await sessions(folder)).toEqual(expect.arrayContaining(["both", "first", "second", "third"]));
   expect((await sessions(folder)).filter((id) => id.startsWith("ses_"))).toEqual([]);
 });
+
+test("a merge that waits for a person is paused, asks again when it is resumed, and is forgotten once it is over", async () => {
+  const folder = await cli.folder({ "a.txt": lines("1", "2", "3") });
+  for (const [session, word] of Object.entries({ mine: "mine", yours: "yours" }))
+    await work(`sed -i 's/^2$/${word}/' a.txt`, ["--session", session], folder);
+  const asked = await cli.run(["merge", "mine", "yours", "--name", "ours"], { cwd: folder });
+  expect([asked.code, asked.stderr]).toEqual([2, expect.any(String)]);
+  const [, id = ""] = /(mrg_[a-z2-7]{12})/.exec(asked.text) ?? [];
+  const shown = async () => JSON.parse((await ok(["merge", "show", id, "--json"], folder)).text) as { status: string; seq: number };
+  await ok(["merge", "pause", id], folder);
+  const paused = await shown();
+  expect(paused).toMatchObject({ status: "paused" });
+  const early = await cli.run(["merge", "rm", id], { cwd: folder });
+  expect([early.code, early.stderr]).toEqual([125, expect.stringMatching(/is not over[\s\S]*caisson merge cancel/)]);
+  expect(await shown()).toEqual(paused);
+  const again = await cli.run(["merge", "resume", id], { cwd: folder });
+  expect([again.code, again.stderr]).toEqual([2, expect.not.stringContaining("not resolved")]);
+  const done = await ok(["merge", "resume", id, "--take", "a.txt=theirs"], folder);
+  expect(done.text).toContain("Merged into ours\n");
+  expect((await ok(["merge", "rm", id], folder)).text).toBe(`${id}\n`);
+  expect((await ok(["merge", "ls", "--json"], folder)).text).not.toContain(id);
+  const gone = await cli.run(["merge", "rm", id], { cwd: folder });
+  expect([gone.code, gone.stderr]).toEqual([125, expect.stringContaining(`there is no merge ${id}`)]);
+  // What came of it is a session like any other, and stays.
+  expect((await ok(["diff", "ours"], folder)).text).toContain("yours");
+});

@@ -69,4 +69,20 @@ export const mergeCommands: readonly CommandSpec[] = [
     examples: [["caisson merge cancel mrg_k3v", ""]],
     load: async () => ({ run: (await import("./merge-commands.ts")).cancel }),
   },
+  {
+    path: ["merge", "pause"],
+    summary: "Begin nothing new with a merge until it is resumed",
+    options: [json],
+    arguments: [mergeArgument],
+    examples: [["caisson merge pause mrg_k3v", ""]],
+    load: async () => ({ run: (await import("./merge-commands.ts")).pause }),
+  },
+  {
+    path: ["merge", "rm"],
+    summary: "Forget merges that are over; the sessions with their results stay",
+    options: [],
+    arguments: [{ ...mergeArgument, repeat: true }],
+    examples: [["caisson merge rm mrg_k3v", ""]],
+    load: async () => ({ run: (await import("./merge-commands.ts")).remove }),
+  },
 ];

@@ -35,9 +35,12 @@ export async function resume(context: CliContext, given: ParsedArguments): Promi
   const take = given.options("take").map(parseTake);
   const agent = given.flag("agent");
   if (take.length > 0 && agent) throw new CaissonError("invalid", "--take and --agent do not go together");
-  if (view.waits?.person != null) await merges.resolve(view.id, { take, agent }, { by: "user" });
-  else if (take.length > 0 || agent) throw new CaissonError("conflict", `the merge ${view.id} waits for nobody's resolution`);
-  else await merges.resume(view.id, { by: "user" });
+  const isAnswer = take.length > 0 || agent;
+  const isAsked = view.waits?.person != null;
+  if (isAnswer && !isAsked) throw new CaissonError("conflict", `the merge ${view.id} waits for nobody's resolution`);
+  // One that was paused first asks again: nobody may have looked at it since.
+  if (view.paused !== null || !isAsked) await merges.resume(view.id, { by: "user" });
+  if (isAsked && (isAnswer || view.paused === null)) await merges.resolve(view.id, { take, agent }, { by: "user" });
   return await followed(context, given, view.id, view.seq + 1);
 }
 
@@ -69,6 +72,23 @@ export async function cancel(context: CliContext, given: ParsedArguments): Promi
   const { id } = await merges.cancel(given.positionals[0] ?? "", { by: "user" });
   const view = await merges.wait(id, { signal: context.interruption.signal });
   await (given.flag("json") ? context.stdout.printJson(view) : context.stdout.print(line`${id} was cancelled`));
+  return 0;
+}
+
+export async function pause(context: CliContext, given: ParsedArguments): Promise<number> {
+  const view = await context.station.merges.pause(given.positionals[0] ?? "", { by: "user" });
+  await (given.flag("json")
+    ? context.stdout.printJson(view)
+    : context.stderr.print(line`caisson: nothing more of ${view.id} is begun until: caisson merge resume ${view.id}`));
+  return 0;
+}
+
+export async function remove(context: CliContext, given: ParsedArguments): Promise<number> {
+  for (const word of given.positionals) {
+    const { id } = await context.station.merges.get(word);
+    await context.station.merges.remove(id);
+    await context.stdout.print(line`${id}`);
+  }
   return 0;
 }
 

@@ -119,4 +119,12 @@ export const workflowCommands: readonly CommandSpec[] = [
     examples: [["caisson workflow retry wf_k3v", ""]],
     load: async () => ({ run: (await commands()).retry }),
   },
+  {
+    path: ["workflow", "rm"],
+    summary: "Forget instances that are over, with the workflows that were their steps; their runs and sessions stay",
+    options: [],
+    arguments: [{ ...workflow, repeat: true }],
+    examples: [["caisson workflow rm wf_k3v", ""]],
+    load: async () => ({ run: (await says()).remove }),
+  },
 ];

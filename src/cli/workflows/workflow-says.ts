@@ -48,3 +48,13 @@ export async function approve(context: CliContext, given: ParsedArguments): Prom
   await context.stderr.print(line`caisson: ${id} is told ${approved ? "yes" : "no"}`);
   return 0;
 }
+
+/** `caisson workflow rm WORKFLOW…` */
+export async function remove(context: CliContext, given: ParsedArguments): Promise<number> {
+  for (const word of given.positionals) {
+    const { id } = await context.station.workflows.get(word);
+    await context.station.workflows.remove(id);
+    await context.stdout.print(line`${id}`);
+  }
+  return 0;
+}

@@ -102,5 +102,10 @@ export const workflowRoutes = {
     params,
     answer: { json: WorkflowView },
   },
-  "workflows.remove": { summary: "Forget an instance that is over.", scope: "run", params, answer: {} },
+  "workflows.remove": {
+    summary: "Forget an instance that is over, with the workflows that were its steps.",
+    scope: "run",
+    params,
+    answer: {},
+  },
 } as const satisfies Record<string, Route>;

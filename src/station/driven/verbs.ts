@@ -21,6 +21,6 @@ export interface DrivenVerbs<Event = { type: string; at: string; data: unknown }
   pause(word: string, options: { by: string; text?: string }): Promise<View>;
   /** Goes on with one that was paused, or that nobody drives. Throws `conflict` for one that has ended. */
   resume(word: string, options: { by: string }): Promise<View>;
-  /** Forgets one that is over. Throws `conflict` for one that is not. */
+  /** Forgets one that is over, with its parts of the same kind. Throws `conflict` for one that is not. */
   remove(word: string): Promise<void>;
 }

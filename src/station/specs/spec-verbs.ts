@@ -111,7 +111,7 @@ export function cancelled({ state, facts }: Pick<Folded<SpecState>, "state" | "f
 export function diffOf(state: SpecState, { from, to }: z.output<typeof DiffSpec>): SpecDiff {
   const last = to ?? lastVersion(state);
   const first = from ?? Math.max(0, last - 1);
-  for (const version of [first, last]) refuseUnknown(state, version);
+  for (const version of [last, first]) refuseUnknown(state, version);
   const at = (version: number) =>
     specMarkdown({ title: titleOf(state), idea: state.idea, data: version === 0 ? {} : dataOf(state, version) });
   return { from: first, to: last, diff: specDiff(at(first), at(last)) };

@@ -38,6 +38,11 @@ export function createLocalWorkflows(things: WorkflowThings): WorkflowVerbs {
     cancel: async (word, options) => await said(things.cancel(word, options)),
     pause: async (word, options) => await said(things.pause(word, options)),
     resume: async (word, options) => await said(things.resume(word, options)),
+    async remove(word) {
+      const { id, finish, damage } = await things.get(word);
+      if (finish !== null || damage !== null) await forgetParts(things, id);
+      await things.remove(id);
+    },
     async validate(definition) {
       return { problems: readDefinition(definition).problems };
     },
@@ -211,12 +216,16 @@ export function createSubWorkflowWork(things: () => WorkflowThings): StepWork {
 
 /** Forgets one that is over, with those that were its steps. What their agents changed is theirs: it stays. */
 async function forget(things: WorkflowThings, id: string): Promise<void> {
-  const { items } = await things.list({ parent: `${workflowKind.prefix}${id}` });
-  for (const part of items) await forget(things, part.id);
+  await forgetParts(things, id);
   await things.remove(id).catch((error: unknown) => {
     // Gone before, or gone on with by somebody: then it is theirs to remove.
     if (!(error instanceof CaissonError) || (error.code !== "not_found" && error.code !== "conflict")) throw error;
   });
+}
+
+async function forgetParts(things: WorkflowThings, id: string): Promise<void> {
+  const { items } = await things.list({ parent: `${workflowKind.prefix}${id}` });
+  for (const part of items) await forget(things, part.id);
 }
 
 /** Of one that was made. */
