@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: caisson-guest init [options] | worker | sudo [options] command | launch [options] | --version\n";
+    "usage: caisson-guest init [options] | worker | sudo [options] command | launch [options] | launches | --version\n";
 
 int main(int argc, char **argv) {
   const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
@@ -20,6 +20,7 @@ int main(int argc, char **argv) {
   if (strcmp(entry, "worker") == 0) return worker_main(STDIN_FILENO, STDOUT_FILENO);
   if (strcmp(entry, "sudo") == 0) return sudo_main(argc - 1, argv + 1);
   if (strcmp(entry, "launch") == 0) return launch_main(argc - 1, argv + 1);
+  if (strcmp(entry, "launches") == 0) return launches_main();
   if (strcmp(entry, "--version") == 0) {
     puts(GUEST_VERSION);
     return 0;

@@ -42,6 +42,7 @@ uint64_t now_ms(void);
 int init_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);
 int launch_main(int argc, char **argv);
+int launches_main(void);
 /*
  * Answers file requests (0x20-0x2A) one after another, each on the stream id of its frame, until end of file. The
  * process is already what it must be (user, cgroup, no capabilities). Between two requests, DATA, END, CREDIT and

@@ -22,6 +22,8 @@ import { type Started, type StartOptions, startSandbox } from "./start-sandbox.t
 export interface Pool {
   /** Gives a waiting sandbox the spec's limits and workspace; a fresh one where none waits or none would do. */
   take(options: StartOptions): Promise<Started>;
+  /** Of a sandbox that begins to end: filling waits for it as it does for a first command, unless none is left. */
+  giveWay(): void;
   size(): PoolSize;
   /** Resolves once the pool is as full as it is to be, or filling it has failed. */
   warm(): Promise<void>;
@@ -69,7 +71,10 @@ export function createPool(oci: OciContext): Pool {
   const refillLater = () => {
     if (closed || sizes.sandboxes + sizes.namespaces === 0) return;
     clearTimeout(timer);
-    timer = setTimeout(() => void refill(), REFILL_DELAY_MS).unref();
+    timer = setTimeout(() => {
+      timer = undefined;
+      void refill();
+    }, REFILL_DELAY_MS).unref();
   };
   const cold = async (options: StartOptions) => {
     const namespaces = spaces.pop();
@@ -100,6 +105,9 @@ export function createPool(oci: OciContext): Pool {
       } finally {
         refillLater();
       }
+    },
+    giveWay() {
+      if (timer !== undefined && waiting.length > 0) refillLater();
     },
     size: () => ({ waiting: waiting.length, size: sizes.sandboxes, ready, fresh }),
     async warm() {

@@ -52,7 +52,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       info: infoOf(record),
       spec: record.spec,
       connection,
-      wall: createWall({ oci, record, details, forkFrom }),
+      wall: createWall({ oci, record, details, forkFrom, onEnding: pool.giveWay }),
       onEvent: context.onEvent,
       defaultEnv: { ...gitSettingsEnv, ...details.basis.env },
     });

@@ -18,6 +18,7 @@ export interface WallOptions {
   details: OciDetails;
   /** Makes a sandbox from a snapshot that goes with it. */
   forkFrom(snapshot: string, spec: SandboxRecord["spec"]): Promise<OwnedSandbox>;
+  onEnding(): void;
 }
 
 /** The wall of one sandbox: control groups, processes and layers on the host. */
@@ -61,7 +62,10 @@ export function createWall(options: WallOptions): Wall {
       record = { ...record, owner: null };
       await oci.store.write(record);
     },
-    destroy: () => endSandbox(oci, record, details),
+    destroy() {
+      options.onEnding();
+      return endSandbox(oci, record, details);
+    },
   };
 }
 

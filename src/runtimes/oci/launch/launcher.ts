@@ -1,7 +1,6 @@
-import { spawn } from "node:child_process";
-import type { Writable } from "node:stream";
 import { CaissonError } from "../../../contract/error.ts";
 import { failureOf, type LaunchFailure } from "./launch-failure.ts";
+import { createLaunchServer, type LauncherProcess, type LauncherProgram, type LauncherWatch, spawnLauncher } from "./launcher-process.ts";
 
 /** One record of a plan: a verb and its fields, none of which may contain NUL. */
 export type PlanRecord = readonly [verb: string, ...fields: (string | number)[]];
@@ -52,8 +51,14 @@ export function encodePlan(plan: readonly PlanRecord[]): Buffer {
  * `caisson-guest launch`: what has to be done outside of Node. Resolves with the lines it wrote; a failure is
  * translated here, once.
  */
-export function createLauncher(options: { guestPath: string; path: string }): Launch {
-  return (launch) => runLauncher(options, launch);
+export function createLauncher(program: LauncherProgram): Launch {
+  const serve = createLaunchServer(program);
+  const start: StartLauncher = ({ what, descriptors = [] }, watch) => {
+    const holds = what === "namespaces";
+    // Only a process of ours can be given descriptors of ours.
+    return holds || descriptors.length > 0 ? spawnLauncher(program, what, { descriptors, holds, watch }) : serve(what, watch);
+  };
+  return (launch) => runLauncher(start, program.guestPath, launch);
 }
 
 /**
@@ -90,66 +95,64 @@ export async function removeFilesWhen(
 
 const removals = (paths: readonly string[]) => paths.map((path) => ["remove", path] as const);
 
-function runLauncher({ guestPath, path }: { guestPath: string; path: string }, launch: LaunchOptions): Promise<string[]> {
+type StartLauncher = (launch: LaunchOptions, watch: LauncherWatch) => LauncherProcess;
+
+function runLauncher(start: StartLauncher, guestPath: string, launch: LaunchOptions): Promise<string[]> {
   const { promise, resolve, reject } = Promise.withResolvers<string[]>();
   if (launch.signal?.aborted) return Promise.reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
   const { plan } = launch;
   // What cannot be a plan is refused before anything is started.
   const known = typeof plan === "function" ? null : encodePlan(plan);
   const input = () => known ?? encodePlan(typeof plan === "function" ? plan() : plan);
-  const child = spawn(guestPath, ["launch", launch.what], {
-    stdio: ["pipe", "pipe", "pipe", ...(launch.what === "namespaces" ? ["pipe" as const] : (launch.descriptors ?? []))],
-    env: { PATH: path },
-    cwd: "/",
-  });
   let text = "";
   let complaint = "";
   let seen = 0;
-  const timer = setTimeout(() => child.kill("SIGKILL"), launch.timeoutMs ?? LAUNCH_TIMEOUT_MS);
-  const abort = () => child.kill("SIGKILL");
-  launch.signal?.addEventListener("abort", abort, { once: true });
-  child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
-    if (text.length < OUTPUT_BYTES_MAX) text += chunk;
-    for (let stop = text.indexOf("\n", seen); stop >= 0; stop = text.indexOf("\n", seen)) {
-      const line = text.slice(seen, stop);
-      launch.onLine?.(line);
-      if (launch.lastLine?.test(line)) {
-        launch.signal?.removeEventListener("abort", abort);
-        resolve(text.slice(0, stop).split("\n"));
+  const launcher = start(launch, {
+    onOutput(chunk) {
+      if (text.length < OUTPUT_BYTES_MAX) text += chunk;
+      for (let stop = text.indexOf("\n", seen); stop >= 0; stop = text.indexOf("\n", seen)) {
+        const line = text.slice(seen, stop);
+        launch.onLine?.(line);
+        if (launch.lastLine?.test(line)) {
+          launch.signal?.removeEventListener("abort", abort);
+          resolve(text.slice(0, stop).split("\n"));
+        }
+        seen = stop + 1;
+        // What was to be taken over was, while the line was handled.
+        launcher.letGo();
       }
-      seen = stop + 1;
-      // Its holder may end: what was to be taken over was, while the line was handled.
-      if (launch.what === "namespaces") (child.stdio[3] as Writable | undefined)?.end();
-    }
+    },
+    onComplaint(chunk) {
+      if (complaint.length < OUTPUT_BYTES_MAX) complaint += chunk;
+    },
+    onFailure(cause) {
+      clearTimeout(timer);
+      reject(new CaissonError("unavailable", `${guestPath} cannot be started`, { hint: "Run `make -C guest` or `scripts/setup`.", cause }));
+    },
+    onEnd(status) {
+      clearTimeout(timer);
+      launch.signal?.removeEventListener("abort", abort);
+      const lines = text.split("\n").filter((line) => line !== "");
+      if (status === 0) return resolve(lines);
+      if (launch.signal?.aborted) return reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
+      reject(failureOf(parseFailure(launch.what, lines, complaint)));
+    },
   });
-  child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
-    if (complaint.length < OUTPUT_BYTES_MAX) complaint += chunk;
-  });
-  // The launcher may be gone before it has read its plan; its exit tells why.
-  child.stdin?.on("error", () => {});
-  const { pid } = child;
-  if (launch.prepare === undefined || pid === undefined) child.stdin?.end(input());
+  const abort = () => launcher.kill();
+  const timer = setTimeout(abort, launch.timeoutMs ?? LAUNCH_TIMEOUT_MS);
+  launch.signal?.addEventListener("abort", abort, { once: true });
+  const { prepare } = launch;
+  if (prepare === undefined) launcher.give(input());
   else {
-    launch
-      .prepare(pid)
-      .then(() => child.stdin?.end(input()))
-      .catch((error: unknown) => {
-        reject(error);
-        child.kill("SIGKILL");
-      });
+    launcher.whenStarted((pid) => {
+      prepare(pid)
+        .then(() => launcher.give(input()))
+        .catch((error: unknown) => {
+          reject(error);
+          launcher.kill();
+        });
+    });
   }
-  child.on("error", (cause) => {
-    clearTimeout(timer);
-    reject(new CaissonError("unavailable", `${guestPath} cannot be started`, { hint: "Run `make -C guest` or `scripts/setup`.", cause }));
-  });
-  child.on("close", (status) => {
-    clearTimeout(timer);
-    launch.signal?.removeEventListener("abort", abort);
-    const lines = text.split("\n").filter((line) => line !== "");
-    if (status === 0) return resolve(lines);
-    if (launch.signal?.aborted) return reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
-    reject(failureOf(parseFailure(launch.what, lines, complaint)));
-  });
   return promise;
 }
 
