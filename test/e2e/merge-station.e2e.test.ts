@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { type Client, connect } from "../../src/client/connect.ts";
 import { socketFetch } from "../../src/client/socket-fetch.ts";
 import { CaissonError } from "../../src/contract/error.ts";
@@ -30,6 +30,7 @@ interface Station {
 async function serve(point?: string): Promise<Station> {
   const env = point === undefined ? {} : { CAISSON_CRASH_AT: point };
   const going = cli.start(["up", "--port", "0", "--json", "--no-token"], { env });
+  onTestFinished(() => void going.child.kill("SIGKILL"));
   // One that goes on with a merge may die before it listens.
   await Promise.race([going.output(/"pid"/).catch(() => undefined), once(going.child, "exit")]);
   return { going, client: connect({ url: "http://station", fetch: socketFetch(join(cli.home(), "station", "socket")) }) };
