@@ -222,6 +222,8 @@ test("sandboxes are found, chosen with the keyboard and removed together, on a p
   const { page } = await openPage("/sandboxes?label=kind%3Dspare");
   const list = page.getByRole("grid", { name: "Sandboxes" });
   await expect.poll(() => list.getByRole("row").count()).toBe(2);
+  await run(["label", "two", "kind=spare", "seen=yes"]);
+  await list.getByRole("row", { name: /two/ }).getByRole("img", { name: "Activity of the last three minutes" }).waitFor();
   await page.getByRole("button", { name: "Save filter" }).click();
   await page.getByLabel("Name", { exact: true }).fill("spare ones");
   await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();

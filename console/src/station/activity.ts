@@ -1,10 +1,10 @@
 import { useSyncExternalStore } from "react";
 
-/** How many events of each run were heard lately: for a small picture of how busy it is. */
+/** How many events of each run and sandbox were heard lately: for a small picture of how busy it is. */
 
 const SLOT_MS = 10_000;
 const SLOTS = 18;
-const RUNS_MAX = 500;
+const KEPT_MAX = 500;
 
 interface Activity {
   /** The slot that the last count is of. */
@@ -16,20 +16,20 @@ const activities = new Map<string, Activity>();
 const watchers = new Set<() => void>();
 const none: readonly number[] = [];
 
-export function recordActivity(run: string, nowMs: number = Date.now()): void {
+export function recordActivity(id: string, nowMs: number = Date.now()): void {
   const slot = Math.floor(nowMs / SLOT_MS);
-  const counts = [...countsAt(activities.get(run), slot)];
+  const counts = [...countsAt(activities.get(id), slot)];
   counts[SLOTS - 1] = (counts[SLOTS - 1] ?? 0) + 1;
   // Put in again, so that the first one in the map is the one that was quiet for longest.
-  activities.delete(run);
-  activities.set(run, { slot, counts });
-  if (activities.size > RUNS_MAX) activities.delete(activities.keys().next().value ?? "");
+  activities.delete(id);
+  activities.set(id, { slot, counts });
+  if (activities.size > KEPT_MAX) activities.delete(activities.keys().next().value ?? "");
   for (const watcher of watchers) watcher();
 }
 
-/** Counts of the last three minutes, oldest first; empty for a run that was quiet for so long. */
-export function useActivity(run: string): readonly number[] {
-  return useSyncExternalStore(watch, () => activities.get(run)?.counts ?? none);
+/** Counts of the last three minutes, oldest first; empty for what was quiet for so long. */
+export function useActivity(id: string): readonly number[] {
+  return useSyncExternalStore(watch, () => activities.get(id)?.counts ?? none);
 }
 
 let moving: ReturnType<typeof setInterval> | undefined;
@@ -48,16 +48,16 @@ function watch(watcher: () => void): () => void {
 /** What is quiet now falls silent in the pictures, too. */
 export function moveOn(nowMs: number): void {
   const slot = Math.floor(nowMs / SLOT_MS);
-  for (const [run, activity] of activities) {
+  for (const [id, activity] of activities) {
     const counts = countsAt(activity, slot);
-    if (counts.every((count) => count === 0)) activities.delete(run);
-    else activities.set(run, { slot, counts });
+    if (counts.every((count) => count === 0)) activities.delete(id);
+    else activities.set(id, { slot, counts });
   }
   for (const watcher of watchers) watcher();
 }
 
-export function activityOf(run: string): readonly number[] {
-  return activities.get(run)?.counts ?? none;
+export function activityOf(id: string): readonly number[] {
+  return activities.get(id)?.counts ?? none;
 }
 
 function countsAt(activity: Activity | undefined, slot: number): readonly number[] {

@@ -115,8 +115,8 @@ export function useRunsKeptUp(): void {
   useEvents(
     useCallback(
       ({ entity }) => {
+        if (entity.kind === "run" || entity.kind === "sandbox") recordActivity(entity.id);
         if (entity.kind !== "run") return;
-        recordActivity(entity.id);
         changed.current.add(entity.id);
         timer.current ??= setTimeout(() => void look(), TOGETHER_MS);
       },

@@ -1,12 +1,11 @@
 import type { ReactNode } from "react";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { isStationLabel } from "../../../../src/contract/station-labels.ts";
+import { Activity } from "../../parts/activity.tsx";
 import { cost, tokens } from "../../parts/amounts.ts";
 import type { Column } from "../../parts/list.tsx";
-import { Sparkline } from "../../parts/sparkline.tsx";
 import { Time, workedFor } from "../../parts/time.tsx";
 import { visibleLines, visibleText, visibleTitle } from "../../parts/visible-text.ts";
-import { useActivity } from "../../station/activity.ts";
 import styles from "./run-columns.module.css";
 import { RunStatus } from "./run-status.tsx";
 
@@ -15,7 +14,7 @@ export const runColumns: readonly Column<RunView>[] = [
   { id: "title", name: "Task", width: "minmax(180px, 1fr)", canSort: true, cell: (run) => <Title run={run} /> },
   { id: "agent", name: "Agent", width: "84px", canSort: true, cell: (run) => <Quiet>{visibleText(run.agent)}</Quiet> },
   { id: "runtime", name: "Runtime", width: "64px", canSort: true, cell: (run) => <Quiet>{run.sandbox?.runtime ?? ""}</Quiet> },
-  { id: "activity", name: "Activity", width: "64px", cell: (run) => <Activity run={run.run} /> },
+  { id: "activity", name: "Activity", width: "64px", cell: (run) => <Activity of={run.run} /> },
   {
     id: "tokens",
     name: "Tokens",
@@ -74,10 +73,6 @@ function Title({ run }: { run: RunView }) {
 
 function Quiet({ children }: { children: ReactNode }) {
   return <span className={styles.quiet}>{children}</span>;
-}
-
-function Activity({ run }: { run: string }) {
-  return <Sparkline counts={useActivity(run)} label="Activity of the last three minutes" className={styles.sparkline} />;
 }
 
 /** Without those by which the station finds the run again. */

@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
 import { isStationLabel } from "../../../../src/contract/station-labels.ts";
+import { Activity } from "../../parts/activity.tsx";
 import type { Column } from "../../parts/list.tsx";
 import { Time } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
@@ -17,6 +18,7 @@ export const columns: readonly Column<SandboxInfo>[] = [
   { id: "from", name: "Made from", width: "minmax(0, 0.7fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
   { id: "network", name: "Network", width: "minmax(0, 1.2fr)", cell: ({ network }) => <Quiet text={networkWord(network)} /> },
   { id: "labels", name: "Labels", width: "minmax(0, 1.2fr)", cell: (sandbox) => <Labels sandbox={sandbox} /> },
+  { id: "activity", name: "Activity", width: "64px", cell: ({ id, labels }) => <Activity of={labels.run ?? id} /> },
   { id: "owner", name: "Owner", width: "90px", canSort: true, cell: ({ owner }) => <Quiet text={owner} /> },
   {
     id: "created",
