@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Client, connect } from "../../src/client/connect.ts";
@@ -83,7 +84,8 @@ test(
       execFileSync("git", ["clone", ...argv], { stdio: "pipe" });
     await walk({ parallel: 3, project }, async ({ home, served, session }) => {
       await keepToken(home, forge);
-      const tests = ["--without-tests", "each task tried what it wrote"];
+      // With the file that would have git run a filter, too: even that is only carried.
+      const tests = ["--without-tests", "each task tried what it wrote", "--include-config"];
       const to = [
         "--to",
         forge.remote,
@@ -110,6 +112,7 @@ test(
       expect(forge.repository.branches()).toEqual(["main"]);
       expect(forge.repository.file("main", "commands.txt").split("\n").sort()).toEqual(["letters", "lines", "words"]);
       expect(forge.repository.file("main", "README.md")).toContain("letters|words|lines");
+      expect(forge.repository.file("main", ".gitattributes")).toContain(ATTRIBUTES);
       // By the spec's name: the branch, the title and the request are the spec's, and the commit quotes no agent.
       const shipped = await cli.run(["ship", "words", "--to", bare, ...tests, "--merge", "--json"], { home, cwd: project });
       expect([shipped.code, shipped.stderr]).toEqual([0, expect.any(String)]);
@@ -129,6 +132,7 @@ test(
       expect(log).toMatch(/^Count words and lines, too\n\nSpec: spec_[a-z2-7]+\n\nCaisson-Ship: /m);
       expect(log).not.toContain("REQ-001");
       const inBare = (path: string) => execFileSync("git", [`--git-dir=${bare}`, "show", `main:${path}`], { encoding: "utf8" });
+      expect(inBare(".gitattributes")).toContain(ATTRIBUTES);
       expect(inBare("commands.txt").trim().split("\n").sort()).toEqual(["letters", "lines", "words"]);
       return again;
     });
@@ -170,6 +174,44 @@ async function keepToken(home: string, { url }: { url: string }): Promise<void> 
   });
 }
 
+const ATTRIBUTES = "* filter=trap";
+
+/**
+ * What a git of the host's would run in the folder it is left in: hooks, a monitor, a filter. Each makes the file `mark`,
+ * in a folder that no sandbox has.
+ */
+function trapsFor(mark: string): string {
+  const hooks = "pre-commit commit-msg post-commit post-checkout pre-merge-commit post-merge post-rewrite pre-push reference-transaction";
+  return [
+    `printf '#!/bin/sh\\ntouch ${mark}\\nexit 0\\n' > /tmp/hook`,
+    `for hook in ${hooks}; do install -D -m 755 /tmp/hook .git/hooks/$hook; done`,
+    ...["core.fsmonitor", "core.sshCommand", "core.pager", "diff.external"].map((name) => `git config ${name} 'touch ${mark}; true'`),
+    ...["clean", "smudge"].map((name) => `git config filter.trap.${name} 'touch ${mark}; cat'`),
+    `echo '${ATTRIBUTES}' >> .gitattributes`,
+  ].join("; ");
+}
+
+/** The example's script, whose first task leaves traps beside its work. */
+async function scriptWithTraps(mark: string): Promise<string> {
+  const script = await readFile(join(example, "script.yaml"), "utf8");
+  const command = "echo words >> commands.txt";
+  expect(script).toContain(command);
+  const trapped = script.replace(command, () => `(${JSON.stringify(trapsFor(mark)).slice(1, -1)}) > /dev/null 2>&1; ${command}`);
+  return join(await cli.folder({ "script.yaml": trapped }), "script.yaml");
+}
+
+/** That the traps are none for show: a git that knows nothing of them falls into them. */
+async function expectTrapsToWork(mark: string): Promise<void> {
+  const folder = await cli.folder({ "README.md": "one\n" });
+  const git = "git -c user.name=one -c user.email=one@example.com";
+  execFileSync("sh", ["-c", `git init --quiet && { ${trapsFor(mark)}; } && git add . && ${git} commit --quiet --message one`], {
+    cwd: folder,
+    stdio: "pipe",
+  });
+  expect(existsSync(mark)).toBe(true);
+  await rm(mark);
+}
+
 interface Walked {
   home: string;
   served: Served;
@@ -191,7 +233,9 @@ async function walk(
   const commands = await readFile(join(project, "commands.txt"), "utf8");
   let served = await serve(home);
   try {
-    const model = `scripted:${join(example, "script.yaml")}`;
+    const mark = join(await cli.folder(), "executed");
+    await expectTrapsToWork(mark);
+    const model = `scripted:${await scriptWithTraps(mark)}`;
     const proposed = await cli.run(
       [
         "spec",
@@ -262,6 +306,11 @@ async function walk(
     expect([applied.code, applied.stderr]).toEqual([0, ""]);
     expect((await readFile(join(project, "commands.txt"), "utf8")).trim().split("\n").sort()).toEqual(["letters", "lines", "words"]);
     expect(await readFile(join(project, "README.md"), "utf8")).toContain("letters|words|lines");
+    // What git would act on stays inside until it is asked for; and whatever was merged, shipped or applied, nothing of it ran here.
+    expect(existsSync(join(project, ".gitattributes"))).toBe(false);
+    expect((await cli.run(["apply", view.session ?? "", "--include-config", "--json"], { home, cwd: project })).code).toBe(0);
+    expect(await readFile(join(project, ".gitattributes"), "utf8")).toBe(`${ATTRIBUTES}\n`);
+    expect(existsSync(mark), "the host executed what an agent wrote").toBe(false);
     const shown = await cli.run(["spec", "show", "words"], { home });
     expect(shown.text).toContain(`caisson diff ${view.session}`);
   } finally {
