@@ -6,6 +6,7 @@ import type { Script } from "../../src/agent/model/scripted-model.ts";
 import { type Client, connect } from "../../src/client/connect.ts";
 import { socketFetch } from "../../src/client/socket-fetch.ts";
 import type { RunEvent } from "../../src/contract/run-event.ts";
+import type { WorkspaceSource } from "../../src/contract/session.ts";
 import { type Reply, startModelServer } from "../support/model-server.ts";
 import { type Going, useRunsCli } from "../support/runs-cli.ts";
 import { stationMode } from "../support/station-modes.ts";
@@ -20,11 +21,11 @@ interface Served {
 }
 
 /** As by default, but for a minimum age that scripted runs reach. */
-async function newHome(name: string, guardian: object = {}): Promise<string> {
+async function newHome(name: string, guardian: object = {}, station: object = {}): Promise<string> {
   const home = join(cli.base(), `home-${name}`);
   await mkdir(home, { recursive: true, mode: 0o700 });
   const settings = { stepsMin: 2, workedMsMin: 0, repetitions: 4, ...guardian };
-  await writeFile(join(home, "config.json"), JSON.stringify({ runtime: "oci", guardian: settings }));
+  await writeFile(join(home, "config.json"), JSON.stringify({ runtime: "oci", guardian: settings, station }));
   return home;
 }
 
@@ -50,12 +51,13 @@ const gate = (name: string): Turn => shell(`while [ ! -e /tmp/${name} ]; do slee
 const write = (path: string): Turn => ({ calls: [{ tool: "write", arguments: { path, content: "progress" } }] });
 const done: Turn = { say: "Done (this model is scripted)." };
 
-async function begin({ client }: Served, turns: Turn[], settings: object = {}): Promise<string> {
+async function begin({ client }: Served, turns: Turn[], settings: object = {}, more: { task?: string; source?: WorkspaceSource } = {}) {
   const model = await cli.script({ about: "a scripted model that runs in circles", turns });
   const { run } = await client.runs.start({
     task: "Make the parser's tests pass",
     model,
     settings: { onAsk: "wait", maxSteps: 200, ...settings },
+    ...more,
   });
   return run;
 }
@@ -175,6 +177,52 @@ test("a busy run that works by shell alone is not touched, and off means off", l
     }
     expect(ofGuardian(await eventsOf(served, busy))).toEqual([]);
     expect(ofGuardian(await eventsOf(served, off))).toEqual([]);
+  } finally {
+    await over(served);
+  }
+});
+
+test("one that waits with the same work as one that goes is put behind the others", long, async () => {
+  const served = await serve(await newHome("reprioritize", {}, { runsMax: 1, runsPerOwnerMax: 1 }));
+  try {
+    const source = { kind: "folder", path: await cli.folder({ "README.md": "one" }) } as const;
+    const first = await begin(served, [gate("first"), done], {}, { source });
+    await until(served, first, "tool.started");
+    const same = await begin(served, [done], {}, { source });
+    const { data: decided } = await until(served, same, "guardian.decided");
+    expect(decided).toMatchObject({ action: "reprioritize", findings: [{ detector: "duplicate", text: expect.stringContaining(first) }] });
+    expect((await until(served, same, "run.prioritized")).data).toMatchObject({ by: "guardian", priority: expect.any(Number) });
+    const other = await begin(served, [done], {}, { source, task: "Write the handbook's chapter on installing it" });
+    await open(served, first, "first");
+    const [otherBegan, sameBegan] = await Promise.all([until(served, other, "run.ended"), until(served, same, "run.sandboxed")]);
+    expect(Date.parse(otherBegan.at)).toBeLessThanOrEqual(Date.parse(sameBegan.at));
+    expect((await until(served, same, "run.ended")).data.reason).toBe("done");
+    expect(ofGuardian(await eventsOf(served, other))).toEqual([]);
+  } finally {
+    await over(served);
+  }
+});
+
+test("of two that do the same work on the same files, the later one is told", long, async () => {
+  const served = await serve(await newHome("duplicate"));
+  try {
+    const source = { kind: "folder", path: await cli.folder({ "README.md": "one" }) } as const;
+    const first = await begin(served, [write("a.txt"), write("b.txt"), gate("first"), done], {}, { source });
+    await until(served, first, "tool.started", 3);
+    const second = await begin(served, [write("a.txt"), write("b.txt"), write("c.txt"), gate("second"), done], {}, { source });
+    const { data: decided } = await until(served, second, "guardian.decided");
+    expect(decided).toMatchObject({
+      action: "nudge",
+      findings: [{ detector: "duplicate", text: expect.stringMatching(`${first}.* both changed 2 of the same files`) }],
+    });
+    for (const [run, name] of [
+      [first, "first"],
+      [second, "second"],
+    ] as const) {
+      await open(served, run, name);
+      expect((await until(served, run, "run.ended")).data.reason).toBe("done");
+    }
+    expect(ofGuardian(await eventsOf(served, first))).toEqual([]);
   } finally {
     await over(served);
   }

@@ -1,4 +1,4 @@
-import { cp } from "node:fs/promises";
+import { cp, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import type { SpecView } from "../../src/contract/spec-verbs.ts";
@@ -99,5 +99,27 @@ test("agents that write nonsense three times fail the phase; resuming tries agai
   await ok(["spec", "rm", "lines", "nonsense"]);
   const left = await listed();
   for (const each of [spec, draft]) expect(left).not.toContain(each);
+  expect(cli.sandboxes()).toEqual([]);
+});
+
+test("tasks that wait for each other are refused, whoever wrote them, and none is begun", long, async () => {
+  const script = await readFile(join(example, "script.yaml"), "utf8");
+  const [first, second] = ["TASK-002", "TASK-001"].map((id) => `"dependsOn": ["${id}"]`);
+  const circular = script.replace('"dependsOn": []', first ?? "").replace('"dependsOn": []', second ?? "");
+  const model = `scripted:${join(await cli.folder({ "script.yaml": circular }), "script.yaml")}`;
+  const made = ["spec", "new", "Count words and lines, too", "--name", "circle", "--gate", "none", "--model", model, "--runtime", "oci"];
+  const spec = (await ok(made)).trim();
+  await refused(["spec", "run", "circle"], 1);
+  const failed = await show("circle");
+  expect(failed).toMatchObject({ status: "failed", phase: "tasks", session: null });
+  const attempts = failed.attempts.filter(({ phase }) => phase === "tasks");
+  expect(attempts.map(({ judgement }) => judgement?.passed)).toEqual([false, false, false]);
+  const circle = "tasks wait for each other: TASK-001 → TASK-002 → TASK-001";
+  expect(JSON.stringify(attempts[0]?.judgement)).toContain(circle);
+
+  const tasks = /Spec phase: tasks[\s\S]*?```json\n([\s\S]*?)```/.exec(circular)?.[1] ?? "";
+  expect(await refused(["spec", "edit", "circle", "tasks", await file(tasks)])).toContain(circle);
+  expect((await show("circle")).seq).toBe(failed.seq);
+  expect(await ok(["spec", "rm", "circle"])).toContain(spec);
   expect(cli.sandboxes()).toEqual([]);
 });

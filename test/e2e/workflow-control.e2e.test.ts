@@ -1,8 +1,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: expressions of workflows are written so.
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WorkflowView } from "../../src/contract/workflow-verbs.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
+import { stationMode } from "../support/station-modes.ts";
 
 const cli = useRunsCli();
 const long = { timeout: 600_000 };
@@ -117,6 +119,55 @@ test("a workflow is paused, sent a signal, resumed and approved by other process
   expect(await ok(["workflow", "rm", id])).toBe(`${id}\n`);
   expect(await all()).toEqual([]);
   expect(await refused(["workflow", "rm", id])).toContain(`there is no workflow ${id}`);
+});
+
+test("a definition's change never changes an instance that is under way, not even one whose process died meanwhile", long, async () => {
+  const said = (text: string) => ({
+    name: "greeter",
+    steps: [
+      { name: "hear", kind: "signal", signal: "go" },
+      { name: "say", kind: "command", argv: ["echo", text] },
+    ],
+    output: { said: "${steps.say.output.stdout}" },
+  });
+  const file = await definition(said("as it was"));
+  const going = cli.start(["workflow", "run", file, "--json"]);
+  const instance = async () => (await all()).find(({ title, waits }) => title === "greeter" && waits?.signal === "go")?.id ?? null;
+  await expect.poll(instance, { timeout: 120_000 }).not.toBeNull();
+  const id = (await instance()) ?? "";
+  await writeFile(file, JSON.stringify(said("as it is now")));
+  going.child.kill("SIGKILL");
+  await going.ended;
+  await ok(["workflow", "signal", id, "go"]);
+  // A station goes on by itself.
+  if (stationMode === "none") await ok(["workflow", "resume", id]);
+  await expect.poll(async () => (await show(id)).finish, { timeout: 120_000 }).toBe("completed");
+  expect((await show(id)).output).toEqual({ said: "as it was\n" });
+  await ok(["workflow", "rm", id]);
+});
+
+test("a step that takes longer than it may is ended inside, and its failure can be caught", long, async () => {
+  const file = await definition({
+    name: "slow",
+    steps: [
+      {
+        name: "guard",
+        kind: "try",
+        steps: [{ name: "hang", kind: "command", argv: ["sleep", "3600"], timeout: "2s" }],
+        catch: [{ name: "note", kind: "set", data: { caught: "${error.code}" } }],
+      },
+      { name: "wait", kind: "signal", signal: "never", timeout: "1s" },
+    ],
+  });
+  const { code, text, stderr } = await cli.run(["workflow", "run", file, "--json"]);
+  expect([code, JSON.parse(text.trim().split("\n").at(-1) ?? "")], stderr).toMatchObject([1, { finish: "failed" }]);
+  const [ended] = (await all()).filter(({ title }) => title === "slow");
+  expect(await show(ended?.id ?? "")).toMatchObject({
+    data: { caught: "timeout" },
+    steps: expect.arrayContaining([expect.objectContaining({ path: "wait", status: "failed" })]),
+  });
+  await ok(["workflow", "rm", ended?.id ?? ""]);
+  expect(cli.sandboxes()).toEqual([]);
 });
 
 test("definitions and inputs that cannot be are refused with their place and a hint, and nothing is begun", long, async () => {

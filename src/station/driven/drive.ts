@@ -249,7 +249,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
         events = await this.#kind.perform(effect, { facts: folded.facts, signal, isCancelled: () => abort.signal.aborted });
       } catch (error) {
         if (given.aborted) return;
-        events = this.#kind.failed(effect, asCaissonError(error));
+        events = this.#kind.failed(abort.signal.aborted ? { ...effect, cancel: true } : effect, asCaissonError(error));
       }
       this.#running.delete(effect.id);
       this.#outcomes.push({ effect, events });

@@ -59,7 +59,10 @@ export interface Kind<State = unknown, New extends NewKindEvent = NewKindEvent, 
    * have begun.
    */
   perform(effect: Work, context: EffectContext): Promise<readonly New[]>;
-  /** What an effect that failed comes to. Whether it is tried again is for `decide` to say: the driver never does. */
+  /**
+   * What an effect that failed comes to; it has `cancel` also where that came while it was at work. Whether it is tried
+   * again is for `decide` to say: the driver never does.
+   */
   failed(effect: Work, error: CaissonError): readonly New[];
 }
 

@@ -3,7 +3,7 @@ import type { GuardianFinding } from "../../contract/guardian-event.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { appendForeign } from "../runs/append-foreign.ts";
-import { appendDecision } from "./append-decision.ts";
+import { appendDecision, type Decision } from "./append-decision.ts";
 import { chooseAction, coherenceOf, unwatchedBecause } from "./choose-action.ts";
 import { cut, findingsOf, isYoung } from "./detectors.ts";
 import { duplicateOf } from "./duplicates.ts";
@@ -40,17 +40,17 @@ export async function evaluateRun(trajectory: Trajectory, options: EvaluateOptio
   if (unwatchedBecause(trajectory, settings) !== null) return;
   if (trajectory.standing !== null && !(await settle(trajectory, options))) return;
   for (let races = 0; races < RACES_MAX; races++) {
-    const findings = await findingsNow(trajectory, options);
-    const coherence = coherenceOf(trajectory, findings);
-    const action = findings.length === 0 ? null : chooseAction(trajectory, coherence, settings);
-    if (action === null) return;
-    if (needsLook(trajectory, findings) && (await hasChangedFiles(trajectory, options)) !== "no") return;
+    const first = await decisionNow(trajectory, options);
+    if (first === null) return;
+    if (needsLook(trajectory, first.findings) && (await hasChangedFiles(trajectory, options)) !== "no") return;
     await options.catchUp(trajectory);
     // What came meanwhile may have changed everything; an earlier look may have led to a decision.
     if (trajectory.standing !== null) return;
-    if (chooseAction(trajectory, coherenceOf(trajectory, await findingsNow(trajectory, options)), settings) !== action) continue;
+    const expectedSeq = trajectory.seq;
+    const decision = await decisionNow(trajectory, options);
+    if (decision?.action !== first.action) continue;
     options.crashpoint("guardian.decided:before");
-    const isDone = await appendDecision(options.log, trajectory.run, { action, coherence, findings, expectedSeq: trajectory.seq });
+    const isDone = await appendDecision(options.log, trajectory.run, { ...decision, expectedSeq });
     options.crashpoint("guardian.decided:after");
     await options.catchUp(trajectory);
     if (isDone) return await options.requeue(trajectory.run);
@@ -75,6 +75,13 @@ async function settle(trajectory: Trajectory, options: EvaluateOptions): Promise
   });
   await options.catchUp(trajectory);
   return trajectory.standing === null;
+}
+
+async function decisionNow(trajectory: Trajectory, options: EvaluateOptions): Promise<Decision | null> {
+  const findings = await findingsNow(trajectory, options);
+  const coherence = coherenceOf(trajectory, findings);
+  const action = findings.length === 0 ? null : chooseAction(trajectory, coherence, options.settings);
+  return action && { action, coherence, findings };
 }
 
 async function findingsNow(trajectory: Trajectory, options: EvaluateOptions): Promise<GuardianFinding[]> {
