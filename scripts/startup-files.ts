@@ -1,22 +1,37 @@
 /**
  * What start-up loads together stands in one file of the bundle each: to find, read and check a file costs more than to run it. Named are the modules
  * that are loaded by name, from `src`; what those import comes with them, unless an earlier file has it. Of the large ones the compiled form is kept
- * (scripts/kept-script.ts). test/startup.test.ts says what must not be in
- * them, and test/e2e/launcher.e2e.test.ts that `caisson exec` loads nothing besides.
+ * (scripts/kept-script.ts). test/startup.test.ts says what must not be in those of `exec`, and test/e2e/launcher.e2e.test.ts that it loads nothing besides.
  */
-export const startupFiles: readonly { name: string; modules: readonly string[]; large: boolean }[] = [
-  { name: "package-files", large: false, modules: ["package-files.ts"] },
-  { name: "command-line", large: true, modules: ["cli/dispatch.ts", "cli/terminal/output.ts"] },
+export interface StartupFile {
+  name: string;
+  modules: readonly string[];
+  large: boolean;
+  /** Which `exec` loads it: each, one that does its work itself, one that has it done by a station; `no`: only other commands do. */
+  exec: "always" | "here" | "through a station" | "no";
+}
+
+export const startupFiles: readonly StartupFile[] = [
+  { name: "package-files", large: false, exec: "always", modules: ["package-files.ts"] },
+  { name: "command-line", large: true, exec: "always", modules: ["cli/dispatch.ts", "cli/terminal/output.ts"] },
   {
     name: "composition",
     large: true,
-    modules: ["compose/cli.ts", "compose/verb-kinds.ts", "contract/sandbox.ts", "cli/sandboxes/exec.ts"],
+    exec: "always",
+    modules: [
+      "compose/cli.ts",
+      "compose/verb-kinds.ts",
+      "contract/sandbox.ts",
+      // Runs have it as sandboxes do: in the file of either, it would bring all of that along.
+      "contract/process-identity.ts",
+      "cli/sandboxes/exec.ts",
+    ],
   },
-  // A command does its work itself, or has it done by a station: one of the two that follow.
-  { name: "remote-command", large: true, modules: ["compose/remote.ts", "compose/callers-station.ts"] },
+  { name: "remote-command", large: true, exec: "through a station", modules: ["compose/remote.ts", "compose/callers-station.ts"] },
   {
     name: "sandbox-command",
     large: true,
+    exec: "here",
     modules: [
       "compose/here.ts",
       "station/sandboxes/local-sandboxes.ts",
@@ -26,5 +41,15 @@ export const startupFiles: readonly { name: string; modules: readonly string[]; 
       "network/held/networked-runtime.ts",
       "compose/network.ts",
     ],
+  },
+  // Where there is a folder to work in.
+  { name: "folder-command", large: false, exec: "no", modules: ["station/sandboxes/guard-workspace.ts", "workspace/wrong-place.ts"] },
+  // Commands about runs and sessions: through a station, and those that do their work themselves.
+  { name: "run-contract", large: true, exec: "no", modules: ["contract/run-verbs.ts"] },
+  {
+    name: "local-station",
+    large: true,
+    exec: "no",
+    modules: ["compose/local-station.ts", "station/runs/new-run.ts", "log/sqlite/log.ts"],
   },
 ];

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
-import { startupFiles } from "../scripts/startup-files.ts";
+import { type StartupFile, startupFiles } from "../scripts/startup-files.ts";
 
 const source = join(import.meta.dirname, "..", "src");
 
@@ -23,11 +23,10 @@ function loadedWith(modules: readonly string[]): Set<string> {
   return loaded;
 }
 
-/** Of an `exec` that does its work itself, or of one that has it done by a station. */
-const without = (left: string) =>
-  loadedWith(["main.ts", ...startupFiles.filter(({ name }) => name !== left).flatMap(({ modules }) => modules)]);
-const forExec = () => without("remote-command");
-const throughStation = () => without("sandbox-command");
+const ofExec = (way: StartupFile["exec"]) =>
+  loadedWith(["main.ts", ...startupFiles.filter(({ exec }) => exec === "always" || exec === way).flatMap(({ modules }) => modules)]);
+const forExec = () => ofExec("here");
+const throughStation = () => ofExec("through a station");
 const matching = (loaded: Set<string>, pattern: RegExp) => [...loaded].filter((name) => pattern.test(name));
 
 describe("what start-up loads", () => {
@@ -71,6 +70,17 @@ describe("what start-up loads", () => {
       ),
     ).toEqual([]);
     expect(matching(throughStation(), /^(?!node:)(?!.*\.ts$)/)).toEqual(["zod"]);
+  });
+
+  test("a command about runs loads no model, no protocol of tools and no format that it has no use for", () => {
+    const forRuns = loadedWith(["main.ts", ...startupFiles.flatMap(({ modules }) => modules)]);
+    expect([...forRuns]).toEqual(expect.arrayContaining(["station/local-station.ts", "log/sqlite/log.ts"]));
+    expect(matching(forRuns, /^(?!node:)(?!.*\.ts$)/).sort()).toEqual(["zod"]);
+  });
+
+  test("one that asks a station about runs loads nothing that they are driven by", () => {
+    const asked = loadedWith(["compose/remote.ts", "compose/callers-runs.ts", "cli/runs/ps.ts"]);
+    expect(matching(asked, /^(agent|api|log|network|remote|runtimes|sandbox|suites|workspace)\/|^station\//)).toEqual([]);
   });
 
   test("`exec` loads no other runtime, and of packages only zod", () => {

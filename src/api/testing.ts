@@ -87,7 +87,10 @@ export function useServer(options: UseServerOptions = {}) {
   /** A request with a token over TCP, or, without one, by the socket. */
   const ask = async (path: string, init: RequestInit & { as?: string } = {}): Promise<Response> => {
     const { as, ...rest } = init;
-    if (as === undefined) return socketFetch(server().socketPath)(`http://station${path}`, rest);
+    if (as === undefined) {
+      const { body, status, headers } = await socketFetch(server().socketPath)(`http://station${path}`, rest);
+      return new Response(body, { status, headers });
+    }
     return fetch(`${server().status.url}${path}`, { ...rest, headers: { ...rest.headers, authorization: `Bearer ${as}` } });
   };
   const post = (path: string, body: unknown = {}, init: RequestInit & { as?: string } = {}) =>

@@ -2,7 +2,7 @@ import type { RouteName } from "../contract/api/paths.ts";
 import type { Problem } from "../contract/api/problem.ts";
 import { CaissonError } from "../contract/error.ts";
 import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
-import { type Connection, errorOf, send } from "./request.ts";
+import { type Answer, type Connection, errorOf, send } from "./request.ts";
 
 const LINE_CHARACTERS_MAX = 64 * 1024 * 1024;
 
@@ -59,7 +59,7 @@ export async function openEvents<Data>(to: Connection, name: RouteName, input: S
   return dataIn<Data>(response, input.signal);
 }
 
-async function* dataIn<Data>(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Data> {
+async function* dataIn<Data>(response: Answer, signal: AbortSignal | undefined): AsyncGenerator<Data> {
   try {
     for await (const event of eventsIn(response)) {
       if (event.type === "end" || signal?.aborted) return;
@@ -74,7 +74,7 @@ async function* dataIn<Data>(response: Response, signal: AbortSignal | undefined
 }
 
 /** Throws `unavailable` when the connection breaks. */
-async function* eventsIn(response: Response): AsyncGenerator<ReceivedEvent> {
+async function* eventsIn(response: Answer): AsyncGenerator<ReceivedEvent> {
   let event: ReceivedEvent = { id: null, type: "message", data: "" };
   for await (const line of linesIn(response)) {
     if (line === "") {
@@ -89,7 +89,7 @@ async function* eventsIn(response: Response): AsyncGenerator<ReceivedEvent> {
   }
 }
 
-async function* linesIn(response: Response): AsyncGenerator<string> {
+async function* linesIn(response: Answer): AsyncGenerator<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) return;
   let rest = "";

@@ -9,7 +9,10 @@ import type { OpenSocket } from "./stream-socket.ts";
 const REQUESTS_MAX = 5;
 
 /** What `fetch` is to the client: the global one of browsers and Node, or one that goes another way. */
-export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+export type Fetch = (url: string, init: RequestInit) => Promise<Answer>;
+
+/** As much of a `Response` as the client needs. To make a real one, Node loads all that its `fetch` is made of. */
+export type Answer = Pick<Response, "ok" | "status" | "body" | "json">;
 
 export interface Connection {
   /** Without a final slash. */
@@ -51,7 +54,7 @@ export async function send(
   to: Connection,
   name: RouteName,
   options: { input: AnyInput; accept: string; headers?: Readonly<Record<string, string>> },
-): Promise<Response> {
+): Promise<Answer> {
   const { input, accept } = options;
   const { method, path } = pathOf(name);
   const { body, contentType } = bodyOf(input.body);
@@ -66,15 +69,15 @@ export async function send(
     method,
     headers,
     ...(body !== undefined && { body }),
-    ...(body instanceof ReadableStream && { duplex: "half" }),
+    ...(isStream(body) && { duplex: "half" }),
     ...(input.signal && { signal: input.signal }),
   } as RequestInit;
   const attempt = () => asked(to, { url, init, name });
   return isSafeToRepeat(name, { accept, body }) ? await untilAnswered(attempt, { method, headers, signal: input.signal }) : await attempt();
 }
 
-async function asked(to: Connection, { url, init, name }: { url: string; init: RequestInit; name: RouteName }): Promise<Response> {
-  let response: Response;
+async function asked(to: Connection, { url, init, name }: { url: string; init: RequestInit; name: RouteName }): Promise<Answer> {
+  let response: Answer;
   try {
     response = await to.fetch(url, init);
   } catch (cause) {
@@ -99,7 +102,7 @@ function isAbsent(error: unknown): boolean {
 
 /** Of a stream nothing can be sent again; a command belongs to its request, and has ended with it. */
 function isSafeToRepeat(name: RouteName, { accept, body }: { accept: string; body: unknown }): boolean {
-  return accept === "application/json" && name !== "sandboxes.exec" && !(body instanceof ReadableStream);
+  return accept === "application/json" && name !== "sandboxes.exec" && !isStream(body);
 }
 
 /**
@@ -107,9 +110,9 @@ function isSafeToRepeat(name: RouteName, { accept, body }: { accept: string; bod
  * once; while the station still does what a connection that broke asked for, it is waited for.
  */
 async function untilAnswered(
-  attempt: () => Promise<Response>,
+  attempt: () => Promise<Answer>,
   { method, headers, signal }: { method: string; headers: Record<string, string>; signal: AbortSignal | undefined },
-): Promise<Response> {
+): Promise<Answer> {
   if (method === "POST") headers["idempotency-key"] ??= crypto.randomUUID();
   let hasBroken = false;
   for (let attempts = 1; ; attempts++) {
@@ -128,7 +131,7 @@ async function untilAnswered(
   }
 }
 
-async function failureOf(response: Response): Promise<CaissonError> {
+async function failureOf(response: Answer): Promise<CaissonError> {
   const problem = (await response.json().catch(() => null)) as Problem | null;
   if (problem === null || !Object.hasOwn(errorCodes, problem.code)) {
     return new CaissonError("protocol", `the station answered ${response.status} without saying why`);
@@ -141,9 +144,14 @@ export function errorOf({ code, detail, hint, details }: Problem): CaissonError 
   return new CaissonError(code, detail, { ...(hint !== undefined && { hint }), ...(details !== undefined && { details }) });
 }
 
+/** By what it can do: to ask for the class has Node load it, for every request. */
+function isStream(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "getReader" in body;
+}
+
 function bodyOf(body: unknown): { body: RequestInit["body"] | undefined; contentType: string | undefined } {
   if (body === undefined) return { body: undefined, contentType: undefined };
-  if (body instanceof Uint8Array || body instanceof ReadableStream) {
+  if (body instanceof Uint8Array || isStream(body)) {
     return { body: body as RequestInit["body"], contentType: "application/octet-stream" };
   }
   return { body: JSON.stringify(body), contentType: "application/json" };
@@ -162,6 +170,6 @@ export function queryOf(query: object | undefined): string {
 }
 
 /** Of an answer that is bytes. */
-export function streamOf({ body }: Response): ReadableStream<Uint8Array> {
+export function streamOf({ body }: Answer): ReadableStream<Uint8Array> {
   return body ?? new ReadableStream({ start: (controller) => controller.close() });
 }

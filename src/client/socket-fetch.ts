@@ -1,11 +1,11 @@
 import { type ClientRequest, type IncomingMessage, type RequestOptions, request } from "node:http";
 import { Readable } from "node:stream";
 import type { ReadableStream as NodeStream } from "node:stream/web";
-import type { Fetch } from "./request.ts";
+import type { Answer } from "./request.ts";
 import { webStreamOf } from "./web-stream.ts";
 
 /** `fetch` over a socket of this machine, whatever host the address names. */
-export function socketFetch(socketPath: string): Fetch {
+export function socketFetch(socketPath: string): (url: string, init: RequestInit) => Promise<SocketAnswer> {
   return (url, init) => {
     const { pathname, search } = new URL(url);
     // One connection each: whoever asks once need not wait for it to be closed.
@@ -22,8 +22,8 @@ export function socketFetch(socketPath: string): Fetch {
 }
 
 /** What `fetch` does, by a request of Node's own making. */
-export async function sent(init: RequestInit, begin: (common: RequestOptions) => ClientRequest): Promise<Response> {
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+export async function sent(init: RequestInit, begin: (common: RequestOptions) => ClientRequest): Promise<SocketAnswer> {
+  const message = await new Promise<IncomingMessage>((resolve, reject) => {
     const request = begin({
       method: init.method ?? "GET",
       headers: { ...(init.headers as Record<string, string> | undefined) },
@@ -41,10 +41,31 @@ export async function sent(init: RequestInit, begin: (common: RequestOptions) =>
         })
         .pipe(request);
   });
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(answer.headers)) headers.set(name, String(value));
-  const status = answer.statusCode ?? 502;
-  const empty = status === 204 || status === 304;
-  if (empty) answer.resume();
-  return new Response(empty ? null : webStreamOf(answer), { status, headers });
+  return answerOf(message);
+}
+
+/** With headers, too. */
+export interface SocketAnswer extends Answer {
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function answerOf(message: IncomingMessage): SocketAnswer {
+  const status = message.statusCode ?? 502;
+  const isEmpty = status === 204 || status === 304;
+  if (isEmpty) message.resume();
+  let body: SocketAnswer["body"] | undefined;
+  return {
+    status,
+    ok: status >= 200 && status < 300,
+    headers: Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, String(value)])),
+    get body() {
+      body ??= isEmpty ? null : (webStreamOf(message) as NonNullable<SocketAnswer["body"]>);
+      return body;
+    },
+    async json() {
+      const pieces: Buffer[] = [];
+      for await (const piece of message) pieces.push(piece as Buffer);
+      return JSON.parse(Buffer.concat(pieces).toString("utf8"));
+    },
+  };
 }

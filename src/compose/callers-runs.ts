@@ -1,14 +1,9 @@
-import { findAgent } from "../agent/file/find-agents.ts";
-import type { AgentDefinition } from "../contract/agent.ts";
 import { CaissonError } from "../contract/error.ts";
-import { LOCAL_OWNER } from "../contract/owner.ts";
 import { parseRequest } from "../contract/parse-request.ts";
 import { type RunView, StartRun } from "../contract/run-verbs.ts";
 import { defined } from "../lib/defined.ts";
-import { agentAsked } from "../station/runs/start-run.ts";
 import type { NumberedRunEvent, RunVerbs } from "../station/runs/verbs.ts";
 import { type CallersOptions, notSent, secretsOfCaller } from "./caller.ts";
-import { agentSource, secretsOf } from "./local-station.ts";
 
 /**
  * Runs that a station drives for somebody who stands here. One that it cannot drive, because what it needs is in the
@@ -41,6 +36,7 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
   return {
     async start(given, choices) {
       const request = parseRequest(StartRun, given, "a run");
+      const { definitionToSend } = await import("./definition-to-send.ts");
       const definition = await definitionToSend(request, options);
       const { settings } = request;
       const asked = { secrets: { ...definition?.sandbox.secrets, ...settings.secrets }, secretNames: settings.secretNames };
@@ -84,20 +80,6 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
     remove: (run) => current().remove(run),
     check: () => current().check(),
   };
-}
-
-/** The whole definition of an agent that is the caller's file; what is built in, a station has itself. */
-async function definitionToSend(request: StartRun, { caller, isElsewhere }: CallersOptions): Promise<AgentDefinition | undefined> {
-  if (typeof request.agent !== "string") return undefined;
-  const agents = agentSource(caller);
-  const { origin, passedOver } = await findAgent(request.agent, agents.places);
-  if (origin === "built-in") {
-    // The station does not see the files that this one was not found in; their owner is told.
-    if (passedOver.length > 0) await agents.load(request.agent, { input: request.input, secrets: null });
-    return undefined;
-  }
-  const nameable = isElsewhere ? null : await secretsOf(caller, LOCAL_OWNER);
-  return agentAsked(request, { agents, nameable, defaultModel: caller.config.models.default });
 }
 
 /** What a station has to say of the runs that were started through it from here, as this process would have said it. */

@@ -1,6 +1,6 @@
 import { appendFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { type AgentPlaces, foldersOfAgents } from "../agent/file/find-agents.ts";
+import { type AgentPlaces, foldersOfAgents } from "../agent/file/agent-places.ts";
 import { type ModelOptions, providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
 import { type AgentSource, createAgentSource } from "../agent/rights/agent-source.ts";
 import { createTrustStore } from "../agent/rights/trust-store.ts";

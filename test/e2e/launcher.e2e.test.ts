@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { launcher, root, useCaisson } from "./caisson-process.ts";
 const { run, base, home } = useCaisson();
 
 /** Those that an `exec` loads which does its work itself. */
-const ofExec = startupFiles.flatMap(({ name, large }) => (large && name !== "remote-command" ? [name] : []));
+const ofExec = startupFiles.flatMap(({ name, large, exec }) => (large && (exec === "always" || exec === "here") ? [name] : []));
 
 describe("the launcher", () => {
   test("works through links, from any folder", () => {
@@ -45,6 +45,30 @@ describe("the launcher", () => {
     const bytes = (file: string) => statSync(file).size + (statSync(file.replace(/\.mjs$/, ".js"), { throwIfNoEntry: false })?.size ?? 0);
     const large = files.filter((file) => file !== hook && bytes(file) > 4_096).map((file) => parse(file).name);
     expect(large.sort()).toEqual(ofExec.sort());
+  });
+
+  test("`exec` through a station loads nothing of Node's own fetch, which is as much again", async () => {
+    const hook = join(base(), "note-modules.mjs");
+    const list = join(base(), "modules");
+    writeFileSync(
+      hook,
+      `import { writeFileSync } from "node:fs";
+       process.on("exit", () => writeFileSync(${JSON.stringify(list)}, process.moduleLoadList.join("\\n")));`,
+    );
+    const env = { CAISSON_HOME: join(base(), "home-station") };
+    expect(await run(["up", "--detach", "--port", "0", "--no-token"], { env })).toMatchObject({ code: 0 });
+    try {
+      const cwd = join(base(), "project");
+      mkdirSync(cwd);
+      const options = { cwd, env: { ...env, NODE_OPTIONS: `--import=file://${hook}` } };
+      // In a folder: what was changed there is asked for by a request.
+      expect(await run(["exec", "--", "true"], options)).toMatchObject({ code: 0 });
+    } finally {
+      await run(["down"], { env });
+    }
+    const modules = readFileSync(list, "utf8").split("\n");
+    expect(modules).toContain("NativeModule _http_client");
+    expect(modules.filter((name) => /undici|http2/.test(name))).toEqual([]);
   });
 
   test("keeps what `exec` compiled, and uses it the next time", async () => {

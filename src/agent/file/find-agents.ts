@@ -2,22 +2,8 @@ import { readdir, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
+import type { AgentPlaces } from "./agent-places.ts";
 import { type AgentFile, parseAgentFile } from "./parse-agent-file.ts";
-
-/** Where agents are looked for. */
-export interface AgentPlaces {
-  /** Paths are relative to it. */
-  cwd: string;
-  /** The user's own: files there may ask for anything. */
-  ownFolder: string | null;
-  /**
-   * Further places that the user's configuration names. They go over the built-in agents; what their files may do is
-   * not settled by that.
-   */
-  namedFolders: readonly string[];
-  /** Of the folder that is worked in. They hide nothing. */
-  folders: readonly string[];
-}
 
 /** Who vouches for an agent's file: the user, Caisson itself, or nobody yet. */
 export type AgentOrigin = "own" | "built-in" | "folder";
@@ -126,9 +112,4 @@ async function readText(path: string): Promise<string> {
   if (found === "not a regular file") throw new CaissonError("invalid", `${path} is not a regular file`);
   if (found === "too large") throw new CaissonError("too_large", `${path} is longer than an agent's file may be`);
   return found.bytes.toString("utf8");
-}
-
-/** Where a folder keeps its agents. */
-export function foldersOfAgents(folder: string): string[] {
-  return [join(folder, ".caisson", "agents"), join(folder, "agents")];
 }

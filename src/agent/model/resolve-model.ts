@@ -2,10 +2,7 @@ import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { CaissonError } from "../../contract/error.ts";
 import type { PriceTable } from "../../contract/price.ts";
 import type { Model } from "./model.ts";
-import { findPrice } from "./prices.ts";
-import { createProviderModel } from "./provider-model.ts";
-import { recordingModel, replayingModel } from "./recording.ts";
-import { createScriptedModel, loadScriptedModel } from "./scripted-model.ts";
+import { CONTEXT_TOKENS_DEFAULT, costOf, findPrice } from "./prices.ts";
 
 export interface ModelOptions {
   /** The environment's variables that may hold keys and base URLs; read by the composition root. */
@@ -74,7 +71,7 @@ export async function resolveModel(name: string, options: ModelOptions): Promise
   }
   if (options.replay !== undefined) {
     const price = findPrice(name, options.prices);
-    const { costOf, CONTEXT_TOKENS_DEFAULT } = await import("./prices.ts");
+    const { replayingModel } = await import("./recording.ts");
     return replayingModel({
       dir: options.replay,
       name,
@@ -83,11 +80,14 @@ export async function resolveModel(name: string, options: ModelOptions): Promise
     });
   }
   const model = name.startsWith("scripted:") ? await openScripted(name.slice("scripted:".length)) : await openProvider(name, options);
-  return options.record === undefined ? model : recordingModel(model, options.record);
+  if (options.record === undefined) return model;
+  const { recordingModel } = await import("./recording.ts");
+  return recordingModel(model, options.record);
 }
 
 /** `demo` is our own; anything else is a file. */
 async function openScripted(file: string): Promise<Model> {
+  const { createScriptedModel, loadScriptedModel } = await import("./scripted-model.ts");
   if (file !== "demo") return loadScriptedModel(file);
   const { demoScript } = await import("./demo-script.ts");
   return createScriptedModel(demoScript, { name: "scripted:demo" });
@@ -110,6 +110,7 @@ function partsOf(name: string): { provider: string; id: string } {
 
 async function openProvider(name: string, options: ModelOptions): Promise<Model> {
   const { provider, id } = partsOf(name);
+  const { createProviderModel } = await import("./provider-model.ts");
   const stall = options.stallMs === undefined ? {} : { stallMs: options.stallMs };
   if (provider === "compatible") {
     const baseUrl = options.env.OPENAI_BASE_URL ?? options.baseUrl;

@@ -3,8 +3,8 @@ import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 import { visible } from "../../lib/visible.ts";
-import { defineAgent, settingsOf } from "../file/define-agent.ts";
-import { type AgentPlaces, type ChosenAgent, findAgent } from "../file/find-agents.ts";
+import type { AgentPlaces } from "../file/agent-places.ts";
+import type { ChosenAgent } from "../file/find-agents.ts";
 import { isMachinePath } from "./machine-path.ts";
 import { type Right, rightsOf, type UsualBounds } from "./rights.ts";
 import { type TrustStore, trusts } from "./trust-store.ts";
@@ -48,6 +48,11 @@ export function createAgentSource(options: AgentSourceOptions): AgentSource {
   return {
     places: options.places,
     async load(nameOrPath, { input = {}, given = new Set<string>(), vouched = false, secrets = options.secrets } = {}) {
+      // A process that lists runs has no use for them.
+      const [{ findAgent }, { defineAgent, settingsOf }] = await Promise.all([
+        import("../file/find-agents.ts"),
+        import("../file/define-agent.ts"),
+      ]);
       const chosen = await findAgent(nameOrPath, options.places);
       const settings = settingsOf(chosen.file);
       tellWhichFile(chosen, options);

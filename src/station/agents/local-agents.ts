@@ -1,7 +1,8 @@
 import { readFile, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
+import { type AgentPlaces, foldersOfAgents } from "../../agent/file/agent-places.ts";
 import { defineAgent, settingsOf } from "../../agent/file/define-agent.ts";
-import { type AgentPlaces, agentAt, agentFilesIn, findAgent, findAgents, foldersOfAgents } from "../../agent/file/find-agents.ts";
+import { agentAt, agentFilesIn, findAgent, findAgents } from "../../agent/file/find-agents.ts";
 import { parseAgentFile } from "../../agent/file/parse-agent-file.ts";
 import { checkModelName } from "../../agent/model/resolve-model.ts";
 import { type Right, rightsOf } from "../../agent/rights/rights.ts";

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { foldersOfAgents } from "../../agent/file/find-agents.ts";
+import { foldersOfAgents } from "../../agent/file/agent-places.ts";
 import { createAgentSource } from "../../agent/rights/agent-source.ts";
 import { rightsOf } from "../../agent/rights/rights.ts";
 import { createTrustStore } from "../../agent/rights/trust-store.ts";
