@@ -16,16 +16,24 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
   const caisson = (stateDir: string, args: readonly string[]) => () =>
     runPeer(["env", "-C", "/usr/share/doc", `CAISSON_HOME=${stateDir}`, join(place.root, "caisson"), ...args]);
   const node = () => runPeer([join(place.root, "node_modules", "node", "bin", "node"), "-e", "0"]);
+  // A station that serves has what `exec` needs ready; only commands on its own state folder find it.
+  const served = join(place.dir, "home-with-a-station");
+  const up = caisson(served, ["up", "--detach", "--port", "0", "--no-token"]);
+  const down = caisson(served, ["down"]);
+  await using _station = { [Symbol.asyncDispose]: async () => void (await down()) };
+  await up();
   const starts = await timeTogether({
     n: 15,
     warmup: 3,
     each: {
       docker: () => runPeer([...place.docker, "run", "--rm", "--network", "none", place.image, "true"]),
       exec: caisson(home, ["exec", "--no-workspace", "--", "true"]),
+      through: caisson(served, ["exec", "--no-workspace", "--", "true"]),
       node,
       version: caisson(home, ["--version"]),
     },
   });
+  const ups = await timeTogether({ n: 7, warmup: 1, before: down, each: { up } });
   const full = join(place.dir, "home-with-runs");
   await fill(full);
   const lists = await timeTogether({ n: 15, warmup: 2, each: { empty: caisson(home, ["ps"]), full: caisson(full, ["ps"]) } });
@@ -47,6 +55,8 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
     rows: [
       row("`docker run --rm IMAGE true`", starts.docker),
       row("`./caisson exec -- true`", starts.exec),
+      row("`./caisson exec -- true`, a station serves", starts.through),
+      row("`./caisson up --detach`, until it listens", ups.up),
       row("Node itself, doing nothing", starts.node),
       row("`./caisson --version`", starts.version),
       row("`./caisson ps`, no runs", lists.empty),
@@ -54,6 +64,8 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
     ],
     targets: [
       ratio("`./caisson exec -- true`: faster than `docker run --rm`", [starts.docker, starts.exec], { atLeast: 2.5 }),
+      ratio("`./caisson exec -- true` with a station: faster than `docker run --rm`", [starts.docker, starts.through], { atLeast: 3 }),
+      { name: "`./caisson up --detach`, until it listens", measured: ups.up.p50, unit: "ms", atMost: 500 },
       ratio("`./caisson --version` over Node doing nothing", [starts.version, starts.node], { atMost: 1.5 }),
       ratio("`./caisson ps` with 2,000 runs over none", [lists.full, lists.empty], { atMost: 1.5 }),
     ],
