@@ -3,6 +3,7 @@ import type { CliContext } from "../cli/context.ts";
 import type { RuntimeChoices } from "../cli/dispatch.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
+import { Resources } from "../lib/resources.ts";
 import type { AppendListener } from "../log/observed-log.ts";
 import type { Environment } from "./environment.ts";
 import type { LocalParts } from "./local-station.ts";
@@ -39,7 +40,7 @@ export interface StationHere {
 export function composeHere(options: HereOptions): StationHere {
   const { environment, program, choices, config, say } = options;
   const settings = { ...config, ...defined({ ociRuntime: choices.ociRuntime }) };
-  const compose = (ociRuntime: string | undefined) =>
+  const compose = (ociRuntime?: string) =>
     composeRuntimes({
       environment,
       guestPath: options.guestPath,
@@ -49,10 +50,11 @@ export function composeHere(options: HereOptions): StationHere {
       warn: say,
       ...defined({
         onEvent: choices.events ? options.onEvent : undefined,
-        pool: choices.ready === undefined ? undefined : { sandboxes: choices.ready, networkNamespaces: 0 },
+        // Those that are kept ready are of the usual OCI runtime: few ask for another.
+        pool: choices.ready === undefined || ociRuntime !== undefined ? undefined : { sandboxes: choices.ready, networkNamespaces: 0 },
       }),
     });
-  const { runtimes, resolver } = compose(undefined);
+  const { runtimes, resolver } = compose();
   const others = new Map<string, ReturnType<typeof compose>>();
   const resolverFor = (ociRuntime: string | undefined) => {
     if (ociRuntime === undefined || ociRuntime === settings.ociRuntime) return resolver;
@@ -71,24 +73,20 @@ export function composeHere(options: HereOptions): StationHere {
     for (const listener of appended) listener(...each);
   };
   const station = composeStation({ ...options, runtimes, resolver, resolverFor, startDetached, onAppended });
+  const end = async () => {
+    await using ending = new Resources();
+    // What the station does last is told, too.
+    if (telemetry !== null) ending.use(telemetry);
+    for (const other of others.values()) ending.use(other);
+    ending.use(station);
+  };
   return {
-    station: telemetry === null ? station : withDisposal(station, telemetry),
+    station: { ...station, [Symbol.asyncDispose]: end },
     onAppended: (listener) => void appended.push(listener),
     spans: async () => (await telemetry?.load()) ?? null,
     startDetached,
     async warm() {
       if (choices.ready !== undefined) await resolver.resolve(config.runtime);
-    },
-  };
-}
-
-/** What the station does last is told, too. */
-function withDisposal(station: LocalVerbs, after: AsyncDisposable): LocalVerbs {
-  return {
-    ...station,
-    async [Symbol.asyncDispose]() {
-      await station[Symbol.asyncDispose]();
-      await after[Symbol.asyncDispose]();
     },
   };
 }

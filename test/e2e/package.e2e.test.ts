@@ -89,6 +89,8 @@ describe("the package, installed from its tarball in an empty folder", () => {
       status: 0,
     });
     expect(inProject(["caisson", "ps"])).toMatchObject({ stderr: "", status: 0 });
+    // A sandbox's walls and limits, and an agent's run.
+    expect(inProject(["caisson", "demo"])).toMatchObject({ stdout: expect.stringContaining("Everything held."), status: 0 });
   });
 
   test("says which Node it needs to an older one", () => {

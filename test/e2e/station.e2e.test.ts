@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
@@ -99,6 +99,28 @@ describe("caisson up", () => {
     // Those that it kept ready went with it, and so did those of the one that was killed.
     expect(sandboxes()).toEqual([]);
     expect((await run(["down"])).stderr).toContain("no station runs");
+  });
+
+  test("nothing is kept ready for an OCI runtime that one run asked for, and all that was goes with the station", async () => {
+    const model = join(base(), "other.yaml");
+    writeFileSync(model, "turns: [{ say: Done. }]\n");
+    const own = { CAISSON_HOME: join(base(), "home-other") };
+    const folders = () => readdirSync(join(own.CAISSON_HOME, "sandboxes"));
+    const { url, token } = JSON.parse((await run(["up", "--detach", "--port", "0", "--ready", "1", "--json"], { env: own })).text);
+    try {
+      const env = { ...own, CAISSON_URL: url, CAISSON_TOKEN: token };
+      const asked = ["run", "Say so.", "--model", `scripted:${model}`, "--no-workspace", "--runtime", "oci"];
+      for (const runtime of ["crun", "runc"]) {
+        const { code, stderr } = await run([...asked, "--oci-runtime", runtime], { env });
+        expect(code, stderr).toBe(0);
+      }
+      // The one of the usual runtime; others would be made while this is.
+      expect((await run(["exec", "--no-workspace", "--", "sleep", "1"], { env })).code).toBe(0);
+      await expect.poll(folders, { timeout: 30_000 }).toHaveLength(1);
+    } finally {
+      await run(["down"], { env: own });
+    }
+    expect(folders()).toEqual([]);
   });
 
   test("says why it cannot listen, in the background, too", async () => {

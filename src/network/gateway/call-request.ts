@@ -5,7 +5,7 @@ import type { CallDeadline } from "./call-deadline.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 import { isObject, type JsonObject } from "./json-value.ts";
 import { providerReach } from "./provider-reach.ts";
-import { type BodyReader, writeBody } from "./request-body.ts";
+import { type BodyReader, type ReadBody, writeBody } from "./request-body.ts";
 import type { Route } from "./routes.ts";
 
 /** A request as it goes upstream, and what the gateway needs to know of it. */
@@ -27,49 +27,60 @@ export function callWithoutBody(route: Route, patterns: readonly string[] | unde
   return { model, asked: "", body: null, inputEstimate: 0, outputMax: null, withoutUsageChunk: false, [Symbol.dispose]() {} };
 }
 
-/** Reads and checks a request. Throws `invalid`, `denied`, `unsupported`, `too_large`, `busy`, `cancelled`. */
-export async function readCall(options: {
+interface ReadCallOptions {
   request: IncomingMessage;
   route: Route;
   bodies: BodyReader;
   deadline: CallDeadline;
   gateway: Pick<GatewayOptions, "spec" | "hostedTools">;
   heard: (call: { model: string; asked: string }) => void;
-}): Promise<CallRequest> {
-  const { request, route, deadline, gateway } = options;
+}
+
+/** Reads and checks a request. Throws `invalid`, `denied`, `unsupported`, `too_large`, `busy`, `cancelled`. */
+export async function readCall(options: ReadCallOptions): Promise<CallRequest> {
+  const { request, deadline } = options;
   const stop = () => void request.destroy();
   deadline.signal.addEventListener("abort", stop, { once: true });
   try {
-    using held = new DisposableStack();
-    const { body } = held.use(await options.bodies.read(request));
-    const model = askedModel(route, body, undefined);
-    const asked = route.kind === "free" ? "" : askedText(body);
-    options.heard({ model, asked });
-    askedModel(route, body, gateway.spec.models);
-    if (!gateway.hostedTools?.()) refuseReach(route, body);
-    if (body.background === true) {
-      throw new CaissonError("invalid", "answers that are fetched later cannot be metered", { hint: 'Leave "background" out.' });
+    const read = await options.bodies.read(request);
+    try {
+      return checkedCall(read, options);
+    } catch (error) {
+      read[Symbol.dispose]();
+      throw error;
     }
-    const withoutUsageChunk = route.kind === "chat" && askForUsage(body);
-    const kept = held.move();
-    const call: CallRequest = {
-      model,
-      asked,
-      body: writeBody(body),
-      inputEstimate: route.kind === "free" ? 0 : estimatedInputTokens(body),
-      outputMax: outputBound(body),
-      withoutUsageChunk,
-      [Symbol.dispose]() {
-        call.body = null;
-        kept.dispose();
-      },
-    };
-    return call;
   } finally {
     deadline.signal.removeEventListener("abort", stop);
     // What was not read is thrown away, so that the answer gets through and the connection can go on.
     request.resume();
   }
+}
+
+function checkedCall(read: ReadBody, options: ReadCallOptions): CallRequest {
+  const { route, gateway } = options;
+  const { body } = read;
+  const model = askedModel(route, body, undefined);
+  const asked = route.kind === "free" ? "" : askedText(body);
+  options.heard({ model, asked });
+  askedModel(route, body, gateway.spec.models);
+  if (!gateway.hostedTools?.()) refuseReach(route, body);
+  if (body.background === true) {
+    throw new CaissonError("invalid", "answers that are fetched later cannot be metered", { hint: 'Leave "background" out.' });
+  }
+  const withoutUsageChunk = route.kind === "chat" && askForUsage(body);
+  const call: CallRequest = {
+    model,
+    asked,
+    body: writeBody(body),
+    inputEstimate: route.kind === "free" ? 0 : estimatedInputTokens(body),
+    outputMax: outputBound(body),
+    withoutUsageChunk,
+    [Symbol.dispose]() {
+      call.body = null;
+      read[Symbol.dispose]();
+    },
+  };
+  return call;
 }
 
 function refuseReach(route: Route, body: JsonObject): void {

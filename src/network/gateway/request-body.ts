@@ -2,12 +2,18 @@ import type { IncomingMessage } from "node:http";
 import { CaissonError } from "../../contract/error.ts";
 import { isObject, type JsonObject } from "./json-value.ts";
 
+/** A body that counts as held until it is disposed of. */
+export interface ReadBody extends Disposable {
+  body: JsonObject;
+  bytes: number;
+}
+
 export interface BodyReader {
   /**
    * Throws `too_large`, `busy` when too much is held already, `unsupported` for a coded body, `invalid` for one that is
    * no JSON object, `cancelled` when it breaks off.
    */
-  read(request: IncomingMessage): Promise<{ body: JsonObject; bytes: number } & Disposable>;
+  read(request: IncomingMessage): Promise<ReadBody>;
 }
 
 /** Reads requests' bodies, each bounded and all together. */

@@ -12,6 +12,7 @@ import { NOTICE_CHARACTERS_MAX } from "../../contract/run-event.ts";
 import type { RunDriver } from "../../contract/run-queue.ts";
 import type { Session } from "../../contract/session.ts";
 import { defined } from "../../lib/defined.ts";
+import { Resources } from "../../lib/resources.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
@@ -204,7 +205,7 @@ function sandboxFor(
 /** With a model and tools, in the run's sandbox. */
 async function driveIn(journal: OwnedJournal, place: Workplace, options: DriveOptions): Promise<void> {
   const model = await options.model(journal.state.model);
-  await using resources = new AsyncDisposableStack();
+  await using resources = new Resources();
   const sandbox = async () => restricted(await place.sandbox.get());
   const driveSubRun = (run: string) => driveOwned(run, { ...options, shared: place });
   const tools = await setUp(journal, { ...place, inside: sandbox, resources, driveSubRun }, options);

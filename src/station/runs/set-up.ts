@@ -4,13 +4,13 @@ import { isLogFailure } from "../../agent/journal.ts";
 import { budgetsLeft } from "../../agent/run-budgets.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { Tool, ToolContext } from "../../agent/tool.ts";
-import { connectMcp, endEarlierServers } from "../../agent/tools/mcp.ts";
 import { createSubAgentTool, type SubRun } from "../../agent/tools/sub-agent.ts";
 import { selectTools } from "../../agent/tools/tool-set.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { Budgets } from "../../contract/run.ts";
 import { defined } from "../../lib/defined.ts";
 import { idFrom } from "../../lib/new-id.ts";
+import type { Resources } from "../../lib/resources.ts";
 import { traceparentBelow } from "../../lib/trace-ids.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { DriveOptions, Workplace } from "./drive.ts";
@@ -21,7 +21,7 @@ import { subAgentsOf, withSubAgents } from "./sub-agents.ts";
 
 interface PreparedWorkplace extends Workplace {
   inside: () => Promise<Sandbox>;
-  resources: AsyncDisposableStack;
+  resources: Resources;
   /** Drives a sub-run to its end, in the same sandbox. */
   driveSubRun: (run: string) => Promise<RunState>;
 }
@@ -70,6 +70,7 @@ async function mcpTools(journal: OwnedJournal, place: PreparedWorkplace): Promis
     ([name]) => definition.tools === undefined || definition.tools.includes(`mcp:${name}`),
   );
   if (wanted.length === 0) return [];
+  const { connectMcp, endEarlierServers } = await import("../../agent/tools/mcp.ts");
   const { epoch } = journal.lease();
   await endEarlierServers(await place.inside(), { run, epoch });
   const tools: Tool[] = [];

@@ -1,0 +1,22 @@
+/** Resources that end together, the last one first. The `AsyncDisposableStack` of later versions: Node 22 has none. */
+export class Resources implements AsyncDisposable {
+  readonly #held: AsyncDisposable[] = [];
+
+  use<Resource extends AsyncDisposable>(resource: Resource): Resource {
+    this.#held.push(resource);
+    return resource;
+  }
+
+  /** Ends all of them, also where one fails; throws the first failure. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const failures: unknown[] = [];
+    for (const resource of this.#held.splice(0).reverse()) {
+      try {
+        await resource[Symbol.asyncDispose]();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+}
