@@ -17,7 +17,7 @@ export function runScript(script: { dir: string; name: string; sum: string }, gi
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     ...(cachedData && { cachedData }),
   });
-  if (kept !== null && (cachedData === undefined || compiled.cachedDataRejected)) keepAtExit(compiled, kept);
+  if (kept !== null) keepAtExit(compiled, { path: kept, isNew: cachedData === undefined || compiled.cachedDataRejected === true });
   return compiled.runInThisContext()(...given);
 }
 
@@ -62,22 +62,33 @@ function checkOf(data: Buffer): Buffer {
   return check;
 }
 
-/** Only of what went well: a word that is no command leaves nothing. */
-function keepAtExit(compiled: Script, path: string): void {
-  process.once("exit", (code) => {
-    if (code !== 0) return;
-    const partial = `${path}.${process.pid}`;
-    try {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      const data = compiled.createCachedData();
-      writeFileSync(partial, Buffer.concat([data, checkOf(data)]), { mode: 0o600 });
-      renameSync(partial, path);
-      removeEarlier(path);
-    } catch {
-      // A full disk, or a folder that is not ours: the next process compiles as this one did.
-      rmSync(partial, { force: true });
-    }
-  });
+const scripts: { compiled: Script; path: string; isNew: boolean }[] = [];
+
+/**
+ * Only of what went well: a word that is no command leaves nothing. With a script that is new, the others are kept again:
+ * the command went another way than before, as with a station or without, and called other functions of theirs, too.
+ */
+function keepAtExit(compiled: Script, kept: { path: string; isNew: boolean }): void {
+  if (scripts.length === 0) {
+    process.once("exit", (code) => {
+      if (code === 0 && scripts.some(({ isNew }) => isNew)) for (const script of scripts) keep(script.compiled, script.path);
+    });
+  }
+  scripts.push({ compiled, ...kept });
+}
+
+function keep(compiled: Script, path: string): void {
+  const partial = `${path}.${process.pid}`;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const data = compiled.createCachedData();
+    writeFileSync(partial, Buffer.concat([data, checkOf(data)]), { mode: 0o600 });
+    renameSync(partial, path);
+    removeEarlier(path);
+  } catch {
+    // A full disk, or a folder that is not ours: the next process compiles as this one did.
+    rmSync(partial, { force: true });
+  }
 }
 
 /** What was kept of the same script with another text. */

@@ -10,6 +10,8 @@ const { run, base, home } = useCaisson();
 
 /** Those that an `exec` loads which does its work itself. */
 const ofExec = startupFiles.flatMap(({ name, large, exec }) => (large && (exec === "always" || exec === "here") ? [name] : []));
+/** Those that one through a station loads, too. */
+const ofBothWays = startupFiles.flatMap(({ name, large, exec }) => (large && exec === "always" ? [name] : []));
 
 describe("the launcher", () => {
   test("works through links, from any folder", () => {
@@ -71,23 +73,50 @@ describe("the launcher", () => {
     expect(modules.filter((name) => /undici|http2/.test(name))).toEqual([]);
   });
 
-  test("keeps what `exec` compiled, and uses it the next time", async () => {
-    const cache = join(base(), "compile-cache");
-    const bundle = join(root, "build", `cli-${readFileSync(join(root, "build", "setup-stamp"), "utf8").trim()}`, "caisson.mjs");
-    const exec = () =>
-      execFileSync(process.execPath, [bundle, "exec", "--no-workspace", "--", "echo", "hi"], {
-        env: { ...process.env, CAISSON_HOME: home(), NODE_COMPILE_CACHE: cache },
-        encoding: "utf8",
-      });
-    const kept = () => {
-      const folder = join(cache, `scripts-${process.version}-${process.arch}`);
-      return readdirSync(folder).map((name) => [name.replace(/-[0-9a-f]+$/, ""), statSync(join(folder, name)).ino]);
+  describe("keeps what `exec` compiled", () => {
+    const bundle = () => join(root, "build", `cli-${readFileSync(join(root, "build", "setup-stamp"), "utf8").trim()}`, "caisson.mjs");
+    const exec = (cache: string, stateDir: string) => {
+      const env = { ...process.env, CAISSON_HOME: stateDir, NODE_COMPILE_CACHE: cache };
+      const said = execFileSync(process.execPath, [bundle(), "exec", "--no-workspace", "--", "echo", "hi"], { env, encoding: "utf8" });
+      expect(said).toBe("hi\n");
     };
-    expect(exec()).toBe("hi\n");
-    const first = kept();
-    expect(first.map(([name]) => name).sort()).toEqual(ofExec.map((name) => `exec-${name}`).sort());
-    expect(exec()).toBe("hi\n");
-    expect(kept()).toEqual(first);
+    /** Each with its inode: another one has been kept anew. */
+    const keptIn = (cache: string) => {
+      const folder = join(cache, `scripts-${process.version}-${process.arch}`);
+      const files = readdirSync(folder).map((name): [string, number] => [
+        name.replace(/-[0-9a-f]+$/, ""),
+        statSync(join(folder, name)).ino,
+      ]);
+      return Object.fromEntries(files);
+    };
+
+    test("and uses it the next time", () => {
+      const cache = join(base(), "compile-cache");
+      exec(cache, home());
+      const first = keptIn(cache);
+      expect(Object.keys(first).sort()).toEqual(ofExec.map((name) => `exec-${name}`).sort());
+      exec(cache, home());
+      expect(keptIn(cache)).toEqual(first);
+    });
+
+    test("also on its other way, through a station", async () => {
+      const cache = join(base(), "compile-cache-of-both");
+      exec(cache, home());
+      const alone = keptIn(cache);
+      const stateDir = join(base(), "home-station");
+      expect(await run(["up", "--detach", "--port", "0", "--no-token"], { env: { CAISSON_HOME: stateDir } })).toMatchObject({ code: 0 });
+      try {
+        exec(cache, stateDir);
+        const both = keptIn(cache);
+        const keptAnew = Object.keys(both).filter((name) => name in alone && both[name] !== alone[name]);
+        expect(keptAnew).toEqual(expect.arrayContaining(ofBothWays.map((name) => `exec-${name}`)));
+        exec(cache, stateDir);
+        exec(cache, home());
+        expect(keptIn(cache)).toEqual(both);
+      } finally {
+        await run(["down"], { env: { CAISSON_HOME: stateDir } });
+      }
+    });
   });
 
   test("works when many start at once", async () => {
