@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 
 /** What a user would use instead, driven as that user would: by its command line. */
 
@@ -21,6 +22,14 @@ export async function runPeer(argv: readonly string[], options: { input?: string
   const [code] = (await once(child, "close")) as [number | null];
   if (code !== 0) throw new Error(`${argv.join(" ")} ended with ${code}: ${stderr.slice(0, 500)}`);
   return stdout;
+}
+
+/** Starts a program that serves, and waits for the first line it writes. Somebody else ends it. */
+export async function startPeer(argv: readonly string[]): Promise<void> {
+  const [program = "", ...args] = argv;
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"] });
+  const line = await Promise.race([once(createInterface({ input: child.stdout }), "line"), once(child, "exit")]);
+  if (typeof line[0] !== "string") throw new Error(`${argv.join(" ")} ended with ${line[0]} before it served`);
 }
 
 /** Counts the bytes a program writes, without keeping them. */

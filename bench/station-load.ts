@@ -28,7 +28,10 @@ export async function benchStationLoad(): Promise<Figures> {
   const { id: sandbox } = await client.sandboxes.create({ spec: {} });
   await client.files.write(sandbox, { path: "/workspace/small" }, Buffer.alloc(1024, "x"));
   const runs = await Promise.all(
-    Array.from({ length: RUNS }, (_, at) => client.runs.start({ task: "Work.", model: `scripted:${model}`, labels: { n: `${at}` } })),
+    Array.from({ length: RUNS }, (_, at) =>
+      // As many steps as the script has: they are to be at work all the time.
+      client.runs.start({ task: "Work.", model: `scripted:${model}`, labels: { n: `${at}` }, settings: { maxSteps: turns.length } }),
+    ),
   );
   await untilAtWork(client);
   await station.delay();

@@ -5,8 +5,11 @@ import type { GuestCondition } from "./guest/waits.ts";
 
 /** This process. */
 export function currentProcess(): ProcessIdentity {
-  return { pid: process.pid, startTicks: processStat(process.pid)?.startTicks ?? 0, bootId: bootId() };
+  own ??= { pid: process.pid, startTicks: processStat(process.pid)?.startTicks ?? 0, bootId: bootId() };
+  return own;
 }
+
+let own: ProcessIdentity | undefined;
 
 /** Whether the very process is still there; never for none, nor for one of another boot. */
 export function isProcessAlive(identity: ProcessIdentity | null): boolean {
@@ -15,6 +18,7 @@ export function isProcessAlive(identity: ProcessIdentity | null): boolean {
 
 /** The same for a process that is known to be of this boot. */
 export function isRunning({ pid, startTicks }: Pick<ProcessIdentity, "pid" | "startTicks">): boolean {
+  if (pid === process.pid) return startTicks === currentProcess().startTicks;
   const stat = processStat(pid);
   return stat !== null && stat.startTicks === startTicks && stat.state !== "Z" && stat.state !== "X";
 }

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SandboxSpec } from "../contract/sandbox.ts";
-import { createStore, infoOf, isOrphan, type SandboxRecord, type Store } from "./store.ts";
+import { createStore, infoOf, isOrphan, isToSweep, type SandboxRecord, type Store } from "./store.ts";
 
 let stateDir: string;
 let store: Store;
@@ -134,6 +134,30 @@ test("an orphan is what a dead creator left and nobody kept", () => {
   expect(isOrphan(record({ owner: deadOwner }))).toBe(true);
   expect(isOrphan(record({ owner: null }))).toBe(false);
   expect(isOrphan(record({ owner: deadOwner, spec: SandboxSpec.parse({ keep: true }) }))).toBe(false);
+});
+
+test("one whose creator died over making it is to be swept, also where it was to be kept", () => {
+  const deadOwner = { ...store.ownerOf(), startTicks: 1 };
+  const spec = SandboxSpec.parse({ keep: true });
+  expect(isToSweep(record({ owner: deadOwner, spec, state: "creating" }))).toBe(true);
+  expect(isToSweep(record({ spec, state: "creating" }))).toBe(false);
+  expect(isToSweep(record({ owner: deadOwner, spec, state: "running" }))).toBe(false);
+  expect(isToSweep(record({ owner: deadOwner, state: "running" }))).toBe(true);
+});
+
+test("a record that was read before is read anew once somebody else has replaced it", async () => {
+  const first = record({ state: "running" });
+  await store.write(first);
+  const path = join(store.dir(first.id), "sandbox.json");
+  const longAgo = new Date("2026-01-01T00:00:00Z");
+  await utimes(path, longAgo, longAgo);
+  expect(await store.read(first.id)).toMatchObject({ state: "running" });
+  await createStore({ stateDir }).write({ ...first, state: "paused" });
+  expect(await store.read(first.id)).toMatchObject({ state: "paused" });
+  await store.label(first.id, { team: "blue" });
+  expect(await store.read(first.id)).toMatchObject({ spec: { labels: { team: "blue" } } });
+  await store.label(first.id, { team: "green" });
+  expect((await store.list()).records).toMatchObject([{ state: "paused", spec: { labels: { team: "green" } } }]);
 });
 
 test("new ids have the form of the contract and differ", () => {

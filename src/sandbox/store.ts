@@ -11,6 +11,8 @@ import { ProcessIdentity } from "../contract/process-identity.ts";
 import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
 import { defined } from "../lib/defined.ts";
 import { isErrno } from "../lib/is-errno.ts";
+import { jsonOrNull } from "../lib/json-or-null.ts";
+import { KnownFiles } from "../lib/known-files.ts";
 import { newId, randomLetters } from "../lib/new-id.ts";
 import { LABELS_NAME, readLabels } from "./labels-file.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
@@ -212,6 +214,11 @@ export function isOrphan(record: SandboxRecord): boolean {
   return record.owner !== null && !record.spec.keep && !isProcessAlive(record.owner);
 }
 
+/** The same, or its creator died over making it. */
+export function isToSweep(record: SandboxRecord): boolean {
+  return isOrphan(record) || (["creating", "completing"].includes(record.state) && !isProcessAlive(record.owner));
+}
+
 function makerAlive(name: string): boolean {
   const [pid, ticks] = name.slice(NEW_PREFIX.length).split("-");
   return isRunning({ pid: Number(pid), startTicks: Number(ticks) });
@@ -219,25 +226,31 @@ function makerAlive(name: string): boolean {
 
 type ReadOutcome = { record: SandboxRecord } | { record?: undefined; missing: boolean; reason: string };
 
+/** Of every state folder: a process has several stores on the same one. */
+const knownRecords = new KnownFiles<ReadOutcome>({ max: 4096 });
+
 async function readRecord(dir: string): Promise<ReadOutcome> {
-  let text: string;
+  const path = join(dir, RECORD_NAME);
   try {
-    const path = join(dir, RECORD_NAME);
-    const { size } = await lstat(path);
-    if (size > RECORD_BYTES_MAX) return { missing: false, reason: `${path} has ${size} bytes` };
-    text = await readFile(path, "utf8");
+    const outcome = await knownRecords.get(path, ({ sizeBytes }) => parseRecord(path, sizeBytes));
+    if (outcome === null) return { missing: !(await isDirectory(dir)), reason: `${RECORD_NAME} is not there` };
+    if (outcome.record === undefined) return outcome;
+    const { record } = outcome;
+    if (!dir.endsWith(`/${record.id}`)) return { missing: false, reason: `it names ${record.id}` };
+    const { labels = record.spec.labels } = await readLabels(dir);
+    return { record: { ...record, spec: { ...record.spec, labels } } };
   } catch (error) {
     return { missing: isErrno(error, "ENOENT") && !(await isDirectory(dir)), reason: `${RECORD_NAME} cannot be read: ${codeOf(error)}` };
   }
-  try {
-    const parsed = checkValue(SandboxRecord, JSON.parse(text));
-    if (!parsed.success) return { missing: false, reason: tellProblems(parsed.problems) };
-    if (!dir.endsWith(`/${parsed.data.id}`)) return { missing: false, reason: `it names ${parsed.data.id}` };
-    const { labels = parsed.data.spec.labels } = await readLabels(dir);
-    return { record: { ...parsed.data, spec: { ...parsed.data.spec, labels } } };
-  } catch {
-    return { missing: false, reason: `${RECORD_NAME} is not JSON` };
-  }
+}
+
+/** Throws where it cannot be read. */
+async function parseRecord(path: string, sizeBytes: number): Promise<ReadOutcome> {
+  if (sizeBytes > RECORD_BYTES_MAX) return { missing: false, reason: `${path} has ${sizeBytes} bytes` };
+  const value = jsonOrNull(await readFile(path, "utf8"));
+  if (value === null) return { missing: false, reason: `${RECORD_NAME} is not JSON` };
+  const parsed = checkValue(SandboxRecord, value);
+  return parsed.success ? { record: parsed.data } : { missing: false, reason: tellProblems(parsed.problems) };
 }
 
 const noSandbox = (id: SandboxId) =>

@@ -11,6 +11,7 @@ import { SessionId } from "../contract/run.ts";
 import { RestorePoint, Session } from "../contract/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
+import { KnownFiles } from "../lib/known-files.ts";
 import type { Log } from "../log/log.ts";
 import { uploadedTree } from "../sandbox/uploaded-tree.ts";
 import { withoutSecret } from "./git/address.ts";
@@ -68,11 +69,16 @@ export function createSessionStore(options: {
   const root = join(options.stateDir, "sessions");
   const dirOf = (id: string) => join(root, checkId(id));
   const stream = (id: string) => `session/${id}`;
+  const known = new KnownFiles<ReturnType<typeof Session.safeParse>>({ max: 4096 });
 
   const get = async (id: string): Promise<Session> => {
-    const text = await readFile(join(dirOf(id), "session.json"), "utf8").catch(() => null);
-    if (text === null) throw new CaissonError("not_found", `there is no session ${id}`, { hint: "`caisson session ls` lists them." });
-    return parseSession(id, text);
+    const path = join(dirOf(id), "session.json");
+    const found = await known.get(path, async () => Session.safeParse(jsonOrNull(await readFile(path, "utf8")))).catch(() => null);
+    if (found === null) throw new CaissonError("not_found", `there is no session ${id}`, { hint: "`caisson session ls` lists them." });
+    if (found.success) return found.data;
+    throw new CaissonError("internal", `the record of the session ${id} is damaged`, {
+      hint: `\`caisson session rm --force ${id}\` removes it.`,
+    });
   };
   const replace = async (id: string, name: string, content: unknown) => {
     const path = join(dirOf(id), name);
@@ -163,14 +169,6 @@ function lowerOf(source: Session["source"], { stateDir }: { stateDir: string }):
 function pointsIn({ points }: Readonly<Record<string, unknown>>): RestorePoint[] {
   const parsed = RestorePoint.array().safeParse(points ?? []);
   return parsed.success ? parsed.data : [];
-}
-
-function parseSession(id: string, text: string): Session {
-  const parsed = Session.safeParse(jsonOrNull(text));
-  if (parsed.success) return parsed.data;
-  throw new CaissonError("internal", `the record of the session ${id} is damaged`, {
-    hint: `\`caisson session rm --force ${id}\` removes it.`,
-  });
 }
 
 function checkId(id: string): string {

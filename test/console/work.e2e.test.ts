@@ -17,7 +17,8 @@ const long = { timeout: 600_000 };
 /** Sandboxes are started behind what is waited for, on a machine that may be busy. */
 const patient = { timeout: 240_000 };
 
-const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name });
+/** Exactly where it is a text: a page of a workflow has "work" in its heading, too. */
+const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name, exact: true });
 /** A node of the graph, in a state. */
 const node = (page: Page, name: string, state: string) => page.getByRole("button", { name: new RegExp(`^${name} .*${state}`) });
 

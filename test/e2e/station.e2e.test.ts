@@ -123,6 +123,25 @@ describe("caisson up", () => {
     expect(folders()).toEqual([]);
   });
 
+  test("what a killed command left is in no list, however shortly before another was made", async () => {
+    await run(["up", "--detach", "--port", "0", "--no-token"]);
+    try {
+      const listed = async () => {
+        const { sandboxes } = JSON.parse((await curl(["http://station/v1/sandboxes"])).stdout);
+        return (sandboxes as { id: string; workspace: { kind: string } }[]).filter(({ workspace }) => workspace.kind === "folder");
+      };
+      // Of a folder: a station also tries for itself whether sandboxes start here.
+      const { child, finished } = start(["exec", "--no-station", "--", "sh", "-c", "echo there; sleep 60"], { cwd: base() });
+      await firstLine(child.stdout as NodeJS.ReadableStream);
+      expect(await listed()).toHaveLength(1);
+      child.kill("SIGKILL");
+      await finished;
+      expect(await listed()).toEqual([]);
+    } finally {
+      await run(["down"]);
+    }
+  });
+
   test("says why it cannot listen, in the background, too", async () => {
     for (const [args, reason] of [
       [["--listen-host", "0.0.0.0"], "others would read the tokens"],

@@ -50,6 +50,7 @@ export async function openCache(options: { folder: string; bytesMax: number; ent
   await mkdir(temporary, { recursive: true, mode: 0o700 });
   await sweep(temporary, now());
   const room = createCacheRoom({ folder: entries, bytesMax });
+  const closing = new Set<Promise<void>>();
   const pathOf = (key: string) => {
     const name = createHash("sha256").update(key).digest("hex");
     return join(entries, name.slice(0, 2), name);
@@ -62,21 +63,30 @@ export async function openCache(options: { folder: string; bytesMax: number; ent
       if (entry !== null) await noteUse(path, entry, now());
       return entry;
     },
-    begin: () => beginDraft({ temporary, pathOf, room, entryBytesMax }).catch(asOurs),
+    begin: () => beginDraft({ temporary, pathOf, room, entryBytesMax, closing }).catch(asOurs),
     async confirm(key) {
       const at = new Date(now());
       await utimes(pathOf(key), at, at).catch(() => undefined);
     },
-    close: () => room.close(),
+    async close() {
+      await Promise.allSettled(closing);
+      await room.close();
+    },
   };
 }
 
-async function beginDraft({ temporary, pathOf, room, entryBytesMax }: DraftOptions): Promise<Draft> {
+async function beginDraft({ temporary, pathOf, room, entryBytesMax, closing }: DraftOptions): Promise<Draft> {
   const at = join(temporary, `${process.pid}-${randomBytes(12).toString("hex")}`);
   const handle = await open(at, "wx+", 0o600);
   let bytes = 0;
   let kept = false;
-  let closed = false;
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    room.release(bytes);
+    // In this order: what has no name any more takes no room either.
+    await handle.close();
+    if (!kept) await unlink(at).catch(() => undefined);
+  };
   return {
     get bytes() {
       return bytes;
@@ -106,12 +116,12 @@ async function beginDraft({ temporary, pathOf, room, entryBytesMax }: DraftOptio
         asOurs(error);
       }
     },
-    async close() {
-      if (closed) return;
-      closed = true;
-      room.release(bytes);
-      if (!kept) await unlink(at).catch(() => undefined);
-      await handle.close();
+    close() {
+      if (closed !== undefined) return closed;
+      const ending = close().finally(() => closing.delete(ending));
+      closing.add(ending);
+      closed = ending;
+      return ending;
     },
   };
 }
@@ -121,6 +131,8 @@ interface DraftOptions {
   pathOf: (key: string) => string;
   room: ReturnType<typeof createCacheRoom>;
   entryBytesMax: number;
+  /** Drafts that are about to be closed. */
+  closing: Set<Promise<void>>;
 }
 
 function asOurs(error: unknown): never {

@@ -8,6 +8,8 @@ import { headOfRun, runOf, runStream } from "./head-of-run.ts";
 import { parseRunEvent } from "./owned-journal.ts";
 import type { NumberedRunEvent } from "./verbs.ts";
 
+/** Most who ask for some want no more than a page of a list. */
+const FIRST_PAGE = 64;
 const PAGE = 1000;
 const OWNERS_KNOWN_MAX = 10_000;
 
@@ -21,10 +23,10 @@ export async function* runEvents(
   // Also of a run whose log is damaged: what can be read of it is given.
   if ((await log.lastSeq(runStream(run))) === 0) await headOfRun(log, run);
   if (!follow) {
-    for (let next = fromSeq; signal?.aborted !== true; ) {
-      const events = await log.read(runStream(run), { fromSeq: next, limit: PAGE });
+    for (let next = fromSeq, limit = FIRST_PAGE; signal?.aborted !== true; limit = Math.min(limit * 4, PAGE)) {
+      const events = await log.read(runStream(run), { fromSeq: next, limit });
       for (const stored of events) yield { ...parseRunEvent(stored), seq: stored.seq };
-      if (events.length < PAGE) return;
+      if (events.length < limit) return;
       next += events.length;
     }
     return;

@@ -15,7 +15,7 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
-import { createStore, infoOf, type SandboxRecord } from "../../sandbox/store.ts";
+import { createStore, infoOf, isToSweep, type SandboxRecord } from "../../sandbox/store.ts";
 import { withSecrets } from "../secrets/with-secrets.ts";
 import { createSandboxHolds } from "./sandbox-holds.ts";
 import type { SandboxVerbs } from "./verbs.ts";
@@ -42,6 +42,9 @@ export interface LocalSandboxesOptions {
   /** Told when it was done. */
   onChange?: (change: SandboxChange) => void;
 }
+
+/** Whether runs have ended without their sandboxes takes a look at the log for each: not for every list. */
+const SWEPT_LATELY_MS = 1_000;
 
 /** What this process did to a sandbox. */
 export type SandboxChange =
@@ -92,6 +95,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     const health = markedHealth(store.dir(record.id), (station) => store.ownerAlive(station));
     return { ...infoOf(record), ...defined({ health }) };
   };
+  let sweptAtMs = Number.NEGATIVE_INFINITY;
   const verbs: LocalSandboxes = {
     async create(request, { signal, owner = LOCAL_OWNER, onNotice } = {}) {
       const { name } = request.spec;
@@ -104,7 +108,8 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     get: async (id) => infoNow(await store.read(await find(id))),
     async list({ sweep = true, ...asked } = {}) {
       const { listSandboxes } = await import("./list-sandboxes.ts");
-      if (sweep) await verbs.sweep();
+      const sweptLately = performance.now() - sweptAtMs < SWEPT_LATELY_MS;
+      if (sweep && (!sweptLately || (await store.list()).records.some(isToSweep))) await verbs.sweep();
       return listSandboxes(asked, { store, infoOf: infoNow });
     },
     async changedFiles(word) {
@@ -142,6 +147,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     async sweep() {
       const { sweepSandboxes } = await import("./sweep-sandboxes.ts");
       await sweepSandboxes({ ...context, stateDir, finishRuns: options.finishRuns });
+      sweptAtMs = performance.now();
     },
     async snapshots({ owner } = {}) {
       const { everySnapshot } = await import("./snapshots.ts");

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Runtime } from "../../sandbox/runtime.ts";
-import { isOrphan } from "../../sandbox/store.ts";
+import { isToSweep } from "../../sandbox/store.ts";
 import type { RemoveContext } from "./remove-sandbox.ts";
 
 /** The runtime that keeps its snapshots in the state folder. */
@@ -17,8 +17,7 @@ export async function sweepSandboxes(
   const unfinishedSnapshots = snapshots?.some((name) => name.startsWith(".")) ? [SNAPSHOT_RUNTIME] : [];
   if (sandboxes?.length === 0 && unfinishedSnapshots.length === 0) return;
   const { records, damaged } = await store.list();
-  const unfinished = records.filter((record) => ["creating", "completing"].includes(record.state) && !store.ownerAlive(record.owner));
-  const toSweep = new Set([...records.filter(isOrphan), ...unfinished].map((record) => record.runtime).concat(unfinishedSnapshots));
+  const toSweep = new Set([...records.filter(isToSweep).map((record) => record.runtime), ...unfinishedSnapshots]);
   for (const name of toSweep) if (runtimes.names.includes(name)) await (await runtimes.get(name)).sweep();
   const lost = damaged.filter(({ beforeBoot }) => beforeBoot);
   if (lost.length > 0) {
