@@ -18,17 +18,17 @@ export class KnownFiles<Content> {
 
   /** Null where there is no file. Throws what `read` throws, and what the look at the file does. */
   async get(path: string, read: (found: { sizeBytes: number; isFile: boolean }) => Promise<Content>): Promise<Content | null> {
-    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    const stat = lstatSync(path, { throwIfNoEntry: false });
     if (stat === undefined) {
       this.#known.delete(path);
       return null;
     }
-    const stamp = `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeNs}`;
+    const stamp = `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeMs}`;
     const known = this.#known.get(path);
     if (known?.stamp === stamp) return known.content;
     // Replaced meanwhile, it is taken for the one before, and the next look finds another.
-    const content = frozen(await read({ sizeBytes: Number(stat.size), isFile: stat.isFile() }));
-    if (Date.now() - Number(stat.mtimeMs) > SETTLED_MS) this.#remember(path, { stamp, content });
+    const content = frozen(await read({ sizeBytes: stat.size, isFile: stat.isFile() }));
+    if (Date.now() - stat.mtimeMs > SETTLED_MS) this.#remember(path, { stamp, content });
     return content;
   }
 

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { HealthLevel } from "../contract/health-event.ts";
@@ -28,8 +28,11 @@ export function markHealth(folder: string, { level, station }: z.infer<typeof Ma
 
 /** Undefined where nothing is known to be wrong, or the station that said so is gone. */
 export function markedHealth(folder: string, alive: (station: ProcessIdentity) => boolean): HealthLevel | undefined {
+  const path = join(folder, MARK_NAME);
   try {
-    const mark = Mark.safeParse(jsonOrNull(readFileSync(join(folder, MARK_NAME), "utf8")));
+    // Mostly there is none, and a failure to read one takes longer than a look.
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+    const mark = Mark.safeParse(jsonOrNull(readFileSync(path, "utf8")));
     return mark.success && alive(mark.data.station) ? mark.data.level : undefined;
   } catch {
     return undefined;
