@@ -21,6 +21,9 @@ export interface RemoteHold extends AsyncDisposable {
   destroy(): Promise<void>;
 }
 
+/** How long a station may take to tell that nothing is left of what was given up. */
+const GIVE_UP_MS = 10_000;
+
 /** A new sandbox. Throws what creating one throws; the signal gives it up, and nothing is left behind. */
 export function createHeld(
   to: Connection,
@@ -49,10 +52,18 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
   const released = Promise.withResolvers<void>();
   const listeners = new Set<(event: NetworkEvent) => void>();
   const opening = new AbortController();
-  const giveUp = () => opening.abort();
+  let socket: StreamSocket | undefined;
+  let isGivenUp = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const giveUp = () => {
+    if (socket === undefined || first === undefined) return opening.abort();
+    // The station closes the socket when nothing is left of it.
+    isGivenUp = true;
+    socket.send({ type: "destroy" } satisfies HoldClientMessage);
+    timer = setTimeout(() => opening.abort(), GIVE_UP_MS);
+  };
   if (signal?.aborted) giveUp();
   signal?.addEventListener("abort", giveUp, { once: true });
-  let socket: StreamSocket;
   try {
     socket = await openStream(to, options.name, {
       ...options,
@@ -68,6 +79,7 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
     });
     if (first !== undefined) socket.send(first);
     const closed = socket.closed.then(({ error }) => {
+      clearTimeout(timer);
       gone.resolve({ why: "lost" });
       if (error === null) released.resolve();
       else released.reject(error);
@@ -76,6 +88,7 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
     closed.catch(() => {});
     released.promise.catch(() => {});
     const { info, hasNetwork } = await Promise.race([held.promise, closed]);
+    if (isGivenUp) await closed;
     return handleOf({ socket, info, hasNetwork, listeners, gone: gone.promise, released: released.promise });
   } finally {
     // A sandbox that is there is let go of by its handle alone.

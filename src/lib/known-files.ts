@@ -4,9 +4,9 @@ import { lstatSync } from "node:fs";
 const SETTLED_MS = 100;
 
 /**
- * What small files said when they were last read, for those who ask again and again. Every time a file is looked at, and
- * read anew where it is another: for files that are never changed in place, but replaced. What is given out is shared, and
- * so nobody can change it.
+ * What small files said when they were last read, for those who ask again and again. Every time a file is looked at,
+ * and read anew where it is another: for files that are never changed in place, but replaced. What is given out is
+ * shared, and so nobody can change it.
  */
 export class KnownFiles<Content> {
   readonly #known = new Map<string, { stamp: string; content: Content }>();

@@ -1,5 +1,5 @@
 import { lstatSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
-import { lstat, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { uptime } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
@@ -14,6 +14,7 @@ import { isErrno } from "../lib/is-errno.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import { KnownFiles } from "../lib/known-files.ts";
 import { newId, randomLetters } from "../lib/new-id.ts";
+import { replaceFile, writeSynced } from "../lib/replace-file.ts";
 import { LABELS_NAME, readLabels } from "./labels-file.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
 
@@ -255,27 +256,6 @@ async function parseRecord(path: string, sizeBytes: number): Promise<ReadOutcome
 
 const noSandbox = (id: SandboxId) =>
   new CaissonError("not_found", `there is no sandbox ${id}`, { hint: "`caisson sandbox ls` lists them." });
-
-async function replaceFile(dir: string, name: string, text: string): Promise<void> {
-  const temporary = join(dir, `${name}.${randomLetters(8)}.tmp`);
-  try {
-    await writeSynced(temporary, text);
-    await rename(temporary, join(dir, name));
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-}
-
-async function writeSynced(path: string, text: string): Promise<void> {
-  const handle = await open(path, "wx", 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
 
 async function isFromBeforeBoot(path: string): Promise<boolean> {
   const { mtimeMs } = await lstat(path).catch(() => ({ mtimeMs: Date.now() }));

@@ -72,6 +72,23 @@ describe("a station's streams", () => {
     expect((await run(["audit", "--about", sandbox])).text).toMatch(new RegExp(`processes\\.start +${sandbox} printf`));
   });
 
+  test("a sandbox that is given up while it is made is gone when that is told, however far it had come", async () => {
+    const { streams, sandboxes } = client();
+    // As none that is kept ready.
+    const spec = { labels: { given: "up" }, tmpBytes: 64 * 1024 * 1024 };
+    let givenUp = 0;
+    for (let afterMs = 2; afterMs < 50; afterMs += 0.5) {
+      const stop = new AbortController();
+      const timer = setTimeout(() => stop.abort(), afterMs);
+      const held = await streams.createHeld({ spec }, { signal: stop.signal }).catch((error: { code?: string }) => error.code);
+      clearTimeout(timer);
+      if (typeof held === "object") await held.destroy();
+      else givenUp += held === "cancelled" ? 1 : 0;
+      expect((await sandboxes.list({ label: ["given=up"] })).sandboxes, `given up after ${afterMs} ms`).toEqual([]);
+    }
+    expect(givenUp).toBeGreaterThan(0);
+  });
+
   test("a sandbox goes with its holder, also one that is killed", async () => {
     const program = `
       import { connect } from ${JSON.stringify(`${root}/src/client/connect.ts`)};

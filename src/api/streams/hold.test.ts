@@ -73,7 +73,21 @@ describe("a sandbox that is held", () => {
     const making = streams.createHeld({ spec: {} }, { signal: stop.signal });
     stop.abort();
     await expect(making).rejects.toMatchObject({ code: "cancelled" });
-    await vi.waitFor(async () => expect(await ids()).toEqual([]), { timeout: 60_000 });
+    expect(await ids()).toEqual([]);
+  });
+
+  test.each([true, false])("is given up while it is made, or when it was there already (kept: %s): nothing is left", async (keep) => {
+    const raw = rawSocket(server(), "/v1/sandboxes/hold", { as: await token("run") });
+    await raw.send({ type: "create", spec: { keep } });
+    await raw.send({ type: "destroy" });
+    await raw.message("released");
+    expect(await ids()).toEqual([]);
+    const late = rawSocket(server(), "/v1/sandboxes/hold", { as: await token("run") });
+    await late.send({ type: "create", spec: { keep } });
+    await late.message("held");
+    await late.send({ type: "destroy" });
+    await late.message("released");
+    expect(await ids()).toEqual([]);
   });
 
   test("goes with the station when that ends, and its holder is told to come back", async () => {

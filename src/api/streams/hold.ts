@@ -18,8 +18,26 @@ export const serveCreateHeld: ServeStream = async (stream) => {
   checkReach(caller, reachOfHeld(request));
   await audit("sandboxes.create", sandboxRoutes["sandboxes.create"].audited(request));
   const onNotice = (text: string) => void socket.send({ type: "notice", text });
-  await holdOn(await station.sandboxes.create(request, { signal, onNotice }), stream);
+  const givenUp = new AbortController();
+  socket.listen({
+    onMessage(given) {
+      refuseCreate(parseMessage(HoldClientMessage, given));
+      givenUp.abort();
+    },
+  });
+  try {
+    const made = station.sandboxes.create(request, { signal: AbortSignal.any([signal, givenUp.signal]), onNotice });
+    await holdOn(await made, stream, { isGivenUp: () => givenUp.signal.aborted });
+  } catch (error) {
+    if (!givenUp.signal.aborted) throw error;
+    await socket.send({ type: "released" });
+  }
 };
+
+function refuseCreate<Message extends { type: string }>(message: Message): Exclude<Message, { type: "create" }> {
+  if (message.type === "create") throw new CaissonError("invalid", "this socket has its sandbox already");
+  return message as Exclude<Message, { type: "create" }>;
+}
 
 export const serveHold: ServeStream = async (stream) => {
   const { station, params, signal, audit } = stream;
@@ -28,7 +46,7 @@ export const serveHold: ServeStream = async (stream) => {
 };
 
 /** Until the client lets go, in whatever way, or the sandbox is gone. */
-async function holdOn(held: HeldSandbox, { socket, signal, audit }: Stream): Promise<void> {
+async function holdOn(held: HeldSandbox, { socket, signal, audit }: Stream, options: { isGivenUp?: () => boolean } = {}): Promise<void> {
   const asked = Promise.withResolvers<"release" | "destroy" | "gone">();
   const leave = () => asked.resolve("release");
   if (signal.aborted) leave();
@@ -40,11 +58,11 @@ async function holdOn(held: HeldSandbox, { socket, signal, audit }: Stream): Pro
     void held.closed.then(() => asked.resolve("gone"));
     socket.listen({
       onMessage(given) {
-        const { type } = parseMessage(HoldClientMessage, given);
-        if (type === "create") throw new CaissonError("invalid", "this socket has its sandbox already");
-        asked.resolve(type);
+        asked.resolve(refuseCreate(parseMessage(HoldClientMessage, given)).type);
       },
     });
+    // It was there before that could keep it from being made.
+    if (options.isGivenUp?.()) asked.resolve("destroy");
     const how = await asked.promise;
     if (how === "destroy") {
       await audit("sandboxes.remove", { sandbox: held.id });

@@ -89,7 +89,7 @@ test("a word is a sandbox, a run, a session or a snapshot; what stands for sever
   await expect(findThing("base", things)).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("base (session)") });
   await sessions.discard("base");
   expect(await findThing("base", things)).toEqual({ kind: "snapshot", id: "sn_bbbbbbbbbbbb" });
-  for (const word of ["nothing", "sb_z", "run_z", "sn_z"])
+  for (const word of ["nothing", "sb_zzzzzzzz", "run_zzzzzzzz", "sn_zzzzzzzz"])
     await expect(findThing(word, things)).rejects.toMatchObject({ code: "not_found" });
 });
 

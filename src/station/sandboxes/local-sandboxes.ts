@@ -95,7 +95,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     const health = markedHealth(store.dir(record.id), (station) => store.ownerAlive(station));
     return { ...infoOf(record), ...defined({ health }) };
   };
-  let sweptAtMs = Number.NEGATIVE_INFINITY;
+  let sweptAtMs = -SWEPT_LATELY_MS;
   const verbs: LocalSandboxes = {
     async create(request, { signal, owner = LOCAL_OWNER, onNotice } = {}) {
       const { name } = request.spec;
@@ -108,8 +108,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     get: async (id) => infoNow(await store.read(await find(id))),
     async list({ sweep = true, ...asked } = {}) {
       const { listSandboxes } = await import("./list-sandboxes.ts");
-      const sweptLately = performance.now() - sweptAtMs < SWEPT_LATELY_MS;
-      if (sweep && (!sweptLately || (await store.list()).records.some(isToSweep))) await verbs.sweep();
+      if (sweep && (performance.now() - sweptAtMs > SWEPT_LATELY_MS || (await store.list()).records.some(isToSweep))) await verbs.sweep();
       return listSandboxes(asked, { store, infoOf: infoNow });
     },
     async changedFiles(word) {
