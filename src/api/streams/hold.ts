@@ -25,13 +25,14 @@ export const serveCreateHeld: ServeStream = async (stream) => {
       givenUp.abort();
     },
   });
-  try {
-    const made = station.sandboxes.create(request, { signal: AbortSignal.any([signal, givenUp.signal]), onNotice });
-    await holdOn(await made, stream, { isGivenUp: () => givenUp.signal.aborted });
-  } catch (error) {
-    if (!givenUp.signal.aborted) throw error;
-    await socket.send({ type: "released" });
-  }
+  const isGivenUp = () => givenUp.signal.aborted;
+  const creating = station.sandboxes.create(request, { signal: AbortSignal.any([signal, givenUp.signal]), onNotice });
+  const held = await creating.catch((error: unknown) => {
+    if (!isGivenUp()) throw error;
+    return null;
+  });
+  if (held === null) await socket.send({ type: "released" });
+  else await holdOn(held, stream, { isGivenUp });
 };
 
 function refuseCreate<Message extends { type: string }>(message: Message): Exclude<Message, { type: "create" }> {
