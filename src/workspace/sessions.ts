@@ -75,7 +75,8 @@ export function createSessionStore(options: {
     const path = join(dirOf(id), "session.json");
     const found = await known.get(path, async () => Session.safeParse(jsonOrNull(await readFile(path, "utf8")))).catch(() => null);
     if (found === null) throw new CaissonError("not_found", `there is no session ${id}`, { hint: "`caisson session ls` lists them." });
-    if (found.success) return found.data;
+    // Its own for each: whoever prepares it writes down in it what came of that.
+    if (found.success) return { ...found.data };
     throw new CaissonError("internal", `the record of the session ${id} is damaged`, {
       hint: `\`caisson session rm --force ${id}\` removes it.`,
     });

@@ -46,6 +46,26 @@ export interface LocalSandboxesOptions {
 /** Whether runs have ended without their sandboxes takes a look at the log for each: not for every list. */
 const SWEPT_LATELY_MS = 1_000;
 
+/** Two at once would each see half of what the other has done; whoever asks meanwhile waits for the one under way. */
+function onceAtATime(work: () => Promise<void>): { run(): Promise<void>; isDue(): boolean } {
+  let underWay: Promise<void> | null = null;
+  let doneAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    run() {
+      underWay ??= work()
+        .then(() => {
+          doneAtMs = performance.now();
+        })
+        .finally(() => {
+          underWay = null;
+        });
+      return underWay;
+    },
+    /** Also while one is under way, to be waited for. */
+    isDue: () => underWay !== null || performance.now() - doneAtMs > SWEPT_LATELY_MS,
+  };
+}
+
 /** What this process did to a sandbox. */
 export type SandboxChange =
   | { kind: "made" | "changed"; info: SandboxInfo }
@@ -95,7 +115,10 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     const health = markedHealth(store.dir(record.id), (station) => store.ownerAlive(station));
     return { ...infoOf(record), ...defined({ health }) };
   };
-  let sweptAtMs = -SWEPT_LATELY_MS;
+  const sweeps = onceAtATime(async () => {
+    const { sweepSandboxes } = await import("./sweep-sandboxes.ts");
+    await sweepSandboxes({ ...context, stateDir, finishRuns: options.finishRuns });
+  });
   const verbs: LocalSandboxes = {
     async create(request, { signal, owner = LOCAL_OWNER, onNotice } = {}) {
       const { name } = request.spec;
@@ -108,7 +131,8 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     get: async (id) => infoNow(await store.read(await find(id))),
     async list({ sweep = true, ...asked } = {}) {
       const { listSandboxes } = await import("./list-sandboxes.ts");
-      if (sweep && (performance.now() - sweptAtMs > SWEPT_LATELY_MS || (await store.list()).records.some(isToSweep))) await verbs.sweep();
+      if (sweep && sweeps.isDue()) await verbs.sweep();
+      if (sweep && (await store.list()).records.some(isToSweep)) await verbs.sweep();
       return listSandboxes(asked, { store, infoOf: infoNow });
     },
     async changedFiles(word) {
@@ -143,11 +167,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       const { removeSandbox } = await import("./remove-sandbox.ts");
       await removeSandbox(await find(id), context);
     },
-    async sweep() {
-      const { sweepSandboxes } = await import("./sweep-sandboxes.ts");
-      await sweepSandboxes({ ...context, stateDir, finishRuns: options.finishRuns });
-      sweptAtMs = performance.now();
-    },
+    sweep: () => sweeps.run(),
     async snapshots({ owner } = {}) {
       const { everySnapshot } = await import("./snapshots.ts");
       const all = (await everySnapshot(await everyRuntime())).map(({ snapshot }) => snapshot);
