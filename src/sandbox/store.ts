@@ -93,13 +93,10 @@ export function createStore(options: { stateDir: string }): Store {
       throw new CaissonError("invalid", `"${id}" is not a sandbox id`, { hint: "It looks like sb_k3v7q2m5x4ab." });
     return join(root, id);
   };
-  const ownerOf = () => (self ??= currentProcess());
-  let self: ProcessIdentity | undefined;
-
   const store: Store = {
     dir,
     newId: () => newId("sb"),
-    ownerOf,
+    ownerOf: currentProcess,
     ownerAlive: isProcessAlive,
     async write(record) {
       const target = dir(record.id);
@@ -108,7 +105,7 @@ export function createStore(options: { stateDir: string }): Store {
         await replaceFile(target, RECORD_NAME, text);
         return;
       }
-      const { pid, startTicks } = ownerOf();
+      const { pid, startTicks } = currentProcess();
       await mkdir(root, { recursive: true, mode: 0o700 });
       const fresh = join(root, `${NEW_PREFIX}${pid}-${startTicks}-${randomLetters(8)}`);
       await mkdir(fresh, { mode: 0o700 });
@@ -123,7 +120,7 @@ export function createStore(options: { stateDir: string }): Store {
     note(record) {
       const target = dir(record.id);
       const text = `${JSON.stringify(record, null, 1)}\n`;
-      const { pid, startTicks } = ownerOf();
+      const { pid, startTicks } = currentProcess();
       if (lstatSync(target, { throwIfNoEntry: false })?.isDirectory()) {
         const temporary = join(target, `${RECORD_NAME}.${randomLetters(8)}.tmp`);
         writeFileSync(temporary, text, { flag: "wx", mode: 0o600 });

@@ -1,5 +1,4 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { CaissonError } from "../contract/error.ts";
@@ -12,6 +11,7 @@ import { RestorePoint, Session } from "../contract/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import { KnownFiles } from "../lib/known-files.ts";
+import { replaceFile } from "../lib/replace-file.ts";
 import type { Log } from "../log/log.ts";
 import { uploadedTree } from "../sandbox/uploaded-tree.ts";
 import { withoutSecret } from "./git/address.ts";
@@ -81,12 +81,7 @@ export function createSessionStore(options: {
       hint: `\`caisson session rm --force ${id}\` removes it.`,
     });
   };
-  const replace = async (id: string, name: string, content: unknown) => {
-    const path = join(dirOf(id), name);
-    const part = `${path}.part-${randomUUID()}`;
-    await writeFile(part, JSON.stringify(content, null, 1), { mode: 0o600, flush: true });
-    await rename(part, path);
-  };
+  const replace = async (id: string, name: string, content: unknown) => replaceFile(dirOf(id), name, JSON.stringify(content, null, 1));
   const update: SessionStore["update"] = async (id, facts) => {
     const session = { ...(await get(id)), ...facts };
     await replace(id, "session.json", session);
