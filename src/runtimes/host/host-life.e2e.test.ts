@@ -53,6 +53,8 @@ test("a guest that is killed is lost, and what it left behind is still found and
   // Process 1 goes first: whoever it started may go by itself when it is gone.
   for (const pid of guests.toSorted((a, b) => a - b)) killIfThere(pid);
   expect((await running.ended).kind).toBe("lost");
+  // The first one's connection is gone; the last one may still be about to go.
+  await until(() => live(sandbox).every((pid) => !guests.includes(pid)));
   expect(await sandbox.closed).toEqual({ why: "lost" });
   await expect(runtime.open(sandbox.id)).rejects.toMatchObject({ code: "lost" });
   expect((await runtime.list())[0]?.state).toBe("failed");
