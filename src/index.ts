@@ -4,7 +4,6 @@ import type { Model } from "./agent/model/model.ts";
 import { type Environment, readEnvironment } from "./compose/environment.ts";
 import { composeRuntimes } from "./compose/runtimes.ts";
 import { openStateFolder } from "./compose/state-folder.ts";
-import { absoluteSecrets } from "./contract/absolute-secrets.ts";
 import type { AgentDefinition } from "./contract/agent.ts";
 import { CaissonError } from "./contract/error.ts";
 import type { SandboxEvent } from "./contract/event.ts";
@@ -16,6 +15,7 @@ import type { Usage } from "./contract/usage.ts";
 import { defined } from "./lib/defined.ts";
 import type { NetworkSettings } from "./network/network-host.ts";
 import { besideModule, packageFiles } from "./package-files.ts";
+import { withAbsolutePaths } from "./sandbox/absolute-spec.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 import type { OwnedSandbox } from "./sandbox/sandbox.ts";
 import { parseSpec } from "./sandbox/spec.ts";
@@ -126,6 +126,16 @@ export async function createSandbox(spec: SandboxSpecInput = {}, options: Create
 }
 
 export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}): Caisson {
+  const { networked: _, ...caisson } = composeCaisson(options);
+  return caisson;
+}
+
+/** What this module uses of it besides: a runtime of the caller's own builds walls, and the network is ours. */
+interface ComposedCaisson extends Caisson {
+  networked(runtime: Runtime): Promise<Runtime>;
+}
+
+function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): ComposedCaisson {
   const environment = environmentOf(options);
   const { stateDir } = environment;
   const { runtimes, resolver, withNetwork } = composeRuntimes({
@@ -143,7 +153,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
     swept.add(runtime);
     runtime.sweep().catch(() => {});
   };
-  /** A runtime of the caller's own builds walls; the network is ours, when one is asked for. */
+  /** Nothing of networks is loaded where none is asked for. */
   const givenRuntime = async (runtime: Runtime, spec: SandboxSpec) => {
     const { network, secrets, gateway } = spec;
     const wanted = network.mode !== "none" || Object.keys(secrets).length > 0 || gateway !== undefined;
@@ -154,6 +164,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
     return resolver.resolve(name);
   };
   return {
+    networked: withNetwork,
     runtime: runtimeOf,
     async create(spec = {}, { runtime, signal } = {}) {
       const parsed = withAbsolutePaths(parseSpec(spec));
@@ -256,17 +267,9 @@ async function programOf(options: CaissonOptions & Pick<RunAgentOptions, "runtim
       throw new CaissonError("unsupported", `the run began with the OCI runtime ${ociRuntime}, which a program cannot choose`, {
         hint: "Go on with it on the command line: caisson resume.",
       });
-    return typeof runtime === "object" ? runtime : caisson.runtime(runtime ?? name);
+    return typeof runtime === "object" ? caisson.networked(runtime) : caisson.runtime(runtime ?? name);
   };
   return { stateDir, env, path, home, runtime: runtimeFor };
-}
-
-/** Relative paths are taken from where the program runs; runtimes only know absolute ones. */
-function withAbsolutePaths(spec: SandboxSpec): SandboxSpec {
-  const { workspace } = spec;
-  const secrets = absoluteSecrets(spec.secrets, ".");
-  const mounts = spec.mounts.map((mount) => ({ ...mount, path: resolve(mount.path) }));
-  return { ...spec, secrets, mounts, workspace: workspace.kind === "empty" ? workspace : { ...workspace, path: resolve(workspace.path) } };
 }
 
 /** `$CAISSON_HOME`, or `caisson` in the user's state folder. */
@@ -283,13 +286,13 @@ function environmentOf(options: CaissonOptions): Environment {
  * The composition is shared by the calls of one process, so that its runtimes are made once. Who observes or has
  * settings of their own gets one of their own.
  */
-const shared = new Map<string, Caisson>();
-function caissonFor(options: CaissonOptions): Caisson {
-  if (options.onEvent !== undefined || options.network !== undefined) return createCaisson(options);
+const shared = new Map<string, ComposedCaisson>();
+function caissonFor(options: CaissonOptions): ComposedCaisson {
+  if (options.onEvent !== undefined || options.network !== undefined) return composeCaisson(options);
   const stateDir = options.stateDir ?? defaultStateDir();
   let caisson = shared.get(stateDir);
   if (caisson === undefined) {
-    caisson = createCaisson({ stateDir });
+    caisson = composeCaisson({ stateDir });
     shared.set(stateDir, caisson);
   }
   return caisson;

@@ -1,9 +1,11 @@
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createScriptedModel } from "../../src/agent/model/scripted-model.ts";
+import { AgentDefinition } from "../../src/contract/agent.ts";
 import { createCaisson, type RunEvent, runAgent } from "../../src/index.ts";
+import { createOciRuntime } from "../../src/runtimes/oci/runtime.ts";
 
 const demo = join(import.meta.dirname, "../../examples/demo");
 
@@ -75,5 +77,29 @@ describe("runAgent", () => {
     };
     await expect(runAgent(options)).rejects.toMatchObject({ code: "denied", message: expect.stringContaining("GREETING=hello") });
     expect(await runAgent({ ...options, trustAgentFile: true })).toMatchObject({ reason: "done" });
+  });
+
+  test("a runtime of the program's own: the network that the agent has is served there, too", async () => {
+    const stateDir = join(base, "home");
+    const guestPath = join(import.meta.dirname, "../../guest/build/caisson-guest");
+    await using runtime = createOciRuntime({ stateDir, guestPath }, { home: homedir(), path: process.env.PATH ?? "" });
+    const result = await runAgent({
+      task: "Look outside.",
+      agent: AgentDefinition.parse({
+        name: "looker",
+        system: "You look.",
+        sandbox: { network: { mode: "allow", rules: [{ host: "allowed.example" }] } },
+      }),
+      model: createScriptedModel({
+        turns: [
+          { calls: [{ tool: "bash", arguments: { command: "curl -s -o /dev/null -w 'status %{http_code}' http://other.example/" } }] },
+          { say: "Done.", expect: { news: ["status 403"] } },
+        ],
+      }),
+      runtime,
+      folder: join(base, "project"),
+      stateDir,
+    });
+    expect(result).toMatchObject({ reason: "done", text: "Done." });
   });
 });
