@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { makeEvent } from "../src/contract/event-family.ts";
-import { GuardianConfig } from "../src/contract/guardian.ts";
+import { GuardianConfig } from "../src/contract/guardian-config.ts";
 import { type NewRunEvent, runEvents } from "../src/contract/run-event.ts";
 import type { Log } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";

@@ -18,16 +18,11 @@ export const startupFiles: readonly StartupFile[] = [
     name: "composition",
     large: true,
     exec: "always",
-    modules: [
-      "compose/cli.ts",
-      "compose/verb-kinds.ts",
-      "contract/sandbox.ts",
-      // Runs have it as sandboxes do: in the file of either, it would bring all of that along.
-      "contract/process-identity.ts",
-      "cli/sandboxes/exec.ts",
-    ],
+    modules: ["compose/cli.ts", "compose/verb-kinds.ts", "cli/sandboxes/exec.ts"],
   },
   { name: "remote-command", large: true, exec: "through a station", modules: ["compose/remote.ts", "compose/callers-station.ts"] },
+  // The schemas that nearly every command has a use for that does its work itself.
+  { name: "contract", large: true, exec: "here", modules: ["contract/sandbox.ts", "contract/process-identity.ts"] },
   {
     name: "sandbox-command",
     large: true,
@@ -42,6 +37,9 @@ export const startupFiles: readonly StartupFile[] = [
       "compose/network.ts",
     ],
   },
+  // Where something was configured, or asked of a sandbox.
+  { name: "configuration", large: false, exec: "no", modules: ["compose/check-config.ts"] },
+  { name: "sandbox-options", large: false, exec: "no", modules: ["cli/options/spec-options.ts"] },
   // Where there is a folder to work in.
   { name: "folder-command", large: false, exec: "no", modules: ["station/sandboxes/guard-workspace.ts", "workspace/wrong-place.ts"] },
   // Commands about runs and sessions: through a station, and those that do their work themselves.

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from "node:stream";
-import type { Config, ConfigSources } from "../contract/config.ts";
+import type { Config } from "../contract/config.ts";
+import type { ConfigSources } from "../contract/config-sources.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import type { McpBounds } from "../contract/mcp-bounds.ts";
 import type { SandboxTools } from "../station/sandboxes/tools.ts";

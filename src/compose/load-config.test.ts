@@ -14,6 +14,7 @@ describe("the configuration", () => {
   afterEach(() => rm(dir, { recursive: true }));
   const load = (variables: Record<string, string> = {}) =>
     loadConfig({ stateDir: dir, configDir: join(dir, "xdg"), variable: (name) => variables[name] });
+  const nowhere = { stateDir: "/nonexistent", configDir: "/nonexistent" };
   const put = (content: unknown, folder = "") =>
     writeFile(join(dir, folder, "config.json"), typeof content === "string" ? content : JSON.stringify(content));
 
@@ -34,6 +35,13 @@ describe("the configuration", () => {
       guardian: expect.any(Object),
     };
     expect(await load()).toEqual({ config, file: null, sources: {} });
+  });
+
+  test("has the same defaults where something was configured, in the same order: a station is compared by their text", async () => {
+    await put({});
+    const configured = await load();
+    expect(configured.file).not.toBeNull();
+    expect(JSON.stringify(configured.config)).toBe(JSON.stringify((await loadConfig({ ...nowhere, variable: () => undefined })).config));
   });
 
   test("the environment wins over the file, and each value says where it is from", async () => {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { GuardianAction } from "./guardian-event.ts";
+import { GuardianAction } from "./guardian-config.ts";
 import { EnvName, SnapshotId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { OnAsk, OnBudget, Permission } from "./run.ts";

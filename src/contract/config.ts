@@ -1,10 +1,13 @@
 import { z } from "zod";
-import { GuardianConfig } from "./guardian.ts";
+import { defaultConfig } from "./default-config.ts";
+import { GuardianConfig } from "./guardian-config.ts";
 import { EnvName, RuntimeName } from "./ids.ts";
 import { GatewayWire, RegistryName, SecretSpec } from "./network.ts";
 import { PriceTable } from "./price.ts";
 import { LimitsRequest } from "./sandbox.ts";
 import { HidingRules } from "./workspace-guard.ts";
+
+const defaults = defaultConfig();
 
 const NetworkConfig = z.strictObject({
   /** Files with certificates (PEM) that servers outside are trusted by, besides the system's. */
@@ -20,17 +23,17 @@ const NetworkConfig = z.strictObject({
 /** How a station judges what gives no sign of life. */
 const HealthConfig = z.strictObject({
   /** Without a sign for this long, one that works is unresponsive. A third of it is one miss. */
-  runningTtlMs: z.int().min(6000).max(3_600_000).default(15_000),
+  runningTtlMs: z.int().min(6000).max(3_600_000).default(defaults.health.runningTtlMs),
   /** The same for one in which nothing runs. */
-  idleTtlMs: z.int().min(6000).max(3_600_000).default(30_000),
+  idleTtlMs: z.int().min(6000).max(3_600_000).default(defaults.health.idleTtlMs),
   /** Whether it is restarted then; otherwise it is only told. */
-  restart: z.boolean().default(true),
+  restart: z.boolean().default(defaults.health.restart),
   /** How long one that is to be restarted has to answer, or to end by itself. */
-  graceMs: z.int().min(100).max(600_000).default(10_000),
+  graceMs: z.int().min(100).max(600_000).default(defaults.health.graceMs),
   /** Between two restarts of the same. */
-  cooldownMs: z.int().min(0).max(3_600_000).default(60_000),
+  cooldownMs: z.int().min(0).max(3_600_000).default(defaults.health.cooldownMs),
   /** After so many a person is asked. */
-  restartsPerHour: z.int().min(0).max(20).default(3),
+  restartsPerHour: z.int().min(0).max(20).default(defaults.health.restartsPerHour),
 });
 
 /** What a station may do at once; what is absent suits the machine. */
@@ -44,15 +47,15 @@ export const StationConfig = z.strictObject({
   /** Memory that is not given to sandboxes. Default: a tenth of the machine's, and at least 512 MiB. */
   memoryReserveBytes: z.int().nonnegative().optional(),
   /** Runs that may wait, of all owners and of one. */
-  queuedMax: z.int().min(1).max(100_000).default(10_000),
-  queuedPerOwnerMax: z.int().min(1).max(100_000).default(1_000),
+  queuedMax: z.int().min(1).max(100_000).default(defaults.station.queuedMax),
+  queuedPerOwnerMax: z.int().min(1).max(100_000).default(defaults.station.queuedPerOwnerMax),
 });
 export type StationConfig = z.infer<typeof StationConfig>;
 
 /** Where each setting comes from, the stronger first: an option, the environment, the file, our default. */
 export const Config = z.strictObject({
   $schema: z.string().optional(),
-  runtime: RuntimeName.default("auto"),
+  runtime: RuntimeName.default(defaults.runtime),
   /** Tried when `auto` finds nothing on this machine. */
   fallbackRuntime: RuntimeName.refine((name) => name !== "host" && name !== "auto", "auto never falls back to the host").optional(),
   ociRuntime: z.string().min(1).optional(),
@@ -89,30 +92,16 @@ export const Config = z.strictObject({
       /** Where traces go: the base address of a receiver of OpenTelemetry's protocol over HTTP. Absent: nowhere. */
       endpoint: z.url().optional(),
       /** Whether programs on the station's machine read `/metrics` without a token. */
-      metricsWithoutToken: z.boolean().default(false),
+      metricsWithoutToken: z.boolean().default(defaults.telemetry.metricsWithoutToken),
     })
     .prefault({}),
   /** More places to look for agents, relative to this file. What they ask for still has to be trusted. */
   agentFolders: z.array(z.string().min(1)).max(50).default([]),
   station: StationConfig.prefault({}),
   /** Of commits that `caisson branch` makes. */
-  author: z.strictObject({ name: z.string().min(1), email: z.string().min(1) }).default({ name: "Caisson", email: "caisson@localhost" }),
+  author: z.strictObject({ name: z.string().min(1), email: z.string().min(1) }).default(defaults.author),
 });
 export type Config = z.infer<typeof Config>;
-
-/** A setting's variable in the environment. */
-export const configVariables = {
-  runtime: "CAISSON_RUNTIME",
-  fallbackRuntime: "CAISSON_FALLBACK_RUNTIME",
-  ociRuntime: "CAISSON_OCI_RUNTIME",
-  image: "CAISSON_IMAGE",
-  dockerImage: "CAISSON_DOCKER_IMAGE",
-} as const satisfies Partial<Record<keyof Config, string>>;
-
-export const modelVariable = "CAISSON_MODEL";
-
-/** Where a setting's value comes from: the name of an option or a variable, the path of a file, or `default`. */
-export type ConfigSources = Readonly<Record<string, string>>;
 
 /** Settings as `limits.pids`; what is a list or a table of the user's own is one setting. */
 export function leavesOf(config: Record<string, unknown>): string[] {

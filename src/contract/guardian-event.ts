@@ -1,11 +1,8 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily } from "./event-family.ts";
+import { GuardianAction } from "./guardian-config.ts";
 import { Usage } from "./usage.ts";
-
-/** What the guardian may do about a run, the mildest first. */
-export const GuardianAction = z.enum(["nudge", "reprioritize", "pause", "stop"]);
-export type GuardianAction = z.infer<typeof GuardianAction>;
 
 /** What it looks for. */
 export const GuardianDetector = z.enum(["no_progress", "repetition", "drift", "cost", "errors", "duplicate"]);

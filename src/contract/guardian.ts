@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { GuardianAction, GuardianDecisionId, type GuardianEvent, GuardianFinding } from "./guardian-event.ts";
+import { GuardianAction, GuardianConfig } from "./guardian-config.ts";
+import { GuardianDecisionId, type GuardianEvent, GuardianFinding } from "./guardian-event.ts";
 import { Owner } from "./owner.ts";
 import { RunId } from "./run.ts";
 
@@ -7,52 +8,6 @@ import { RunId } from "./run.ts";
 const DECISIONS_KEPT = 10;
 
 const share = z.number().min(0).max(1);
-
-/** How a station's guardian watches runs, and what it may do. */
-export const GuardianConfig = z.strictObject({
-  /** `all`: every run whose agent or caller did not switch it off. `asked`: those that were started with it. */
-  watch: z.enum(["all", "asked", "none"]).default("all"),
-  /** Nothing stronger than this is done. An agent's file can only ask for less. */
-  atMost: GuardianAction.default("pause"),
-  /** A run that has made fewer steps, or worked for less time, is left alone. */
-  stepsMin: z.int().min(1).max(10_000).default(8),
-  workedMsMin: z.int().min(0).max(86_400_000).default(60_000),
-  /** What is done below which coherence; 0: never. */
-  bands: z
-    .strictObject({
-      nudge: share.default(0.7),
-      reprioritize: share.default(0.7),
-      pause: share.default(0.5),
-      stop: share.default(0.3),
-    })
-    .prefault({}),
-  /** Steps without a changed file, a test that does better, or anything new. */
-  noProgressSteps: z.int().min(3).max(10_000).default(15),
-  /** Calls that are nearly the same, with nearly the same result. */
-  repetitions: z.int().min(3).max(1000).default(6),
-  /** Calls that fail, one after the other. */
-  errors: z.int().min(3).max(1000).default(8),
-  /** Spent since the last progress. */
-  costUsdWithoutProgress: z.number().positive().default(2),
-  tokensWithoutProgress: z.int().positive().default(3_000_000),
-  /** How similar two tasks are to be the same work. */
-  duplicates: share.default(0.8),
-  /** Steps that a decision has to show an effect. */
-  effectSteps: z.int().min(1).max(1000).default(6),
-  /** Asked whether a run still works on its task; without a model, its words and calls are compared with the task's. */
-  judge: z
-    .strictObject({
-      model: z.string().min(1).optional(),
-      everySteps: z.int().min(1).max(10_000).default(10),
-      /** Of one run. */
-      callsMax: z.int().min(0).max(1000).default(5),
-      costUsdMax: z.number().min(0).default(0.25),
-      /** Of all runs. */
-      callsPerHourMax: z.int().min(0).max(100_000).default(60),
-    })
-    .prefault({}),
-});
-export type GuardianConfig = z.infer<typeof GuardianConfig>;
 
 /** A decision, as a run's head keeps it. */
 export const KeptDecision = z.object({

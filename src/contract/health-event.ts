@@ -1,14 +1,11 @@
 import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
+import { HealthLevel } from "./health-level.ts";
 
 /** What a station watches besides itself: a sandbox, or what drives a run. */
 export const HealthSubject = z.object({ kind: z.enum(["sandbox", "driver"]), id: z.string().max(64) });
 export type HealthSubject = z.infer<typeof HealthSubject>;
-
-/** By how many signs of life in a row are missing: none, one, two, three or more. */
-export const HealthLevel = z.enum(["ok", "late", "degraded", "unresponsive"]);
-export type HealthLevel = z.infer<typeof HealthLevel>;
 
 /** What the host sees of one that gives no sign of life, without asking it. */
 export const HealthCondition = z.enum(["running", "frozen", "stopped", "dead", "unknown"]);

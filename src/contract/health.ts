@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { HealthCondition, type HealthEvent, HealthLevel, HealthSubject, IncidentId } from "./health-event.ts";
+import { HealthCondition, type HealthEvent, HealthSubject, IncidentId } from "./health-event.ts";
+import { HealthLevel } from "./health-level.ts";
 
 /** As many as the longest count looks back for. */
 const RESTARTS_REMEMBERED = 20;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ENV_NAME } from "./env-name.ts";
 
 /** `sb_` and 12 lower-case base-32 characters: fits a host name, a cgroup name and a socket path. */
 export const SandboxId = z.string().regex(/^sb_[a-z2-7]{12}$/, "a sandbox id looks like sb_k3v7q2m5x4ab");
@@ -41,4 +42,4 @@ export const RuntimeName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, "lower-cas
 export type RuntimeName = z.infer<typeof RuntimeName>;
 
 /** A variable's name. */
-export const EnvName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "a variable's name is letters, digits and _");
+export const EnvName = z.string().regex(ENV_NAME, "a variable's name is letters, digits and _");

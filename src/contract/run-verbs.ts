@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
 import { AnyDrivenEvent, DrivenRef } from "./driven-kinds.ts";
-import { HealthLevel } from "./health-event.ts";
+import { HealthLevel } from "./health-level.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId } from "./ids.ts";
 import { created, LabelsAsked, owned } from "./list-filter.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";

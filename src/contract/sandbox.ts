@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { HealthLevel } from "./health-event.ts";
+import { defaultLimits } from "./default-limits.ts";
+import { HealthLevel } from "./health-level.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
@@ -76,14 +77,6 @@ export const LimitsRequest = z.strictObject({
   outputBytes: z.int().positive().optional(),
 });
 export type LimitsRequest = z.infer<typeof LimitsRequest>;
-
-export const defaultLimits = {
-  cpus: 2,
-  memoryBytes: 4096 * MIB,
-  pids: 1000,
-  wallClockMs: 30 * 60_000,
-  tmpBytes: 512 * MIB,
-} as const;
 
 export const SandboxSpec = z.strictObject({
   template: Template.default({ kind: "host" }),

@@ -1,7 +1,7 @@
 import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { HealthLevel } from "../contract/health-event.ts";
+import { HealthLevel } from "../contract/health-level.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 

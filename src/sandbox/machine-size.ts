@@ -1,6 +1,7 @@
 import { availableParallelism, totalmem } from "node:os";
+import { defaultLimits } from "../contract/default-limits.ts";
 import { CaissonError } from "../contract/error.ts";
-import { defaultLimits, type LimitsRequest } from "../contract/sandbox.ts";
+import type { LimitsRequest } from "../contract/sandbox.ts";
 import { showBytes } from "../lib/quantity.ts";
 
 export interface MachineSize {

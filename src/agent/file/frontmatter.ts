@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { HookCommand, McpServer, PermissionPreset, PermissionRules } from "../../contract/agent.ts";
-import { GuardianAction } from "../../contract/guardian-event.ts";
+import { GuardianAction } from "../../contract/guardian-config.ts";
 import { EnvName } from "../../contract/ids.ts";
 import { GatewaySpec, GatewayWire, SecretSpec } from "../../contract/network.ts";
 import { bytesFrom, durationFrom, numberFrom } from "../../lib/quantity.ts";

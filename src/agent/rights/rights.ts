@@ -1,7 +1,8 @@
 import { type AgentDefinition, HarnessSettings, type SubAgentDefinition } from "../../contract/agent.ts";
+import { defaultLimits } from "../../contract/default-limits.ts";
 import type { GatewaySpec, NetworkPolicy, SecretSpec } from "../../contract/network.ts";
 import { showRule } from "../../contract/network-text.ts";
-import { defaultLimits, type LimitsRequest } from "../../contract/sandbox.ts";
+import type { LimitsRequest } from "../../contract/sandbox.ts";
 import { visible, visibleWords } from "../../lib/visible.ts";
 import { isMachinePath } from "./machine-path.ts";
 import { wideningRules } from "./permission-rights.ts";

@@ -1,11 +1,12 @@
 import { runRoutes } from "../../contract/api/run-routes.ts";
 import { sandboxRoutes } from "../../contract/api/sandbox-routes.ts";
+import { defaultLimits } from "../../contract/default-limits.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { McpBounds } from "../../contract/mcp-bounds.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import { parsePolicy, showPolicy } from "../../contract/network-text.ts";
 import { beyondPolicy } from "../../contract/policy-within.ts";
-import { defaultLimits, type LimitsRequest } from "../../contract/sandbox.ts";
+import type { LimitsRequest } from "../../contract/sandbox.ts";
 
 /** The network that a model asks for, in words. Throws `invalid`, `denied` for what goes beyond the bounds. */
 export function narrowedNetwork(words: readonly string[], { most }: Pick<McpBounds, "most">): NetworkPolicy {

@@ -1,5 +1,5 @@
 import { type Config, configSchema } from "../../contract/config.ts";
-import { defaultLimits } from "../../contract/sandbox.ts";
+import { defaultLimits } from "../../contract/default-limits.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { table } from "../terminal/table.ts";

@@ -1,6 +1,7 @@
+import { defaultLimits } from "../../contract/default-limits.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { DoctorReport, RuntimeReport, TaskNeeds } from "../../contract/machine-verbs.ts";
-import { type Capabilities, defaultLimits } from "../../contract/sandbox.ts";
+import type { Capabilities } from "../../contract/sandbox.ts";
 import { defined } from "../../lib/defined.ts";
 import { showBytes, showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";

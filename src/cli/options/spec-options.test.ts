@@ -2,8 +2,10 @@ import { describe, expect, test } from "vitest";
 import type { CommandSpec } from "../command.ts";
 import { commands } from "../commands.ts";
 import type { CliContext } from "../context.ts";
+import { timeoutFrom } from "../sandboxes/start-command.ts";
 import { parseArguments } from "./arguments.ts";
-import { sandboxFrom, timeoutFrom } from "./spec-options.ts";
+import { plainSandbox } from "./plain-sandbox.ts";
+import { sandboxFrom } from "./spec-options.ts";
 
 const exec = commands.find((command) => command.path[0] === "exec") as CommandSpec;
 /** Only what a spec is made of. */
@@ -32,6 +34,27 @@ describe("the spec that options ask for", () => {
       env: {},
       allowRoot: false,
     });
+  });
+  test.each([[[]], [["--no-workspace"]], [["--tty", "--user", "nobody"]]])(
+    "what asks nothing of it is the same without a look at it: %j",
+    (argv) => {
+      const given = parseArguments(exec, [...argv, "--", "true"]);
+      expect(plainSandbox(context, given, { keep: true })).toEqual(sandboxFrom(context, given, { keep: true }));
+    },
+  );
+  test.each([
+    ["--timeout", "5s"],
+    ["--env", "A=b"],
+    ["--name", "Not A Name"],
+    ["--network", "open"],
+    ["--workspace", "."],
+    ["--allow-root"],
+  ])("what asks something of it is looked at: %s", (...argv) => {
+    expect(plainSandbox(context, parseArguments(exec, [...argv, "--", "true"]), { keep: false })).toBeNull();
+  });
+  test("so is an image that was configured", () => {
+    const configured = { ...context, config: { ...context.config, image: "debian" } };
+    expect(plainSandbox(configured, parseArguments(exec, ["--", "true"]), { keep: false })).toBeNull();
   });
   test("options win over the configuration", () => {
     expect(spec("--pids", "7", "--cpus", "0.5", "--disk", "1g", "--output-max", "1m").limits).toEqual({

@@ -1,14 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
+import { defaultLimits } from "../../contract/default-limits.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { EnvName } from "../../contract/ids.ts";
-import {
-  defaultLimits,
-  type LimitsRequest,
-  SandboxSpec,
-  type Template,
-  WorkspaceAccess,
-  type WorkspaceMount,
-} from "../../contract/sandbox.ts";
+import { type LimitsRequest, SandboxSpec, type Template, WorkspaceAccess, type WorkspaceMount } from "../../contract/sandbox.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
 import { defined } from "../../lib/defined.ts";
@@ -18,7 +11,8 @@ import { hidingFrom } from "./hiding-asked.ts";
 import { mountsFrom } from "./mounts-asked.ts";
 import { networkFrom } from "./network-asked.ts";
 import { checkOptions } from "./option-names.ts";
-import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
+import { parseBytes, parseCount, parseNumber } from "./option-values.ts";
+import { pairs } from "./pairs-asked.ts";
 
 /**
  * The sandbox that the options of `commands.ts` ask for, over the configuration's defaults. Throws `invalid`,
@@ -133,30 +127,4 @@ function limitsFrom(given: ParsedArguments): LimitsRequest {
   const output = given.option("output-max");
   if (output !== undefined) limits.outputBytes = parseBytes("output-max", output);
   return limits;
-}
-
-/** `K=V`; for variables, `K` alone is the value outside. Throws `invalid`. */
-export function pairs(context: CliContext, texts: readonly string[], option: "env" | "label"): Record<string, string> {
-  const result: Record<string, string> = {};
-  for (const text of texts) {
-    const equals = text.indexOf("=");
-    const name = equals < 0 ? text : text.slice(0, equals);
-    const value = equals < 0 && option === "env" ? context.variable(name) : text.slice(equals + 1);
-    if (option === "env" && !EnvName.safeParse(name).success) {
-      throw new CaissonError("invalid", `--env ${JSON.stringify(text)} is not K=V`, {
-        hint: "A variable's name is letters, digits and _.",
-      });
-    }
-    if (name === "" || (equals < 0 && option === "label"))
-      throw new CaissonError("invalid", `--${option} ${JSON.stringify(text)} is not K=V`);
-    // A variable that is not set outside is not set inside either.
-    if (value !== undefined) result[name] = value;
-  }
-  return result;
-}
-
-/** Throws `invalid`. */
-export function timeoutFrom(given: ParsedArguments): number | undefined {
-  const timeout = given.option("timeout");
-  return timeout === undefined ? undefined : parseDuration("timeout", timeout);
 }

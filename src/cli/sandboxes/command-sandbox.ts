@@ -1,8 +1,10 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { sandboxFrom } from "../options/spec-options.ts";
+import { plainSandbox } from "../options/plain-sandbox.ts";
+import type { sandboxFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
 import { printSandboxWarnings, tellSnapshotWorkspace } from "./sandbox-warnings.ts";
 
@@ -56,7 +58,7 @@ export async function sandboxForCommand(
     return { sandbox, drops: false, end: () => sandbox.release(), undo: () => sandbox.release() };
   }
   const keep = given.flag("keep") || options.detached === true;
-  const request = sandboxFrom(context, given, { keep, timeoutMs: options.timeoutMs });
+  const request = plainSandbox(context, given, { keep }) ?? (await sandboxAsked(context, given, { keep, timeoutMs: options.timeoutMs }));
   const sandbox = await context.station.sandboxes.create(request, context.interruption);
   let ended: Promise<void> | undefined;
   const end = async () => {
@@ -69,6 +71,11 @@ export async function sandboxForCommand(
     await tellSnapshotWorkspace(context, given, sandbox.info);
   }
   return { sandbox, drops: !keep, end: () => (ended ??= end()), undo: () => (ended ??= sandbox.destroy()) };
+}
+
+async function sandboxAsked(...asked: Parameters<typeof sandboxFrom>): Promise<CreateSandbox> {
+  const { sandboxFrom } = await import("../options/spec-options.ts");
+  return sandboxFrom(...asked);
 }
 
 /** Throws `cancelled` as soon as we are told to end: a guest that does not answer keeps nobody who wants to leave. */

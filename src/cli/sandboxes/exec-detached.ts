@@ -2,11 +2,10 @@ import { CaissonError } from "../../contract/error.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { timeoutFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
 import { exitCodeOf } from "../terminal/signals.ts";
 import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
-import { commandFrom, startCommand } from "./start-command.ts";
+import { commandFrom, startCommand, timeoutFrom } from "./start-command.ts";
 
 /**
  * `caisson exec -d`: the command goes on in a sandbox that stays, and nobody waits for it. `caisson logs` shows what it

@@ -1,21 +1,18 @@
 import type { SandboxEvent } from "../../contract/event.ts";
-import { CommandEnded, CommandOutput } from "../../contract/event.ts";
 import type { Ended } from "../../contract/outcome.ts";
 import { defined } from "../../lib/defined.ts";
 import { showBytes, showDuration } from "../../lib/quantity.ts";
-import { textOrBase64 } from "../../lib/text-or-base64.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import type { HeldSandbox, OutputChunk } from "../../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { createNetworkNotices } from "../network/network-notices.ts";
-import { timeoutFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
 import { connectStdio, type StdioOutcome } from "../terminal/process-stdio.ts";
 import { exitCodeOf } from "../terminal/signals.ts";
 import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
 import { tellDroppedFiles } from "./dropped-files.ts";
-import { commandFrom, startCommand } from "./start-command.ts";
+import { commandFrom, startCommand, timeoutFrom } from "./start-command.ts";
 
 /** Like a shell's for a file-size limit: 128 and SIGXFSZ. */
 const OUTPUT_LIMIT_EXIT_CODE = 153;
@@ -49,6 +46,7 @@ export interface CommandRequest {
 export async function execCommand(context: CliContext, given: ParsedArguments, request: CommandRequest): Promise<number> {
   const print = (event: SandboxEvent) => context.stdout.printJson(event);
   const events = request.json ? takeEvents(context, print) : null;
+  const made = request.json ? await import("./command-events.ts") : null;
   const isSilent = request.json || request.quiet;
   const command = { ...commandFrom(context, given), argv: request.argv, ...defined({ timeoutMs: request.timeoutMs }) };
   const session = await sandboxForCommand(context, given, { warns: !isSilent, timeoutMs: request.timeoutMs });
@@ -59,9 +57,9 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
     const starting = startCommand(session.sandbox, { ...command, stdin, ...(request.tty ? { pty: terminalSize(context) } : {}) });
     const process = await unlessInterrupted(context, starting);
     const of = { sandbox: session.sandbox.id, ref: process.ref };
-    const show = (chunk: OutputChunk) => print(outputEvent(of, chunk));
-    const outcome = await connectStdio({ context, process, stdin, tty: request.tty, ...(request.json ? { show } : {}) });
-    if (request.json && outcome.kind === "ended") await print(CommandEnded.make({ ...of, ended: outcome.ended }));
+    const show = made && ((chunk: OutputChunk) => print(made.outputEvent(of, chunk)));
+    const outcome = await connectStdio({ context, process, stdin, tty: request.tty, ...(show && { show }) });
+    if (made && outcome.kind === "ended") await print(made.endedEvent(of, outcome.ended));
     if (!isSilent && session.drops && outcome.kind === "ended") await tellDroppedFiles(context, given, session.sandbox);
     const limits = session.sandbox.info.limits;
     return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
@@ -170,9 +168,4 @@ async function killedExitCode(
 
 function times(count: number): string {
   return count === 1 ? "a process" : `one of ${count} processes`;
-}
-
-function outputEvent(of: { sandbox: string; ref: string }, chunk: OutputChunk): SandboxEvent {
-  const { stream, offset, data } = chunk;
-  return CommandOutput.make({ ...of, stream, offset, ...textOrBase64(data) });
 }

@@ -1,6 +1,7 @@
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { pairs, sandboxFrom } from "../options/spec-options.ts";
+import { pairs } from "../options/pairs-asked.ts";
+import { sandboxFrom } from "../options/spec-options.ts";
 import { line } from "../terminal/line.ts";
 import { printSandboxWarnings, tellSnapshotWorkspace } from "./sandbox-warnings.ts";
 

@@ -1,13 +1,11 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
 import type { SandboxInfo } from "../../contract/sandbox.ts";
 import type { ParsedArguments } from "../command.ts";
 import { type Line, line } from "../terminal/line.ts";
 
 const AGAIN_AFTER_MS = 24 * 3_600_000;
 const REMEMBERED_MAX = 100;
-const Told = z.record(z.string(), z.number());
 
 /**
  * What a sandbox lacks that it has elsewhere. That is mostly the machine's doing and the same for each sandbox, so each
@@ -44,8 +42,9 @@ export async function tellSnapshotWorkspace(
 
 function readTold(file: string, nowMs: number): Record<string, number> {
   try {
-    const told = Told.parse(JSON.parse(readFileSync(file, "utf8")));
-    return Object.fromEntries(Object.entries(told).filter(([, atMs]) => atMs <= nowMs && nowMs - atMs < AGAIN_AFTER_MS));
+    const told: unknown = JSON.parse(readFileSync(file, "utf8"));
+    const isRecent = (atMs: unknown) => typeof atMs === "number" && atMs <= nowMs && nowMs - atMs < AGAIN_AFTER_MS;
+    return Object.fromEntries(Object.entries(told ?? {}).filter(([, atMs]) => isRecent(atMs)));
   } catch {
     return {};
   }

@@ -3,8 +3,8 @@ import { defined } from "../../lib/defined.ts";
 import type { HeldSandbox, Process, SpawnOptions } from "../../station/sandboxes/held-sandbox.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { parseBytes } from "../options/option-values.ts";
-import { pairs } from "../options/spec-options.ts";
+import { parseBytes, parseDuration } from "../options/option-values.ts";
+import { pairs } from "../options/pairs-asked.ts";
 
 const NOT_EXECUTABLE_EXIT_CODE = 126;
 const NO_SUCH_PROGRAM_EXIT_CODE = 127;
@@ -24,6 +24,12 @@ export function commandFrom(context: CliContext, given: ParsedArguments): Omit<S
       outputBytesMax: outputMax === undefined ? undefined : parseBytes("output-max", outputMax),
     }),
   };
+}
+
+/** Throws `invalid`. */
+export function timeoutFrom(given: ParsedArguments): number | undefined {
+  const timeout = given.option("timeout");
+  return timeout === undefined ? undefined : parseDuration("timeout", timeout);
 }
 
 /**

@@ -1,5 +1,6 @@
+import { defaultLimits } from "../../contract/default-limits.ts";
 import type { CaissonError } from "../../contract/error.ts";
-import { defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
+import type { Limits, SandboxSpec } from "../../contract/sandbox.ts";
 import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
 import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { defaultLimits } from "../../contract/default-limits.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { Capabilities, defaultLimits, SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { Capabilities, SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import { socketCandidates } from "./engine.ts";
 import { engineError } from "./engine-error.ts";

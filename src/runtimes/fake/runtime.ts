@@ -1,9 +1,10 @@
 import { type Duplex, duplexPair } from "node:stream";
+import { defaultLimits } from "../../contract/default-limits.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxEvent } from "../../contract/event.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { defaultLimits, type SandboxInfo, type SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxInfo, SandboxSpec } from "../../contract/sandbox.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { type GuestConnection, greet } from "../../sandbox/guest/connection.ts";

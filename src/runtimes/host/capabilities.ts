@@ -1,5 +1,6 @@
+import { defaultLimits } from "../../contract/default-limits.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { type Capabilities, defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
+import type { Capabilities, Limits, SandboxSpec } from "../../contract/sandbox.ts";
 import { refuseNetwork } from "../../sandbox/spec.ts";
 
 const strongerHint = "Use the oci or docker runtime, which can.";

@@ -1,4 +1,5 @@
-import { defaultLimits, type Limits, type SandboxSpec } from "../../contract/sandbox.ts";
+import { defaultLimits } from "../../contract/default-limits.ts";
+import type { Limits, SandboxSpec } from "../../contract/sandbox.ts";
 import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
 import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";

@@ -1,6 +1,7 @@
 import { join } from "node:path";
+import { defaultLimits } from "../../contract/default-limits.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { defaultLimits, type SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxSpec } from "../../contract/sandbox.ts";
 import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { makeGuestToken, tokenName } from "../../sandbox/guest-token.ts";

@@ -1,4 +1,5 @@
-import type { GuardianAction, GuardianFinding } from "../../contract/guardian-event.ts";
+import type { GuardianAction } from "../../contract/guardian-config.ts";
+import type { GuardianFinding } from "../../contract/guardian-event.ts";
 import type { NewRunEvent } from "../../contract/run-event.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
 import { newId } from "../../lib/new-id.ts";

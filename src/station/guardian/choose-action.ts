@@ -1,5 +1,6 @@
-import type { GuardianConfig } from "../../contract/guardian.ts";
-import { GuardianAction, type GuardianFinding } from "../../contract/guardian-event.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
+import { GuardianAction } from "../../contract/guardian-config.ts";
+import type { GuardianFinding } from "../../contract/guardian-event.ts";
 import { round } from "./detectors.ts";
 import type { Trajectory } from "./trajectory.ts";
 

@@ -1,4 +1,4 @@
-import type { GuardianConfig } from "../../contract/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import {
   EVIDENCE_EVENTS_MAX,
   GUARDIAN_TEXT_CHARACTERS_MAX,

@@ -1,4 +1,4 @@
-import type { GuardianConfig } from "../../contract/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import type { GuardianFinding } from "../../contract/guardian-event.ts";
 import { similarity } from "./seen-call.ts";
 import type { Trajectory } from "./trajectory.ts";

@@ -1,4 +1,4 @@
-import type { GuardianConfig } from "../../contract/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import { JUDGED_COHERENT } from "./detectors.ts";
 import type { Trajectory } from "./trajectory.ts";
 

@@ -1,4 +1,4 @@
-import type { GuardianConfig } from "../../contract/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import type { GuardianFinding } from "../../contract/guardian-event.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";

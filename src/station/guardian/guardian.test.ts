@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Config } from "../../contract/config.ts";
 import { makeEvent } from "../../contract/event-family.ts";
-import type { GuardianConfig } from "../../contract/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import { type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";

@@ -1,5 +1,5 @@
 import { setImmediate as breathe } from "node:timers/promises";
-import type { GuardianConfig } from "../../contract/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import type { Log, PlacedEvent, StoredEvent } from "../../log/log.ts";
 import { runOf, runStream, toRunHead } from "../runs/head-of-run.ts";
 import { parseRunEvent } from "../runs/owned-journal.ts";

@@ -1,12 +1,7 @@
 import type { Config } from "../../contract/config.ts";
 import { readableEvent } from "../../contract/event-family.ts";
-import {
-  type GuardianConfig,
-  type GuardianExplanation,
-  type GuardianLogEntry,
-  type GuardianStanding,
-  ListDecisions,
-} from "../../contract/guardian.ts";
+import { type GuardianExplanation, type GuardianLogEntry, type GuardianStanding, ListDecisions } from "../../contract/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import { type GuardianEvent, guardianEvents } from "../../contract/guardian-event.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { ProcessIdentity } from "../../contract/process-identity.ts";

@@ -1,5 +1,5 @@
 import type { Model } from "../../agent/model/model.ts";
-import type { GuardianConfig } from "../../contract/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import type { LocalStation } from "../local-station.ts";
 import type { EvaluateOptions } from "./evaluate-run.ts";
 import { Guardian } from "./guardian.ts";

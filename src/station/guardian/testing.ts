@@ -1,5 +1,5 @@
 import { makeEvent } from "../../contract/event-family.ts";
-import { GuardianConfig } from "../../contract/guardian.ts";
+import { GuardianConfig } from "../../contract/guardian-config.ts";
 import type { ToolOutcome } from "../../contract/run.ts";
 import { type NewRunEvent, runEvents } from "../../contract/run-event.ts";
 import { foldTrajectory } from "./fold-trajectory.ts";

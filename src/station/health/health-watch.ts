@@ -1,4 +1,5 @@
-import type { HealthCondition, HealthLevel } from "../../contract/health-event.ts";
+import type { HealthCondition } from "../../contract/health-event.ts";
+import type { HealthLevel } from "../../contract/health-level.ts";
 import type { HealthLog } from "./health-log.ts";
 import { type HealthSettings, MISSES_MAX } from "./health-settings.ts";
 import type { Watched } from "./watched.ts";
