@@ -1,14 +1,19 @@
+import { request } from "node:http";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Route } from "../contract/api/route.ts";
 import { routes } from "../contract/api/routes.ts";
+import { STREAM_PROTOCOL, streamPaths } from "../contract/api/stream-paths.ts";
 import type { Scope } from "../contract/token-verbs.ts";
 import { createLocalTokens } from "../station/tokens/local-tokens.ts";
+import { rawSocket } from "./streams/testing.ts";
 import { useServer } from "./testing.ts";
 
 const { server, token, ask, post, base, defects, insideToken } = useServer();
 const all = Object.keys(routes) as RouteName[];
+/** Below what makes the station look at no more tokens from there. */
+const TRIES_PER_ADDRESS = 15;
 const scopes: readonly Scope[] = ["read", "run", "admin"];
 const ids: Readonly<Record<string, string>> = {
   sandbox: "sb_aaaaaaaaaaaa",
@@ -24,6 +29,7 @@ const ids: Readonly<Record<string, string>> = {
   preview: "pv_aaaaaaaaaaaa",
   artifact: "none",
   thing: "sb_aaaaaaaaaaaa",
+  port: "80",
 };
 /** They need no body, and would do a lot: a parameter that nothing has stops them. */
 const busy: readonly RouteName[] = ["machine.attack", "machine.conformance", "sandboxes.sweep"];
@@ -31,8 +37,47 @@ const busy: readonly RouteName[] = ["machine.attack", "machine.conformance", "sa
 /** A call that gets as far as its route and finds nothing there, or too little to do anything. */
 function callOf(name: RouteName): { path: string; method: string } {
   const { method, path } = pathOf(name);
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, each: string) => ids[each] ?? `no-id-for-${each}`);
-  return { method, path: busy.includes(name) ? `${filled}?nothing=1` : filled };
+  return { method, path: busy.includes(name) ? `${filled(path)}?nothing=1` : filled(path) };
+}
+
+const filled = (path: string) => path.replaceAll(/\{(\w+)\}/g, (_, each: string) => ids[each] ?? `no-id-for-${each}`);
+
+const upgrade = {
+  connection: "Upgrade",
+  upgrade: "websocket",
+  "sec-websocket-version": "13",
+  "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+  "sec-websocket-protocol": STREAM_PROTOCOL,
+};
+const socketPaths = Object.values(streamPaths).map(filled);
+
+interface WayIn {
+  method: string;
+  path: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** Every way into the station that asks who it is: its routes, its WebSockets, and what is neither. */
+const waysIn: readonly WayIn[] = [
+  ...all.map(callOf),
+  ...socketPaths.map((path) => ({ method: "GET", path, headers: upgrade })),
+  { method: "POST", path: "/mcp" },
+  { method: "GET", path: "/metrics" },
+];
+
+/** The status of a request from an address of its own, so that the limit on wrong tokens is not what answers. */
+async function statusFrom(localAddress: string, { method, path, headers }: WayIn, as: string): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  const given = { ...headers, authorization: `Bearer ${as}` };
+  request(`${server().status.url}${path}`, { method, localAddress, agent: false, headers: given })
+    .on("error", reject)
+    .on("response", (response) => resolve(response.resume().statusCode))
+    .on("upgrade", (response, socket) => {
+      socket.destroy();
+      resolve(response.statusCode);
+    })
+    .end();
+  return await promise;
 }
 
 async function statusOf(name: RouteName, as: string | undefined): Promise<number> {
@@ -55,10 +100,15 @@ describe("every route, for every kind of caller", () => {
       expect(without.headers.get("content-type")).toBe("application/problem+json");
       expect(await without.json()).toMatchObject({ code: "unauthenticated", status: 401 });
     }
-    // Each looked at: the limit on wrong tokens is above their number together.
-    for (const wrong of [expired, revoked, "nonsense"]) {
-      for (const name of all.slice(0, 5)) expect([name, await statusOf(name, wrong)]).toEqual([name, 401]);
+    const guessed = `${(await token("admin")).replace(/_[^_]*$/, "")}_${"a".repeat(52)}`;
+    let tried = 0;
+    for (const [kind, wrong] of Object.entries({ expired, revoked, guessed, nonsense: "nonsense" })) {
+      for (const way of waysIn) {
+        const status = await statusFrom(`127.1.1.${1 + Math.floor(tried++ / TRIES_PER_ADDRESS)}`, way, wrong);
+        expect([kind, way.method, way.path, status]).toEqual([kind, way.method, way.path, 401]);
+      }
     }
+    expect(defects).toEqual([]);
   });
 
   // The last, since it ends the station.
@@ -85,6 +135,17 @@ describe("every route, for every kind of caller", () => {
       if (routes[name].scope === "sandbox") expect([401, 403, 404], name).not.toContain(status);
       else expect([name, status]).toEqual([name, 403]);
       if (routes[name].scope === "sandbox") expect([name, await statusOf(name, undefined)]).toEqual([name, 403]);
+    }
+    expect(defects).toEqual([]);
+  });
+
+  test("is closed to a sandbox's own token where it is a WebSocket, MCP or the figures, too", async () => {
+    const { id } = (await (await post("/v1/sandboxes")).json()) as { id: string };
+    const as = insideToken(id);
+    for (const path of socketPaths) expect([path, await rawSocket(server(), path, { as }).closed]).toEqual([path, 4403]);
+    for (const path of ["/mcp", "/metrics"]) {
+      const response = await ask(path, { method: path === "/mcp" ? "POST" : "GET", as });
+      expect([path, response.status, await response.json()]).toMatchObject([path, 403, { code: "denied" }]);
     }
     expect(defects).toEqual([]);
   });

@@ -113,6 +113,16 @@ describe("a request with an Idempotency-Key", () => {
     expect(defects).toEqual([]);
   });
 
+  test("is refused where the answer is bytes, and is not offered there", async () => {
+    const refused = await post("/v1/machine/backup", {}, { headers: { "idempotency-key": "x" } });
+    expect([refused.status, await refused.json()]).toMatchObject([400, { code: "invalid", hint: "Leave the key out." }]);
+    const { paths } = (await (await ask("/v1/openapi.json")).json()) as { paths: Record<string, { post?: { parameters?: unknown } }> };
+    const key = expect.objectContaining({ name: "Idempotency-Key" });
+    expect(paths["/v1/sandboxes"]?.post?.parameters).toContainEqual(key);
+    expect(paths["/v1/machine/backup"]?.post?.parameters ?? []).not.toContainEqual(key);
+    expect(defects).toEqual([]);
+  });
+
   test("of bytes compares them", async () => {
     const { id } = (await (await post("/v1/sandboxes")).json()) as { id: string };
     const { ref } = (await (await post(`/v1/sandboxes/${id}/processes`, { argv: ["cat"], stdin: "pipe" })).json()) as { ref: string };

@@ -33,9 +33,9 @@ export async function keyedCall(
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new CaissonError("invalid", "the Idempotency-Key is not 1 to 255 visible ASCII characters", { hint: "A random UUID will do." });
   }
-  if (call.wants === "events" || (route.body === "bytes" && route.bodyBytesMax === undefined)) {
+  if (call.wants === "events" || !takesKey(route)) {
     throw new CaissonError("invalid", "a stream cannot be given again, so it takes no Idempotency-Key", {
-      hint: "Leave the key out, or ask for JSON.",
+      hint: takesKey(route) ? "Leave the key out, or ask for JSON." : "Leave the key out.",
     });
   }
   const digest = createHash("sha256").update(JSON.stringify([name, call.params, call.query]));
@@ -45,6 +45,12 @@ export async function keyedCall(
     digest.update(bytes);
   } else digest.update(JSON.stringify(call.body ?? null));
   return { route, asked: { caller: callerOf(caller), key, digest: digest.digest("base64") } };
+}
+
+/** Whether a call of this route can be told from another, and its answer given again: no stream can be either. */
+export function takesKey({ answer, body, bodyBytesMax }: Route): boolean {
+  const givesStream = answer.json === undefined && (answer.events !== undefined || answer.bytes !== undefined);
+  return !givesStream && (body !== "bytes" || bodyBytesMax !== undefined);
 }
 
 function callerOf(caller: Caller): string {

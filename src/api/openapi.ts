@@ -22,6 +22,7 @@ import { OwnSpecEvent } from "../contract/spec-event.ts";
 import { NewToken, TokenView } from "../contract/token-verbs.ts";
 import { OwnWorkflowEvent } from "../contract/workflow-event.ts";
 import { defined } from "../lib/defined.ts";
+import { takesKey } from "./idempotent.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -185,9 +186,8 @@ function operationOf(name: RouteName, components: Components): Schema {
 }
 
 /** Of what does something, and whose answer can be given again. */
-function keyParameter(name: RouteName, { answer, body, bodyBytesMax }: Route): Schema[] {
-  const isStream = (answer.json === undefined && answer.events !== undefined) || (body === "bytes" && bodyBytesMax === undefined);
-  if (pathOf(name).method !== "POST" || isStream) return [];
+function keyParameter(name: RouteName, route: Route): Schema[] {
+  if (pathOf(name).method !== "POST" || !takesKey(route)) return [];
   return [
     {
       name: "Idempotency-Key",

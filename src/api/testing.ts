@@ -12,6 +12,7 @@ import type { StartRunInput } from "../contract/run-verbs.ts";
 import type { Scope } from "../contract/token-verbs.ts";
 import type { Program } from "../runtimes/fake/program.ts";
 import { sandboxOfToken, sandboxToken } from "../sandbox/sandbox-token.ts";
+import { createStore } from "../sandbox/store.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
 import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
 import { queueBounds } from "../station/queue/queue-bounds.ts";
@@ -36,12 +37,14 @@ export async function openServer(options: UseServerOptions & { defects?: unknown
   const parts = await fakeStationParts(base, { programs });
   const station: LocalVerbs = parts.openStation();
   const runs: ServedRuns = station.serve(queueBounds({ ...parts.local.config.station, ...bounds }));
+  const store = createStore({ stateDir: join(base, "state") });
   const start = (exposure: Partial<ExposureOptions> = {}, observe: ObserveOptions = {}) =>
     startServer({
-      stationFor: (view) => ownedStation({ ...station, sandboxes: boundedSandboxes(station.sandboxes, runs.queue) }, view),
+      stationFor: (view) =>
+        ownedStation({ ...station, sandboxes: boundedSandboxes(station.sandboxes, { queue: runs.queue, store }) }, view),
       runs,
       authenticate: (token) => station.tokens.authenticate(token),
-      authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: (id) => join(base, "state", "sandboxes", id), nowMs: Date.now() }),
+      authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: store.dir, nowMs: Date.now() }),
       audit: station.audit,
       stateDir: join(base, "state"),
       version: "0",

@@ -17,7 +17,7 @@ export async function startStation(parts: ServerParts, options: Parameters<Serve
   const watched = observeServer({ ...parts, log: options.log });
   const onDefect = watched.log.defect;
   const runs = station.serve(queueBounds(parts.bounds));
-  const bounded = { ...station, sandboxes: boundedSandboxes(station.sandboxes, runs.queue) };
+  const bounded = { ...station, sandboxes: boundedSandboxes(station.sandboxes, { queue: runs.queue, store }) };
   const server = await startServer({
     ...options,
     observe: { ...watched.observe, ...defined({ spans: (await parts.spans()) ?? undefined }) },

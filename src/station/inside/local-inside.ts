@@ -13,7 +13,7 @@ import type { Store } from "../../sandbox/store.ts";
 import { sandboxStream } from "../health/health-log.ts";
 import { findSandbox, noSuchSandbox } from "../names/find-sandbox.ts";
 import { appendForeign } from "../runs/append-foreign.ts";
-import { headOfRun, runStream } from "../runs/head-of-run.ts";
+import { headOfRun } from "../runs/head-of-run.ts";
 import { RUN_LABEL } from "../runs/run-spec.ts";
 import { createArtifacts } from "./artifacts.ts";
 import { openMailbox } from "./mailbox.ts";
@@ -21,6 +21,8 @@ import { plainJson } from "./plain-json.ts";
 import type { InsideVerbs } from "./verbs.ts";
 
 const EVENTS_PER_PAGE = 1000;
+
+type InsideEvent = Extract<NewSandboxLogEvent, { type: "sandbox.reported" | "artifact.stored" }>;
 
 export interface LocalInsideOptions {
   stateDir: string;
@@ -36,13 +38,10 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
   const artifacts = createArtifacts(options);
   const runOf = async (sandbox: SandboxId) => (await store.read(sandbox)).spec.labels[RUN_LABEL] ?? null;
   const mailOf = (sandbox: SandboxId) => openMailbox(store.dir(sandbox));
-  const append = async (sandbox: SandboxId, event: Extract<NewSandboxLogEvent, { type: "sandbox.reported" | "artifact.stored" }>) => {
+  const append = async (sandbox: SandboxId, event: InsideEvent) => {
     const log = await options.log();
     const run = await runOf(sandbox);
-    if (run !== null) {
-      await appendForeign(log, run, () => event);
-      return { seq: await log.lastSeq(runStream(run)) };
-    }
+    if (run !== null) return { seq: await appendToRun(log, run, event) };
     return { seq: (await log.append(sandboxStream(sandbox), [makeEvent(sandboxLogEvents, event)])).lastSeq };
   };
   const controlOf = async (sandbox: SandboxId): Promise<InsideControl> => {
@@ -110,6 +109,16 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
     artifacts: async (thing) => artifacts.list(await artifactsOf(thing)),
     readArtifact: async (thing, name) => artifacts.read(await artifactsOf(thing), name),
   };
+}
+
+/** Resolves with the event's own number, whatever others append at the same time. */
+async function appendToRun(log: Log, run: string, event: InsideEvent): Promise<number> {
+  let own = 0;
+  await appendForeign(log, run, (_, seq) => {
+    own = seq + 1;
+    return event;
+  });
+  return own;
 }
 
 const factsOf = async (log: Log, stream: string) => ((await log.head(stream))?.head ?? null) as unknown as SandboxFacts | null;

@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxId } from "../../contract/ids.ts";
 import { isErrno } from "../../lib/is-errno.ts";
-import type { Store } from "../../sandbox/store.ts";
+import { isWaiting, type Store } from "../../sandbox/store.ts";
 import { RUN_LABEL } from "../runs/run-spec.ts";
 import type { Room } from "./schedule.ts";
 
@@ -26,7 +26,10 @@ export const roomFor = (memoryBytes: number | null | undefined): Room => ({
   memoryBytes: memoryBytes ?? UNASKED_MEMORY_BYTES,
 });
 
-/** Each record is read once: what a sandbox asked for does not change. */
+/**
+ * Each record is read once: what a sandbox asked for does not change. Those that a runtime keeps ready take no room,
+ * and are looked at each time: whoever claims one gets it under the same id, with limits of their own.
+ */
 export function createSandboxRoom({ stateDir, store }: { stateDir: string; store: Pick<Store, "read"> }): SandboxRoom {
   const folder = join(stateDir, "sandboxes");
   const known = new Map<string, { memoryBytes: number; run: string | undefined }>();
@@ -36,6 +39,7 @@ export function createSandboxRoom({ stateDir, store }: { stateDir: string; store
     // One that is just being made or removed, or that cannot be read, is there all the same.
     const record = await store.read(id).catch(() => null);
     if (record === null) return { ...roomFor(null), run: undefined };
+    if (isWaiting(record)) return null;
     const { limits, labels } = record.spec;
     const entry = { memoryBytes: roomFor(limits.memoryBytes).memoryBytes, run: labels[RUN_LABEL] };
     known.set(id, entry);
@@ -49,7 +53,7 @@ export function createSandboxRoom({ stateDir, store }: { stateDir: string; store
       });
       const ids = new Set(names.filter((name) => SandboxId.safeParse(name).success));
       for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
-      const entries = await Promise.all([...ids].map(lookAt));
+      const entries = (await Promise.all([...ids].map(lookAt))).filter((entry) => entry !== null);
       return {
         sandboxes: entries.length,
         memoryBytes: entries.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),

@@ -31,14 +31,21 @@ export async function* runEvents(
     }
     return;
   }
+  // Whoever has its end already is told nothing more.
+  if (await isOverAt(log, run, fromSeq - 1)) return;
   for await (const stored of log.subscribe(runStream(run), { fromSeq, ...(signal && { signal }) })) {
     const event = parseRunEvent(stored);
     yield { ...event, seq: stored.seq };
     // Unless somebody let it go on: nothing else comes after an end but other labels.
     if (event.type !== "run.ended" && event.type !== "run.labelled") continue;
-    const { facts, seq } = await headOfRun(log, run);
-    if (facts.status === "ended" && seq === stored.seq) return;
+    if (await isOverAt(log, run, stored.seq)) return;
   }
+}
+
+/** Whether the run has ended, and nothing came after this event. */
+async function isOverAt(log: Log, run: string, seq: number): Promise<boolean> {
+  const head = await headOfRun(log, run);
+  return head.facts.status === "ended" && seq >= head.seq;
 }
 
 /** See `RunVerbs.allEvents`. What cannot be read of one run does not keep anybody from the others. */

@@ -176,6 +176,11 @@ test("events are given from a number on, followed to the end of the run, and not
   const late: number[] = [];
   for await (const { seq } of runs.events(run, { fromSeq: 3 })) late.push(seq);
   expect(late).toEqual(followed.slice(2));
+  // Whoever has the end already is not kept waiting; the time only keeps a failure short.
+  const signal = AbortSignal.timeout(5_000);
+  for (const fromSeq of [followed.length + 1, followed.length + 2])
+    for await (const { seq } of runs.events(run, { fromSeq, follow: true, signal })) expect.unreachable(`${seq}`);
+  expect(signal.aborted).toBe(false);
   const none = runs.events("run_aaaaaaaaaaaa")[Symbol.asyncIterator]();
   await expect(none.next()).rejects.toMatchObject({ code: "not_found" });
 });

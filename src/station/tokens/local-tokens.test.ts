@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ describe("tokens", () => {
     expect(view).toMatchObject({ name: "ci", scope: "read", expiresAt: null });
     expect(await tokens().authenticate(token)).toEqual(view);
     expect(await tokens().list()).toEqual([view]);
-    const [name = ""] = readdirSync(file(""));
+    const name = `${view.id}.json`;
     expect(readFileSync(file(name), "utf8")).not.toContain(token.slice(token.lastIndexOf("_") + 1));
     expect(statSync(file(name)).mode & 0o777).toBe(0o600);
   });
@@ -55,6 +55,31 @@ describe("tokens", () => {
     expect(await tokens().authenticate(third.token)).toBeNull();
     await expect(tokens().rotate("nobody")).rejects.toMatchObject({ code: "not_found" });
     await expect(tokens().rotate("ci", { graceMs: -1 })).rejects.toMatchObject({ code: "invalid" });
+  });
+
+  test("that several rotate at once get one new secret: whoever lost is told, and nothing is left behind", async () => {
+    const { id } = await tokens().create({ name: "ci" });
+    const rotated = await Promise.allSettled(Array.from({ length: 5 }, () => tokens().rotate("ci")));
+    const won = rotated.flatMap((each) => (each.status === "fulfilled" ? [each.value.token] : []));
+    const lost = rotated.flatMap((each) => (each.status === "rejected" ? [each.reason as unknown] : []));
+    expect(won).toHaveLength(1);
+    expect(lost).toEqual(Array.from({ length: 4 }, () => expect.objectContaining({ code: "conflict", hint: expect.any(String) })));
+    expect(await tokens().authenticate(won[0] ?? "")).toMatchObject({ name: "ci" });
+    expect(readdirSync(file("")).sort()).toEqual([".lock", `${id}.json`]);
+    expect(await tokens().authenticate((await tokens().rotate("ci")).token)).not.toBeNull();
+  });
+
+  test("that are revoked while somebody rotates them stay so", async () => {
+    const { id } = await tokens().create({ name: "ci" });
+    let isRevoked = false;
+    // The rotation has read the token when it asks for the time.
+    const now = () => {
+      if (!isRevoked) rmSync(file(`${id}.json`));
+      isRevoked = true;
+      return time;
+    };
+    await expect(createLocalTokens({ stateDir, now }).rotate("ci", { graceMs: 1 })).rejects.toMatchObject({ code: "conflict" });
+    expect(await tokens().list()).toEqual([]);
   });
 
   test.each(["", "_", "x", "tok_aaaaaaaaaaaa_", "../../etc/passwd_x", "tok_aaaaaaaaaaaa_wrong"])("%j is none", async (text) => {

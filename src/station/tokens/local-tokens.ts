@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { lstatSync } from "node:fs";
-import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { lstatSync, renameSync, rmSync } from "node:fs";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
@@ -15,6 +15,8 @@ import type { TokenVerbs } from "./verbs.ts";
 const SECRET_LETTERS = 52;
 const RECORD_BYTES_MAX = 4096;
 const TOKENS_MAX = 1000;
+/** How long another process may take to put one file in place. */
+const LOCK_MS_MAX = 5_000;
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/);
 const TokenRecord = TokenView.extend({
@@ -46,7 +48,7 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
   const find = async (token: string): Promise<TokenRecord> => {
     const record = (await records()).find(({ id, name }) => id === token || name === token);
     if (record !== undefined) return record;
-    throw new CaissonError("not_found", `there is no token ${JSON.stringify(token)}`, { hint: "`caisson token ls` lists them." });
+    throw noToken(token);
   };
   const known = new Map<TokenId, { mark: string; record: TokenRecord | null }>();
   /** Every request asks, and one look at the file is all it costs, unless that is another or was changed. */
@@ -85,22 +87,26 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
         expiresAt: request.expiresInMs === undefined ? null : new Date(now() + request.expiresInMs).toISOString(),
         hash: hashOf(secret),
       };
-      await keep(record, { folder, file: fileOf(record.id) });
+      await keep(record, { folder, file: fileOf(record.id), mark: null });
       return { ...viewOf(record), token: `${record.id}_${secret}` } satisfies NewToken;
     },
     list: async () => (await records()).map(viewOf),
     async revoke(token) {
       const record = await find(token);
-      await rm(fileOf(record.id), { force: true });
+      await alone(folder, () => rmSync(fileOf(record.id), { force: true }));
       return viewOf(record);
     },
     async rotate(token, given = {}) {
       const { graceMs } = parseRequest(RotateToken, given, "a rotation");
-      const { previous: _, ...record } = await find(token);
+      const { id } = await find(token);
+      const mark = markOf(fileOf(id));
+      const found = await readRecord(fileOf(id));
+      if (mark === null || found === null) throw noToken(token);
+      const { previous: _, ...record } = found;
       const secret = randomLetters(SECRET_LETTERS);
       const previous = graceMs === 0 ? {} : { previous: { hash: record.hash, until: new Date(now() + graceMs).toISOString() } };
-      await keep({ ...record, hash: hashOf(secret), ...previous }, { folder, file: fileOf(record.id) });
-      return { ...viewOf(record), token: `${record.id}_${secret}` };
+      await keep({ ...record, hash: hashOf(secret), ...previous }, { folder, file: fileOf(id), mark });
+      return { ...viewOf(record), token: `${id}_${secret}` };
     },
     async authenticate(token) {
       const at = token.lastIndexOf("_");
@@ -117,18 +123,42 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
   };
 }
 
-/** Whole or not at all, for this user's eyes only. */
-async function keep(record: TokenRecord, { folder, file }: { folder: string; file: string }): Promise<void> {
+/**
+ * Whole or not at all, for this user's eyes only, and in place of what has this mark alone: of two who change a token
+ * at once one does, and none brings back what was revoked meanwhile. Throws `conflict`.
+ */
+async function keep(record: TokenRecord, { folder, file, mark }: { folder: string; file: string; mark: string | null }): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const fresh = join(folder, `.new-${record.id}`);
+  const fresh = join(folder, `.new-${randomLetters(8)}`);
   try {
     await writeFile(fresh, `${JSON.stringify(record)}\n`, { mode: 0o600, flag: "wx", flush: true });
-    await rename(fresh, file);
-  } catch (error) {
+    await alone(folder, () => {
+      if (markOf(file) !== mark) throw wasChanged(record);
+      renameSync(fresh, file);
+    });
+  } finally {
     await rm(fresh, { force: true });
-    throw error;
   }
 }
+
+/**
+ * Does it while no other process does anything here. An empty database is the lock, since the system lets go of it with
+ * a process that dies; what is done is done at once, so that this process never waits for itself.
+ */
+async function alone(folder: string, work: () => void): Promise<void> {
+  const { DatabaseSync } = await import("node:sqlite");
+  using lock = new DatabaseSync(join(folder, ".lock"), { timeout: LOCK_MS_MAX });
+  lock.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+  work();
+}
+
+const noToken = (token: string) =>
+  new CaissonError("not_found", `there is no token ${JSON.stringify(token)}`, { hint: "`caisson token ls` lists them." });
+
+const wasChanged = ({ name }: TokenRecord) =>
+  new CaissonError("conflict", `the token ${name} was rotated or revoked by somebody else at the same time`, {
+    hint: "Look whether it is there (`caisson token ls`), and rotate it again if that is still wanted.",
+  });
 
 /** Null for what is damaged, or could have been written by somebody else: that is no token. */
 async function readRecord(file: string): Promise<TokenRecord | null> {

@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import type { SandboxInfo } from "../../contract/sandbox.ts";
+import { SandboxSpec } from "../../contract/sandbox.ts";
+import { CreateSandbox } from "../../contract/sandbox-verbs.ts";
+import type { SandboxRecord } from "../../sandbox/store.ts";
+import type { HeldSandbox } from "../sandboxes/held-sandbox.ts";
+import type { SandboxVerbs } from "../sandboxes/verbs.ts";
+import { boundedSandboxes } from "./bounded-sandboxes.ts";
+import type { Room } from "./schedule.ts";
+
+const GIB = 1024 ** 3;
+const bounds = { runsMax: 4, runsPerOwnerMax: 4, sandboxesMax: 4, memoryBytesMax: 16 * GIB, queuedMax: 1, queuedPerOwnerMax: 1 };
+
+/** Sandboxes that take `taken`, one of which asked for this much memory; a fork is there after `making`. */
+function bounded({ taken, memoryBytes, making }: { taken: Room; memoryBytes?: number; making?: Promise<void> }) {
+  const made: string[] = [];
+  const info = { id: "sb_aaaaaaaaaaaa" } as SandboxInfo;
+  const verbs = {
+    get: async () => info,
+    async create() {
+      made.push("create");
+      return {} as HeldSandbox;
+    },
+    async fork(id: string) {
+      made.push(`fork ${id}`);
+      await making;
+      return info;
+    },
+  } as Partial<SandboxVerbs> as SandboxVerbs;
+  const spec = SandboxSpec.parse({ limits: memoryBytes === undefined ? {} : { memoryBytes } });
+  const sandboxes = boundedSandboxes(verbs, {
+    queue: async () => ({ bounds, checkOpen() {}, taken: async () => taken }),
+    store: { read: async () => ({ spec }) as SandboxRecord },
+  });
+  return { sandboxes, made };
+}
+
+describe("a fork", () => {
+  test("needs the room that its original asked for", async () => {
+    const { sandboxes, made } = bounded({ taken: { sandboxes: 1, memoryBytes: 9 * GIB }, memoryBytes: 8 * GIB });
+    await expect(sandboxes.fork("large")).rejects.toMatchObject({ code: "busy", details: { lacks: "memory" } });
+    expect(made).toEqual([]);
+  });
+
+  test("of one that asked for nothing needs the usual", async () => {
+    const { sandboxes, made } = bounded({ taken: { sandboxes: 1, memoryBytes: 9 * GIB } });
+    await sandboxes.fork("small");
+    expect(made).toEqual(["fork sb_aaaaaaaaaaaa"]);
+  });
+
+  test("that is being made counts, before anybody sees it", async () => {
+    const { promise: making, resolve } = Promise.withResolvers<void>();
+    const { sandboxes, made } = bounded({ taken: { sandboxes: 1, memoryBytes: 6 * GIB }, memoryBytes: 6 * GIB, making });
+    const create = () => sandboxes.create(CreateSandbox.parse({ spec: { limits: { memoryBytes: 6 * GIB } } }));
+    const forking = sandboxes.fork("large");
+    await expect.poll(() => made).toHaveLength(1);
+    await expect(create()).rejects.toMatchObject({ code: "busy", details: { lacks: "memory" } });
+    resolve();
+    await forking;
+    await create();
+  });
+});

@@ -1,0 +1,52 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { memoryFolder } from "../../../test/support/memory-folder.ts";
+import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { createStore, type SandboxRecord, type Store } from "../../sandbox/store.ts";
+import { RUN_LABEL } from "../runs/run-spec.ts";
+import { createSandboxRoom, roomFor, type SandboxRoom } from "./sandbox-room.ts";
+
+const GIB = 1024 ** 3;
+const id = "sb_aaaaaaaaaaaa";
+let stateDir: string;
+let store: Store;
+let room: SandboxRoom;
+beforeEach(async () => {
+  stateDir = await mkdtemp(join(memoryFolder(), "caisson-test-room-"));
+  store = createStore({ stateDir });
+  room = createSandboxRoom({ stateDir, store });
+});
+afterEach(() => rm(stateDir, { recursive: true, force: true }));
+
+const record = (spec: SandboxSpecInput, over: Partial<SandboxRecord> = {}): SandboxRecord => ({
+  id,
+  runtime: "fake",
+  state: "running",
+  createdAt: "2030-01-01T00:00:00.000Z",
+  spec: SandboxSpec.parse(spec),
+  limits: { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null },
+  warnings: [],
+  owner: null,
+  details: null,
+  ...over,
+});
+
+describe("what sandboxes take", () => {
+  test("is what they asked for, or the usual, until they are gone", async () => {
+    expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set() });
+    await store.write(record({ limits: { memoryBytes: GIB } }));
+    await store.write(record({ labels: { [RUN_LABEL]: "run_a" } }, { id: "sb_bbbbbbbbbbbb" }));
+    expect(await room.taken()).toEqual({ sandboxes: 2, memoryBytes: GIB + roomFor(null).memoryBytes, runs: new Set(["run_a"]) });
+    await store.remove(id);
+    expect(await room.taken()).toMatchObject({ sandboxes: 1 });
+  });
+
+  test("is nothing for one that a runtime keeps ready, and what its claimer asked for from then on", async () => {
+    await store.write(record({}, { details: { waiting: true } }));
+    expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set() });
+    const claimed = { limits: { memoryBytes: 8 * GIB }, labels: { [RUN_LABEL]: "run_a" } };
+    await store.write(record(claimed, { details: { waiting: false } }));
+    expect(await room.taken()).toEqual({ sandboxes: 1, memoryBytes: 8 * GIB, runs: new Set(["run_a"]) });
+  });
+});
