@@ -175,10 +175,17 @@ export interface Runtime extends AsyncDisposable {
   removeLayerCopy?(layer: string, name: string): Promise<void>;
   /**
    * Packs files below a folder into an archive, by their names there, with whatever sandboxes own among them; nothing
-   * moves in the sandboxes of `still` meanwhile. `unpackFiles` brings them back as they were. Throws `unavailable`,
-   * `busy` for a sandbox that somebody else copies. Absent: ordinary means do.
+   * moves in the sandboxes of `still` meanwhile. What others change is no failure: the archive is whole, and the answer
+   * says that something `hasChanged`. Names that are gone are left out; there is no archive when all are.
+   * `unpackFiles` brings them back as they were. Throws `unavailable`, `not_found` for a sandbox that is gone, `busy`
+   * for one that somebody else copies. Absent: ordinary means do.
    */
-  packFiles?(options: { folder: string; names: readonly string[]; file: string; still: readonly SandboxId[] }): Promise<void>;
+  packFiles?(options: {
+    folder: string;
+    names: readonly string[];
+    file: string;
+    still: readonly SandboxId[];
+  }): Promise<{ hasChanged: boolean }>;
   unpackFiles?(options: { file: string; folder: string }): Promise<void>;
   snapshots(): Promise<SnapshotInfo[]>;
   removeSnapshot(id: SnapshotId): Promise<void>;

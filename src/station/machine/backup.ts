@@ -1,10 +1,9 @@
-import { createReadStream, createWriteStream, existsSync } from "node:fs";
+import { createReadStream, existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { type Duplex, Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
@@ -15,15 +14,9 @@ import { createSqliteLog } from "../../log/sqlite/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
 import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
-import type { SandboxVerbs } from "../sandboxes/verbs.ts";
+import { type PackedState, packState } from "./pack-state.ts";
 
-/** What is made again when it is needed, belongs to what lives right now, or is copied in its own way. */
-const leftOut = new Set([
-  ...["sandboxes", "station", "station.log", "probes.json", "told.json", "empty"],
-  ...["templates", "mirror", "mirrors", "git"],
-]);
 const databases = ["log.db", "webhooks.db"];
-const FILES = "files.tar";
 const PREFIX = ".backup-";
 /** Says of files without a log that they came from a backup whose restoring broke off, and may be written again. */
 const RESTORING = ".restoring";
@@ -41,12 +34,8 @@ const Manifest = z.object({
 });
 type Manifest = z.infer<typeof Manifest>;
 
-export interface BackupOptions {
-  stateDir: string;
+export interface BackupOptions extends Omit<PackedState, "databases"> {
   version: string;
-  /** The one that knows whose files sandboxes own; null where none does. */
-  runtime: Runtime | null;
-  sandboxes: Pick<SandboxVerbs, "list">;
 }
 
 /** See `MachineVerbs.backup`. */
@@ -58,7 +47,7 @@ export async function* backUp(options: BackupOptions & { compressed: boolean }):
   try {
     // The log first: files that are newer than it are what a crash leaves, too, and every run can go on from there.
     await copyDatabases(stateDir, draft);
-    await packState(draft, options);
+    await packState(draft, { ...options, databases });
     const createdAt = new Date().toISOString();
     const manifest: Manifest = { caisson: "backup", format: 1, version: options.version, createdAt, host: hostname(), stateDir };
     await writeFile(join(draft, "manifest.json"), `${JSON.stringify(manifest, null, 1)}\n`);
@@ -118,29 +107,6 @@ async function copyDatabases(stateDir: string, draft: string): Promise<void> {
     } finally {
       database.close();
     }
-  }
-}
-
-/** Sessions in which somebody works are packed one by one, while nothing moves in their sandboxes. */
-async function packState(draft: string, { stateDir, runtime, sandboxes }: BackupOptions): Promise<void> {
-  const isKept = (name: string) => !leftOut.has(name) && !name.startsWith(".") && !databases.some((each) => name.startsWith(each));
-  const names = (await readdir(stateDir)).filter(isKept);
-  if (runtime?.packFiles === undefined) {
-    const excludePaths = (await readdir(stateDir)).filter((name) => !names.includes(name));
-    await pipeline(Readable.from(packFolder(stateDir, { excludePaths })), createWriteStream(join(draft, FILES), { mode: 0o600 }));
-    return;
-  }
-  const inUse = new Map<string, string[]>();
-  for (const { id, labels, state } of (await sandboxes.list({ sweep: false })).sandboxes) {
-    const { session } = labels;
-    if (session !== undefined && state === "running") inUse.set(session, [...(inUse.get(session) ?? []), id]);
-  }
-  const sessions = names.includes("sessions") ? await readdir(join(stateDir, "sessions")) : [];
-  const others = sessions.filter((session) => !inUse.has(session)).map((session) => join("sessions", session));
-  const plain = [...names.filter((name) => name !== "sessions"), ...others];
-  await runtime.packFiles({ folder: stateDir, names: plain, file: join(draft, FILES), still: [] });
-  for (const [session, still] of inUse) {
-    await runtime.packFiles({ folder: stateDir, names: [join("sessions", session)], file: join(draft, `session-${session}.tar`), still });
   }
 }
 

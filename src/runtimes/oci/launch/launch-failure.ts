@@ -7,6 +7,8 @@ export interface LaunchFailure {
   step: string;
   errno: number;
   text: string;
+  /** With which it ended; that of the program it became, for one that ran a program. Null after a signal. */
+  status?: number | null;
 }
 
 const { ENOENT, ENOTDIR, EPERM, EACCES, ENOSPC, EINVAL, ENOSYS, EDQUOT } = constants.errno;

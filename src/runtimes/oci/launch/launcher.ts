@@ -63,7 +63,7 @@ export function createLauncher(program: LauncherProgram): Launch {
 
 /**
  * Runs a program as root of the sandboxes' user namespace (as root: as the host's), with the host's files, and gives
- * the lines it wrote. Rejects when it fails.
+ * the lines it wrote. Rejects when it fails, with its `status` among the details.
  */
 export function runInside(
   { launch, identity }: LaunchAs,
@@ -135,7 +135,7 @@ function runLauncher(start: StartLauncher, guestPath: string, launch: LaunchOpti
       const lines = text.split("\n").filter((line) => line !== "");
       if (status === 0) return resolve(lines);
       if (launch.signal?.aborted) return reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
-      reject(failureOf(parseFailure(launch.what, lines, complaint)));
+      reject(failureOf({ ...parseFailure(launch.what, lines, complaint), status }));
     },
   });
   const abort = () => launcher.kill();

@@ -1,0 +1,72 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
+import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { type PackedState, packState } from "./pack-state.ts";
+
+type Packed = { names: readonly string[]; still: readonly string[] };
+
+let stateDir: string;
+beforeEach(() => {
+  stateDir = mkdtempSync(join(tmpdir(), "caisson-pack-state-"));
+  for (const name of ["sessions/work", "uploads", "sandboxes"]) mkdirSync(join(stateDir, name), { recursive: true });
+});
+afterEach(() => rmSync(stateDir, { recursive: true, force: true }));
+
+/** Packs by answers in turn, the last of them for ever; `running` is who works in the session at each look. */
+async function packWith(answers: readonly (() => boolean)[], running: readonly string[][] = [[]]): Promise<Packed[]> {
+  const packed: Packed[] = [];
+  let looks = 0;
+  const runtime: Runtime = {
+    ...createFakeRuntime(),
+    async packFiles({ names, still }) {
+      if (names[0] === "uploads") return { hasChanged: true };
+      packed.push({ names, still });
+      const answer = answers[Math.min(packed.length, answers.length) - 1];
+      return { hasChanged: answer?.() ?? false };
+    },
+  };
+  const list = async () => {
+    const ids = running[Math.min(looks, running.length - 1)] ?? [];
+    looks += 1;
+    return { sandboxes: ids.map((id) => ({ id })), damaged: [], next: null };
+  };
+  const sandboxes = { list } as unknown as PackedState["sandboxes"];
+  await packState(stateDir, { stateDir, runtime, sandboxes, databases: ["log.db"], attemptPauseMs: 0 });
+  return packed;
+}
+
+const names = ["sessions/work"];
+const changed = () => true;
+const same = () => false;
+const thrown = (code: "busy" | "not_found" | "unavailable") => () => {
+  throw new CaissonError(code, "a sandbox");
+};
+
+describe("packState", () => {
+  it("packs a session again that changed, still when somebody works in it by then", async () => {
+    expect(await packWith([changed, same], [[], [], ["sb_1"]])).toEqual([
+      { names, still: [] },
+      { names, still: ["sb_1"] },
+    ]);
+  });
+  it("packs a session again in which work began unseen", async () => {
+    expect(await packWith([same], [[], ["sb_1"]])).toEqual([
+      { names, still: [] },
+      { names, still: ["sb_1"] },
+    ]);
+  });
+  it("is done with a session that is held still, whatever changes beside it", async () => {
+    expect(await packWith([changed], [["sb_1"]])).toHaveLength(1);
+  });
+  it("waits for who copies a sandbox, and goes on without one that is gone", async () => {
+    expect(await packWith([thrown("busy"), thrown("not_found"), same], [["sb_1"], ["sb_1"], []])).toHaveLength(3);
+  });
+  it("gives up on a session that never keeps still, and at once on a failure", async () => {
+    await expect(packWith([changed])).rejects.toMatchObject({ code: "busy" });
+    await expect(packWith([thrown("unavailable")])).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
