@@ -1,4 +1,4 @@
-/** Attempts in a row that bring nothing new, and the pauses between them. */
+/** Attempts in a row that reach nobody, and the pauses between them. */
 export const ATTEMPTS_MAX = 10;
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 5_000;

@@ -5,6 +5,8 @@ import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
 import { type Answer, type Connection, errorOf, send } from "./request.ts";
 
 const LINE_CHARACTERS_MAX = 64 * 1024 * 1024;
+/** The station says something every 15 s, if only that it is there: after this the connection is taken for dead. */
+const SILENCE_MS = 60_000;
 
 interface StreamInput {
   params?: Readonly<Record<string, string>>;
@@ -21,8 +23,8 @@ interface ReceivedEvent {
 
 /**
  * The data of every event, each once, in order. With `resume`, a connection that breaks off is made again, from after
- * the last event that came. Ends with the stream or the signal; throws what the station says, and `unavailable` when it
- * is not back after some attempts.
+ * the last event that came, and so is one on which nothing comes any more. Ends with the stream or the signal; throws
+ * what the station says, and `unavailable` when it cannot be reached in some attempts.
  */
 export async function* eventData<Data>(
   to: Connection,
@@ -30,11 +32,14 @@ export async function* eventData<Data>(
   { input, resume }: { input: StreamInput; resume: boolean },
 ): AsyncGenerator<Data> {
   let lastId: string | null = null;
+  // Those that brought nothing decide how long the next one waits; those that reached nobody, whether there is one.
   let attempts = 0;
+  let unreached = 0;
   for (;;) {
     try {
       const headers: Record<string, string> = lastId === null ? {} : { "last-event-id": lastId };
       const response = await send(to, name, { input, accept: "text/event-stream", headers });
+      unreached = 0;
       for await (const event of eventsIn(response)) {
         if (event.type === "end" || input.signal?.aborted) return;
         if (event.type === "problem") throw errorOf(JSON.parse(event.data) as Problem);
@@ -46,7 +51,8 @@ export async function* eventData<Data>(
     } catch (error) {
       if (input.signal?.aborted) return;
       attempts += 1;
-      if (!resume || attempts > ATTEMPTS_MAX || !(error instanceof CaissonError) || error.code !== "unavailable") throw error;
+      unreached += 1;
+      if (!resume || unreached > ATTEMPTS_MAX || !(error instanceof CaissonError) || error.code !== "unavailable") throw error;
     }
     await pauseBefore(attempts, input.signal);
     if (input.signal?.aborted) return;
@@ -73,7 +79,7 @@ async function* dataIn<Data>(response: Answer, signal: AbortSignal | undefined):
   if (!signal?.aborted) throw new CaissonError("unavailable", "the stream broke off");
 }
 
-/** Throws `unavailable` when the connection breaks. */
+/** Throws `unavailable` when the connection breaks, or falls silent. */
 async function* eventsIn(response: Answer): AsyncGenerator<ReceivedEvent> {
   let event: ReceivedEvent = { id: null, type: "message", data: "" };
   for await (const line of linesIn(response)) {
@@ -95,9 +101,7 @@ async function* linesIn(response: Answer): AsyncGenerator<string> {
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read().catch((cause: unknown) => {
-        throw new CaissonError("unavailable", "the stream broke off", { cause });
-      });
+      const { done, value } = await withinSilence(reader.read());
       if (done) return;
       const lines = (rest + value).split("\n");
       rest = lines.pop() ?? "";
@@ -106,5 +110,18 @@ async function* linesIn(response: Answer): AsyncGenerator<string> {
     }
   } finally {
     await reader.cancel().catch(() => {});
+  }
+}
+
+/** Only while something is waited for: who reads slowly does not make the other side silent. */
+async function withinSilence<Read>(read: Promise<Read>): Promise<Read> {
+  const silent = Promise.withResolvers<never>();
+  const timer = setTimeout(() => silent.reject(new Error(`nothing came for ${SILENCE_MS} ms`)), SILENCE_MS);
+  try {
+    return await Promise.race([read, silent.promise]);
+  } catch (cause) {
+    throw new CaissonError("unavailable", "the stream broke off", { cause });
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -47,7 +47,9 @@ export async function subscribe(to: Connection, options: SubscribeOptions = {}):
 
 async function keepConnected(to: Connection, state: SubscriptionState, first: StreamSocket): Promise<void> {
   let socket: StreamSocket | null = first;
+  // Those that brought nothing decide how long the next one waits; those that reached nobody, whether there is one.
   let attempt = 0;
+  let unreached = 0;
   try {
     for (;;) {
       if (socket !== null) {
@@ -63,10 +65,13 @@ async function keepConnected(to: Connection, state: SubscriptionState, first: St
       if (state.ends.signal.aborted) return state.finish();
       socket = await connectOnce(to, state).catch((error: unknown) => {
         const mayReturn = error instanceof CaissonError && (error.code === "unavailable" || error.code === "busy");
-        if (!mayReturn || attempt >= ATTEMPTS_MAX) throw error;
+        unreached += 1;
+        if (!mayReturn || unreached >= ATTEMPTS_MAX) throw error;
         return null;
       });
-      if (socket !== null) state.onConnection?.(true);
+      if (socket === null) continue;
+      unreached = 0;
+      state.onConnection?.(true);
     }
   } catch (error) {
     state.finish(state.ends.signal.aborted ? undefined : (error as Error));

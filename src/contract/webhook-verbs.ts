@@ -17,8 +17,8 @@ const EventPattern = z
   .max(64)
   .regex(/^(?:\*|[a-z_]+\.(?:\*|[a-z_]+))$/, "a type of event such as run.ended, a family such as run.*, or *");
 
-/** When somebody has to look: a run began, waits for an answer, is held, or is over. */
-export const webhookEventsDefault = ["run.created", "run.paused", "permission.asked", "run.ended"];
+/** When somebody has to look: a run began, waits for an answer, is held, or is over; what hangs is left to a person. */
+export const webhookEventsDefault = ["run.created", "run.paused", "permission.asked", "run.ended", "health.escalated"];
 
 export const CreateWebhook = z.strictObject({
   name: WebhookName,

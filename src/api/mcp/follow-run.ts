@@ -60,17 +60,21 @@ export async function followRun({ station, run, waitSeconds, call: { signal, pro
     // One that has ended says its last words again.
     const fromSeq = start.status === "ended" ? Math.max(1, start.seq) : 1;
     const until = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, waitSeconds) * 1000)]);
-    const words = await wordsOf(station.runs.events(run, { fromSeq, follow: true, signal: until }), progress.tell).catch(
-      unlessAborted(until),
-    );
+    const events = station.runs.events(run, { fromSeq, follow: true, signal: until });
+    const words = await wordsOf(events, { now: start.seq, tell: progress.tell }).catch(unlessAborted(until));
     return summaryOfRun(await station.runs.get(run), words);
   }
   return summaryOfRun(start, null);
 }
 
-async function wordsOf(events: AsyncIterable<NumberedRunEvent>, tell: (text: string) => void): Promise<string | null> {
+/** The last words of a run that ends, or null once somebody holds it. Pauses that were over at `now` are history. */
+async function wordsOf(
+  events: AsyncIterable<NumberedRunEvent>,
+  { now, tell }: { now: number; tell: (text: string) => void },
+): Promise<string | null> {
   const open = new Set<string>();
   let words: string | null = null;
+  let paused: string | null = null;
   for await (const event of events) {
     const line = lineOf(event);
     if (line !== null) tell(line);
@@ -78,8 +82,11 @@ async function wordsOf(events: AsyncIterable<NumberedRunEvent>, tell: (text: str
     if (event.type === "run.ended") words = event.data.text.slice(0, TEXT_CHARACTERS_MAX).toWellFormed();
     if (event.type === "permission.answered") open.delete(event.data.question);
     if (event.type === "permission.asked") open.add(event.data.question);
+    if (event.type === "run.paused") paused = event.data.why;
+    if (event.type === "run.continued" || event.type === "run.reopened" || event.type === "run.ended") paused = null;
     // Held by somebody: it will not go on by itself.
-    if (event.type === "run.paused" && event.data.why !== "outage" && (open.size > 0 || event.data.why === "user")) return words;
+    const isHeld = paused === "user" || (paused !== null && paused !== "outage" && open.size > 0);
+    if (isHeld && event.seq >= now) return words;
   }
   return words;
 }

@@ -49,11 +49,7 @@ export function createStationMetrics({
         gauge("caisson_info", "The station's version.", [{ labels: { version }, value: 1 }]),
         gauge("caisson_started_seconds", "When the station was started, in seconds since 1970.", Date.parse(status().startedAt) / 1000),
         gauge("caisson_open_requests", "Requests under way, open streams among them.", status().requests),
-        gauge(
-          "caisson_runs",
-          "Runs by state.",
-          counted([...statesOf(open), ...Array(ended.total).fill("ended")], (state) => ({ state })),
-        ),
+        gauge("caisson_runs", "Runs by state.", countedRuns(open, ended)),
         gauge(
           "caisson_sandboxes",
           "Sandboxes by runtime and state.",
@@ -73,8 +69,16 @@ export function createStationMetrics({
   };
 }
 
-function statesOf({ runs, total }: { runs: readonly RunView[]; total: number }): string[] {
-  return [...runs.map(({ status }) => status), ...Array(Math.max(0, total - runs.length)).fill("open")];
+/** By state: of those that are open and were not looked at it is only known that they are. */
+export function countedRuns(
+  open: { runs: readonly Pick<RunView, "status">[]; total: number },
+  ended: { total: number },
+): { labels: Record<string, string>; value: number }[] {
+  const rest = [
+    { labels: { state: "open" }, value: open.total - open.runs.length },
+    { labels: { state: "ended" }, value: ended.total },
+  ];
+  return [...counted(open.runs, ({ status }) => ({ state: status })), ...rest.filter(({ value }) => value > 0)];
 }
 
 function counted<Item>(items: readonly Item[], labelsOf: (item: Item) => Record<string, string>) {

@@ -80,9 +80,9 @@ export function createRestarts(options: RestartsOptions) {
   };
 }
 
-/** A clock that was set back makes none of them forgotten. */
+/** What lies ahead was counted by a clock that was set back since, and would hold up restarts until that time comes. */
 export function recentRestarts({ restarts }: Pick<HealthFacts, "restarts">, nowMs: number): number[] {
-  return restarts.map((at) => Date.parse(at)).filter((atMs) => nowMs - atMs < HOUR_MS);
+  return restarts.map((at) => Date.parse(at)).filter((atMs) => atMs <= nowMs && nowMs - atMs < HOUR_MS);
 }
 
 async function attempt(watched: Watched, about: { condition: HealthCondition; graceMs: number; signal: AbortSignal }): Promise<Restarted> {

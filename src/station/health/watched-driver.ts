@@ -63,6 +63,8 @@ async function replaceDriver(
   if (isRunning(driver) && newest() !== before) return { outcome: "recovered", text: "it works again" };
   signalProcess(driver, "SIGKILL");
   while (isRunning(driver) && !signal.aborted) await delay(LOOK_MS);
+  // Two must not drive one run: who has not ended yet may still do something.
+  if (isRunning(driver)) return { outcome: "failed", text: "the station ended before it did" };
   await takeOver();
   return { outcome: "restarted", text: `process ${driver.pid} drove the run ${run}: ${ended}, and the station drives it now` };
 }

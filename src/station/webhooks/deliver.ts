@@ -14,6 +14,9 @@ const RETRYING_MAX = 100;
 /** How often the list of webhooks is looked at, since other processes change it, too; and how long a retry sleeps. */
 const LOOK_MS = 1_000;
 const SLEEP_MS_MAX = 60_000;
+/** After a failure of our own, such as a full disk: doubled with each that follows soon. */
+const FAILURE_PAUSE_MS = 2_000;
+const FAILURE_PAUSE_MS_MAX = 60_000;
 /** Events that are none of a webhook's business, after which it is put down how far it came. */
 const REACHED_EVERY = 1_000;
 /** The receiver wants no more. */
@@ -48,6 +51,7 @@ export interface DeliverParts {
 /** Sends to every webhook what it is to be told, each at its own pace, until the signal. */
 export async function deliverAll(parts: DeliverParts): Promise<void> {
   const working = new Map<WebhookId, { as: string; end: AbortController; done: Promise<unknown> }>();
+  const failures = new Map<WebhookId, number>();
   const look = () => {
     const wanted = parts.signal.aborted ? [] : parts.store.all().filter(({ paused }) => paused === null);
     for (const [id, { as, end }] of working) {
@@ -55,11 +59,7 @@ export async function deliverAll(parts: DeliverParts): Promise<void> {
     }
     for (const record of wanted.filter(({ id }) => !working.has(id))) {
       const end = new AbortController();
-      const done = deliverTo(record, { ...parts, signal: end.signal })
-        .catch((error: unknown) => {
-          if (!end.signal.aborted) parts.onDefect(error);
-        })
-        .finally(() => working.delete(record.id));
+      const done = deliverUntilFailure(record, { ...parts, signal: end.signal, failures }).finally(() => working.delete(record.id));
       working.set(record.id, { as: termsOf(record), end, done });
     }
   };
@@ -76,10 +76,34 @@ function termsOf({ reached: _, ...terms }: WebhookRecord): string {
   return JSON.stringify(terms);
 }
 
+/** Pauses after a failure before it is over, so that nobody begins anew at once. */
+async function deliverUntilFailure(record: WebhookRecord, parts: DeliverParts & { failures: Map<WebhookId, number> }): Promise<void> {
+  const { failures, signal } = parts;
+  const began = performance.now();
+  try {
+    await deliverTo(record, parts);
+    failures.delete(record.id);
+  } catch (error) {
+    if (signal.aborted) return;
+    parts.onDefect(error);
+    const isNew = performance.now() - began > FAILURE_PAUSE_MS_MAX;
+    const before = isNew ? 0 : (failures.get(record.id) ?? 0);
+    failures.set(record.id, before + 1);
+    await sleep(Math.min(FAILURE_PAUSE_MS * 2 ** before, FAILURE_PAUSE_MS_MAX), parts);
+  }
+}
+
+/** New events, and those to be told again, until the signal; when either fails, the other ends before it is thrown. */
 async function deliverTo(record: WebhookRecord, parts: DeliverParts): Promise<void> {
-  const gone = new AbortController();
-  const until = { ...parts, signal: AbortSignal.any([parts.signal, gone.signal]), onGone: () => gone.abort() };
-  await Promise.all([tellNew(record, until), tellAgain(record, until)]);
+  const end = new AbortController();
+  const until = { ...parts, signal: AbortSignal.any([parts.signal, end.signal]), onGone: () => end.abort() };
+  const failures: unknown[] = [];
+  const endBoth = (error: unknown) => {
+    failures.push(error);
+    end.abort();
+  };
+  await Promise.all([tellNew(record, until).catch(endBoth), tellAgain(record, until).catch(endBoth)]);
+  if (failures.length > 0) throw failures[0];
 }
 
 interface TellParts extends DeliverParts {

@@ -30,6 +30,6 @@ export interface WebhookVerbs {
   deliveries(webhook: string, options?: ListDeliveries): Promise<DeliveryView[]>;
   /** Tries deliveries again; resolves with how many. Throws `not_found` for one that is not kept. */
   replay(webhook: string, options?: ReplayDeliveries): Promise<{ replayed: number }>;
-  /** Sends a message that is about nothing, at once and once. */
+  /** Sends a test message, at once and once. */
   test(webhook: string): Promise<Attempt>;
 }
