@@ -7,12 +7,13 @@ import { ordinaryUser } from "../support/ordinary-user.ts";
 import { root } from "./caisson-process.ts";
 
 const MIB = 1024 * 1024;
-/** The oldest Node that is supported has the major version 22. */
-const OLDEST_NODE = "node@22";
+/** What package.json promises. */
+const OLDEST_NODE = "node@22.18.0";
+const PEER = `vitest@${JSON.parse(readFileSync(join(root, "node_modules/vitest/package.json"), "utf8")).version}`;
 
 let base = "";
 let tarball = "";
-/** An empty folder with the package in it, and the oldest Node beside it. */
+/** An empty folder with the package in it, and the oldest Node and the optional peer beside it. */
 let project = "";
 const user = ordinaryUser();
 
@@ -57,8 +58,7 @@ beforeAll(() => {
   npm(["pack", "--pack-destination", base], root);
   tarball = join(base, readdirSync(base).find((name) => name.endsWith(".tgz")) ?? "");
   project = emptyProject("project");
-  // Without what an optional peer would bring: it is not installed, but npm asks the registry for all of it.
-  npm(["install", "--ignore-scripts", "--prefer-offline", "--legacy-peer-deps", tarball, OLDEST_NODE], project);
+  npm(["install", "--ignore-scripts", "--prefer-offline", tarball, OLDEST_NODE, PEER], project);
   // Nothing of ours has an install script; the one of `node` is what brings the binary.
   if (!readdirSync(join(project, "node_modules/node")).includes("bin")) {
     execFileSync("node", ["installArchSpecificPackage.js"], { cwd: join(project, "node_modules/node") });
@@ -82,7 +82,7 @@ describe("the package, installed from its tarball in an empty folder", () => {
   });
 
   test("runs with the oldest Node that is supported", () => {
-    expect(inProject(["node", "--version"]).stdout).toMatch(/^v22\./);
+    expect(inProject(["node", "--version"]).stdout).toBe("v22.18.0\n");
     expect(inProject(["npx", "--no-install", "caisson", "exec", "--", "echo", "from inside"])).toEqual({
       stdout: "from inside\n",
       stderr: expect.not.stringContaining("Warning"),
@@ -119,6 +119,20 @@ describe("the package, installed from its tarball in an empty folder", () => {
        process.stdout.write(typeof runAttacks);`,
     );
     expect(inProject(["node", program])).toMatchObject({ stdout: "package.json\n1000\nfunction", status: 0 });
+  });
+
+  test("has the conformance suite for a runtime of one's own", () => {
+    writeFileSync(
+      join(project, "own.test.js"),
+      `import { createCaisson } from "caisson";
+       import { describeRuntime } from "caisson/conformance";
+       const caisson = createCaisson();
+       describeRuntime("my runtime", async () => ({ runtime: await caisson.runtime("oci") }));`,
+    );
+    const report = join(project, "report.json");
+    const some = "attach: an unknown ref is not_found";
+    const { stdout, stderr } = inProject(["vitest", "run", "-t", some, "--reporter", "json", "--outputFile", report]);
+    expect(JSON.parse(readFileSync(report, "utf8")), stdout + stderr).toMatchObject({ numPassedTests: 1, numFailedTests: 0 });
   });
 
   test("has a client that finds a station, and loads nothing besides", () => {
