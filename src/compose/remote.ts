@@ -7,8 +7,9 @@ import { unixWebSockets } from "../client/unix-web-socket.ts";
 import { CaissonError } from "../contract/error.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { defined } from "../lib/defined.ts";
+import { isStopped, processStat } from "../lib/process-stat.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
-import { isStopped, stationStopped } from "./target.ts";
+import { stationStopped } from "./target.ts";
 
 /** What a station elsewhere is reached with. */
 export interface StationAccess {
@@ -40,7 +41,7 @@ interface Ways {
 export function unlessStopped({ fetch, openSocket }: Ways, pid: number | undefined): Ways {
   if (pid === undefined) return { fetch, openSocket };
   const whileWaiting = (onStopped: () => void): (() => void) => {
-    const timer = setInterval(() => isStopped(pid) && onStopped(), STOPPED_LOOK_MS);
+    const timer = setInterval(() => isStopped(processStat(pid)) && onStopped(), STOPPED_LOOK_MS);
     return () => clearInterval(timer);
   };
   return {

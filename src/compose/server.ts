@@ -8,6 +8,7 @@ import { socketFetch } from "../client/socket-fetch.ts";
 import type { StationConfig } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
 import { stationFolder } from "../contract/station-note.ts";
+import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { AppendListener } from "../log/observed-log.ts";
 import { startDetached } from "./network.ts";
@@ -146,7 +147,7 @@ async function withClient<Result>(socketPath: string, work: (client: Client) => 
 
 /** Nobody listens, or nobody ever did. */
 function absent(error: unknown): null {
-  const isAbsent = (error instanceof CaissonError && error.code === "unavailable") || (error as { code?: unknown }).code === "ENOENT";
+  const isAbsent = (error instanceof CaissonError && error.code === "unavailable") || isErrno(error, "ENOENT");
   if (isAbsent) return null;
   throw error;
 }

@@ -8,9 +8,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Config } from "../contract/config.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { stationFolder } from "../contract/station-note.ts";
+import { isStopped, processStat } from "../lib/process-stat.ts";
 import { readEnvironment } from "./environment.ts";
 import { stationAtSocket } from "./remote.ts";
-import { findOwnStation, isStopped, settingsText } from "./target.ts";
+import { findOwnStation, settingsText } from "./target.ts";
 
 let stateDir = "";
 const children: ChildProcess[] = [];
@@ -49,7 +50,7 @@ async function listen(): Promise<void> {
 
 async function stop(child: ChildProcess & { pid: number }): Promise<void> {
   child.kill("SIGSTOP");
-  await expect.poll(() => isStopped(child.pid), { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => isStopped(processStat(child.pid)), { timeout: 60_000 }).toBe(true);
 }
 
 describe("a station to work through", () => {

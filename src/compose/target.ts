@@ -5,6 +5,7 @@ import type { Config } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { readStationNote, stationFolder } from "../contract/station-note.ts";
+import { isStopped, processStat } from "../lib/process-stat.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Environment } from "./environment.ts";
 
@@ -46,18 +47,11 @@ export async function findOwnStation(own: {
     return { kind: "here", unused: `the station ${pid} is version ${note.version}, and this is ${own.version}` };
   }
   if (note.settings !== own.settings) return { kind: "here", unused: `the station ${pid} works with another configuration` };
-  for (let leftMs = STOPPED_MS; isStopped(pid); leftMs -= STOPPED_LOOK_MS) {
+  for (let leftMs = STOPPED_MS; isStopped(processStat(pid)); leftMs -= STOPPED_LOOK_MS) {
     if (leftMs <= 0) throw stationStopped(pid);
     await new Promise((resolve) => setTimeout(resolve, STOPPED_LOOK_MS));
   }
   return { kind: "socket", socketPath, pid };
-}
-
-/** Whether a process was stopped by a signal or a debugger: it answers nobody until it is told to go on. */
-export function isStopped(pid: number): boolean {
-  const stat = textOf(`/proc/${pid}/stat`);
-  // The name before it may have anything in it.
-  return "Tt".includes(stat[stat.lastIndexOf(")") + 2] ?? "?");
 }
 
 export function stationStopped(pid: number): CaissonError {

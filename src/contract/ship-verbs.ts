@@ -32,9 +32,9 @@ export const StartShip = z.strictObject({
   body: z.string().max(20_000).optional(),
   /** Merge it as soon as it can be, without being asked again. */
   merge: z.boolean().default(false),
-  /** The command that is the project's tests, where that is not plain. */
+  /** The command that runs the project's tests, if it cannot be detected. */
   tests: z.string().min(1).max(500).optional(),
-  /** Why it is shipped although no tests ran well. */
+  /** Why it is shipped without passing tests. */
   withoutTests: z.string().trim().min(1).max(500).optional(),
   /** Also files that tools outside act on. */
   includeConfiguration: z.boolean().default(false),

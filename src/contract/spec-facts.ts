@@ -32,7 +32,27 @@ export function applyToSpecFacts(facts: SpecFacts, event: Pick<SpecEvent, "type"
       return { ...facts, phase: "complete" };
     case "spec.concluded":
       return { ...facts, outcome: data.outcome };
+    case "spec.phase_running":
+    case "spec.phase_judged":
+    case "spec.approved":
+    case "spec.rejected":
+    case "spec.task_running":
+    case "spec.task_ended":
+    case "spec.merge_started":
+    case "spec.merge_running":
+    case "spec.merge_ended":
+    // The facts that all driven things have tell these.
+    case "driven.created":
+    case "driven.waiting":
+    case "driven.paused":
+    case "driven.continued":
+    case "driven.cancel_requested":
+    case "driven.ended":
+    case "driven.reopened":
+      return facts;
     default:
+      // A new event does not compile until it is named above.
+      void (type satisfies never);
       return facts;
   }
 }

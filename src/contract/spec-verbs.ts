@@ -61,7 +61,7 @@ export const DecideSpec = z.strictObject({
   phase: GatePhase.optional(),
   /** What was looked at: refused when another holds by now. */
   version: z.int().positive().optional(),
-  /** Of a rejection: what has to be other, which the next attempt is told. */
+  /** Of a rejection: what must change, which the next attempt is told. */
   text: z.string().trim().max(20_000).default(""),
   by: z.string().min(1).max(200),
 });

@@ -5,6 +5,12 @@ import type { Lease, Log } from "./log.ts";
 const RENEWALS_PER_TTL = 6;
 const RENEW_MS_MAX = 15_000;
 
+/**
+ * How long the lease of a run, or of anything else that is driven, lives without being renewed: one whose owner died is
+ * taken over at once when that can be seen, else after it.
+ */
+export const LEASE_TTL_MS = 15_000;
+
 export interface HeldLease extends AsyncDisposable {
   readonly lease: Lease;
   /** Aborted, with `superseded` as its reason, once somebody else took it. */

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
 import { bootId } from "../lib/boot-id.ts";
+import { hasEnded, isStopped, processStat } from "../lib/process-stat.ts";
 import type { GuestCondition } from "./guest/waits.ts";
 
 /** This process. */
@@ -20,7 +20,7 @@ export function isProcessAlive(identity: ProcessIdentity | null): boolean {
 export function isRunning({ pid, startTicks }: Pick<ProcessIdentity, "pid" | "startTicks">): boolean {
   if (pid === process.pid) return startTicks === currentProcess().startTicks;
   const stat = processStat(pid);
-  return stat !== null && stat.startTicks === startTicks && stat.state !== "Z" && stat.state !== "X";
+  return !hasEnded(stat) && stat?.startTicks === startTicks;
 }
 
 /** A process of this boot, or null when there is none with this number. */
@@ -29,24 +29,10 @@ export function startedProcess(pid: number): Pick<ProcessIdentity, "pid" | "star
   return stat === null ? null : { pid, startTicks: stat.startTicks };
 }
 
-/**
- * State and start time of a process from /proc, or null when there is none. The command's name may contain anything, so
- * fields are counted from the last parenthesis.
- */
-function processStat(pid: number): { state: string; startTicks: number } | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    const rest = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { state: rest[0] ?? "X", startTicks: Number(rest[19]) };
-  } catch {
-    return null;
-  }
-}
-
 /** What the kernel says of a guest's process. Without a start time the number alone has to do. */
 export function conditionOfProcess({ pid, startTicks }: { pid: number; startTicks?: number }): GuestCondition {
   const stat = processStat(pid);
-  if (stat === null || stat.state === "Z" || stat.state === "X") return "dead";
-  if (startTicks !== undefined && stat.startTicks !== startTicks) return "dead";
-  return stat.state === "T" || stat.state === "t" ? "stopped" : "running";
+  if (hasEnded(stat)) return "dead";
+  if (startTicks !== undefined && stat?.startTicks !== startTicks) return "dead";
+  return isStopped(stat) ? "stopped" : "running";
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { SeenProcess } from "../contract/health.ts";
+import { processStat } from "../lib/process-stat.ts";
 
 const PROCESSES_MAX = 200;
 const COMMAND_CHARACTERS_MAX = 300;
@@ -16,19 +17,17 @@ export function seenProcesses(pids: readonly number[]): SeenProcess[] {
 }
 
 function seenProcess(pid: number): SeenProcess[] {
+  const stat = processStat(pid);
+  if (stat === null) return [];
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
-    // From the third field on: names may contain anything.
-    const rest = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
     return [
       {
         pid,
-        state: rest[0] ?? "X",
-        command: (command === "" ? `[${name}]` : command).slice(0, COMMAND_CHARACTERS_MAX),
-        cpuMs: (Number(rest[11]) + Number(rest[12])) * TICK_MS,
-        memoryBytes: Number(rest[21]) * PAGE_BYTES,
+        state: stat.state,
+        command: (command === "" ? `[${stat.name}]` : command).slice(0, COMMAND_CHARACTERS_MAX),
+        cpuMs: stat.cpuTicks * TICK_MS,
+        memoryBytes: stat.residentPages * PAGE_BYTES,
       },
     ];
   } catch {

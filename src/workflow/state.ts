@@ -3,6 +3,7 @@ import type { DrivenEvent } from "../contract/driven-event.ts";
 import type { WorkspaceSource } from "../contract/session.ts";
 import type { WorkflowDefinition } from "../contract/workflow.ts";
 import type { OwnWorkflowEvent, StepError, StepStatus, WorkflowSchedule } from "../contract/workflow-event.ts";
+import { unreachable } from "../lib/unreachable.ts";
 
 export type Json = z.core.util.JSONType;
 
@@ -159,7 +160,17 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
     case "workflow.cleaned":
       state.needsCleaning = false;
       return;
+    // What these say is in the facts that all driven things have.
+    case "driven.created":
+    case "driven.waiting":
+    case "driven.paused":
+    case "driven.continued":
+    case "driven.cancel_requested":
+    case "driven.ended":
+    case "driven.reopened":
+      return;
     default:
+      unreachable(event);
   }
 }
 

@@ -1,7 +1,7 @@
-import { lstat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { isErrno } from "../lib/is-errno.ts";
+import { lstatOrNull } from "../lib/lstat-or-null.ts";
 import {
   type ApplierOptions,
   type ApplyRecord,
@@ -128,7 +128,7 @@ export async function takeBack({ tree, dir, name }: Staging): Promise<void> {
  * was) waits for the next apply.
  */
 async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRecord): Promise<void> {
-  const done = await lstat(join(dir, "done")).catch(() => null);
+  const done = lstatOrNull(join(dir, "done"));
   const journal = Journal.safeParse(await readJson(join(dir, "journal.json")));
   const name = journal.success ? journal.data.staging : staging;
   try {

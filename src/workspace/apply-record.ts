@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { link, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { link, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { ProcessIdentity as Applier } from "../contract/process-identity.ts";
 import { isErrno } from "../lib/is-errno.ts";
+import { lstatOrNull } from "../lib/lstat-or-null.ts";
 import type { FolderTree } from "./folder-tree.ts";
 import { STAGING_PREFIX } from "./protected-path.ts";
 
@@ -96,7 +97,7 @@ async function recoverOthers(root: string, tree: FolderTree, options: ApplierOpt
   for (const name of await readdir(root)) {
     const dir = join(root, name);
     if (REMAINS.test(name)) {
-      const found = await lstat(dir).catch(() => null);
+      const found = lstatOrNull(dir);
       if (found !== null && Date.now() - found.mtimeMs > REMAINS_MS) await rm(dir, { recursive: true, force: true });
       continue;
     }
@@ -139,7 +140,7 @@ async function claim(dir: string, index: number, self: Applier): Promise<boolean
 }
 
 export async function readJson(path: string): Promise<unknown> {
-  const found = await lstat(path).catch(() => null);
+  const found = lstatOrNull(path);
   if (!found?.isFile() || found.size > RECORD_BYTES_MAX) return null;
   try {
     return JSON.parse(await readFile(path, "utf8"));

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
+import { isErrno } from "../lib/is-errno.ts";
 import { lstatOrNull } from "../lib/lstat-or-null.ts";
 import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
@@ -125,8 +126,8 @@ async function consider(name: string, entry: FileInfo, level: Level & { asBefore
 }
 
 /** Without root, a folder of the layer may be one that only the sandbox's user can open. */
-function ifClosed(error: NodeJS.ErrnoException): null {
-  if (error.code === "EACCES" || error.code === "EPERM") return null;
+function ifClosed(error: unknown): null {
+  if (isErrno(error, "EACCES", "EPERM")) return null;
   throw error;
 }
 

@@ -1,5 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 import { CaissonError } from "../contract/error.ts";
+import { isErrno } from "../lib/is-errno.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { FileSide } from "./change.ts";
 import type { FolderTree } from "./folder-tree.ts";
@@ -23,8 +24,8 @@ function unreadable(code: "unsupported" | "too_large" | "denied", reason: string
 export async function readLower(tree: FolderTree, path: string): Promise<FileSide | null> {
   const target = tree.readLink(path);
   if (target !== null) return { kind: "link", mode: 0o777, content: target };
-  const file = await tree.openFile(path).catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code === "EACCES" || cause.code === "EPERM") throw unreadable("denied", "the file outside cannot be read");
+  const file = await tree.openFile(path).catch((cause: unknown) => {
+    if (isErrno(cause, "EACCES", "EPERM")) throw unreadable("denied", "the file outside cannot be read");
     throw cause;
   });
   if (!file) return null;

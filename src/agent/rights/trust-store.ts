@@ -1,10 +1,11 @@
-import { createHash, randomBytes } from "node:crypto";
-import { mkdir, readdir, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, readdir, realpath, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
+import { replaceFile } from "../../lib/replace-file.ts";
 
 /** That the user agreed to what one file asked for, with one content. */
 export const TrustRecord = z.strictObject({
@@ -42,14 +43,10 @@ export function createTrustStore(options: { stateDir: string }): TrustStore {
     async record({ path, source, rights }) {
       const at = new Date().toISOString();
       const record: TrustRecord = { version: 1, path: await realPath(path), digest: digestOfText(source), at, rights: [...rights] };
-      const target = await fileFor(path);
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      const fresh = join(folder, `.new-${randomBytes(6).toString("hex")}`);
       try {
-        await writeFile(fresh, `${JSON.stringify(record, null, 1)}\n`, { mode: 0o600, flag: "wx", flush: true });
-        await rename(fresh, target);
+        await replaceFile(folder, basename(await fileFor(path)), `${JSON.stringify(record, null, 1)}\n`);
       } catch (error) {
-        await rm(fresh, { force: true });
         throw new CaissonError("unavailable", `what was agreed to cannot be kept in ${folder}`, { cause: error });
       }
       return record;

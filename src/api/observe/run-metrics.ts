@@ -49,6 +49,7 @@ export function createRunMetrics(): { take(run: string, event: NewRunEvent): voi
           return tools.add({ outcome: event.data.outcome });
         case "network.denied":
           return denials.add({ reason: event.data.reason }, event.data.count);
+        // Few of a run's events are counted: one that is added is none of them unless somebody wants its figure.
         default:
           return;
       }

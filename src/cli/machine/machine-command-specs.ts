@@ -52,9 +52,9 @@ export const machineCommands: readonly CommandSpec[] = [
     details: "An option wins over a variable of the environment, that over the config file, that over the default.",
     options: [
       { name: "schema", summary: "Print the JSON schema of the config file instead" },
-      { name: "runtime", value: "NAME", summary: "As if this were given to a command" },
-      { name: "image", value: "REF", summary: "As if this were given to a command" },
-      { name: "model", value: "NAME", summary: "As if this were given to a command" },
+      { name: "runtime", value: "NAME", summary: "Show the settings as if this option were given" },
+      { name: "image", value: "REF", summary: "Show the settings as if this option were given" },
+      { name: "model", value: "NAME", summary: "Show the settings as if this option were given" },
       jsonOption,
     ],
     arguments: [],

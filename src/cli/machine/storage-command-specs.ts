@@ -39,7 +39,7 @@ export const storageCommands: readonly CommandSpec[] = [
   },
   {
     path: ["df"],
-    summary: "What takes room on the disk",
+    summary: "Show disk usage",
     options: [jsonOption],
     arguments: [],
     examples: [["caisson df", ""]],

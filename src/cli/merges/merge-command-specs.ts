@@ -7,7 +7,7 @@ const mergeArgument: ArgumentSpec = { name: "MERGE", summary: "a merge's id, or 
 export const mergeCommands: readonly CommandSpec[] = [
   {
     path: ["merge"],
-    summary: "Make one session of what several runs changed",
+    summary: "Combine the changes of several runs in one session",
     details:
       "Of runs or sessions that began at the same place. Git merges them inside a sandbox, those first that conflict least; what does not go together is resolved by an agent or by you.\nExit code: 0 merged, 1 not merged, 2 waits for you, 125 when Caisson itself failed.",
     options: [
@@ -48,7 +48,7 @@ export const mergeCommands: readonly CommandSpec[] = [
   },
   {
     path: ["merge", "resume"],
-    summary: "Go on with a merge that waits for you, was paused, or whose process died",
+    summary: "Continue a merge that waits for you, was paused, or whose process died",
     details:
       "One that waits for you names the session in which to resolve the conflict, by a run, a chat or a shell there; what is found in it is checked. --take takes one side of a file as it is.",
     options: [
@@ -71,7 +71,7 @@ export const mergeCommands: readonly CommandSpec[] = [
   },
   {
     path: ["merge", "pause"],
-    summary: "Begin nothing new with a merge until it is resumed",
+    summary: "Pause a merge: no new step begins until it is resumed",
     options: [json],
     arguments: [mergeArgument],
     examples: [["caisson merge pause mrg_k3v", ""]],

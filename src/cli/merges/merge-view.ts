@@ -1,3 +1,4 @@
+import type { DrivenEvent } from "../../contract/driven-event.ts";
 import type { MergeEvent } from "../../contract/merge-event.ts";
 import type { MergeView } from "../../contract/merge-verbs.ts";
 import { bold, dim, type Line, line, quotedName } from "../terminal/line.ts";
@@ -48,7 +49,7 @@ export function conflictLines({ id, conflict }: MergeView): Line[] {
 }
 
 /** What happens, as it happens. Null for what nobody wants to read. */
-export function progressLine(event: MergeEvent): Line | null {
+export function progressLine(event: MergeEvent | DrivenEvent): Line | null {
   switch (event.type) {
     case "merge.planned": {
       const { order, clashes } = event.data;
@@ -64,7 +65,27 @@ export function progressLine(event: MergeEvent): Line | null {
       return event.data.run === null ? null : line`${event.data.run} resolves it in ${event.data.session}`;
     case "merge.checked":
       return event.data.ok ? line`resolved` : line`not resolved: ${event.data.why ?? ""}`;
+    case "merge.begun":
+    case "merge.plan_started":
+    case "merge.step_started":
+    case "merge.offer_started":
+    case "merge.answered":
+    case "merge.publish_started":
+    case "merge.published":
+    case "merge.failed":
+    case "merge.cleanup_started":
+    case "merge.cleaned_up":
+    case "driven.created":
+    case "driven.waiting":
+    case "driven.paused":
+    case "driven.continued":
+    case "driven.cancel_requested":
+    case "driven.ended":
+    case "driven.reopened":
+      return null;
     default:
+      // A new event does not compile until it is named above.
+      event satisfies never;
       return null;
   }
 }

@@ -16,7 +16,7 @@ export const queueCommands: readonly CommandSpec[] = [
   },
   {
     path: ["prioritize"],
-    summary: "Let a run that waits start sooner, or later",
+    summary: "Let a queued run start sooner or later",
     options: [json],
     arguments: [runArgument, { name: "PRIORITY", summary: "low, normal, high, or a number from -100 to 100" }],
     examples: [["caisson prioritize run_k3v7q2m5x4ab high", ""]],
@@ -24,7 +24,7 @@ export const queueCommands: readonly CommandSpec[] = [
   },
   {
     path: ["adopt"],
-    summary: "Let the station go on with runs whose process died",
+    summary: "Let the station continue runs whose process died",
     details: [
       "A station goes on by itself with the runs that it drove, and with those that were started with --detach.",
       "A run that was driven at a terminal is yours: it waits for `caisson resume`, or for this.",

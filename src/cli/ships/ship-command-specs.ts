@@ -42,8 +42,8 @@ export const shipCommands: readonly CommandSpec[] = [
         summary: "Of the pull request (default: the task, or a spec's requirements and what was done for them)",
       },
       { name: "merge", summary: "Merge it as soon as it can be, and remove the branch" },
-      { name: "tests", value: "COMMAND", summary: "The command that is the project's tests, where that is not plain" },
-      { name: "without-tests", value: "REASON", summary: "Ship although no tests ran well; the reason is put down" },
+      { name: "tests", value: "COMMAND", summary: "The command that runs the project's tests, if it cannot be detected" },
+      { name: "without-tests", value: "REASON", summary: "Ship without passing tests; the reason is recorded" },
       { name: "include-config", summary: "Also files that tools outside the sandbox act on" },
       { name: "leave-out", summary: "Ship without files that cannot be committed" },
       detach,
@@ -91,7 +91,7 @@ export const shipCommands: readonly CommandSpec[] = [
   },
   {
     path: ["ship", "pause"],
-    summary: "Begin nothing new with a ship until it is resumed",
+    summary: "Pause a ship: no new step begins until it is resumed",
     options: [json],
     arguments: [ship],
     examples: [["caisson ship pause ship_k3v7", ""]],
@@ -99,7 +99,7 @@ export const shipCommands: readonly CommandSpec[] = [
   },
   {
     path: ["ship", "resume"],
-    summary: "Try again what failed, or go on with a ship that was interrupted",
+    summary: "Retry what failed, or continue a ship that was interrupted",
     options: [detach, json],
     arguments: [ship],
     examples: [["caisson ship resume ship_k3v7", ""]],

@@ -63,13 +63,13 @@ export const specCommands: readonly CommandSpec[] = [
   },
   {
     path: ["spec", "run"],
-    summary: "Go on with a spec until it has ended or waits for you",
+    summary: "Work on a spec until it has ended or waits for you",
     details: "Exit code: 0 when it is done, planned or waits for you, 1 when it failed, 130 when it was cancelled.",
     options: [
       {
         name: "from",
         value: "PHASE",
-        summary: "Write it anew from this phase on",
+        summary: "Rewrite it from this phase on",
         choices: ["explore", "prd", "requirements", "design", "tasks", "sync", "complete"],
       },
       ...runOptions.filter(({ name }) => ofProjects.has(name)),
@@ -87,7 +87,7 @@ export const specCommands: readonly CommandSpec[] = [
   },
   {
     path: ["spec", "resume"],
-    summary: "Go on with a spec that failed or was cancelled: what failed is tried again",
+    summary: "Continue a spec that failed or was cancelled: what failed is retried",
     options: [until, detach, json],
     arguments: [spec],
     handlesSignals: true,
@@ -112,7 +112,7 @@ export const specCommands: readonly CommandSpec[] = [
   },
   {
     path: ["spec", "approve"],
-    summary: "Agree to the requirements or the design of a spec that waits for it",
+    summary: "Approve the requirements or the design of a spec that waits for approval",
     options: [
       { name: "phase", value: "PHASE", summary: "Which (default: the one that waits)", choices: ["requirements", "design"] },
       { name: "version", value: "N", summary: "What you looked at: refused when another version holds by now" },
@@ -124,19 +124,19 @@ export const specCommands: readonly CommandSpec[] = [
   },
   {
     path: ["spec", "reject"],
-    summary: "Say what has to be other: the phase is written anew with your words",
+    summary: "Say what must change: the phase is rewritten with your feedback",
     options: [
       { name: "phase", value: "PHASE", summary: "Which (default: the one that waits)", choices: ["requirements", "design"] },
       { name: "version", value: "N", summary: "What you looked at: refused when another version holds by now" },
       json,
     ],
-    arguments: [spec, { name: "WORDS", summary: "what has to be other", repeat: true }],
+    arguments: [spec, { name: "WORDS", summary: "what must change", repeat: true }],
     examples: [['caisson spec reject json "streams need it, too"', ""]],
     load: async () => ({ run: (await commands()).reject }),
   },
   {
     path: ["spec", "edit"],
-    summary: "Write a phase by hand, from a file of JSON: a new version, after which later phases are written anew",
+    summary: "Write a phase by hand, from a JSON file: a new version, after which later phases are rewritten",
     options: [json],
     arguments: [
       spec,

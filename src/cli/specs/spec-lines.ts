@@ -36,7 +36,7 @@ export function nextLines(view: SpecView): Line[] {
     return [
       line`It waits for you to agree to ${phase} (version ${version}): caisson spec export ${word}`,
       line`  caisson spec approve ${word} --version ${version}`,
-      line`  caisson spec reject ${word} "what has to be other"`,
+      line`  caisson spec reject ${word} "what must change"`,
     ];
   }
   switch (view.status) {

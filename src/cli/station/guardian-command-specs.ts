@@ -5,8 +5,8 @@ import { jsonOption } from "../options/runtime-options.ts";
 export const guardianCommands: readonly CommandSpec[] = [
   {
     path: ["guardian", "status"],
-    summary: "How the runs that are under way get on, as the guardian sees them",
-    details: "A station's guardian looks at each run after its every step. What it may do is in the configuration, under `guardian`.",
+    summary: "Progress of active runs, as the guardian sees them",
+    details: "A station's guardian looks at each run after each of its steps. What it may do is in the configuration, under `guardian`.",
     options: [jsonOption],
     arguments: [],
     examples: [["caisson guardian status", ""]],
@@ -15,7 +15,7 @@ export const guardianCommands: readonly CommandSpec[] = [
   {
     path: ["guardian", "log"],
     summary: "List what the guardian did about runs, and what came of it",
-    options: [{ name: "limit", value: "N", summary: "At most so many, the newest first (default 100)" }, jsonOption],
+    options: [{ name: "limit", value: "N", summary: "Maximum number, the newest first (default 100)" }, jsonOption],
     arguments: [{ name: "RUN", summary: "of this run only: its id, the beginning of it, or its name", optional: true, completes: ["run"] }],
     examples: [["caisson guardian log", ""]],
     load: async () => ({ run: (await import("./guardian-commands.ts")).log }),

@@ -31,7 +31,7 @@ export const healthCommands: readonly CommandSpec[] = [
   },
   {
     path: ["sandbox", "tell"],
-    summary: "Leave a message for the programs in a sandbox, or say whether they shall go on",
+    summary: "Leave a message for the programs in a sandbox, or tell them to pause, resume or abort",
     details: "They take it with POST $CAISSON_SANDBOX_URL/v1/inside/messages, in a sandbox made with --station-access.",
     options: [
       {

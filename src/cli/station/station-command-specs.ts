@@ -92,7 +92,7 @@ export const stationCommands: readonly CommandSpec[] = [
     options: [
       { name: "scope", value: "SCOPE", summary: "read, run (default) or admin", choices: ["read", "run", "admin"] },
       { name: "owner", value: "OWNER", summary: "Whose it is, and what is made with it (default local: the user of this machine)" },
-      { name: "expires", value: "TIME", summary: "Worth nothing after this long, such as 12h or 30d (default: never)" },
+      { name: "expires", value: "TIME", summary: "Expires after this long, such as 12h or 30d (default: never)" },
       json,
     ],
     arguments: [{ name: "NAME", summary: "what you will know it by" }],
@@ -113,8 +113,11 @@ export const stationCommands: readonly CommandSpec[] = [
   {
     path: ["token", "rotate"],
     summary: "Give a token another secret, and print it once",
-    details: "What was shown before is worth nothing then, or after --grace: time to hand the new one to the programs that use it.",
-    options: [{ name: "grace", value: "TIME", summary: "How long the one before is still taken, such as 1h (default: not at all)" }, json],
+    details: "The old secret stops working at once, or after --grace, which leaves time to hand the new one to the programs that use it.",
+    options: [
+      { name: "grace", value: "TIME", summary: "How long the old secret is still accepted, such as 1h (default: not at all)" },
+      json,
+    ],
     arguments: [{ name: "NAME|ID", summary: "see `caisson token ls`" }],
     examples: [["TOKEN=$(caisson token rotate ci --grace 1h)", ""]],
     load: async () => ({ run: (await import("./token-commands.ts")).rotate }),
@@ -130,14 +133,14 @@ export const stationCommands: readonly CommandSpec[] = [
   {
     path: ["audit"],
     summary: "What was asked of the station over its socket and port, the newest first",
-    details: "Every call that changes something is put down before it takes effect, and every call that was not let in.",
+    details: "Every call that changes something is recorded before it takes effect, and so is every call that was denied access.",
     options: [
       { name: "since", value: "TIME", summary: "Not older than this, such as 12h or 7d" },
       { name: "failed", summary: "Only what failed or was refused" },
-      { name: "action", value: "NAME", summary: "A call such as runs.start, or runs for all about runs" },
-      { name: "token", value: "NAME|ID", summary: "With this token" },
-      { name: "owner", value: "OWNER", summary: "By this owner" },
-      { name: "about", value: "ID|NAME", summary: "That names this thing" },
+      { name: "action", value: "NAME", summary: "Only this call, such as runs.start, or runs for all calls about runs" },
+      { name: "token", value: "NAME|ID", summary: "Only calls with this token" },
+      { name: "owner", value: "OWNER", summary: "Only calls by this owner" },
+      { name: "about", value: "ID|NAME", summary: "Only entries about this" },
       { name: "limit", value: "N", summary: "How many at most (default 50)" },
       json,
     ],

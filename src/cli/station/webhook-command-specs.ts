@@ -13,7 +13,12 @@ export const webhookCommands: readonly CommandSpec[] = [
       "Events are sent while a station serves (`caisson up`); those that happen in between are sent later.",
     ].join("\n"),
     options: [
-      { name: "event", value: "TYPE", summary: "A type, run.* for a family, or * (default: created, paused, asked, ended)", repeat: true },
+      {
+        name: "event",
+        value: "TYPE",
+        summary: "A type, run.* for a family, or * (default: created, paused, asked, ended, escalated)",
+        repeat: true,
+      },
       { name: "allow-private", summary: "Also to private addresses and this machine, and without TLS" },
       json,
     ],
@@ -42,7 +47,7 @@ export const webhookCommands: readonly CommandSpec[] = [
   },
   {
     path: ["webhook", "pause"],
-    summary: "Send a webhook nothing until it is resumed",
+    summary: "Send nothing to a webhook until it is resumed",
     options: [],
     arguments: [webhook],
     examples: [["caisson webhook pause chat", ""]],
@@ -50,7 +55,7 @@ export const webhookCommands: readonly CommandSpec[] = [
   },
   {
     path: ["webhook", "resume"],
-    summary: "Send a webhook what happened meanwhile, and go on",
+    summary: "Send a webhook what it missed while paused, and continue",
     options: [],
     arguments: [webhook],
     examples: [["caisson webhook resume chat", ""]],
@@ -78,7 +83,7 @@ export const webhookCommands: readonly CommandSpec[] = [
   },
   {
     path: ["webhook", "test"],
-    summary: "Send a webhook a message that is about nothing, and say what it answered",
+    summary: "Send a webhook a test message, and say what it answered",
     options: [json],
     arguments: [webhook],
     examples: [["caisson webhook test chat", ""]],

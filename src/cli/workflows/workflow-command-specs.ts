@@ -29,7 +29,7 @@ export const workflowCommands: readonly CommandSpec[] = [
       { name: "workspace", value: "FOLDER", summary: "What the workspaces of its steps begin with, copy-on-write (default: nothing)" },
       { name: "model", value: "MODEL", summary: "Use this model, whatever its steps name" },
       { name: "cron", value: "TIMES", summary: "Start an instance at these times (UTC), until it is cancelled; missed ones count as one" },
-      { name: "overlap", value: "skip|queue", summary: "What becomes of a time that comes while the last one is not over (default skip)" },
+      { name: "overlap", value: "skip|queue", summary: "What to do when a time comes before the last instance has ended (default skip)" },
       { name: "detach", short: "d", summary: "Leave it to the station, and print its id" },
       { name: "json", summary: "Print events as JSON lines, and the instance last" },
     ],
@@ -71,7 +71,7 @@ export const workflowCommands: readonly CommandSpec[] = [
   },
   {
     path: ["workflow", "pause"],
-    summary: "Begin no further step of an instance until it is resumed",
+    summary: "Start no further step of an instance until it is resumed",
     options: [{ name: "text", value: "TEXT", summary: "Why" }],
     arguments: [workflow],
     examples: [["caisson workflow pause wf_k3v", ""]],
@@ -79,7 +79,7 @@ export const workflowCommands: readonly CommandSpec[] = [
   },
   {
     path: ["workflow", "resume"],
-    summary: "Go on with an instance that was paused or that nobody drives, and follow it",
+    summary: "Continue an instance that was paused or that nobody drives, and follow it",
     options: [{ name: "json", summary: "Print events as JSON lines, and the instance last" }],
     arguments: [workflow],
     examples: [["caisson workflow resume wf_k3v", ""]],
@@ -113,7 +113,7 @@ export const workflowCommands: readonly CommandSpec[] = [
   },
   {
     path: ["workflow", "retry"],
-    summary: "Go on with an instance that has failed, from the steps that failed, and follow it",
+    summary: "Continue a failed instance from the steps that failed, and follow it",
     options: [{ name: "json", summary: "Print events as JSON lines, and the instance last" }],
     arguments: [workflow],
     examples: [["caisson workflow retry wf_k3v", ""]],

@@ -27,7 +27,24 @@ export function eventLine(event: WorkflowEvent): Line | null {
       return line`${bold("paused")} by ${event.data.by}`;
     case "driven.cancel_requested":
       return line`${bold("cancelled")} by ${event.data.by}`;
+    case "workflow.defined":
+    case "workflow.summed_up":
+    case "workflow.command_ended":
+    case "workflow.cancelling":
+    case "workflow.signalled":
+    case "workflow.answered":
+    case "workflow.retried":
+    case "workflow.cleaned":
+    case "driven.created":
+    // Whoever follows the workflow tells what it waits for.
+    case "driven.waiting":
+    case "driven.continued":
+    case "driven.ended":
+    case "driven.reopened":
+      return null;
     default:
+      // A new event does not compile until it is named above.
+      event satisfies never;
       return null;
   }
 }

@@ -5,7 +5,7 @@ import type { Route } from "./route.ts";
 
 export const guardianRoutes = {
   "guardian.status": {
-    summary: "How the runs that are under way get on, as the guardian sees them, and what it may do.",
+    summary: "Progress of active runs, as the guardian sees them, and what it may do.",
     scope: "read",
     answer: { json: GuardianStatus },
   },

@@ -52,7 +52,7 @@ export const insideRoutes = {
     answer: { json: InsideView },
   },
   "inside.tell": {
-    summary: "Leave a message for the programs in a sandbox, or say whether they shall go on.",
+    summary: "Leave a message for the programs in a sandbox, or tell them to pause, resume or abort.",
     scope: "run",
     params: { sandbox: NameOrId },
     body: TellInside,

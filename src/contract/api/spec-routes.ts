@@ -53,7 +53,7 @@ export const specRoutes = {
     answer: { status: 202, json: ExecutedSpec },
   },
   "specs.decide": {
-    summary: "Agree to the requirements or the design of a spec, or say what has to be other.",
+    summary: "Agree to the requirements or the design of a spec, or say what must change.",
     scope: "run",
     params,
     body: DecideSpec.omit({ by: true }),

@@ -36,7 +36,7 @@ export const webhookRoutes = {
     answer: { status: 202, json: z.object({ replayed: z.int().nonnegative() }) },
   },
   "webhooks.test": {
-    summary: "Send a webhook a message that is about nothing, once, and say what came of it.",
+    summary: "Send a webhook a test message, once, and say what came of it.",
     scope: "run",
     params,
     answer: { json: Attempt },

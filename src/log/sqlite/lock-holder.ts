@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
+import { isStopped, processStat } from "../../lib/process-stat.ts";
 
 /** The byte of the shared-memory file that a writer in WAL mode locks, as SQLite's file format has it. */
 const WRITE_LOCK_BYTE = 120;
@@ -20,7 +21,7 @@ export function lockHolder(path: string): number | null {
 export function describeLockHolder(path: string): string {
   const pid = lockHolder(path);
   if (pid === null) return "another process";
-  return isStopped(pid) ? `process ${pid}, which is stopped (\`kill -CONT ${pid}\` continues it),` : `process ${pid}`;
+  return isStopped(processStat(pid)) ? `process ${pid}, which is stopped (\`kill -CONT ${pid}\` continues it),` : `process ${pid}`;
 }
 
 /**
@@ -32,13 +33,3 @@ const writerOf = (inode: number) => (line: string) => {
   if (kind !== "POSIX" || access !== "WRITE" || Number(file?.split(":")[2]) !== inode || Number(pid) <= 0) return null;
   return Number(first) <= WRITE_LOCK_BYTE && (last === "EOF" || Number(last) >= WRITE_LOCK_BYTE) ? Number(pid) : null;
 };
-
-function isStopped(pid: number): boolean {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  } catch {
-    return false;
-  }
-  return /^[Tt]$/.test(stat.slice(stat.lastIndexOf(")") + 2)[0] ?? "");
-}

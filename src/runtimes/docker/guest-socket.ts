@@ -1,7 +1,8 @@
-import { chmod, chown, lstat, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
+import { lstatOrNull } from "../../lib/lstat-or-null.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { makeGuestToken, readGuestToken, tokenName } from "../../sandbox/guest-token.ts";
 import { socketName } from "./container-config.ts";
@@ -76,8 +77,7 @@ export async function takeSocket(options: {
   const began = Date.now();
   for (let turn = 1; Date.now() - began < timeoutMs; turn += 1) {
     signal?.throwIfAborted();
-    const info = await lstat(path).catch(() => null);
-    if (info?.isSocket()) return rename(path, join(sandboxFolder, socketName));
+    if (lstatOrNull(path)?.isSocket()) return rename(path, join(sandboxFolder, socketName));
     if (turn % 20 === 0) await alive();
     await sleep(POLL_MS);
   }

@@ -1,7 +1,7 @@
-import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { lstatOrNull } from "../../lib/lstat-or-null.ts";
 import { pathBelow } from "../../sandbox/shared-folders.ts";
 import { workspaceInside } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
@@ -32,7 +32,7 @@ export async function placeholders(options: {
     const plan = folders.find(({ target }) => pathBelow(path, target) !== null);
     if (plan !== undefined) {
       const below = path.slice(plan.target.length + 1);
-      const found = await kindOnHost(join(plan.folder, below));
+      const found = kindOnHost(join(plan.folder, below));
       if (plan.kind === "bound") requireBound({ path, found, plan });
       else if (found === null || plan.exclude.includes(below)) entries.push(empty(path, found ?? "directory"));
       continue;
@@ -54,8 +54,8 @@ function empty(path: string, kind: "file" | "directory"): SmallEntry {
   return { name: path.slice(1), kind, mode: kind === "file" ? 0o644 : 0o755, uid: 0, gid: 0 };
 }
 
-async function kindOnHost(path: string): Promise<"file" | "directory" | null> {
-  const info = await lstat(path).catch(() => null);
+function kindOnHost(path: string): "file" | "directory" | null {
+  const info = lstatOrNull(path);
   if (info === null) return null;
   return info.isDirectory() ? "directory" : "file";
 }

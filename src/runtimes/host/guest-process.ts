@@ -3,6 +3,7 @@ import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "no
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
+import { hasEnded, processStat } from "../../lib/process-stat.ts";
 import { tokenName } from "../../sandbox/guest-token.ts";
 
 /** In the environment of everything a host sandbox starts, so that what outlived its guest can still be found. */
@@ -94,10 +95,8 @@ function allProcesses(): { pid: number; parent: number }[] {
   const processes: { pid: number; parent: number }[] = [];
   for (const name of readdirSync("/proc")) {
     if (!/^[0-9]+$/.test(name)) continue;
-    const stat = readProc(`/proc/${name}/stat`);
-    const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    if (state !== undefined && state !== "" && state !== "Z" && state !== "X")
-      processes.push({ pid: Number(name), parent: Number(parent) });
+    const stat = processStat(Number(name));
+    if (stat !== null && !hasEnded(stat)) processes.push({ pid: Number(name), parent: stat.parent });
   }
   return processes;
 }

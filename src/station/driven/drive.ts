@@ -2,15 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { DrivenWaits, NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { ownedBy } from "../../contract/owner.ts";
-import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
+import { type HeldLease, holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { type Folded, foldOn, storedForm, streamOf } from "./driven-log.ts";
 import type { Decision, Effect, Kind, NewKindEvent, Waits } from "./kind.ts";
 import { createWake, type Wake } from "./wake.ts";
 
-/** A lease lives this long without being renewed; one whose owner is known to be dead is taken at once. */
-export const LEASE_TTL_MS = 15_000;
 /** A log that cannot take an outcome is asked again after this long, for as long as the thing is ours. */
 const LOG_AGAIN_MS = 1_000;
 

@@ -1,9 +1,10 @@
 import { type DrivenFacts, needsDriving } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
+import { LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log, PlacedEvent } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
-import { type Drive, type DriveEnd, LEASE_TTL_MS, startDrive } from "./drive.ts";
+import { type Drive, type DriveEnd, startDrive } from "./drive.ts";
 import { emptyFold, type Folded, toDrivenHead } from "./driven-log.ts";
 import { createDueTimes } from "./due-times.ts";
 import type { AnyKind } from "./kind.ts";

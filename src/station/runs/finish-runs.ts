@@ -1,6 +1,6 @@
 import type { RunState } from "../../agent/run-state.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { holdLease } from "../../log/hold-lease.ts";
+import { holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
@@ -11,8 +11,6 @@ import { runStream } from "./head-of-run.ts";
 import { foldRun } from "./owned-journal.ts";
 import { createRunSandbox, type RemoveRemains } from "./run-sandbox.ts";
 import { RUN_LABEL } from "./run-spec.ts";
-
-const LEASE_TTL_MS = 15_000;
 
 interface FinishOptions {
   log: Log;

@@ -1,14 +1,8 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
-import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
+import { type HeldLease, holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import { runStream } from "./head-of-run.ts";
-
-/**
- * A run's lease lives this long without being renewed; a run whose owner died can be taken over at once when that can
- * be seen, else after it.
- */
-const LEASE_TTL_MS = 15_000;
 
 /**
  * Becomes the run's owner, and stays it while this is held. Throws `conflict` with `details.owner` when another process

@@ -148,7 +148,7 @@ describe("gates", () => {
   test("that are not passed have the phase written anew, with the words", async () => {
     const { specs, made } = station();
     const { spec } = await whole(specs, { gates: ["requirements"] });
-    await expect(specs.decide(spec, { approved: false, by: "ann" })).rejects.toThrow("says what has to be other");
+    await expect(specs.decide(spec, { approved: false, by: "ann" })).rejects.toThrow("says what must change");
     await specs.decide(spec, { approved: false, text: "say more of empty texts", by: "ann" });
     expect((await specs.wait(spec)).asked).toEqual({ phase: "requirements", version: 4 });
     expect(made.at(-1)?.task).toContain("ann did not agree: say more of empty texts");

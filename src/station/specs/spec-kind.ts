@@ -57,8 +57,18 @@ function intentOf(move: SpecMove): NewSpecEvent[] {
       return [{ type: "spec.merge_started", data: { step: move.step, key: move.key, sessions: move.sessions } }];
     case "conclude":
       return [{ type: "spec.concluded", data: { outcome: move.outcome, text: move.text, session: move.session } }];
-    default:
+    case "runPhase":
+    case "runTask":
+    case "runMerge":
+    case "judgePhase":
+    case "awaitTask":
+    case "awaitMerge":
+    case "sleep":
+    case "ask":
+    case "rest":
       return [];
+    default:
+      return unreachable(move);
   }
 }
 

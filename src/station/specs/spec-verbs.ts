@@ -66,7 +66,7 @@ export function decided(
     });
   }
   if (!approved && text === "")
-    throw new CaissonError("invalid", "a rejection says what has to be other", { hint: "Its words are given to the next attempt." });
+    throw new CaissonError("invalid", "a rejection says what must change", { hint: "Its words are given to the next attempt." });
   return [{ type: approved ? "spec.approved" : "spec.rejected", data: { ...asked, by, text } }];
 }
 

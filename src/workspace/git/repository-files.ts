@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { lstat, readFile, realpath } from "node:fs/promises";
+import { readFile, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { isErrno } from "../../lib/is-errno.ts";
+import { lstatOrNull } from "../../lib/lstat-or-null.ts";
 import { knowsWorkTree } from "../../sandbox/linked-repository.ts";
 import { FolderTree } from "../folder-tree.ts";
 import { readLower } from "../read-side.ts";
@@ -86,7 +87,7 @@ function openFolder(path: string): FolderTree {
 async function findRepository(folder: string): Promise<{ path: string; root: string }> {
   for (let root = folder; ; root = dirname(root)) {
     const path = join(root, ".git");
-    const found = await lstat(path).catch(() => null);
+    const found = lstatOrNull(path);
     if (found?.isDirectory()) return { path, root };
     if (found?.isFile()) {
       const named = found.size > 64 * 1024 ? undefined : /^gitdir: (.+)$/m.exec(await readFile(path, "utf8"))?.[1];

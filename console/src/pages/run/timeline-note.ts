@@ -7,7 +7,10 @@ const plain = (title: string, text: string | null = null): Note => ({ title, ton
 const quiet = (title: string, text: string | null = null): Note => ({ ...plain(title, text), isQuiet: true });
 const toned = (tone: NoteItem["tone"], title: string, text: string | null = null): Note => ({ title, tone, text });
 
-/** What is told of an event in a line; null for one that is part of something else. */
+/**
+ * What is told of an event in a line; null for one that is part of something else. The events are shared out among the
+ * three functions below, so each has a `default` for those of the others, and for what the timeline shows as an item.
+ */
 export function noteOf(event: RunEvent): Note | null {
   return lifecycleNote(event) ?? networkNote(event) ?? otherNote(event);
 }

@@ -73,7 +73,16 @@ function outcomeOf(event: ShipEvent): string {
       return event.data.isGone ? `${event.data.branch} is gone` : `${event.data.branch} is kept: there is more on it`;
     case "ship.closed":
       return "the branch is kept";
+    // None of these is the end of a step.
+    case "ship.created":
+    case "ship.step_started":
+    case "ship.step_failed":
+    case "ship.merge_asked":
+    case "ship.resumed":
+      return "";
     default:
+      // A new event does not compile until it is named above.
+      event satisfies never;
       return "";
   }
 }

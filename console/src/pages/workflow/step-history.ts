@@ -47,7 +47,25 @@ export function historyOf(events: Iterable<WorkflowEvent>): ReadonlyMap<string, 
         Object.assign(tryOf(path, attempt), { status, output, error, retryAt, endedAt: event.at });
         break;
       }
+      case "workflow.defined":
+      case "workflow.passed_over":
+      case "workflow.summed_up":
+      case "workflow.command_ended":
+      case "workflow.cancelling":
+      case "workflow.signalled":
+      case "workflow.retried":
+      case "workflow.cleaned":
+      case "driven.created":
+      case "driven.waiting":
+      case "driven.paused":
+      case "driven.continued":
+      case "driven.cancel_requested":
+      case "driven.ended":
+      case "driven.reopened":
+        break;
       default:
+        // A new event does not compile until it is named above.
+        event satisfies never;
     }
   }
   return history;

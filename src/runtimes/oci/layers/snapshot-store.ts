@@ -6,6 +6,8 @@ import { SandboxId, SnapshotId } from "../../../contract/ids.ts";
 import { checkValue, tellProblems } from "../../../contract/plain-problems.ts";
 import { ProcessIdentity } from "../../../contract/process-identity.ts";
 import { SandboxSpec } from "../../../contract/sandbox.ts";
+import { isErrno } from "../../../lib/is-errno.ts";
+import { jsonOrNull } from "../../../lib/json-or-null.ts";
 import { newId } from "../../../lib/new-id.ts";
 import { isRunning } from "../../../sandbox/process-identity.ts";
 import { Basis } from "../details.ts";
@@ -133,16 +135,8 @@ export async function isFolderInUse(oci: OciContext, folder: string, options: { 
  */
 export async function removeSnapshotFiles(oci: OciContext, id: SnapshotId): Promise<void> {
   const gone = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
-  await rename(snapshotDir(oci, id), gone).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
+  await rename(snapshotDir(oci, id), gone).catch((error: unknown) => {
+    if (!isErrno(error, "ENOENT")) throw error;
   });
   await removeFiles(oci, [gone]);
-}
-
-function jsonOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

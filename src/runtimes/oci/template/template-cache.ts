@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { isErrno } from "../../../lib/is-errno.ts";
 import { isRunning } from "../../../sandbox/process-identity.ts";
 import { createStore } from "../../../sandbox/store.ts";
 
@@ -38,11 +39,11 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
   const discard = async (path: string) => {
     const failure = await rm(path, { recursive: true, force: true }).then(
       () => null,
-      (cause: NodeJS.ErrnoException) => cause,
+      (cause: unknown) => cause,
     );
     // The process that unpacked for a caller that was killed may write for another moment.
-    if (failure?.code === "ENOTEMPTY") await rm(path, { recursive: true, force: true, maxRetries: 8, retryDelay: 100 });
-    else if ((failure?.code === "EACCES" || failure?.code === "EPERM") && options.remove !== undefined) await options.remove(path);
+    if (isErrno(failure, "ENOTEMPTY")) await rm(path, { recursive: true, force: true, maxRetries: 8, retryDelay: 100 });
+    else if (isErrno(failure, "EACCES", "EPERM") && options.remove !== undefined) await options.remove(path);
     else if (failure !== null) throw failure;
   };
   const makerLives = (name: string) => {
@@ -69,8 +70,7 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
         await rename(draft, join(folder, name));
       } catch (cause) {
         await discard(draft);
-        const code = (cause as NodeJS.ErrnoException).code;
-        if (code !== "ENOTEMPTY" && code !== "EEXIST") throw cause;
+        if (!isErrno(cause, "ENOTEMPTY", "EEXIST")) throw cause;
       }
       await syncFolder(folder);
       return join(folder, name);
@@ -78,8 +78,8 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
     discard,
     async remove(name) {
       const draft = await cache.draft();
-      await rename(join(folder, name), join(draft, "removed")).catch((cause: NodeJS.ErrnoException) => {
-        if (cause.code !== "ENOENT") throw cause;
+      await rename(join(folder, name), join(draft, "removed")).catch((cause: unknown) => {
+        if (!isErrno(cause, "ENOENT")) throw cause;
       });
       await discard(draft);
     },

@@ -1,0 +1,37 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { hasEnded, isStopped, processStat } from "./process-stat.ts";
+
+test("says who started a process, since when it is there and what it takes", () => {
+  const own = processStat(process.pid);
+  expect(own).toMatchObject({ parent: process.ppid, state: expect.stringMatching(/^[RSD]$/) });
+  expect(own?.startTicks).toBeGreaterThan(0);
+  expect(own?.cpuTicks).toBeGreaterThan(0);
+  expect(own?.residentPages).toBeGreaterThan(100);
+});
+
+test("reads the fields of a process whose name looks like some of them, until it has ended", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "process-stat-"));
+  const program = join(folder, "a) Z 1 (b");
+  await copyFile("/bin/sleep", program);
+  const child = spawn(program, ["60"], { argv0: "sleep" });
+  const exited = once(child, "exit");
+  try {
+    await once(child, "spawn");
+    const now = () => processStat(child.pid ?? 0);
+    expect(now()).toMatchObject({ name: "a) Z 1 (b", parent: process.pid });
+    expect([hasEnded(now()), isStopped(now())]).toEqual([false, false]);
+    child.kill("SIGSTOP");
+    await expect.poll(() => isStopped(now())).toBe(true);
+  } finally {
+    child.kill("SIGKILL");
+    await exited;
+    await rm(folder, { recursive: true, force: true });
+  }
+  expect(processStat(child.pid ?? 0)).toBe(null);
+  expect([hasEnded(null), isStopped(null)]).toEqual([true, false]);
+});
