@@ -161,9 +161,15 @@ describe("runs that wait for their turn", () => {
 });
 
 describe("sandboxes within bounds", () => {
-  test("one too many is refused, with the time to ask again; so is one that asks for more memory than there is", async () => {
-    for (let made = 0; made < 5; made++) await client().sandboxes.create({});
-    const refused = await ask("/v1/sandboxes", { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
+  test("one too many is refused, with the time to ask again, and one owner leaves some to others; so is one that asks for more memory than there is", async () => {
+    const create = (as?: string) =>
+      ask("/v1/sandboxes", { method: "POST", headers: { "content-type": "application/json" }, body: "{}", ...(as && { as }) });
+    for (let made = 0; made < 4; made++) await client().sandboxes.create({});
+    const own = await create();
+    expect([own.status, await own.json()]).toMatchObject([429, { code: "busy", detail: expect.stringContaining("one owner") }]);
+    const bob = await token("run", { owner: "bob" });
+    expect((await create(bob)).status).toBe(201);
+    const refused = await create(bob);
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "15"]);
     const { model } = await gated();
     const waits = await client().runs.start({ task: "Work.", model });

@@ -44,6 +44,8 @@ export const StationConfig = z.strictObject({
   runsPerOwnerMax: z.int().min(1).max(10_000).optional(),
   /** Sandboxes at once, of runs and others. Default: 4 for each run. */
   sandboxesMax: z.int().min(1).max(100_000).optional(),
+  /** Of one owner, who then makes no more without a run. Default: three quarters of all. */
+  sandboxesPerOwnerMax: z.int().min(1).max(100_000).optional(),
   /** Memory that is not given to sandboxes. Default: a tenth of the machine's, and at least 512 MiB. */
   memoryReserveBytes: z.int().nonnegative().optional(),
   /** Runs that may wait, of all owners and of one. */

@@ -58,10 +58,11 @@ export function isEnding(): CaissonError {
   });
 }
 
-export function noRoomForSandbox(lacks: "sandboxes" | "memory", bounds: QueueBounds): CaissonError {
-  const why =
-    lacks === "sandboxes"
-      ? `there are ${bounds.sandboxesMax} sandboxes, which is as many as there may be`
-      : `sandboxes have asked for all of the ${showBytes(bounds.memoryBytesMax)} of memory that they may have`;
-  return new CaissonError("busy", why, { hint: "Remove some, or try again when others have.", details: { ...details, lacks } });
+export function noRoomForSandbox(lacks: "sandboxes" | "memory" | "owner", bounds: QueueBounds): CaissonError {
+  const why = {
+    sandboxes: `there are ${bounds.sandboxesMax} sandboxes, which is as many as there may be`,
+    memory: `sandboxes have asked for all of the ${showBytes(bounds.memoryBytesMax)} of memory that they may have`,
+    owner: `you have ${bounds.sandboxesPerOwnerMax} sandboxes, which is as many as one owner may have`,
+  };
+  return new CaissonError("busy", why[lacks], { hint: "Remove some, or try again when others have.", details: { ...details, lacks } });
 }

@@ -9,10 +9,26 @@ import { boundedSandboxes } from "./bounded-sandboxes.ts";
 import type { Room } from "./schedule.ts";
 
 const GIB = 1024 ** 3;
-const bounds = { runsMax: 4, runsPerOwnerMax: 4, sandboxesMax: 4, memoryBytesMax: 16 * GIB, queuedMax: 1, queuedPerOwnerMax: 1 };
+const bounds = {
+  runsMax: 4,
+  runsPerOwnerMax: 4,
+  sandboxesMax: 4,
+  sandboxesPerOwnerMax: 3,
+  memoryBytesMax: 16 * GIB,
+  queuedMax: 1,
+  queuedPerOwnerMax: 1,
+};
 
 /** Sandboxes that take `taken`, one of which asked for this much memory; a fork is there after `making`. */
-function bounded({ taken, memoryBytes, making }: { taken: Room; memoryBytes?: number; making?: Promise<void> }) {
+function bounded({
+  taken,
+  memoryBytes,
+  making,
+}: {
+  taken: Room & { byOwner?: Map<string, number> };
+  memoryBytes?: number;
+  making?: Promise<void>;
+}) {
   const made: string[] = [];
   const info = { id: "sb_aaaaaaaaaaaa" } as SandboxInfo;
   const verbs = {
@@ -29,7 +45,7 @@ function bounded({ taken, memoryBytes, making }: { taken: Room; memoryBytes?: nu
   } as Partial<SandboxVerbs> as SandboxVerbs;
   const spec = SandboxSpec.parse({ limits: memoryBytes === undefined ? {} : { memoryBytes } });
   const sandboxes = boundedSandboxes(verbs, {
-    queue: async () => ({ bounds, checkOpen() {}, taken: async () => taken }),
+    queue: async () => ({ bounds, checkOpen() {}, taken: async () => ({ byOwner: new Map(), ...taken }) }),
     store: { read: async () => ({ spec }) as SandboxRecord },
   });
   return { sandboxes, made };
@@ -58,5 +74,28 @@ describe("a fork", () => {
     resolve();
     await forking;
     await create();
+  });
+});
+
+describe("one owner", () => {
+  const taken = { sandboxes: 3, memoryBytes: GIB, byOwner: new Map([["ada", 3]]) };
+  const request = CreateSandbox.parse({ spec: {} });
+
+  test("has no more than theirs, and leaves the rest to others", async () => {
+    const { sandboxes, made } = bounded({ taken });
+    await expect(sandboxes.create(request, { owner: "ada" })).rejects.toMatchObject({ code: "busy", details: { lacks: "owner" } });
+    await sandboxes.create(request, { owner: "bob" });
+    await sandboxes.create(request);
+    expect(made).toEqual(["create", "create"]);
+  });
+
+  test("has those counted that are being made, before anybody sees them", async () => {
+    const { promise: making, resolve } = Promise.withResolvers<void>();
+    const { sandboxes, made } = bounded({ taken: { ...taken, sandboxes: 2, byOwner: new Map([["local", 2]]) }, making });
+    const forking = sandboxes.fork("own");
+    await expect.poll(() => made).toHaveLength(1);
+    await expect(sandboxes.create(request)).rejects.toMatchObject({ code: "busy", details: { lacks: "owner" } });
+    resolve();
+    await forking;
   });
 });

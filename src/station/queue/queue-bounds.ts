@@ -19,11 +19,13 @@ export function queueBounds(
   const memoryBytesMax = Math.max(RUN_BYTES, Math.floor(machine.memoryBytes - reserveBytes));
   const fitting = Math.floor(memoryBytesMax / RUN_BYTES);
   const runsMax = given.runsMax ?? Math.max(1, Math.min(RUNS_PER_CPU * machine.cpus, fitting));
+  const sandboxesMax = given.sandboxesMax ?? SANDBOXES_PER_RUN * runsMax;
   return {
     runsMax,
-    // Whoever fills the queue leaves a quarter to others.
+    // Whoever takes all they can leaves a quarter to others.
     runsPerOwnerMax: Math.min(runsMax, given.runsPerOwnerMax ?? Math.ceil((runsMax * 3) / 4)),
-    sandboxesMax: given.sandboxesMax ?? SANDBOXES_PER_RUN * runsMax,
+    sandboxesMax,
+    sandboxesPerOwnerMax: Math.min(sandboxesMax, given.sandboxesPerOwnerMax ?? Math.ceil((sandboxesMax * 3) / 4)),
     memoryBytesMax,
     queuedMax: given.queuedMax,
     queuedPerOwnerMax: given.queuedPerOwnerMax,

@@ -21,6 +21,7 @@ const bounds: QueueBounds = {
   runsMax: 4,
   runsPerOwnerMax: 4,
   sandboxesMax: 10,
+  sandboxesPerOwnerMax: 10,
   memoryBytesMax: 1024 * MIB,
   queuedMax: 100,
   queuedPerOwnerMax: 100,
@@ -47,7 +48,7 @@ beforeEach(async () => {
   await writeFile(join(base, "model.yaml"), "turns: [{ say: Done. }]\n");
   served = local.serve(bounds);
   nowMs = Date.parse(later);
-  taken = { sandboxes: 0, memoryBytes: 0, runs: new Set() };
+  taken = { sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map() };
   [begun.length, notices.length] = [0, 0];
   outcome = () => new Promise(() => {});
   queue = new RunQueue({

@@ -47,7 +47,7 @@ export class RunQueue {
   readonly #turns = new Map<string, number>();
   /** How often in a row a run could not be driven. */
   readonly #failures = new Map<string, number>();
-  #taken: TakenRoom = { sandboxes: 0, memoryBytes: 0, runs: new Set() };
+  #taken: TakenRoom = { sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map() };
   #places: Map<string, Place> | null = null;
   #isDraining = false;
   #isClosed = false;
@@ -125,10 +125,10 @@ export class RunQueue {
     };
   }
 
-  /** What sandboxes take now, with those that runs are about to make. */
-  async taken(): Promise<Room> {
+  /** What sandboxes take now, with those that runs are about to make; and how many each owner has. */
+  async taken(): Promise<Pick<TakenRoom, "byOwner"> & Room> {
     this.#taken = await this.#options.room.taken();
-    return this.#state().taken;
+    return { ...this.#state().taken, byOwner: this.#taken.byOwner };
   }
 
   /** Finds what waits, and what was driven by a process that died, and begins. */

@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxId } from "../../contract/ids.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 import { isWaiting, type Store } from "../../sandbox/store.ts";
 import { RUN_LABEL } from "../runs/run-spec.ts";
@@ -14,6 +15,8 @@ const UNASKED_MEMORY_BYTES = 256 * 1024 * 1024;
 export interface TakenRoom extends Room {
   /** Runs that have a sandbox. */
   runs: ReadonlySet<string>;
+  /** How many each owner has. */
+  byOwner: ReadonlyMap<string, number>;
 }
 
 export interface SandboxRoom {
@@ -32,16 +35,16 @@ export const roomFor = (memoryBytes: number | null | undefined): Room => ({
  */
 export function createSandboxRoom({ stateDir, store }: { stateDir: string; store: Pick<Store, "read"> }): SandboxRoom {
   const folder = join(stateDir, "sandboxes");
-  const known = new Map<string, { memoryBytes: number; run: string | undefined }>();
+  const known = new Map<string, { memoryBytes: number; run: string | undefined; owner: string | undefined }>();
   const lookAt = async (id: string) => {
     const found = known.get(id);
     if (found !== undefined) return found;
     // One that is just being made or removed, or that cannot be read, is there all the same.
     const record = await store.read(id).catch(() => null);
-    if (record === null) return { ...roomFor(null), run: undefined };
+    if (record === null) return { ...roomFor(null), run: undefined, owner: undefined };
     if (isWaiting(record)) return null;
-    const { limits, labels } = record.spec;
-    const entry = { memoryBytes: roomFor(limits.memoryBytes).memoryBytes, run: labels[RUN_LABEL] };
+    const { limits, labels, owner = LOCAL_OWNER } = record.spec;
+    const entry = { memoryBytes: roomFor(limits.memoryBytes).memoryBytes, run: labels[RUN_LABEL], owner };
     known.set(id, entry);
     return entry;
   };
@@ -58,7 +61,14 @@ export function createSandboxRoom({ stateDir, store }: { stateDir: string; store
         sandboxes: entries.length,
         memoryBytes: entries.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
         runs: new Set(entries.flatMap(({ run }) => run ?? [])),
+        byOwner: countOf(entries.flatMap(({ owner }) => owner ?? [])),
       };
     },
   };
+}
+
+function countOf(owners: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const owner of owners) counts.set(owner, (counts.get(owner) ?? 0) + 1);
+  return counts;
 }

@@ -6,6 +6,7 @@ const bounds: QueueBounds = {
   runsMax: 3,
   runsPerOwnerMax: 2,
   sandboxesMax: 6,
+  sandboxesPerOwnerMax: 6,
   memoryBytesMax: 100,
   queuedMax: 1000,
   queuedPerOwnerMax: 1000,

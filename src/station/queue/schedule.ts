@@ -36,6 +36,8 @@ export interface QueueBounds {
   runsMax: number;
   runsPerOwnerMax: number;
   sandboxesMax: number;
+  /** Of those that somebody makes themselves, without a run: with it, of all of an owner's. */
+  sandboxesPerOwnerMax: number;
   memoryBytesMax: number;
   /** Runs that may wait. */
   queuedMax: number;
