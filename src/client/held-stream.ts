@@ -2,6 +2,7 @@ import type { HoldClientMessage, HoldServerMessage } from "../contract/api/strea
 import { CaissonError } from "../contract/error.ts";
 import type { NetworkEvent } from "../contract/network-event.ts";
 import type { SandboxInfo } from "../contract/sandbox.ts";
+import type { ChangedFiles } from "../contract/sandbox-verbs.ts";
 import type { Connection } from "./request.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
 
@@ -13,6 +14,8 @@ export interface RemoteHold extends AsyncDisposable {
   readonly hasNetwork: boolean;
   /** Resolves when the sandbox is gone, or `lost` with the connection. Never rejects. */
   readonly closed: Promise<{ why: "destroyed" | "lost" }>;
+  /** How many files were changed, by the same connection; null for a station that does not tell it there. */
+  readonly changedFiles: (() => Promise<ChangedFiles | null>) | null;
   /** What happens in its network while the station serves it. Returns how to stop. */
   subscribe(listener: (event: NetworkEvent) => void): () => void;
   /** Lets go, and resolves when that is done. Idempotent. */
@@ -51,6 +54,7 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
   const gone = Promise.withResolvers<{ why: "destroyed" | "lost" }>();
   const released = Promise.withResolvers<void>();
   const listeners = new Set<(event: NetworkEvent) => void>();
+  const counts: ((changed: ChangedFiles | null) => void)[] = [];
   const opening = new AbortController();
   let socket: StreamSocket | undefined;
   let isGivenUp = false;
@@ -73,6 +77,7 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
         if (message.type === "held") held.resolve(message);
         else if (message.type === "closed") gone.resolve({ why: message.why });
         else if (message.type === "released") released.resolve();
+        else if (message.type === "changed") for (const tell of counts.splice(0)) tell(message.changed);
         else if (message.type === "notice") onNotice?.(message.text);
         else if (message.type === "network") for (const listener of [...listeners]) listener(message.event);
       },
@@ -87,9 +92,9 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
     });
     closed.catch(() => {});
     released.promise.catch(() => {});
-    const { info, hasNetwork } = await Promise.race([held.promise, closed]);
+    const { type: _, ...told } = await Promise.race([held.promise, closed]);
     if (isGivenUp) await closed;
-    return handleOf({ socket, info, hasNetwork, listeners, gone: gone.promise, released: released.promise });
+    return handleOf({ socket, ...told, listeners, counts, gone: gone.promise, released: released.promise });
   } finally {
     // A sandbox that is there is let go of by its handle alone.
     signal?.removeEventListener("abort", giveUp);
@@ -100,11 +105,13 @@ function handleOf(options: {
   socket: StreamSocket;
   info: SandboxInfo;
   hasNetwork: boolean;
+  countsChanges?: boolean | undefined;
   listeners: Set<(event: NetworkEvent) => void>;
+  counts: ((changed: ChangedFiles | null) => void)[];
   gone: Promise<{ why: "destroyed" | "lost" }>;
   released: Promise<void>;
 }): RemoteHold {
-  const { socket, info, hasNetwork, listeners, gone } = options;
+  const { socket, info, hasNetwork, countsChanges = false, listeners, counts, gone } = options;
   let leaving: Promise<void> | undefined;
   let isGone = false;
   void gone.then(() => {
@@ -119,10 +126,17 @@ function handleOf(options: {
     leaving ??= leave({ type: "release" });
     return leaving;
   };
+  const changedFiles = async (): Promise<ChangedFiles | null> => {
+    if (isGone) return null;
+    const told = new Promise<ChangedFiles | null>((resolve) => counts.push(resolve));
+    socket.send({ type: "changedFiles" } satisfies HoldClientMessage);
+    return await Promise.race([told, gone.then(() => null)]);
+  };
   return {
     info,
     hasNetwork,
     closed: gone,
+    changedFiles: countsChanges ? changedFiles : null,
     subscribe(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

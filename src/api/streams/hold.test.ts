@@ -22,6 +22,18 @@ describe("a sandbox that is held", () => {
     expect(await held.closed).toEqual({ why: "lost" });
   });
 
+  test("is asked by the same connection what was changed in it, also several times at once", async () => {
+    const { streams } = socketClient(server());
+    const counted = vi.spyOn(station().sandboxes, "changedFiles").mockResolvedValue({ files: 3, isMinimum: false });
+    const held = await streams.createHeld({ spec: {} });
+    expect(await Promise.all([held.changedFiles?.(), held.changedFiles?.()])).toEqual(Array(2).fill({ files: 3, isMinimum: false }));
+    counted.mockRejectedValue(new Error("a defect"));
+    expect(await held.changedFiles?.()).toBeNull();
+    await held.destroy();
+    expect(await held.changedFiles?.()).toBeNull();
+    counted.mockRestore();
+  });
+
   test("goes within seconds when its holder is killed", async () => {
     const raw = rawSocket(server(), "/v1/sandboxes/hold", { as: await token("run") });
     await raw.send({ type: "create", spec: {} });

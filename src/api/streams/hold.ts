@@ -47,19 +47,23 @@ export const serveHold: ServeStream = async (stream) => {
 };
 
 /** Until the client lets go, in whatever way, or the sandbox is gone. */
-async function holdOn(held: HeldSandbox, { socket, signal, audit }: Stream, options: { isGivenUp?: () => boolean } = {}): Promise<void> {
+async function holdOn(held: HeldSandbox, stream: Stream, options: { isGivenUp?: () => boolean } = {}): Promise<void> {
+  const { socket, signal, audit } = stream;
   const asked = Promise.withResolvers<"release" | "destroy" | "gone">();
+  const tellChanges = changesTo(stream, held.id);
   const leave = () => asked.resolve("release");
   if (signal.aborted) leave();
   signal.addEventListener("abort", leave, { once: true });
   const unsubscribe = held.network?.subscribe(networkTo(socket, held.id));
   let isGone = false;
   try {
-    void socket.send({ type: "held", info: held.info, hasNetwork: held.network !== null });
+    void socket.send({ type: "held", info: held.info, hasNetwork: held.network !== null, countsChanges: true });
     void held.closed.then(() => asked.resolve("gone"));
     socket.listen({
       onMessage(given) {
-        asked.resolve(refuseCreate(parseMessage(HoldClientMessage, given)).type);
+        const { type } = refuseCreate(parseMessage(HoldClientMessage, given));
+        if (type === "changedFiles") tellChanges();
+        else asked.resolve(type);
       },
     });
     // It was there before that could keep it from being made.
@@ -80,6 +84,20 @@ async function holdOn(held: HeldSandbox, { socket, signal, audit }: Stream, opti
     });
   }
   await socket.send({ type: "released" });
+}
+
+/** Who asks again while they are counted has the same answer. */
+function changesTo({ socket, station }: Stream, sandbox: string): () => void {
+  let isCounting = false;
+  return () => {
+    if (isCounting) return;
+    isCounting = true;
+    const counted = station.sandboxes.changedFiles(sandbox).catch(() => null);
+    void counted.then((changed) => {
+      isCounting = false;
+      return socket.send({ type: "changed", changed });
+    });
+  };
 }
 
 /** What a slow client does not get is counted, and it is told how much when it reads again. */

@@ -7,7 +7,7 @@ import { Ended } from "../outcome.ts";
 import { RunEvent } from "../run-event.ts";
 import { SandboxInfo } from "../sandbox.ts";
 import { SandboxLogEvent } from "../sandbox-log-event.ts";
-import { CreateSandbox } from "../sandbox-verbs.ts";
+import { ChangedFiles, CreateSandbox } from "../sandbox-verbs.ts";
 import { ExecCommand } from "./exec.ts";
 import { Problem } from "./problem.ts";
 
@@ -116,16 +116,21 @@ export const HoldClientMessage = z.discriminatedUnion("type", [
   /** Lets go, and tells when that is done, which closing the socket does not. */
   z.strictObject({ type: z.literal("release") }),
   z.strictObject({ type: z.literal("destroy") }),
+  /** Answered with `changed`, where `held` said so. */
+  z.strictObject({ type: z.literal("changedFiles") }),
 ]);
 export type HoldClientMessage = z.input<typeof HoldClientMessage>;
 
 export const HoldServerMessage = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("held"), info: SandboxInfo, hasNetwork: z.boolean() }),
+  /** `countsChanges`: whether it can be asked for `changedFiles`, which stations before did not know. */
+  z.object({ type: z.literal("held"), info: SandboxInfo, hasNetwork: z.boolean(), countsChanges: z.boolean().optional() }),
   /** Worth a word to the user; before `held`. */
   z.object({ type: z.literal("notice"), text: z.string() }),
   z.object({ type: z.literal("network"), sandbox: SandboxId, event: NetworkEvent }),
   /** Network events that a slow reader did not get. */
   z.object({ type: z.literal("dropped"), events: z.int().positive() }),
+  /** As `GET /v1/sandboxes/{sandbox}/changed-files` has it. */
+  z.object({ type: z.literal("changed"), changed: ChangedFiles.nullable() }),
   z.object({ type: z.literal("released") }),
   z.object({ type: z.literal("closed"), why: z.enum(["destroyed", "lost"]) }),
   ProblemMessage,
