@@ -160,7 +160,7 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
     return wanted ? withNetwork(runtime) : runtime;
   };
   const runtimeOf = async (name = "auto") => {
-    await openStateFolder(stateDir);
+    openStateFolder(stateDir);
     return resolver.resolve(name);
   };
   return {
@@ -260,7 +260,7 @@ export async function continueAgent(options: ContinueAgentOptions): Promise<Agen
 async function programOf(options: CaissonOptions & Pick<RunAgentOptions, "runtime">) {
   const { stateDir, variables: env, path, home } = environmentOf(options);
   const { runtime } = options;
-  await openStateFolder(stateDir);
+  openStateFolder(stateDir);
   const caisson = caissonFor({ stateDir, ...defined({ onEvent: options.onEvent, network: options.network }) });
   const runtimeFor = async (name: string | undefined, ociRuntime?: string) => {
     if (ociRuntime !== undefined)

@@ -38,7 +38,7 @@ export async function composeCli(
   const environment = readEnvironment(variables);
   const { stateDir, configDir, home, path } = environment;
   const variable = (name: string) => variables[name];
-  await openStateFolder(stateDir);
+  openStateFolder(stateDir);
   const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
   const say = choices.quiet === true ? () => {} : (text: string) => void options.stderr.print(line`caisson: ${text}`);
   const listeners: ((event: SandboxEvent) => void)[] = [];

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../contract/config.ts";
 import { type ConfigSources, configVariables, modelVariable } from "../contract/config-sources.ts";
@@ -31,7 +31,7 @@ export async function loadConfig(options: {
   variable: (name: string) => string | undefined;
 }): Promise<LoadedConfig> {
   const { configDir } = options;
-  const file = (await readConfigFile(join(options.stateDir, "config.json"))) ?? (await readConfigFile(join(configDir, "config.json")));
+  const file = readConfigFile(join(options.stateDir, "config.json")) ?? readConfigFile(join(configDir, "config.json"));
   const variables = Object.entries(configVariables).flatMap(([setting, name]) => {
     const value = options.variable(name);
     return value === undefined || value === "" ? [] : [{ name, setting, value }];
@@ -43,10 +43,10 @@ export async function loadConfig(options: {
   return checkConfig({ file, variables, model, configDir });
 }
 
-async function readConfigFile(path: string): Promise<FoundConfig["file"]> {
+function readConfigFile(path: string): FoundConfig["file"] {
   let text: string;
   try {
-    text = await readFile(path, "utf8");
+    text = readFileSync(path, "utf8");
   } catch (error) {
     if (isErrno(error, "ENOENT")) return null;
     throw new CaissonError("invalid", `the configuration ${path} cannot be read`, { cause: error });

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, constants } from "node:fs";
 import { isAbsolute, join } from "node:path";
@@ -24,6 +24,7 @@ export function createPager(options: { stdout: Output; stderr: Output; variables
     if (file === undefined) return none;
     // What less does unless the user says otherwise: colours, no screen of its own, and no waiting for a short text.
     const env = { ...variables, LESS: variables.LESS ?? "FRX", LV: variables.LV ?? "-c" };
+    const { spawn } = await import("node:child_process");
     const program = spawn(file, args, { stdio: ["pipe", "inherit", "inherit"], env });
     try {
       await once(program, "spawn");
