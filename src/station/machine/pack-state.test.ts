@@ -29,10 +29,12 @@ async function packWith(answers: readonly (() => boolean)[], running: readonly s
       return { hasChanged: answer?.() ?? false };
     },
   };
+  // The first look is at who works in which session.
+  const seen = [running[0] ?? [], ...running];
   const list = async () => {
-    const ids = running[Math.min(looks, running.length - 1)] ?? [];
+    const ids = seen[Math.min(looks, seen.length - 1)] ?? [];
     looks += 1;
-    return { sandboxes: ids.map((id) => ({ id })), damaged: [], next: null };
+    return { sandboxes: ids.map((id) => ({ id, labels: { session: "work" } })), damaged: [], next: null };
   };
   const sandboxes = { list } as unknown as PackedState["sandboxes"];
   await packState(stateDir, { stateDir, runtime, sandboxes, databases: ["log.db"], attemptPauseMs: 0 });
@@ -58,6 +60,22 @@ describe("packState", () => {
       { names, still: [] },
       { names, still: ["sb_1"] },
     ]);
+  });
+  it("packs sessions together in which nobody works, and finds the one among them that changed", async () => {
+    const others = ["a", "b", "c"];
+    for (const name of others) mkdirSync(join(stateDir, "sessions", name));
+    const all = [...others, "work"].map((name) => `sessions/${name}`);
+    expect(await packWith([same])).toEqual([{ names: expect.toSatisfy((given) => given.length === 4), still: [] }]);
+    const packed = await packWith([changed, same, changed, same]);
+    expect(packed.map((each) => each.names.length)).toEqual([4, 2, 2, 1, 1]);
+    expect(
+      new Set(
+        packed
+          .slice(3)
+          .concat(packed.slice(1, 2))
+          .flatMap((each) => each.names),
+      ),
+    ).toEqual(new Set(all));
   });
   it("is done with a session that is held still, whatever changes beside it", async () => {
     expect(await packWith([changed], [["sb_1"]])).toHaveLength(1);

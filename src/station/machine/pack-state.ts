@@ -18,6 +18,8 @@ const FILES = "files.tar";
 /** Of a session in which work begins or ends each time, or whose sandbox is being copied by somebody. */
 const ATTEMPTS_MAX = 8;
 const ATTEMPT_PAUSE_MS = 250;
+/** Sessions in one archive, in which nobody works. */
+const TOGETHER_MAX = 500;
 
 export interface PackedState {
   stateDir: string;
@@ -32,8 +34,8 @@ export interface PackedState {
 type FilesRuntime = Runtime & { packFiles: NonNullable<Runtime["packFiles"]> };
 
 /**
- * Packs the files of a state folder into archives in `draft`: sessions one by one, each as it was while nothing moved
- * in it, and all the rest together. Of the rest every file is written once or replaced as a whole, so that any of them
+ * Packs the files of a state folder into archives in `draft`: sessions, each as it was while nothing moved in it, and
+ * all the rest together. Of the rest every file is written once or replaced as a whole, so that any of them
  * may change meanwhile. Throws `busy` for a session that would not keep still.
  */
 export async function packState(draft: string, state: PackedState): Promise<void> {
@@ -48,15 +50,44 @@ export async function packState(draft: string, state: PackedState): Promise<void
   const plain = names.filter((name) => name !== "sessions");
   await runtime.packFiles({ folder: stateDir, names: plain, file: join(draft, FILES), still: [] });
   const sessions = names.includes("sessions") ? await readdir(join(stateDir, "sessions")) : [];
-  for (const session of sessions) await packSession(session, { ...state, draft, runtime });
+  const parts = { ...state, draft, runtime };
+  const working = await sessionsAtWork(state);
+  for (const session of sessions.filter((each) => working.has(each))) await packSession(session, parts);
+  const idle = sessions.filter((each) => !working.has(each));
+  for (let at = 0; at < idle.length; at += TOGETHER_MAX) await packIdle(idle.slice(at, at + TOGETHER_MAX), parts);
 }
+
+type SessionParts = PackedState & { draft: string; runtime: FilesRuntime };
+
+/** Many in one archive, since there may be thousands of them; halves of those among which something moved. */
+async function packIdle(sessions: readonly string[], parts: SessionParts): Promise<void> {
+  const [first = "", ...others] = sessions;
+  if (others.length === 0) return packSession(first, parts);
+  const { hasChanged } = await parts.runtime.packFiles({ ...archiveOf(sessions, parts), still: [] });
+  const working = await sessionsAtWork(parts);
+  if (!hasChanged && !sessions.some((each) => working.has(each))) return;
+  const middle = Math.ceil(sessions.length / 2);
+  // The first half has the archive of all.
+  for (const half of [sessions.slice(0, middle), sessions.slice(middle)]) await packIdle(half, parts);
+}
+
+async function sessionsAtWork({ sandboxes }: Pick<PackedState, "sandboxes">): Promise<Set<string>> {
+  const { sandboxes: running } = await sandboxes.list({ sweep: false, state: ["running"] });
+  return new Set(running.flatMap(({ labels }) => labels.session ?? []));
+}
+
+const archiveOf = (sessions: readonly string[], { stateDir, draft }: Pick<SessionParts, "stateDir" | "draft">) => ({
+  folder: stateDir,
+  names: sessions.map((session) => join("sessions", session)),
+  file: join(draft, `session-${sessions[0]}.tar`),
+});
 
 const canPack = (runtime: Runtime | null): runtime is FilesRuntime => runtime?.packFiles !== undefined;
 
 /** Until nothing moved in it: in its sandboxes because they are held still, and beside them because nobody came. */
-async function packSession(session: string, state: PackedState & { draft: string; runtime: FilesRuntime }): Promise<void> {
-  const { stateDir, sandboxes, draft, runtime, attemptPauseMs = ATTEMPT_PAUSE_MS } = state;
-  const request = { folder: stateDir, names: [join("sessions", session)], file: join(draft, `session-${session}.tar`) };
+async function packSession(session: string, parts: SessionParts): Promise<void> {
+  const { sandboxes, runtime, attemptPauseMs = ATTEMPT_PAUSE_MS } = parts;
+  const request = archiveOf([session], parts);
   const running = async () => {
     const found = await sandboxes.list({ sweep: false, label: [`session=${session}`], state: ["running"] });
     return found.sandboxes.map(({ id }) => id).sort();
