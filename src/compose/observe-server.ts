@@ -6,6 +6,7 @@ import type { ObserveOptions } from "../api/observe/observation.ts";
 import { createRunMetrics } from "../api/observe/run-metrics.ts";
 import { createStationLog, type StationLog } from "../api/observe/station-log.ts";
 import type { ServedLog } from "../cli/server-control.ts";
+import { healthEvents, type NewHealthEvent } from "../contract/health-event.ts";
 import type { NewRunEvent } from "../contract/run-event.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import type { AppendListener } from "../log/observed-log.ts";
@@ -38,6 +39,7 @@ export function observeServer(options: {
   const log = createStationLog({ level: options.log.level, write: (line) => write(shown(redact(line))) });
   const metrics = createRunMetrics();
   options.onAppended(({ stream, events }) => {
+    for (const event of events) if (healthEvents.byType.has(event.type)) log.health(event as NewHealthEvent);
     if (!stream.startsWith(RUN_PREFIX)) return;
     const run = stream.slice(RUN_PREFIX.length);
     for (const event of events as readonly NewRunEvent[]) {

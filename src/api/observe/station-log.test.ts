@@ -48,6 +48,24 @@ describe("the station's log", () => {
     expect(lines.join("")).not.toContain("secret");
   });
 
+  test("what gives no sign of life is a warning, and one that is left to a person an error", () => {
+    const { log, records } = recorded();
+    const subject = { kind: "sandbox" as const, id: "sb_aaaaaaaaaaaa" };
+    const incident = "inc_aaaaaaaaaaaa";
+    for (const level of ["late", "ok"] as const)
+      log.health({ type: "health.changed", data: { subject, level, misses: level === "ok" ? 0 : 1, condition: "running" } });
+    log.health({ type: "health.restart_started", data: { subject, incident, why: "it said so" } });
+    log.health({ type: "health.restart_ended", data: { subject, incident, outcome: "failed", text: "words", durationMs: 1.6 } });
+    log.health({ type: "health.escalated", data: { subject, incident, text: "words" } });
+    expect(records()).toMatchObject([
+      { level: "warn", msg: "health changed", sandbox: subject.id, misses: 1 },
+      { level: "info", msg: "health changed" },
+      { level: "warn", msg: "restart started", incident },
+      { level: "warn", msg: "restart ended", outcome: "failed", durationMs: 2 },
+      { level: "error", msg: "left to a person" },
+    ]);
+  });
+
   test("defects have their stack, and no line is broken by what they say", () => {
     const { log, lines, records } = recorded();
     log.defect(new Error("first\nsecond\x1b[31m"));

@@ -1,11 +1,15 @@
 import { type Level, pino } from "pino";
+import type { NewHealthEvent } from "../../contract/health-event.ts";
 import type { NewRunEvent } from "../../contract/run-event.ts";
+import { unreachable } from "../../lib/unreachable.ts";
 import type { AnsweredRequest } from "./observer.ts";
 
 export interface StationLog {
   request(answered: AnsweredRequest): void;
   /** Of a run that this process drives. */
   run(run: string, event: NewRunEvent): void;
+  /** Of a sandbox, or of what drives a run. */
+  health(event: NewHealthEvent): void;
   /** Something that must not happen, with its stack. */
   defect(error: unknown): void;
   say(text: string, facts?: Record<string, unknown>): void;
@@ -46,6 +50,28 @@ export function createStationLog({ level, write }: { level: Level | "silent"; wr
       else if (type === "run.ended") {
         const { reason, steps, costUsd, usage } = data;
         log.info({ run, reason, steps, costUsd, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens }, "run ended");
+      }
+    },
+    health({ type, data }) {
+      const of = { [data.subject.kind]: data.subject.id };
+      switch (type) {
+        case "health.changed":
+          log[data.level === "ok" ? "info" : "warn"](
+            { ...of, health: data.level, misses: data.misses, condition: data.condition },
+            "health changed",
+          );
+          return;
+        case "health.restart_started":
+          log.warn({ ...of, incident: data.incident }, "restart started");
+          return;
+        case "health.restart_ended":
+          log.warn({ ...of, incident: data.incident, outcome: data.outcome, durationMs: Math.round(data.durationMs) }, "restart ended");
+          return;
+        case "health.escalated":
+          log.error({ ...of, incident: data.incident }, "left to a person");
+          return;
+        default:
+          unreachable(type);
       }
     },
     defect(error) {
