@@ -86,6 +86,23 @@ describe("runs that wait for their turn", () => {
     expect(defects).toEqual([]);
   });
 
+  test("of several owners take turns: who had none goes before those who wait longer", async () => {
+    const works = [await startGated(), await startGated()];
+    await queueWhen(({ atWork }) => atWork?.runs === 2);
+    const waits = [await startGated({ priority: 100 }), await startGated()];
+    const bob = connect({ url: server().status.url, token: await token("admin", { owner: "bob" }) });
+    const { model, open } = await gated();
+    const others = await bob.runs.start({ task: "Work.", model });
+    expect((await client().runs.queue()).runs.map(({ run }) => run)).toEqual([others.run, ...waits.map(({ run }) => run)]);
+    works[0]?.open();
+    await queueWhen(({ runs }) => !runs.some(({ run }) => run === others.run));
+    expect((await bob.runs.get(others.run)).status).toBe("running");
+    expect((await client().runs.get(waits[0]?.run ?? "")).status).toBe("queued");
+    open();
+    for (const each of [...works, ...waits]) each.open();
+    for (const { run } of [...works, ...waits, others]) expect(await ended(run)).toBe("done");
+  });
+
   test("are refused when too many wait, and one that was stopped leaves its place", async () => {
     const works = [await startGated(), await startGated()];
     await queueWhen(({ atWork }) => atWork?.runs === 2);
