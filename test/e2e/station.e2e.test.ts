@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { root, useCaisson } from "./caisson-process.ts";
@@ -139,6 +140,28 @@ describe("caisson up", () => {
       expect(await listed()).toEqual([]);
     } finally {
       await run(["down"]);
+    }
+  });
+
+  test("gives no more sandboxes and memory than it may, whatever those have that it keeps ready", async () => {
+    const env = { CAISSON_HOME: join(base(), "home-bounds") };
+    mkdirSync(env.CAISSON_HOME, { mode: 0o700 });
+    const memoryReserveBytes = totalmem() - 2 ** 30;
+    const station = { sandboxesMax: 3, sandboxesPerOwnerMax: 3, memoryReserveBytes };
+    writeFileSync(join(env.CAISSON_HOME, "config.json"), JSON.stringify({ station }));
+    const create = (...options: string[]) => run(["sandbox", "create", "--no-workspace", ...options], { env });
+    expect(await run(["up", "--detach", "--port", "0", "--no-token", "--ready", "2"], { env })).toMatchObject({ code: 0 });
+    try {
+      expect(await create("--memory", "768m")).toMatchObject({ code: 0 });
+      expect(await create("--memory", "512m")).toMatchObject({
+        code: 125,
+        stderr: expect.stringContaining("of memory that they may have"),
+      });
+      for (let made = 1; made < 3; made++) expect(await create("--memory", "64m")).toMatchObject({ code: 0 });
+      expect(await create("--memory", "64m")).toMatchObject({ code: 125, stderr: expect.stringContaining("as many as there may be") });
+    } finally {
+      await run(["sandbox", "rm", "--all", "--yes"], { env });
+      await run(["down"], { env });
     }
   });
 
