@@ -27,14 +27,8 @@ export async function* networkEvents(
     if (!options.follow) return;
   }
   const folder = await options.folderOf(await options.sandboxOf());
-  let seen = ofRun ? (await readNetworkLog(folder)).length : 0;
-  const fresh = async () => {
-    const all = await readNetworkLog(folder);
-    // It was cut at its beginning: what is there now is all new.
-    const news = all.length < seen ? all : all.slice(seen);
-    seen = all.length;
-    return news;
-  };
+  const fresh = newsOf(() => readNetworkLog(folder));
+  if (ofRun) await fresh();
   if (!options.follow) return yield* await fresh();
   const { signal } = options;
   let changed = Promise.withResolvers<void>();
@@ -52,4 +46,18 @@ export async function* networkEvents(
     watching.close();
     signal?.removeEventListener("abort", wake);
   }
+}
+
+/** What has come since the last time, of a log that only grows, and loses its oldest when it has grown too long. */
+export function newsOf<Event>(read: () => Promise<Event[]>): () => Promise<Event[]> {
+  let seen = 0;
+  let last = "";
+  return async () => {
+    const all = await read();
+    const isCut = all.length < seen || (seen > 0 && JSON.stringify(all[seen - 1]) !== last);
+    const news = all.slice(isCut ? all.findLastIndex((event) => JSON.stringify(event) === last) + 1 : seen);
+    seen = all.length;
+    last = JSON.stringify(all.at(-1)) ?? "";
+    return news;
+  };
 }
