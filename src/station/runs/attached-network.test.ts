@@ -61,3 +61,33 @@ test("what the network did comes before the run's end, also what was to be told 
     "run.ended",
   ]);
 });
+
+test("a call through the gateway counts in the run's budget at once, and once", async () => {
+  const state = { ...emptyRunState(), budgets: { tokens: 900, costUsd: 1 } };
+  const logged = Promise.withResolvers<void>();
+  let tell: (event: NetworkEvent) => void = () => undefined;
+  let left: () => unknown = () => undefined;
+  await using network = createRunNetwork({ append: () => logged.promise, state: () => state });
+  network.attach({
+    id: "sb_aaaaaaaaaaaa",
+    listeners: async () => [],
+    network: {
+      subscribe(listener: typeof tell) {
+        tell = listener;
+        return () => undefined;
+      },
+      limitGateway(budget: typeof left) {
+        left = budget;
+      },
+      settle: () => undefined,
+    },
+  } as unknown as OwnedSandbox);
+  expect(left()).toEqual({ costUsdLeft: 1, tokensLeft: 900 });
+  const usage = { inputTokens: 700, outputTokens: 300, cachedInputTokens: 0, reasoningTokens: 0 };
+  tell({ type: "gateway.called", version: 1, at: "", data: { usage, costUsd: 0.25 } } as NetworkEvent);
+  expect(left()).toEqual({ costUsdLeft: 0.75, tokensLeft: 0 });
+  state.usage = { ...state.usage, inputTokens: 700, outputTokens: 100 };
+  logged.resolve();
+  await network.settle();
+  expect(left()).toEqual({ costUsdLeft: 1, tokensLeft: 100 });
+});

@@ -20,6 +20,7 @@ const DENIALS_MAX = 20;
 const CLOSED_MERGE_MS = 2_000;
 const CLOSED_KINDS_MAX = 1_000;
 
+type GatewayCall = Extract<NetworkEvent, { type: "gateway.called" }>["data"];
 type Closed = Extract<NetworkEvent, { type: "network.closed" }>["data"];
 
 /**
@@ -37,18 +38,22 @@ export function createRunNetwork(options: {
   let timer: NodeJS.Timeout | undefined;
   /** Appends that were begun, so that none is left when the run is let go. */
   let pending: Promise<unknown> = Promise.resolve();
+  /** Calls through the gateway that the run's log does not have yet; the next call has to count them, too. */
+  const uncounted = new Set<GatewayCall>();
 
-  const append = (events: readonly NewRunEvent[]) => {
+  const append = async (events: readonly NewRunEvent[]): Promise<void> => {
     // A run that was let go, or has ended, takes no more; its sandbox's own log has it.
     if (options.state().status === "ended") return;
-    pending = Promise.all([pending, options.append(events).catch(() => undefined)]);
+    const appending = options.append(events).catch(() => undefined);
+    pending = Promise.all([pending, appending]);
+    await appending;
   };
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
     const events = [...closed.values()].map((data): NewRunEvent => ({ type: "network.closed", data }));
     closed.clear();
-    if (events.length > 0) append(events);
+    if (events.length > 0) void append(events);
   };
   const onEvent = (event: NetworkEvent) => {
     if (event.type === "network.closed") {
@@ -59,7 +64,10 @@ export function createRunNetwork(options: {
     }
     const isInVain = event.type === "network.denied" || event.type === "network.failed";
     if (isInVain && denials.length < DENIALS_MAX) denials.push(event.data.text);
-    append([{ type: event.type, data: event.data } as NewRunEvent]);
+    const appending = append([{ type: event.type, data: event.data } as NewRunEvent]);
+    if (event.type !== "gateway.called") return;
+    uncounted.add(event.data);
+    void appending.then(() => uncounted.delete(event.data));
   };
   const networkNow = () => {
     if (current === null) throw new CaissonError("unsupported", "this run's sandbox has no network");
@@ -72,12 +80,12 @@ export function createRunNetwork(options: {
       if (network === null) return;
       const stop = new AbortController();
       const unsubscribe = network.subscribe(onEvent);
-      network.limitGateway(() => gatewayBudget(options.state()));
+      network.limitGateway(() => gatewayBudget(options.state(), [...uncounted]));
       const about = (port: number) => ({ sandbox: sandbox.id, port });
       void watchPorts({
         listeners: () => sandbox.listeners(),
-        onOpened: ({ port, address }) => append([{ type: "port.opened", data: { ...about(port), address } }]),
-        onClosed: ({ port }) => append([{ type: "port.closed", data: about(port) }]),
+        onOpened: ({ port, address }) => void append([{ type: "port.opened", data: { ...about(port), address } }]),
+        onClosed: ({ port }) => void append([{ type: "port.closed", data: about(port) }]),
         signal: stop.signal,
       });
       current = {
@@ -130,7 +138,12 @@ function merge(closed: Map<string, Closed>, data: Closed): void {
   );
 }
 
-function gatewayBudget(state: RunState): { costUsdLeft: number | null; tokensLeft: number | null } {
+function gatewayBudget(state: RunState, uncounted: readonly GatewayCall[]): { costUsdLeft: number | null; tokensLeft: number | null } {
   const { costUsd, tokens } = budgetsLeft(state);
-  return { costUsdLeft: costUsd, tokensLeft: tokens };
+  const without = (left: number | null, used: (call: GatewayCall) => number) =>
+    left === null ? null : Math.max(0, left - uncounted.reduce((sum, call) => sum + used(call), 0));
+  return {
+    costUsdLeft: without(costUsd, (call) => call.costUsd ?? 0),
+    tokensLeft: without(tokens, ({ usage }) => usage.inputTokens + usage.outputTokens),
+  };
 }
