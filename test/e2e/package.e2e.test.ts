@@ -16,9 +16,13 @@ let tarball = "";
 let project = "";
 const user = ordinaryUser();
 
+/** As set-up has it: the registry may be behind a server whose authority the system alone knows. */
+const npmEnv = { ...process.env, NODE_OPTIONS: "--use-system-ca" };
+
 function npm(args: readonly string[], cwd: string): string {
   return execFileSync("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], {
     cwd,
+    env: npmEnv,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
     // While it runs nothing else does here, not even the hook's own timeout.
@@ -61,7 +65,7 @@ beforeAll(() => {
   npm(["install", "--ignore-scripts", "--prefer-offline", "--legacy-peer-deps", tarball, OLDEST_NODE], project);
   // Nothing of ours has an install script; the one of `node` is what brings the binary.
   if (!readdirSync(join(project, "node_modules/node")).includes("bin")) {
-    execFileSync("node", ["installArchSpecificPackage.js"], { cwd: join(project, "node_modules/node") });
+    execFileSync("node", ["installArchSpecificPackage.js"], { cwd: join(project, "node_modules/node"), env: npmEnv });
   }
 }, 900_000);
 

@@ -22,6 +22,8 @@ const env = () => ({
   CAISSON_HOME: join(home, ".caisson"),
   CAISSON_MODEL: `scripted:${join(home, "model.json")}`,
   NO_COLOR: "1",
+  // A machine may have one that waits at the end of a text that fits.
+  GIT_PAGER: "cat",
 });
 
 beforeAll(async () => {
