@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isDrivenEvent } from "./is-driven-event.ts";
 import { SpecPhase } from "./spec.ts";
 import type { SpecEvent } from "./spec-event.ts";
 
@@ -18,7 +19,9 @@ export const SPEC_FACTS_VERSION = 1;
 export const emptySpecFacts = (): SpecFacts => ({ name: null, isDraft: true, outcome: null, phase: "explore", version: 0 });
 
 export function applyToSpecFacts(facts: SpecFacts, event: Pick<SpecEvent, "type" | "data">): SpecFacts {
-  const { type, data } = event as SpecEvent;
+  const given = event as SpecEvent;
+  if (isDrivenEvent(given)) return facts;
+  const { type, data } = given;
   switch (type) {
     case "spec.proposed":
       return { ...facts, name: data.name ?? null };
@@ -41,14 +44,6 @@ export function applyToSpecFacts(facts: SpecFacts, event: Pick<SpecEvent, "type"
     case "spec.merge_started":
     case "spec.merge_running":
     case "spec.merge_ended":
-    // The facts that all driven things have tell these.
-    case "driven.created":
-    case "driven.waiting":
-    case "driven.paused":
-    case "driven.continued":
-    case "driven.cancel_requested":
-    case "driven.ended":
-    case "driven.reopened":
       return facts;
     default:
       // A new event does not compile until it is named above.

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { DrivenEvent } from "../contract/driven-event.ts";
+import { isDrivenEvent } from "../contract/is-driven-event.ts";
 import type { WorkspaceSource } from "../contract/session.ts";
 import type { WorkflowDefinition } from "../contract/workflow.ts";
 import type { OwnWorkflowEvent, StepError, StepStatus, WorkflowSchedule } from "../contract/workflow-event.ts";
@@ -95,6 +96,7 @@ const CONTAINERS = new Set(["switch", "parallel", "foreach", "try"]);
 /** Folds one event, in place. */
 export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | DrivenEvent): void {
   if (state.schedule !== null) state.schedule.events += 1;
+  if (isDrivenEvent(event)) return;
   switch (event.type) {
     case "workflow.defined": {
       const definition = event.data.definition as unknown as WorkflowDefinition;
@@ -159,15 +161,6 @@ export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | 
       return;
     case "workflow.cleaned":
       state.needsCleaning = false;
-      return;
-    // What these say is in the facts that all driven things have.
-    case "driven.created":
-    case "driven.waiting":
-    case "driven.paused":
-    case "driven.continued":
-    case "driven.cancel_requested":
-    case "driven.ended":
-    case "driven.reopened":
       return;
     default:
       unreachable(event);

@@ -1,4 +1,5 @@
 import type { DrivenEvent } from "../../contract/driven-event.ts";
+import { isDrivenEvent } from "../../contract/is-driven-event.ts";
 import type { MergeEvent } from "../../contract/merge-event.ts";
 import type { MergeView } from "../../contract/merge-verbs.ts";
 import { bold, dim, type Line, line, quotedName } from "../terminal/line.ts";
@@ -50,6 +51,7 @@ export function conflictLines({ id, conflict }: MergeView): Line[] {
 
 /** What happens, as it happens. Null for what nobody wants to read. */
 export function progressLine(event: MergeEvent | DrivenEvent): Line | null {
+  if (isDrivenEvent(event)) return null;
   switch (event.type) {
     case "merge.planned": {
       const { order, clashes } = event.data;
@@ -75,13 +77,6 @@ export function progressLine(event: MergeEvent | DrivenEvent): Line | null {
     case "merge.failed":
     case "merge.cleanup_started":
     case "merge.cleaned_up":
-    case "driven.created":
-    case "driven.waiting":
-    case "driven.paused":
-    case "driven.continued":
-    case "driven.cancel_requested":
-    case "driven.ended":
-    case "driven.reopened":
       return null;
     default:
       // A new event does not compile until it is named above.

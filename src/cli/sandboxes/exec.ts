@@ -46,7 +46,7 @@ export interface CommandRequest {
 export async function execCommand(context: CliContext, given: ParsedArguments, request: CommandRequest): Promise<number> {
   const print = (event: SandboxEvent) => context.stdout.printJson(event);
   const events = request.json ? takeEvents(context, print) : null;
-  const made = request.json ? await import("./command-events.ts") : null;
+  const commandEvents = request.json ? await import("./command-events.ts") : null;
   const isSilent = request.json || request.quiet;
   const command = { ...commandFrom(context, given), argv: request.argv, ...defined({ timeoutMs: request.timeoutMs }) };
   const session = await sandboxForCommand(context, given, { warns: !isSilent, timeoutMs: request.timeoutMs });
@@ -57,9 +57,9 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
     const starting = startCommand(session.sandbox, { ...command, stdin, ...(request.tty ? { pty: terminalSize(context) } : {}) });
     const process = await unlessInterrupted(context, starting);
     const of = { sandbox: session.sandbox.id, ref: process.ref };
-    const show = made && ((chunk: OutputChunk) => print(made.outputEvent(of, chunk)));
+    const show = commandEvents && ((chunk: OutputChunk) => print(commandEvents.outputEvent(of, chunk)));
     const outcome = await connectStdio({ context, process, stdin, tty: request.tty, ...(show && { show }) });
-    if (made && outcome.kind === "ended") await print(made.endedEvent(of, outcome.ended));
+    if (commandEvents && outcome.kind === "ended") await print(commandEvents.endedEvent(of, outcome.ended));
     if (!isSilent && session.drops && outcome.kind === "ended") await tellDroppedFiles(context, given, session.sandbox);
     const limits = session.sandbox.info.limits;
     return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });

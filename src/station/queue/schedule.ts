@@ -36,7 +36,7 @@ export interface QueueBounds {
   runsMax: number;
   runsPerOwnerMax: number;
   sandboxesMax: number;
-  /** Of those that somebody makes themselves, without a run: with it, of all of an owner's. */
+  /** Of one owner, who then makes no more without a run. */
   sandboxesPerOwnerMax: number;
   memoryBytesMax: number;
   /** Runs that may wait. */

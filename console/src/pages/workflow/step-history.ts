@@ -1,3 +1,4 @@
+import { isDrivenEvent } from "../../../../src/contract/is-driven-event.ts";
 import type { StepError, StepStatus, WorkflowEvent } from "../../../../src/contract/workflow-event.ts";
 
 /** One try of a step, as its events tell it. */
@@ -32,6 +33,7 @@ export function historyOf(events: Iterable<WorkflowEvent>): ReadonlyMap<string, 
     return made;
   };
   for (const event of events) {
+    if (isDrivenEvent(event)) continue;
     switch (event.type) {
       case "workflow.step_started":
         Object.assign(tryOf(event.data.path, event.data.attempt), { given: event.data.given, startedAt: event.at });
@@ -55,13 +57,6 @@ export function historyOf(events: Iterable<WorkflowEvent>): ReadonlyMap<string, 
       case "workflow.signalled":
       case "workflow.retried":
       case "workflow.cleaned":
-      case "driven.created":
-      case "driven.waiting":
-      case "driven.paused":
-      case "driven.continued":
-      case "driven.cancel_requested":
-      case "driven.ended":
-      case "driven.reopened":
         break;
       default:
         // A new event does not compile until it is named above.
