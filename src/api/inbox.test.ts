@@ -67,3 +67,24 @@ test("everything that waits for a person is in their inbox, and nowhere once it 
   await expect.poll(() => inboxOf(ada)).toEqual(all.filter((each) => !each.startsWith("run ") && !each.startsWith("workflow ")));
   expect(defects).toEqual([]);
 });
+
+test("a sandbox that restarts did not help waits for its owner until it is removed", async () => {
+  const [ada, bob] = [await clientOf("ada"), await clientOf("bob")];
+  const { id } = await ada.sandboxes.create({ runtime: "fake", spec: { name: "stubborn" } });
+  await using log = createSqliteLog({ path: join(base(), "state", "log.db") });
+  expect((await ada.inbox.list()).items.filter(({ of }) => of.kind === "sandbox")).toEqual([]);
+  const subject = { kind: "sandbox", id };
+  await log.append(`sandbox/${id}`, [
+    { type: "health.changed", version: 1, data: { subject, level: "unresponsive", misses: 3, condition: "stopped" } },
+    { type: "health.escalated", version: 1, data: { subject, incident: null, text: "It was restarted 3 times within an hour." } },
+  ]);
+
+  const [item] = (await ada.inbox.list()).items.filter(({ of }) => of.kind === "sandbox");
+  expect(item).toMatchObject({ of: { kind: "sandbox", id }, owner: "ada", title: "stubborn", asks: "unresponsive", question: null });
+  expect(item?.text).toContain(`Sandbox ${id} gives no sign of life: it was stopped (SIGSTOP)`);
+  expect((await bob.inbox.list()).items.filter(({ of }) => of.kind === "sandbox")).toEqual([]);
+
+  await ada.sandboxes.remove(id);
+  expect((await ada.inbox.list()).items.filter(({ of }) => of.kind === "sandbox")).toEqual([]);
+  expect(defects).toEqual([]);
+});

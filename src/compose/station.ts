@@ -98,6 +98,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
   const sessions = composeSessions(local);
   const agents = composeAgents(parts);
   const driven = composeDriven({ ...parts, local, station: { runs, sessions, sandboxes, agents } });
+  const health = composeHealth(parts, local);
   const machine = composeMachine(parts, { sandboxes, sessions, runs });
   const images = lazyVerbs<ImageVerbs>({ build: "stream", list: "answer", remove: "answer" }, async () => {
     const { createLocalImages } = await import("../station/images/local-images.ts");
@@ -121,9 +122,9 @@ export function composeStation(parts: StationParts): LocalVerbs {
     secrets: composeSecrets(stateDir),
     webhooks,
     ships: driven.ships,
-    health: composeHealth(parts, local),
+    health,
     guardian: composeGuardian(parts, local),
-    inbox: composeInbox({ ...driven, runs }),
+    inbox: composeInbox({ ...driven, runs, sandboxes, health }),
     uploads: composeUploads(local),
     inside: composeInside(stateDir, local),
     async chronicle(onDefect) {

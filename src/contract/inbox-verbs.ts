@@ -7,12 +7,13 @@ import { QuestionId } from "./run.ts";
 
 /**
  * What has to be said: whether a `tool` may be used, a `budget` exceeded, or how a run that is `stuck` goes on; of a
- * workflow an `approval`, of a spec a `gate`, of a merge a `conflict`, of a ship whether to `merge`, or its `failure`.
+ * workflow an `approval`, of a spec a `gate`, of a merge a `conflict`, of a ship whether to `merge`, or its `failure`;
+ * what becomes of a sandbox of no run that stays `unresponsive` whatever was tried.
  */
-export const InboxAsks = z.enum(["tool", "budget", "stuck", "approval", "gate", "conflict", "merge", "failure"]);
+export const InboxAsks = z.enum(["tool", "budget", "stuck", "approval", "gate", "conflict", "merge", "failure", "unresponsive"]);
 
 export const InboxItem = z.object({
-  of: z.object({ kind: z.enum(["run", ...DrivenKind.options]), id: z.string() }),
+  of: z.object({ kind: z.enum(["run", "sandbox", ...DrivenKind.options]), id: z.string() }),
   owner: Owner,
   /** As lists of its kind show it. */
   title: z.string(),
@@ -20,7 +21,7 @@ export const InboxItem = z.object({
   text: z.string(),
   /** Of a run, which may have several. */
   question: QuestionId.nullable(),
-  /** The number of the last event of what it is of: a new question has another one. */
+  /** The number of the last event of what it is of, or of a sandbox the time since when: a new question has another one. */
   seq: z.int().nonnegative(),
   /** When something last happened there. */
   at: z.string(),

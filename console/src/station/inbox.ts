@@ -8,7 +8,7 @@ import { useStation } from "./station.tsx";
 const TOGETHER_MS = 250;
 const key = ["inbox"] as const;
 
-/** What waits for a person besides runs, whose questions are in their views: workflows, specs, ships and merges. */
+/** What waits for a person besides runs, whose questions are in their views: workflows, specs, ships, merges and sandboxes. */
 export function useThingsAsking() {
   const station = useStation();
   return useQuery({
@@ -28,8 +28,9 @@ export function useInboxKeptUp(): void {
   }, [live, queries]);
   useEvents(
     useCallback(
-      ({ entity }) => {
-        if (entity.kind === "run" || entity.kind === "sandbox") return;
+      ({ entity, event }) => {
+        if (entity.kind === "run") return;
+        if (entity.kind === "sandbox" && event?.type !== "sandbox.ended" && event?.type.startsWith("health.") !== true) return;
         timer.current ??= setTimeout(() => {
           timer.current = undefined;
           void queries.invalidateQueries({ queryKey: key });

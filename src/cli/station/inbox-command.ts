@@ -43,6 +43,8 @@ function answerTo({ of: { id }, asks, question }: InboxItem): string {
       return `ship merge ${id}`;
     case "failure":
       return `ship resume ${id}`;
+    case "unresponsive":
+      return `rm ${id}`;
     default:
       return unreachable(asks);
   }

@@ -60,9 +60,12 @@ describe("a sandbox that gives no sign of life", () => {
     await seconds(200);
     expect((await told(id)).filter((each) => each === "restarted")).toHaveLength(3);
     expect((await told(id)).filter((each) => each === "health.escalated")).toHaveLength(1);
+    const asked = async () => (await parts().openStation().inbox.list()).items.map(({ of, asks }) => ({ ...of, asks }));
+    expect(await asked()).toEqual([{ kind: "sandbox", id, asks: "unresponsive" }]);
     runtime().goOn(id);
     await seconds(3);
     expect((await told(id)).at(-1)).toBe("ok");
+    expect(await asked()).toEqual([]);
   });
 
   test("is left as it is until the cool-down is over", async () => {

@@ -1,8 +1,11 @@
 import type { DrivenView } from "../../contract/driven.ts";
+import { CaissonError } from "../../contract/error.ts";
+import type { HealthView } from "../../contract/health.ts";
 import type { InboxItem } from "../../contract/inbox-verbs.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
 import type { ShipView } from "../../contract/ship-verbs.ts";
 import type { SpecSummary } from "../../contract/spec-verbs.ts";
+import { conditionTexts } from "../health/restarts.ts";
 import type { Station } from "../station.ts";
 import type { InboxVerbs } from "./verbs.ts";
 
@@ -11,16 +14,19 @@ const RUNS_MAX = 5_000;
 const THINGS_MAX = 500;
 
 /** What waits for a person, of the things that these verbs show: so it is an owner's where they are. */
-export function createInbox(station: Pick<Station, "runs" | "workflows" | "specs" | "ships" | "merges">): InboxVerbs {
+export function createInbox(
+  station: Pick<Station, "runs" | "workflows" | "specs" | "ships" | "merges" | "health" | "sandboxes">,
+): InboxVerbs {
   return {
     async list() {
       const limit = THINGS_MAX;
-      const [runs, workflows, specs, ships, merges] = await Promise.all([
+      const [runs, workflows, specs, ships, merges, sandboxes] = await Promise.all([
         station.runs.list({ state: "open", limit: RUNS_MAX }),
         station.workflows.list({ state: "open", needsPerson: true, limit }),
         station.specs.list({ status: "waiting", limit }),
         station.ships.list({ state: "open", needsPerson: true, limit }),
         station.merges.list({ state: "open", needsPerson: true, limit }),
+        leftSandboxes(station),
       ]);
       const items = [
         ...runs.runs.flatMap(questionsOf),
@@ -28,11 +34,40 @@ export function createInbox(station: Pick<Station, "runs" | "workflows" | "specs
         ...specs.items.flatMap(ofSpec),
         ...ships.items.flatMap(ofShip),
         ...merges.items.flatMap((view) => ofDriven(view, { kind: "merge", asks: "conflict" })),
+        ...sandboxes,
       ];
       items.sort((one, other) => (one.at === other.at ? 0 : one.at < other.at ? 1 : -1));
       return { items, isWhole: [runs, workflows, specs, ships, merges].every(({ next }) => next === null) };
     },
   };
+}
+
+/**
+ * Kept sandboxes of no run that a station has given up restarting. What they need is done to them: they leave the list
+ * when they answer again, or are removed. A run's sandbox is asked about by its run.
+ */
+async function leftSandboxes(station: Pick<Station, "health" | "sandboxes">): Promise<InboxItem[]> {
+  const { subjects } = await station.health.list();
+  const left = subjects.filter(({ subject, run, escalated }) => escalated && run === null && subject.kind === "sandbox");
+  const found = await Promise.all(left.map((view) => ofSandbox(station, view)));
+  return found.flat();
+}
+
+async function ofSandbox({ sandboxes }: Pick<Station, "sandboxes">, view: HealthView): Promise<InboxItem[]> {
+  const { subject, condition, since, restarts } = view;
+  // Removed a moment ago, it asks nobody any more.
+  const info = await sandboxes.get(subject.id).catch(nothingThere);
+  if (info === null) return [];
+  const tried = restarts === 0 ? "" : `, after ${restarts} ${restarts === 1 ? "restart" : "restarts"} within the hour`;
+  const text = `Sandbox ${subject.id} gives no sign of life${tried}: ${conditionTexts[condition]}. Mend it, or remove it.`;
+  const at = since ?? info.createdAt;
+  const of = { kind: "sandbox" as const, id: subject.id };
+  return [{ of, owner: info.owner, title: info.name ?? subject.id, asks: "unresponsive", text, question: null, seq: Date.parse(at), at }];
+}
+
+function nothingThere(error: unknown): null {
+  if (error instanceof CaissonError && error.code === "not_found") return null;
+  throw error;
 }
 
 function questionsOf({ run, owner, name, title, asked, seq, updatedAt }: RunView): InboxItem[] {

@@ -36,6 +36,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
   const ships = ownedShips(station, { ...view, own, specs });
   const merges = ownedMerges(station, { ...view, own });
   const workflows = ownedWorkflows(station, view);
+  const health = ownedHealth(station, { ...view, own });
   return {
     runs,
     sandboxes,
@@ -49,8 +50,8 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     ships,
     merges,
     workflows,
-    inbox: createInbox({ runs, specs, ships, merges, workflows }),
-    health: ownedHealth(station, { ...view, own }),
+    inbox: createInbox({ runs, specs, ships, merges, workflows, health, sandboxes }),
+    health,
     guardian: ownedGuardian(station, { ...view, own }),
     agents: decide(agents, {
       list: "shared",

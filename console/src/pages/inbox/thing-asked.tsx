@@ -10,14 +10,14 @@ import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
 import styles from "./inbox.module.css";
 
-const names = { run: "Run", workflow: "Workflow", spec: "Spec", ship: "Ship", merge: "Merge" } as const;
+const names = { run: "Run", sandbox: "Sandbox", workflow: "Workflow", spec: "Spec", ship: "Ship", merge: "Merge" } as const;
 
-/** What a workflow, a spec, a ship or a merge waits with. What has to be read first is read on its own page. */
+/** What a workflow, a spec, a ship, a merge or a sandbox waits with. What has to be read first is read on its own page. */
 export function ThingAsked({ item }: { item: InboxItem }) {
   const station = useStation();
   const [text, setText] = useState("");
   const [isSending, setSending] = useState(false);
-  const href = `/${item.of.kind}s/${item.of.id}`;
+  const href = item.of.kind === "sandbox" ? `/sandboxes/${item.of.id}` : `/${item.of.kind}s/${item.of.id}`;
   const answer = async (send: () => Promise<unknown>) => {
     setSending(true);
     try {
@@ -67,6 +67,11 @@ export function ThingAsked({ item }: { item: InboxItem }) {
           <Button look="main" disabled={isSending} onClick={() => void answer(() => station.ships.resume(item.of.id))}>
             Try again
           </Button>
+        )}
+        {item.asks === "unresponsive" && (
+          <Link href={href} className="link">
+            Look at it
+          </Link>
         )}
         {(item.asks === "gate" || item.asks === "conflict") && (
           <Link href={href} className="link">
