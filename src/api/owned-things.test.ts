@@ -264,18 +264,47 @@ describe("the queue", () => {
 });
 
 describe("snapshots and uploads", () => {
+  test("snapshots come in pages, and are narrowed by sandbox, name, runtime and time", async () => {
+    const { ada } = await twoOwners();
+    for (const box of ["one", "two"]) {
+      await ada.sandboxes.create(named(box));
+      for (const name of ["first", "second"]) await ada.sandboxes.snapshot(box, { name: `${box}-${name}` });
+    }
+    const names = async (query: Parameters<typeof ada.sandboxes.snapshots>[0]) =>
+      (await ada.sandboxes.snapshots(query)).snapshots.map(({ name }) => name);
+    const all = await names({});
+    expect(all.toSorted()).toEqual(["one-first", "one-second", "two-first", "two-second"]);
+    const seen: (string | null)[] = [];
+    let cursor: string | null = null;
+    do {
+      const page: Awaited<ReturnType<typeof ada.sandboxes.snapshots>> = await ada.sandboxes.snapshots({
+        limit: 3,
+        ...(cursor !== null && { cursor }),
+      });
+      seen.push(...page.snapshots.map(({ name }) => name));
+      cursor = page.next;
+    } while (cursor !== null);
+    expect(seen).toEqual(all);
+    const { id: sandbox } = await ada.sandboxes.get("two");
+    expect((await names({ sandbox })).toSorted()).toEqual(["two-first", "two-second"]);
+    expect(await names({ name: "one-second" })).toEqual(["one-second"]);
+    expect(await names({ runtime: "docker" })).toEqual([]);
+    expect(await names({ createdBefore: "2020-01-01T00:00:00Z" })).toEqual([]);
+    await expect(names({ cursor: "nonsense" })).rejects.toMatchObject({ code: "invalid" });
+  });
+
   test("of somebody else's are no template, no workspace, and not removed", async () => {
     const { ada, bob } = await twoOwners();
     for (const client of [ada, bob]) {
       await client.sandboxes.create(named("box"));
       await client.sandboxes.snapshot("box", { name: "base" });
     }
-    const [hers] = await ada.sandboxes.snapshots();
-    const [his] = await bob.sandboxes.snapshots();
+    const [hers] = (await ada.sandboxes.snapshots()).snapshots;
+    const [his] = (await bob.sandboxes.snapshots()).snapshots;
     expect(hers?.id).not.toBe(his?.id);
     await refused([bob.sandboxes.removeSnapshot(hers?.id ?? ""), bob.sandboxes.create({ snapshot: hers?.id ?? "" })]);
     await bob.sandboxes.removeSnapshot("base");
-    expect(await ada.sandboxes.snapshots()).toEqual([hers]);
+    expect((await ada.sandboxes.snapshots()).snapshots).toEqual([hers]);
     const own = ownedStation(station(), { owner: "ada", sees: "own" });
     const { id: upload } = await own.uploads.put(packFolder(join(base(), "work")));
     expect(await bob.uploads.list()).toEqual([]);

@@ -73,7 +73,7 @@ async function thingsOf(owner: string): Promise<Things> {
   const spec = SandboxSpec.parse({ keep: true, name: "box" });
   await using held = await own.sandboxes.create({ spec });
   await own.sandboxes.snapshot(held.id, { name: "base" });
-  const [snapshot] = await own.sandboxes.snapshots();
+  const [snapshot] = (await own.sandboxes.snapshots()).snapshots;
   const run = await endedRun({ owner, name: "fix", session: { id: "work" } });
   const { session } = await own.runs.get(run);
   const { id: upload } = await own.uploads.put(packFolder(join(base(), "work")));

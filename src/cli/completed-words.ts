@@ -27,7 +27,8 @@ const wordsOf: Record<Kind, (station: Station) => Promise<string[]>> = {
   },
   run: async ({ runs }) => (await runs.list({ limit: RUNS_MAX })).runs.flatMap(({ run, name }) => withName(run, name)),
   session: async ({ sessions }) => (await sessions.list()).sessions.map(({ id }) => id),
-  snapshot: async ({ sandboxes }) => (await sandboxes.snapshots()).flatMap(({ id, name }) => withName(id, isWord(name) ? name : null)),
+  snapshot: async ({ sandboxes }) =>
+    (await sandboxes.snapshots()).snapshots.flatMap(({ id, name }) => withName(id, isWord(name) ? name : null)),
 };
 
 /** Names first: they were chosen to be typed. */

@@ -21,7 +21,7 @@ export const InboxItem = z.object({
   text: z.string(),
   /** Of a run, which may have several. */
   question: QuestionId.nullable(),
-  /** The number of the last event of what it is of, or of a sandbox the time since when: a new question has another one. */
+  /** The number of its last event; of a sandbox, since when it asks. A new question has another one. */
   seq: z.int().nonnegative(),
   /** When something last happened there. */
   at: z.string(),

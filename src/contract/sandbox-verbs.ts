@@ -64,5 +64,21 @@ export const SnapshotView = z.object({
 });
 export type SnapshotView = z.infer<typeof SnapshotView>;
 
+/** Which snapshots; what is absent is not asked about. */
+export const ListSnapshots = z.strictObject({
+  runtime: RuntimeName.optional(),
+  /** The id of the sandbox that they are of. */
+  sandbox: SandboxId.optional(),
+  name: z.string().max(64).optional(),
+  ...owned,
+  ...created,
+  ...paged,
+});
+export type ListSnapshots = z.input<typeof ListSnapshots>;
+
+/** Oldest first. */
+export const SnapshotList = z.object({ snapshots: z.array(SnapshotView), ...next });
+export type SnapshotList = z.infer<typeof SnapshotList>;
+
 export const SnapshotSandbox = z.strictObject({ name: ChosenName.optional() });
 export type SnapshotSandbox = z.infer<typeof SnapshotSandbox>;

@@ -32,7 +32,7 @@ export const sandboxHandlers: Handlers<Exclude<Name, "sandboxes.exec">> = {
     await station.sandboxes.sweep();
     return nothing;
   },
-  "snapshots.list": async ({ station, query }) => ({ json: { snapshots: await station.sandboxes.snapshots(defined(query)) } }),
+  "snapshots.list": async ({ station, query }) => ({ json: await station.sandboxes.snapshots(defined(query)) }),
   async "snapshots.remove"({ station, params }) {
     await station.sandboxes.removeSnapshot(params.snapshot);
     return nothing;

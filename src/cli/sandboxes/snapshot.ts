@@ -7,7 +7,7 @@ type Loaded = Awaited<ReturnType<CommandSpec["load"]>>;
 
 export const list: Loaded = {
   async run({ station, stdout }, given) {
-    const snapshots = await station.sandboxes.snapshots();
+    const { snapshots } = await station.sandboxes.snapshots();
     if (given.flag("json")) {
       await stdout.printJson(snapshots);
     } else if (snapshots.length === 0) {

@@ -18,8 +18,8 @@ export function sandboxCalls(to: Connection) {
     fork: (sandbox: string, given: Signal = {}) => call(to, "sandboxes.fork", { params: { sandbox }, ...given }),
     snapshot: (sandbox: string, body: BodyInput<"sandboxes.snapshot"> = {}, given: Signal = {}) =>
       call(to, "sandboxes.snapshot", { params: { sandbox }, body, ...given }),
-    snapshots: async ({ signal, ...query }: QueryInput<"snapshots.list"> & Signal = {}) =>
-      (await call(to, "snapshots.list", { query, ...(signal && { signal }) })).snapshots,
+    snapshots: ({ signal, ...query }: QueryInput<"snapshots.list"> & Signal = {}) =>
+      call(to, "snapshots.list", { query, ...(signal && { signal }) }),
     removeSnapshot: (snapshot: string, given: Signal = {}) => call(to, "snapshots.remove", { params: { snapshot }, ...given }),
     /** Runs a command and gives its whole output. The signal ends it. */
     exec: (sandbox: string, body: BodyInput<"sandboxes.exec">, given: Signal = {}) =>

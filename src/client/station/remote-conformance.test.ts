@@ -75,7 +75,7 @@ function runtimeOver({ sandboxes }: Station, fake: Runtime): Runtime {
     },
     discard: (id) => sandboxes.remove(id),
     snapshots: async () =>
-      (await sandboxes.snapshots()).map(({ workspaceFolder, ...rest }) => ({ ...rest, ...defined({ workspaceFolder }) })),
+      (await sandboxes.snapshots()).snapshots.map(({ workspaceFolder, ...rest }) => ({ ...rest, ...defined({ workspaceFolder }) })),
     removeSnapshot: (id) => sandboxes.removeSnapshot(id),
     async [Symbol.asyncDispose]() {},
   };

@@ -82,7 +82,7 @@ const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
       await reached.sandboxes.sweep();
     },
     async snapshots(reached) {
-      expect(await reached.sandboxes.snapshots()).toEqual([]);
+      expect((await reached.sandboxes.snapshots()).snapshots).toEqual([]);
     },
     async removeSnapshot(reached) {
       await expect(reached.sandboxes.removeSnapshot("no-such")).rejects.toMatchObject({ code: "not_found" });

@@ -1,8 +1,16 @@
 import { z } from "zod";
 import { ChangeLabels } from "../change-labels.ts";
-import { Owner } from "../owner.ts";
 import { SandboxInfo, SandboxSpec, SandboxStats } from "../sandbox.ts";
-import { ChangedFiles, CreateSandbox, ListSandboxes, SandboxList, SnapshotSandbox, SnapshotView } from "../sandbox-verbs.ts";
+import {
+  ChangedFiles,
+  CreateSandbox,
+  ListSandboxes,
+  ListSnapshots,
+  SandboxList,
+  SnapshotList,
+  SnapshotSandbox,
+  SnapshotView,
+} from "../sandbox-verbs.ts";
 import { auditedCommand, ExecCommand, ExecEvent, ExecResult } from "./exec.ts";
 import { NameOrId } from "./name-or-id.ts";
 import { pageLimit } from "./page-limit.ts";
@@ -80,10 +88,10 @@ export const sandboxRoutes = {
     answer: {},
   },
   "snapshots.list": {
-    summary: "List snapshots.",
+    summary: "List snapshots, the oldest first.",
     scope: "read",
-    query: z.strictObject({ owner: Owner.optional() }),
-    answer: { json: z.object({ snapshots: z.array(SnapshotView) }) },
+    query: ListSnapshots.extend({ limit: pageLimit }),
+    answer: { json: SnapshotList },
   },
   "snapshots.remove": { summary: "Remove a snapshot.", scope: "run", params: { snapshot: NameOrId }, answer: {} },
 } as const satisfies Record<string, Route>;

@@ -15,7 +15,7 @@ export async function findThing(word: string, { sandboxes, sessions, runs }: Pru
       throw new CaissonError("not_found", `there is no session ${word}`);
     },
     snapshot: async () => {
-      const found = (await sandboxes.snapshots()).filter(
+      const found = (await sandboxes.snapshots()).snapshots.filter(
         ({ id, name }) => name === word || (word.startsWith("sn_") && id.startsWith(word)),
       );
       return oneOf(word, found, { what: "snapshot", listedBy: "caisson snapshot ls" });

@@ -32,10 +32,12 @@ function withSandboxes(verbs: Pick<PrunedStation, "runs" | "sessions">, removed:
       return { release: async () => undefined };
     },
     remove: async (id: string) => void removed.push(id),
-    snapshots: async () => [
-      { id: "sn_aaaaaaaaaaaa", name: null, bytes: 7, createdAt: "2026-01-01T00:00:00.000Z" },
-      { id: "sn_bbbbbbbbbbbb", name: "base", bytes: 7, createdAt: "2026-01-01T00:00:00.000Z" },
-    ],
+    snapshots: async () => ({
+      snapshots: [
+        { id: "sn_aaaaaaaaaaaa", name: null, bytes: 7, createdAt: "2026-01-01T00:00:00.000Z" },
+        { id: "sn_bbbbbbbbbbbb", name: "base", bytes: 7, createdAt: "2026-01-01T00:00:00.000Z" },
+      ],
+    }),
     removeSnapshot: async () => {
       throw new CaissonError("conflict", "a sandbox is built on it");
     },

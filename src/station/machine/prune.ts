@@ -74,7 +74,8 @@ async function unusedSessions({ station, stateDir }: PruneOptions, isOld: (at: s
 
 /** Those that somebody named are somebody's; those of sessions go with them. */
 async function unusedSnapshots({ station }: PruneOptions, isOld: (at: string) => boolean): Promise<PrunedThing[]> {
-  const unnamed = (await station.sandboxes.snapshots()).filter(({ name, createdAt }) => name === null && isOld(createdAt));
+  const { snapshots } = await station.sandboxes.snapshots();
+  const unnamed = snapshots.filter(({ name, createdAt }) => name === null && isOld(createdAt));
   return unnamed.map(({ id, bytes }) => ({ kind: "snapshot", id, name: null, bytes, why: "it has no name" }));
 }
 

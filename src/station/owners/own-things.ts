@@ -75,9 +75,9 @@ function strictlyOwn(station: Parts, owner: string): OwnThings {
     sandbox,
     session,
     async snapshot(word) {
-      const all = await station.sandboxes.snapshots({ owner });
+      const { snapshots } = await station.sandboxes.snapshots({ owner });
       const isId = word.startsWith("sn_");
-      const found = all.filter(({ id, name }) => (isId ? id.startsWith(word) : name === word));
+      const found = snapshots.filter(({ id, name }) => (isId ? id.startsWith(word) : name === word));
       return oneOf(word, found, { what: "snapshot", listedBy: "caisson snapshot ls" });
     },
     async work(word) {

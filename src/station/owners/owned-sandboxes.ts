@@ -32,7 +32,7 @@ export function ownedSandboxes({ sandboxes }: Pick<Station, "sandboxes">, view: 
     sweep: "shared",
     async snapshots(options = {}) {
       if (sees === "everything") return await sandboxes.snapshots(options);
-      return isOthers(options, owner) ? [] : await sandboxes.snapshots({ owner });
+      return isOthers(options, owner) ? { snapshots: [], next: null } : await sandboxes.snapshots({ ...options, owner });
     },
     removeSnapshot: async (id) => await sandboxes.removeSnapshot(await own.snapshot(id)),
   });

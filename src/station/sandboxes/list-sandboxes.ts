@@ -3,6 +3,7 @@ import type { SandboxInfo } from "../../contract/sandbox.ts";
 import { ListSandboxes, type SandboxList } from "../../contract/sandbox-verbs.ts";
 import { isWaiting, type SandboxRecord, type Store } from "../../sandbox/store.ts";
 import { pageOf } from "../pages.ts";
+import { isAskedFor } from "./is-asked-for.ts";
 
 /** See `SandboxVerbs.list`. */
 export async function listSandboxes(
@@ -22,16 +23,9 @@ export async function listSandboxes(
 }
 
 function passes(info: SandboxInfo, asked: ListSandboxes): boolean {
-  const { state, runtime, label = [], name, owner, createdAfter, createdBefore } = asked;
-  const at = Date.parse(info.createdAt);
+  const { state, label = [] } = asked;
   return (
-    (state === undefined || state.includes(info.state)) &&
-    (runtime === undefined || info.runtime === runtime) &&
-    (name === undefined || info.name === name) &&
-    (owner === undefined || info.owner === owner) &&
-    label.every((each) => hasLabel(info.labels, each)) &&
-    (createdAfter === undefined || at >= Date.parse(createdAfter)) &&
-    (createdBefore === undefined || at < Date.parse(createdBefore))
+    isAskedFor(info, asked) && (state === undefined || state.includes(info.state)) && label.every((each) => hasLabel(info.labels, each))
   );
 }
 

@@ -168,10 +168,9 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
       await removeSandbox(await find(id), context);
     },
     sweep: () => sweeps.run(),
-    async snapshots({ owner } = {}) {
-      const { everySnapshot } = await import("./snapshots.ts");
-      const all = (await everySnapshot(await everyRuntime())).map(({ snapshot }) => snapshot);
-      return owner === undefined ? all : all.filter((snapshot) => snapshot.owner === owner);
+    async snapshots(asked = {}) {
+      const { listSnapshots } = await import("./snapshots.ts");
+      return await listSnapshots(asked, await everyRuntime());
     },
     async removeSnapshot(id) {
       const { findSnapshot } = await import("./snapshots.ts");

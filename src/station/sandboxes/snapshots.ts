@@ -2,10 +2,12 @@ import { CaissonError } from "../../contract/error.ts";
 import { ChosenName, type SnapshotId } from "../../contract/ids.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
-import { SnapshotSandbox, type SnapshotView } from "../../contract/sandbox-verbs.ts";
+import { ListSnapshots, type SnapshotList, SnapshotSandbox, type SnapshotView } from "../../contract/sandbox-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
+import { pageOf } from "../pages.ts";
+import { isAskedFor } from "./is-asked-for.ts";
 
 interface FoundSnapshot {
   snapshot: SnapshotView;
@@ -24,6 +26,18 @@ export async function everySnapshot(runtimes: readonly Runtime[]): Promise<Found
     }
   }
   return found;
+}
+
+/** See `SandboxVerbs.snapshots`. */
+export async function listSnapshots(request: ListSnapshots, runtimes: readonly Runtime[]): Promise<SnapshotList> {
+  const asked = parseRequest(ListSnapshots, request, "a list of snapshots");
+  const { sandbox, cursor, limit } = asked;
+  const passing = (await everySnapshot(runtimes))
+    .map(({ snapshot }) => snapshot)
+    .filter((snapshot) => isAskedFor(snapshot, asked) && (sandbox === undefined || snapshot.sandbox === sandbox));
+  const endOf = ({ createdAt, id }: SnapshotView) => [createdAt, id] as const;
+  const { items, next } = pageOf(passing, { what: "snapshots", endOf, newestFirst: false, cursor, limit });
+  return { snapshots: items, next };
 }
 
 /**

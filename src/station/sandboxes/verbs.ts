@@ -4,7 +4,9 @@ import type {
   ChangedFiles,
   CreateSandbox,
   ListSandboxes,
+  ListSnapshots,
   SandboxList,
+  SnapshotList,
   SnapshotSandbox,
   SnapshotView,
 } from "../../contract/sandbox-verbs.ts";
@@ -60,7 +62,7 @@ export interface SandboxVerbs {
   remove(id: string): Promise<void>;
   /** Removes what dead creators left behind, except kept sandboxes, and the sandboxes of runs that have ended. */
   sweep(): Promise<void>;
-  /** Everybody's whom the caller sees, or one owner's. */
-  snapshots(options?: { owner?: string }): Promise<SnapshotView[]>;
+  /** Everybody's whom the caller sees, or one owner's; oldest first. */
+  snapshots(options?: ListSnapshots): Promise<SnapshotList>;
   removeSnapshot(id: string): Promise<void>;
 }

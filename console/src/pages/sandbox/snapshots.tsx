@@ -22,10 +22,13 @@ import type { SandboxPart } from "./use-sandbox.ts";
 export default function Snapshots({ sandbox }: SandboxPart) {
   const station = useStation();
   const [isMaking, setMaking] = useState(false);
-  const { data, error, refetch } = useQuery({ queryKey: snapshotsKey, queryFn: ({ signal }) => station.sandboxes.snapshots({ signal }) });
+  const { data, error, refetch } = useQuery({
+    queryKey: [...snapshotsKey, sandbox.id],
+    queryFn: async ({ signal }) => (await station.sandboxes.snapshots({ sandbox: sandbox.id, signal })).snapshots,
+  });
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
   if (data === undefined) return <Loading />;
-  const own = data.filter((each) => each.sandbox === sandbox.id).sort((left, right) => (left.createdAt < right.createdAt ? 1 : -1));
+  const own = data.toReversed();
   const make = (
     <Button icon={<Camera />} onClick={() => setMaking(true)}>
       Make snapshot
