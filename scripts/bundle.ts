@@ -65,6 +65,8 @@ const bundle = await rolldown({
   },
   platform: "node",
   plugins: [askForNodeModules, neverHttp2],
+  // Which file a module is in is said by the groups; to import it late is still for when it runs.
+  checks: { ineffectiveDynamicImport: false },
   // Node 22 has no `using` yet; its replacement comes from @oxc-project/runtime.
   ...(forPackage && { transform: { target: "node22.18" } }),
   // A clone's cache holds all but what is loaded only when it is used and brings native parts along. npm installs what a package depends on.
