@@ -35,3 +35,19 @@ test("reads the fields of a process whose name looks like some of them, until it
   expect(processStat(child.pid ?? 0)).toBe(null);
   expect([hasEnded(null), isStopped(null)]).toEqual([true, false]);
 });
+
+test("tells a process with a terminal from one without", async () => {
+  const inTerminal = spawn("script", ["-qfec", "echo $$; exec sleep 60", "/dev/null"], {
+    stdio: ["ignore", "pipe", "ignore"],
+    detached: true,
+  });
+  try {
+    const [said] = (await once(inTerminal.stdout, "data")) as [Buffer];
+    expect(processStat(Number(said.toString()))?.hasTerminal).toBe(true);
+    // Detached, it leads a session of its own.
+    expect(processStat(inTerminal.pid ?? 0)?.hasTerminal).toBe(false);
+  } finally {
+    inTerminal.kill("SIGKILL");
+    await once(inTerminal, "close");
+  }
+});

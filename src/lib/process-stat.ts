@@ -7,6 +7,7 @@ export interface ProcessStat {
   /** One letter: `R`, `S`, `D`, `T` … */
   state: string;
   parent: number;
+  hasTerminal: boolean;
   cpuTicks: number;
   /** Since the machine's start. With the number it names one process for ever, since numbers are given out again. */
   startTicks: number;
@@ -29,6 +30,7 @@ export function processStat(pid: number): ProcessStat | null {
     name: text.slice(text.indexOf("(") + 1, end),
     state,
     parent: field(0),
+    hasTerminal: field(3) !== 0,
     cpuTicks: field(10) + field(11),
     startTicks: field(18),
     residentPages: field(20),

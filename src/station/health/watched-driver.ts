@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { HostProcess } from "../../contract/process-identity.ts";
 import { isErrno } from "../../lib/is-errno.ts";
+import { processStat } from "../../lib/process-stat.ts";
 import { conditionOfProcess, isRunning } from "../../sandbox/process-identity.ts";
 import type { HostView } from "../../sandbox/runtime.ts";
 import { seenProcesses } from "../../sandbox/seen-processes.ts";
@@ -35,7 +35,8 @@ export function watchDriver(options: WatchedDriverOptions): Watched {
     prod: () => {},
     isBusy: () => true,
     // Ctrl-Z holds it: its user will say when it goes on.
-    excuse: () => (hasTerminal(driver.pid) && conditionOfProcess(driver) === "stopped" ? "it was stopped in a terminal" : null),
+    excuse: () =>
+      processStat(driver.pid)?.hasTerminal === true && conditionOfProcess(driver) === "stopped" ? "it was stopped in a terminal" : null,
     look: async (): Promise<HostView> => ({
       condition: conditionOfProcess(driver),
       stats: null,
@@ -77,15 +78,5 @@ function signalProcess(driver: HostProcess, name: NodeJS.Signals): void {
   } catch (cause) {
     if (isErrno(cause, "ESRCH")) return;
     throw new CaissonError("unsupported", `process ${driver.pid} is another user's, and cannot be ended`, { cause });
-  }
-}
-
-/** The number of its terminal is the seventh field; names may contain anything. */
-function hasTerminal(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[4]) !== 0;
-  } catch {
-    return false;
   }
 }
