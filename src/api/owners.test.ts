@@ -195,6 +195,10 @@ describe("what belongs to another owner", () => {
     expect(await status("/v1/runs", { task: "x", settings: { snapshot: ada.snapshot } })).toBe(404);
     expect(await status("/v1/runs", { task: "x", session: { id: ada.session } })).toBe(404);
     for (const label of ["run", "session"]) expect(await status("/v1/sandboxes", { spec: { labels: { [label]: ada.run } } })).toBe(400);
+    for (const label of ["spec", "spec-key", "caisson.driven", "caisson.effect"]) {
+      const refused = await post("/v1/runs", { task: "x", labels: { [label]: ada.workflow } }, { as });
+      expect(await refused.json()).toMatchObject({ status: 400, detail: `the label "${label}" is the station's own` });
+    }
     expect(await status("/v1/sandboxes", { owner: "ada" })).toBe(400);
     expect(await status("/v1/sandboxes", { spec: { owner: "ada" } })).toBe(400);
     expect(await status("/v1/runs", { task: "x", owner: "ada" })).toBe(400);

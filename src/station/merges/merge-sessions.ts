@@ -59,7 +59,7 @@ export function mergeSessions(options: CopiesOptions): MergeWork {
       if (conflict.to === "person") return { run: null };
       const labels = { [DRIVEN_LABEL]: `${mergeKindFacts.prefix}${id}`, [EFFECT_LABEL]: effect };
       const asked = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
-      const [known] = (await station.runs.list({ label: asked, limit: 1 })).runs;
+      const [known] = (await station.runs.list({ owner, label: asked, limit: 1 })).runs;
       if (known !== undefined) return { run: known.run };
       const task = resolveTask(conflict.files, { tasks: await tasksOf([...state.merged, conflict.with], station), why: conflict.why });
       const request = { agent: state.agent, task, session: { id: session }, labels, ...defined({ model: state.model ?? undefined }) };

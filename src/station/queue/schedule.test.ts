@@ -13,7 +13,7 @@ const bounds: QueueBounds = {
 };
 
 function waiting(run: string, more: Partial<WaitingRun> = {}): WaitingRun {
-  const usual = { owner: "ada", session: run, priority: 0, sinceMs: 0, startAtMs: null, isHeld: false };
+  const usual = { owner: "ada", session: run, priority: 0, sinceMs: 0, startAtMs: null, isHeld: false, isPart: false };
   return { run, ...usual, needs: { sandboxes: 1, memoryBytes: 10 }, ...more };
 }
 
@@ -181,10 +181,26 @@ describe("the schedule", () => {
     expect(nextToStart(state({ waiting: [again], taken: { sandboxes: 9, memoryBytes: 900 } }))?.run).toBe("again");
   });
 
+  test("lets one part of something else work though others take all the room, and no second one", () => {
+    const taken = { sandboxes: 6, memoryBytes: 60 };
+    const plain = waiting("plain", { sinceMs: 0 });
+    const part = waiting("part", { sinceMs: 1, isPart: true });
+    const other = waiting("other", { sinceMs: 2, isPart: true });
+    const full = state({ waiting: [plain, part, other], taken });
+    expect(nextToStart(full)?.run).toBe("part");
+    expect(placesIn(full).get("part")?.waitsFor).toBe("nothing");
+    expect(placesIn(full).get("plain")?.waitsFor).toBe("sandboxes");
+    const working = [{ run: "part", owner: "ada", session: "part", isPart: true }];
+    expect(nextToStart(state({ waiting: [plain, other], working, taken }))).toBe(null);
+    expect(nextToStart({ ...full, isDraining: true })).toBe(null);
+    const tooLarge = { ...part, needs: { sandboxes: 1, memoryBytes: 101 } };
+    expect(nextToStart(state({ waiting: [tooLarge], taken }))).toBe(null);
+  });
+
   test("tells what each waits for", () => {
     const working = [
-      { run: "w1", owner: "ada", session: "s1" },
-      { run: "w2", owner: "ada", session: "s2" },
+      { run: "w1", owner: "ada", session: "s1", isPart: false },
+      { run: "w2", owner: "ada", session: "s2", isPart: false },
     ];
     const runs = [
       waiting("later", { startAtMs: 5_000 }),

@@ -18,12 +18,15 @@ export interface WaitingRun {
   isHeld: boolean;
   /** Of its sandbox. */
   needs: Room;
+  /** Something else waits for it that may have sandboxes of its own: a workflow, a spec … */
+  isPart: boolean;
 }
 
 export interface WorkingRun {
   run: string;
   owner: string;
   session: string;
+  isPart: boolean;
 }
 
 /** What sandboxes take. */
@@ -68,13 +71,20 @@ export interface Place {
  * The run to be started now, if any. Owners take turns: it is the one's who had none for longest. Among one owner's
  * runs the priority decides, and who waits longer gains on those above. The run whose turn it is waits for a sandbox or
  * memory, and everybody with it: otherwise small ones would pass a large one for ever. One that only waits for its own
- * session, or whose owner has as many at work as it may, is passed over.
+ * session, or whose owner has as many at work as it may, is passed over. One part of something larger may always work:
+ * workflows keep their sandboxes while they wait for their runs, and would otherwise wait for each other for ever.
  */
 export function nextToStart(state: ScheduleState): WaitingRun | null {
   const { working, bounds } = state;
   if (state.isDraining || working.length >= bounds.runsMax) return null;
   const next = firstInTurn(state);
-  return next !== undefined && lacking(next.needs, state) === null ? next : null;
+  if (next !== undefined && lacking(next.needs, state) === null) return next;
+  return partBeyondBounds(state) ?? null;
+}
+
+function partBeyondBounds(state: ScheduleState): WaitingRun | undefined {
+  if (state.working.some(({ isPart }) => isPart)) return undefined;
+  return firstInTurn({ ...state, waiting: state.waiting.filter(({ isPart }) => isPart) });
 }
 
 /** Every waiting run's place: the order is that of their starts, as far as it can be known. */
@@ -111,6 +121,7 @@ function reasonFor(each: WaitingRun, next: WaitingRun | undefined, state: Schedu
   if (fitsNever(each.needs, bounds)) return { waitsFor: each.needs.memoryBytes > bounds.memoryBytesMax ? "memory" : "sandboxes" };
   if (working.length >= bounds.runsMax) return { waitsFor: "runs" };
   if (ownWork(each.owner, working) >= bounds.runsPerOwnerMax) return { waitsFor: "owner" };
+  if (partBeyondBounds(state) === each) return { waitsFor: "nothing" };
   if (next !== undefined && next !== each) return { waitsFor: "turn" };
   return { waitsFor: lacking(each.needs, state) ?? "nothing" };
 }

@@ -1,4 +1,5 @@
 import type { RunFacts } from "../../contract/run-facts.ts";
+import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
 import { roomFor, type TakenRoom } from "./sandbox-room.ts";
 import type { ScheduleState } from "./schedule.ts";
 
@@ -10,7 +11,7 @@ export function standing(now: {
 }): Pick<ScheduleState, "waiting" | "working" | "taken"> {
   const { runs, sandboxes, memoryBytes } = now.taken;
   const needs = (facts: RunFacts) => (runs.has(facts.run) ? { sandboxes: 0, memoryBytes: 0 } : roomFor(facts.memoryBytes));
-  const of = ({ run, owner, session }: RunFacts) => ({ run, owner, session });
+  const of = ({ run, owner, session, labels }: RunFacts) => ({ run, owner, session, isPart: Object.hasOwn(labels, DRIVEN_LABEL) });
   // Those that are at work, and have no sandbox yet, are about to make one.
   const about = now.working.map(needs);
   return {

@@ -25,11 +25,11 @@ export const effectLabel = (id: string): string => digestOfEffect(id).toString("
 
 /** Steps that are agents: ordinary runs of the station, with the workflow as what they are a part of. */
 export function createAgentWork({ runs, sessions }: { runs: RunVerbs; sessions: SessionVerbs }): StepWork {
-  const find = async (effect: StepEffect): Promise<RunView | undefined> =>
-    (await runs.list({ label: [`${EFFECT_LABEL}=${effectLabel(effect.id)}`], limit: 1 })).runs[0];
+  const find = async (effect: StepEffect, owner: string): Promise<RunView | undefined> =>
+    (await runs.list({ owner, label: [`${EFFECT_LABEL}=${effectLabel(effect.id)}`], limit: 1 })).runs[0];
   return {
     async start(effect, { facts, signal }) {
-      const there = await find(effect);
+      const there = await find(effect, facts.owner);
       if (effect.cancel === true) {
         if (there !== undefined) await stop(runs, there.run);
         return { status: "cancelled" };
