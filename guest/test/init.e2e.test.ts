@@ -276,7 +276,7 @@ describe.skipIf(!isRoot)("process 1, root allowed", () => {
     test.each<[string, string, string]>([
       ["an unknown option", "-Z true", "-Z"],
       ["a program that is not there", "no-such-program", "no-such-program"],
-      ["an unknown user", "-u somebody true", "somebody"],
+      ["an unknown user", "-u no-such-user true", "no-such-user"],
       ["no command", "", "usage"],
     ])("says what is wrong with %s", async (_, args, text) => {
       const { ended, stderr } = await shell(link, `${sudo} ${args}`);

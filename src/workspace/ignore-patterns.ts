@@ -4,8 +4,8 @@ export interface IgnorePattern {
   isNegated: boolean;
   /** `pattern/`: folders alone. */
   isForFolders: boolean;
-  /** Names between slashes; `**` stands for any number of them. */
-  segments: readonly string[];
+  /** What it stands for, any of them: names between slashes; `**` stands for any number of them. */
+  ways: readonly (readonly string[])[];
 }
 
 /** Longer lines are nobody's pattern. */
@@ -31,19 +31,40 @@ function parsePattern(line: string): IgnorePattern | null {
   if (isForFolders) text = text.slice(0, -1);
   if (text === "") return null;
   // A slash anywhere but at the end binds a pattern to the folder of its file.
-  const segments = text.includes("/") ? text.replace(/^\//, "").replaceAll(escapedSlash, "$1/").split("/") : ["**", text];
+  if (!text.includes("/")) return { isNegated, isForFolders, ways: [segmentsOf(`**/${text}`)] };
+  const bound = text.replace(/^\//, "");
+  const plain = /^[^*?[\\]*/.exec(bound)?.[0] ?? "";
+  return { isNegated, isForFolders, ways: waysOf(plain, bound.slice(plain.length)) };
+}
+
+/**
+ * Git compares what is before the first wildcard by itself, and forgets it: so the stars of `x/a**` are at the beginning
+ * of what is left, and stand for slashes as well; those of `a**` and a name behind a slash, too.
+ */
+function waysOf(plain: string, rest: string): string[][] {
+  const stars = plain === "" || plain.endsWith("/") ? null : /^\*{2,}(?:(\\?)\/(.*))?$/s.exec(rest);
+  if (stars === null) return [segmentsOf(plain + rest)];
+  const [, escape, after] = stars;
+  if (after === undefined) return [segmentsOf(`${plain}*`), segmentsOf(`${plain}*/**`)];
+  // Where the slash is escaped, there has to be one.
+  return [...(escape === "" ? waysOf(plain, after) : []), segmentsOf(`${plain}*/**/${after}`)];
+}
+
+function segmentsOf(text: string): string[] {
+  const segments = text.replaceAll(escapedSlash, "$1/").split("/");
+  const whole = segments.map((segment) => (/^\*{2,}$/.test(segment) ? "**" : segment));
   // `a/**` is all that is in a, and not a itself.
-  if (segments.at(-1) === "**") segments.push("*");
-  return { isNegated, isForFolders, segments };
+  return whole.at(-1) === "**" ? [...whole, "*"] : whole;
 }
 
 /**
  * Whether a pattern names this path, which is relative to the folder of its file. Of the folders above it nothing is
  * said.
  */
-export function matchesPattern({ segments, isForFolders }: IgnorePattern, path: string, { isFolder }: { isFolder: boolean }): boolean {
+export function matchesPattern({ ways, isForFolders }: IgnorePattern, path: string, { isFolder }: { isFolder: boolean }): boolean {
   if (isForFolders && !isFolder) return false;
-  return matchSequence(segments, asBytes(path).split("/"), { isAny: (segment) => segment === "**", fits: matchesName });
+  const names = asBytes(path).split("/");
+  return ways.some((segments) => matchSequence(segments, names, { isAny: (segment) => segment === "**", fits: matchesName }));
 }
 
 /** Git compares bytes, so that `?` is a part of a letter beyond ASCII: one character for each byte, here as there. */

@@ -66,6 +66,15 @@ test("any patterns ignore what git ignores by them", async () => {
   );
 });
 
+test("stars in the middle of a name, as git has them", async () => {
+  const paths = ["a/x y/a", "aa", "ab/a", "a/b/c/a", "x/ab/c", "x/a", "x/b/a", "b/ab/a"];
+  for (const pattern of ["a**/a", "a***/a", "x/a**", "/a**/**/a", "?**/a", "***/a", "x/***", "b**/ab**/a", "a**\\/a"])
+    await same(
+      { "": `${pattern}\n`, a: "\n" },
+      paths.filter((each) => each !== "a"),
+    );
+});
+
 test("the ordinary ones, and one that would take an expression for ever", async () => {
   await same(
     {
