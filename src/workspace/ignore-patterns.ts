@@ -38,16 +38,16 @@ function parsePattern(line: string): IgnorePattern | null {
 }
 
 /**
- * Git compares what is before the first wildcard by itself, and forgets it: so the stars of `x/a**` are at the beginning
- * of what is left, and stand for slashes as well; those of `a**` and a name behind a slash, too.
+ * Git compares what is before the first wildcard by itself, and forgets it: so the stars of `x/a**` are at the
+ * beginning of what is left, and stand for slashes as well; those of `a**` before a slash, too.
  */
 function waysOf(plain: string, rest: string): string[][] {
   const stars = plain === "" || plain.endsWith("/") ? null : /^\*{2,}(?:(\\?)\/(.*))?$/s.exec(rest);
   if (stars === null) return [segmentsOf(plain + rest)];
-  const [, escape, after] = stars;
+  const [, backslash, after] = stars;
   if (after === undefined) return [segmentsOf(`${plain}*`), segmentsOf(`${plain}*/**`)];
   // Where the slash is escaped, there has to be one.
-  return [...(escape === "" ? waysOf(plain, after) : []), segmentsOf(`${plain}*/**/${after}`)];
+  return [...(backslash === "" ? waysOf(plain, after) : []), segmentsOf(`${plain}*/**/${after}`)];
 }
 
 function segmentsOf(text: string): string[] {
