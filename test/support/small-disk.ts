@@ -10,12 +10,12 @@ export interface SmallDisk {
   remove(): void;
 }
 
-/** A file system of 400 MB and 6,000 files of its own, for tests that fill one. Only root can mount it. */
+/** A file system of 400 MB and 40,000 files of its own, for tests that fill one. Only root can mount it. */
 export function mountSmallDisk(owner?: { uid: number; gid: number }): SmallDisk {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
   const image = `${folder}.ext4`;
   execFileSync("truncate", ["-s", "400M", image]);
-  execFileSync("mkfs.ext4", ["-q", "-m", "0", "-N", "6000", image]);
+  execFileSync("mkfs.ext4", ["-q", "-m", "0", "-N", "40000", image]);
   execFileSync("mount", ["-o", "loop", image, folder]);
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
   return {
