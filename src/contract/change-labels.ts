@@ -13,13 +13,15 @@ export type ChangeLabels = z.infer<typeof ChangeLabels>;
 
 /** What labels become. Throws `invalid` for one that is the station's own, and where they become too many. */
 export function changedLabels(kind: "run" | "sandbox", labels: Labels, changes: ChangeLabels): Labels {
-  const taken = Object.keys(changes).find((key) => isStationLabel(kind, key));
-  if (taken !== undefined) throw stationsOwn(taken);
+  refuseStationLabels(kind, changes);
   return parseRequest(Labels, withChanges(labels, changes), "labels");
 }
 
-export function stationsOwn(key: string): CaissonError {
-  return new CaissonError("invalid", `the label ${JSON.stringify(key)} is the station's own`, { hint: "Choose another key for it." });
+/** Throws `invalid` where one of these keys is the station's own. */
+export function refuseStationLabels(kind: "run" | "sandbox", labels: Readonly<Record<string, unknown>>): void {
+  const taken = Object.keys(labels).find((key) => isStationLabel(kind, key));
+  if (taken === undefined) return;
+  throw new CaissonError("invalid", `the label ${JSON.stringify(taken)} is the station's own`, { hint: "Choose another key for it." });
 }
 
 /** The same of changes that were accepted. */

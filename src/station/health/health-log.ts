@@ -4,6 +4,7 @@ import { emptyHealthFacts, type HealthFacts } from "../../contract/health.ts";
 import type { HealthSubject, NewHealthEvent } from "../../contract/health-event.ts";
 import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
 import type { Log } from "../../log/log.ts";
+import { foundOrNull } from "../names/found-or-null.ts";
 import { appendForeign } from "../runs/append-foreign.ts";
 import { headOfRun } from "../runs/head-of-run.ts";
 
@@ -26,7 +27,7 @@ export interface HealthLog {
 export function createHealthLog(log: Log): HealthLog {
   const ofRun = async ({ run, subject }: SubjectPlace): Promise<HealthFacts | null> => {
     if (run === null) return null;
-    const head = await headOfRun(log, run).catch(notThere);
+    const head = await foundOrNull(headOfRun(log, run));
     return head?.facts.health[subject.kind] ?? null;
   };
   return {
@@ -41,11 +42,6 @@ export function createHealthLog(log: Log): HealthLog {
       await appendForeign(log, run, () => event).catch(overAlready);
     },
   };
-}
-
-function notThere(error: unknown): null {
-  if (error instanceof CaissonError && error.code === "not_found") return null;
-  throw error;
 }
 
 /** Whether an error says that the run is over, or was removed. */

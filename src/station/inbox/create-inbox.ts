@@ -1,11 +1,11 @@
 import type { DrivenView } from "../../contract/driven.ts";
-import { CaissonError } from "../../contract/error.ts";
 import type { HealthView } from "../../contract/health.ts";
 import type { InboxItem } from "../../contract/inbox-verbs.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
 import type { ShipView } from "../../contract/ship-verbs.ts";
 import type { SpecSummary } from "../../contract/spec-verbs.ts";
 import { conditionTexts } from "../health/restarts.ts";
+import { foundOrNull } from "../names/found-or-null.ts";
 import type { Station } from "../station.ts";
 import type { InboxVerbs } from "./verbs.ts";
 
@@ -56,18 +56,13 @@ async function leftSandboxes(station: Pick<Station, "health" | "sandboxes">): Pr
 async function ofSandbox({ sandboxes }: Pick<Station, "sandboxes">, view: HealthView): Promise<InboxItem[]> {
   const { subject, condition, since, restarts } = view;
   // Removed a moment ago, it asks nobody any more.
-  const info = await sandboxes.get(subject.id).catch(nothingThere);
+  const info = await foundOrNull(sandboxes.get(subject.id));
   if (info === null) return [];
   const tried = restarts === 0 ? "" : `, after ${restarts} ${restarts === 1 ? "restart" : "restarts"} within the hour`;
   const text = `Sandbox ${subject.id} gives no sign of life${tried}: ${conditionTexts[condition]}. Mend it, or remove it.`;
   const at = since ?? info.createdAt;
   const of = { kind: "sandbox" as const, id: subject.id };
   return [{ of, owner: info.owner, title: info.name ?? subject.id, asks: "unresponsive", text, question: null, seq: Date.parse(at), at }];
-}
-
-function nothingThere(error: unknown): null {
-  if (error instanceof CaissonError && error.code === "not_found") return null;
-  throw error;
 }
 
 function questionsOf({ run, owner, name, title, asked, seq, updatedAt }: RunView): InboxItem[] {

@@ -1,8 +1,7 @@
-import { stationsOwn } from "../../contract/change-labels.ts";
+import { refuseStationLabels } from "../../contract/change-labels.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../../contract/owner.ts";
 import type { FedEvent, ListRuns, RunList, StartRunInput } from "../../contract/run-verbs.ts";
-import { isStationLabel } from "../../contract/station-labels.ts";
 import { isSessionId, sessionIdOf } from "../names/session-id.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import type { Station } from "../station.ts";
@@ -50,8 +49,7 @@ export function ownedRuns({ runs }: Pick<Station, "runs">, view: OwnerView & { o
 
 async function withOwnParts(request: StartRunInput, { sees, own }: OwnerView & { own: OwnThings }): Promise<StartRunInput> {
   const { session, settings, labels = {} } = request;
-  const taken = sees === "own" ? Object.keys(labels).find((key) => isStationLabel("run", key)) : undefined;
-  if (taken !== undefined) throw stationsOwn(taken);
+  if (sees === "own") refuseStationLabels("run", labels);
   // A name is looked for among the owner's, and becomes a new session where there is none; an id must be there.
   if (sees === "own" && session !== undefined && isSessionId(session.id)) await own.session(session.id);
   const from = request.from && { ...request.from, session: await own.session(request.from.session) };

@@ -1,7 +1,6 @@
-import { stationsOwn } from "../../contract/change-labels.ts";
+import { refuseStationLabels } from "../../contract/change-labels.ts";
 import type { OwnerView } from "../../contract/owner.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
-import { isStationLabel } from "../../contract/station-labels.ts";
 import type { SandboxVerbs } from "../sandboxes/verbs.ts";
 import type { Station } from "../station.ts";
 import { decide } from "./decide.ts";
@@ -40,8 +39,7 @@ export function ownedSandboxes({ sandboxes }: Pick<Station, "sandboxes">, view: 
 
 async function withOwnParts(request: CreateSandbox, { sees, own }: OwnerView & { own: OwnThings }): Promise<CreateSandbox> {
   const { snapshot, spec } = request;
-  const taken = sees === "own" ? Object.keys(spec.labels).find((key) => isStationLabel("sandbox", key)) : undefined;
-  if (taken !== undefined) throw stationsOwn(taken);
+  if (sees === "own") refuseStationLabels("sandbox", spec.labels);
   if (spec.template.kind === "snapshot") await own.snapshot(spec.template.id);
   return snapshot === undefined ? request : { ...request, snapshot: await own.snapshot(snapshot) };
 }
