@@ -5,7 +5,6 @@ import { type Environment, readEnvironment } from "./compose/environment.ts";
 import { composeRuntimes } from "./compose/runtimes.ts";
 import { openStateFolder } from "./compose/state-folder.ts";
 import type { AgentDefinition } from "./contract/agent.ts";
-import { CaissonError } from "./contract/error.ts";
 import type { SandboxEvent } from "./contract/event.ts";
 import type { SandboxId } from "./contract/ids.ts";
 import type { Budgets, FinishReason } from "./contract/run.ts";
@@ -235,7 +234,8 @@ export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   const { startAgent } = await import("./station/runs/start-agent.ts");
   const { agent = "coder", folder = "." } = options;
   const mounts = (options.mounts ?? []).map((mount) => ({ ...mount, path: resolve(mount.path) }));
-  return await startAgent({ ...options, ...(await programOf(options)), agent, folder: resolve(folder), mounts });
+  await using station = await openStation({ ...options, folder: resolve(folder) });
+  return await startAgent(station, { ...options, agent, folder: resolve(folder), mounts });
 }
 
 export interface ContinueAgentOptions
@@ -254,22 +254,17 @@ export interface ContinueAgentOptions
  */
 export async function continueAgent(options: ContinueAgentOptions): Promise<AgentRun> {
   const program = await import("./station/runs/start-agent.ts");
-  return await program.continueAgent({ ...options, ...(await programOf(options)) });
+  await using station = await openStation({ ...options, folder: process.cwd() });
+  return await program.continueAgent(station, options);
 }
 
-async function programOf(options: CaissonOptions & Pick<RunAgentOptions, "runtime">) {
-  const { stateDir, variables: env, path, home } = environmentOf(options);
-  const { runtime } = options;
+async function openStation(options: Omit<ContinueAgentOptions, "run"> & { folder: string }) {
+  const { openProgramStation } = await import("./compose/program-station.ts");
+  const { onEvent, network } = options;
+  const environment = environmentOf(options);
+  const { stateDir } = environment;
   openStateFolder(stateDir);
-  const caisson = caissonFor({ stateDir, ...defined({ onEvent: options.onEvent, network: options.network }) });
-  const runtimeFor = async (name: string | undefined, ociRuntime?: string) => {
-    if (ociRuntime !== undefined)
-      throw new CaissonError("unsupported", `the run began with the OCI runtime ${ociRuntime}, which a program cannot choose`, {
-        hint: "Go on with it on the command line: caisson resume.",
-      });
-    return typeof runtime === "object" ? caisson.networked(runtime) : caisson.runtime(runtime ?? name);
-  };
-  return { stateDir, env, path, home, runtime: runtimeFor };
+  return openProgramStation({ ...options, environment, runtimes: caissonFor({ stateDir, ...defined({ onEvent, network }) }) });
 }
 
 /** `$CAISSON_HOME`, or `caisson` in the user's state folder. */

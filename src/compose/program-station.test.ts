@@ -1,0 +1,66 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createScriptedModel } from "../agent/model/scripted-model.ts";
+import { AgentDefinition } from "../contract/agent.ts";
+import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
+import { type ContinueAgentOptions, continueAgent, startAgent } from "../station/runs/start-agent.ts";
+import { readEnvironment } from "./environment.ts";
+import { openProgramStation } from "./program-station.ts";
+
+let dir = "";
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "caisson-test-"));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const model = createScriptedModel({
+  turns: [{ say: "Done." }, { say: "Again.", expect: { contains: ["do it", "Done."], news: ["more"] } }],
+});
+const runtime = createFakeRuntime();
+const open = () =>
+  openProgramStation({
+    environment: readEnvironment({ HOME: dir, PATH: "", CAISSON_HOME: join(dir, "state") }),
+    folder: dir,
+    model,
+    runtimes: { runtime: async () => runtime, networked: async (given) => given },
+  });
+const start = async (task: string) => {
+  await using station = open();
+  return await startAgent(station, { task, model, agent: "coder", folder: dir });
+};
+const goOn = async (options: ContinueAgentOptions) => {
+  await using station = open();
+  return await continueAgent(station, options);
+};
+const sessions = () => (existsSync(join(dir, "state", "sessions")) ? readdirSync(join(dir, "state", "sessions")) : []);
+
+test("a run from its task to its end, in a session of its own", async () => {
+  const { run, session, reason } = await start("do it");
+  expect([session, reason]).toEqual([run, "done"]);
+  expect(sessions()).toEqual([run]);
+});
+
+test("the next turn of a run has its conversation, and tells its own events", async () => {
+  const { run } = await start("do it");
+  const types: string[] = [];
+  const again = await goOn({ run, text: "more", onRunEvent: ({ type }) => types.push(type) });
+  expect(again).toMatchObject({ run, session: run, reason: "done", text: "Again.", steps: 2 });
+  expect([types[0], types.at(-1)]).toEqual(["run.reopened", "run.ended"]);
+  await expect(goOn({ run })).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("a run that cannot be made leaves no session", async () => {
+  await expect(start("x".repeat(5 * 1024 * 1024))).rejects.toMatchObject({ code: "too_large" });
+  expect(sessions()).toEqual([]);
+});
+
+test("an OCI runtime that a program cannot choose is refused, with what to do instead", async () => {
+  const agent = AgentDefinition.parse({ name: "on-crun", system: "You work.", sandbox: { ociRuntime: "crun" } });
+  await using station = open();
+  await expect(startAgent(station, { task: "do it", model, agent, folder: dir })).rejects.toMatchObject({
+    code: "unsupported",
+    hint: expect.stringContaining("caisson resume"),
+  });
+});
