@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
-import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
+import { DRIVEN_LABEL, EFFECT_LABEL } from "../../contract/station-labels.ts";
 import { defined } from "../../lib/defined.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Changes } from "../../workspace/change.ts";
@@ -16,8 +16,6 @@ import { mergeKindFacts } from "./merge-kind-facts.ts";
 import { resolveTask } from "./merge-task.ts";
 import { planMerge } from "./plan-merge.ts";
 
-/** By which effect of a merge a run was started. */
-const EFFECT_LABEL = "caisson.effect";
 const START = "start";
 
 /** Merges the files of sessions: git works it out inside a sandbox, on copies of them. */

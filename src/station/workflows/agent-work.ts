@@ -1,6 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
-import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
+import { DRIVEN_LABEL, EFFECT_LABEL } from "../../contract/station-labels.ts";
 import type { StepOf } from "../../contract/workflow.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Scope } from "../../workflow/expression.ts";
@@ -14,8 +14,6 @@ import { onceFree, untilLeft } from "./free-session.ts";
 import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
-/** A run carries the effect that it was started for: whoever comes after a crash finds it by that. */
-export const EFFECT_LABEL = "caisson.effect";
 /** Of what was done before, as much as an agent reads with its task. */
 const CONTEXT_CHARS_MAX = 16_000;
 const OUTPUT_CHARS_MAX = 4_000;

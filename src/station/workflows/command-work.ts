@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
-import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
+import { DRIVEN_LABEL, EFFECT_LABEL } from "../../contract/station-labels.ts";
 import type { StepOf } from "../../contract/workflow.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
@@ -11,7 +11,6 @@ import type { EffectContext } from "../driven/kind.ts";
 import type { HeldSandbox, Process } from "../sandboxes/held-sandbox.ts";
 import type { SandboxVerbs } from "../sandboxes/verbs.ts";
 import type { SessionVerbs } from "../sessions/verbs.ts";
-import { EFFECT_LABEL } from "./agent-work.ts";
 import { artifactsOf, putArtifacts } from "./artifacts.ts";
 import type { SessionCommands } from "./session-commands.ts";
 import { digestOfEffect, type StepOutcome, type StepWork, sessionOfCommand } from "./workflow-kind.ts";

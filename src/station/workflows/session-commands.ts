@@ -1,6 +1,6 @@
 import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
+import { DRIVEN_LABEL, EFFECT_LABEL } from "../../contract/station-labels.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
@@ -8,7 +8,7 @@ import type { Crashpoint } from "../crashpoint.ts";
 import type { EffectContext } from "../driven/kind.ts";
 import { createRunSandbox, type RunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
 import type { ChangesOptions } from "../sessions/session-changes.ts";
-import { EFFECT_LABEL, effectLabel } from "./agent-work.ts";
+import { effectLabel } from "./agent-work.ts";
 import { onceFree } from "./free-session.ts";
 import { type StepOutcome, sessionOfCommand } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
