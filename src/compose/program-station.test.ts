@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createScriptedModel } from "../agent/model/scripted-model.ts";
 import { AgentDefinition } from "../contract/agent.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
+import { createSession } from "../station/runs/new-run.ts";
 import { type ContinueAgentOptions, continueAgent, startAgent } from "../station/runs/start-agent.ts";
 import { readEnvironment } from "./environment.ts";
 import { openProgramStation } from "./program-station.ts";
@@ -63,4 +64,22 @@ test("an OCI runtime that a program cannot choose is refused, with what to do in
     code: "unsupported",
     hint: expect.stringContaining("caisson resume"),
   });
+});
+
+test("a session whose maker died before its run was there is gone before the next run is made", async () => {
+  await using station = open();
+  const made = Promise.withResolvers<void>();
+  const dead = { ...station.identity, startTicks: station.identity.startTicks + 1 };
+  void createSession(
+    { ...station, identity: dead },
+    { session: { id: "half", name: "half", source: { kind: "empty" }, scope: "session", cleanup: "never" }, note: "run_half" },
+    () => {
+      made.resolve();
+      return new Promise<never>(() => {});
+    },
+  );
+  await made.promise;
+  expect(sessions().sort()).toEqual([".making-run_half", "half"]);
+  const { run } = await start("do it");
+  expect(sessions()).toEqual([run]);
 });

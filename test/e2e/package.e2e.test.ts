@@ -162,13 +162,20 @@ describe("the package, installed from its tarball in an empty folder", () => {
     expect(text).not.toMatch(/node:|getBuiltinModule|from "zod"/);
   });
 
-  test("has types for TypeScript", () => {
+  test("is a library for TypeScript, with types", () => {
+    const program = join(project, "use.ts");
     writeFileSync(
-      join(project, "use.ts"),
+      program,
       `import { createSandbox, runCommand, type Sandbox } from "caisson";
-       const sandbox: Sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
-       const { stdout } = await runCommand(sandbox, { argv: ["true"] });
+       const sandbox: Sandbox & AsyncDisposable = await createSandbox({ workspace: { kind: "folder", path: "." } });
+       const { stdout } = await runCommand(sandbox, { argv: ["echo", "typed"] });
        export const length: number = stdout.length;
+       process.stdout.write(stdout);
+       await sandbox[Symbol.asyncDispose]();`,
+    );
+    writeFileSync(
+      join(project, "check.ts"),
+      `import { createSandbox } from "caisson";
        import { connect, type RunView } from "caisson/client";
        const { runs } = connect({ url: "http://127.0.0.1:7433" });
        export const view: RunView = await runs.get("run");
@@ -177,11 +184,12 @@ describe("the package, installed from its tarball in an empty folder", () => {
        // @ts-expect-error There is no such field.
        await createSandbox({ nonsense: true });`,
     );
-    const options = { module: "nodenext", target: "es2024", strict: true, noEmit: true, skipLibCheck: true, types: ["node"] };
-    const typeRoots = [join(root, "node_modules/@types")];
-    writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: { ...options, typeRoots }, files: ["use.ts"] }));
+    const options = { module: "nodenext", target: "es2024", lib: ["es2024", "esnext.disposable"], strict: true, noEmit: true };
+    const compilerOptions = { ...options, skipLibCheck: true, types: ["node"], typeRoots: [join(root, "node_modules/@types")] };
+    writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts", "check.ts"] }));
     const { stdout, status } = spawnSync(join(root, "node_modules/.bin/tsc"), ["-p", project], { encoding: "utf8" });
     expect({ stdout, status }).toEqual({ stdout: "", status: 0 });
+    expect(inProject(["node", program])).toMatchObject({ stdout: "typed\n", status: 0 });
   });
 
   test("works for an ordinary user", () => {
