@@ -1,7 +1,18 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { appendFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  createReadStream,
+  createWriteStream,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLauncher } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
@@ -27,16 +38,23 @@ describe("packFiles", () => {
     const growing = join(base, "from/growing");
     writeFileSync(growing, Buffer.alloc(LARGE_BYTES, "a"));
     writeFileSync(join(base, "from/later"), "whole");
-    const packing = { isOver: false };
-    const grow = async () => {
-      while (!packing.isOver) await appendFile(growing, "b");
-    };
-    const grown = grow();
-    const packed = await pack(["growing", "later"]).finally(() => {
-      packing.isOver = true;
-    });
-    await grown;
-    expect(packed).toEqual({ hasChanged: true });
+    // What is packed waits here, amid that file, until somebody reads on.
+    const slow = join(base, "slow");
+    execFileSync("mkfifo", [slow]);
+    const packing = packFiles(oci, { folder: join(base, "from"), names: ["growing", "later"], file: slow, still: [] });
+    await pipeline(
+      createReadStream(slow),
+      async function* (chunks) {
+        let isFirst = true;
+        for await (const chunk of chunks) {
+          if (isFirst) appendFileSync(growing, "b");
+          isFirst = false;
+          yield chunk;
+        }
+      },
+      createWriteStream(join(base, "a.tar")),
+    );
+    expect(await packing).toEqual({ hasChanged: true });
     await unpack();
     expect(statSync(join(base, "to/growing")).size).toBeGreaterThanOrEqual(LARGE_BYTES);
     expect(readFileSync(join(base, "to/later"), "utf8")).toBe("whole");
