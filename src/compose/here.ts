@@ -9,7 +9,7 @@ import type { Environment } from "./environment.ts";
 import type { LocalParts } from "./local-station.ts";
 import { composeRuntimes } from "./runtimes.ts";
 import { composeStation, type LocalVerbs } from "./station.ts";
-import { composeTelemetry, traceEndpoint } from "./telemetry.ts";
+import { traceEndpoint } from "./trace-endpoint.ts";
 
 const COMMAND_LINE_MAX = 100;
 
@@ -34,10 +34,10 @@ export interface StationHere {
   /** Told of every event that this process appends. */
   onAppended(listener: AppendListener): void;
   /** Of requests to a server here; null where nobody traces. */
-  spans(): Promise<RequestSpans | null>;
+  readonly spans: RequestSpans | null;
 }
 
-export function composeHere(options: HereOptions): StationHere {
+export async function composeHere(options: HereOptions): Promise<StationHere> {
   const { environment, program, choices, config, say } = options;
   const settings = { ...config, ...defined({ ociRuntime: choices.ociRuntime }) };
   const compose = (ociRuntime?: string) =>
@@ -67,7 +67,8 @@ export function composeHere(options: HereOptions): StationHere {
     await network.startDetached({ program, args, stateDir: options.stateDir, env: environment.variables });
   };
   const endpoint = traceEndpoint(environment.variables, config.telemetry.endpoint);
-  const telemetry = endpoint === undefined ? null : composeTelemetry({ endpoint, version: options.version });
+  const tracing = endpoint === undefined ? null : { endpoint, version: options.version };
+  const telemetry = tracing && (await import("./telemetry.ts")).composeTelemetry(tracing);
   const appended: AppendListener[] = telemetry === null ? [] : [telemetry.appended];
   const onAppended: AppendListener = (...each) => {
     for (const listener of appended) listener(...each);
@@ -83,7 +84,7 @@ export function composeHere(options: HereOptions): StationHere {
   return {
     station: { ...station, [Symbol.asyncDispose]: end },
     onAppended: (listener) => void appended.push(listener),
-    spans: async () => (await telemetry?.load()) ?? null,
+    spans: telemetry,
     startDetached,
     async warm() {
       if (choices.ready !== undefined) await resolver.resolve(config.runtime);

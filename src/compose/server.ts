@@ -41,7 +41,7 @@ export interface ServerParts {
   /** Told of every event that this process appends. */
   onAppended(listener: AppendListener): void;
   /** Of requests; null where nobody traces. */
-  spans(): Promise<RequestSpans | null>;
+  spans: RequestSpans | null;
   /** What the station may do at once. */
   bounds: StationConfig;
 }

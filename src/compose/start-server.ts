@@ -20,7 +20,7 @@ export async function startStation(parts: ServerParts, options: Parameters<Serve
   const bounded = { ...station, sandboxes: boundedSandboxes(station.sandboxes, { queue: runs.queue, store }) };
   const server = await startServer({
     ...options,
-    observe: { ...watched.observe, ...defined({ spans: (await parts.spans()) ?? undefined }) },
+    observe: { ...watched.observe, ...defined({ spans: parts.spans ?? undefined }) },
     stationFor: (view) => ownedStation(bounded, view),
     runs,
     stateDir,

@@ -1,51 +1,34 @@
-import type { Log } from "../log/log.ts";
-import type { Appended } from "../log/observed-log.ts";
-import type { Telemetry } from "../station/telemetry/telemetry.ts";
-import type { Variables } from "./environment.ts";
+import type { EndedSpan } from "../station/telemetry/open-spans.ts";
+import type { SpanSink } from "../station/telemetry/span-sink.ts";
+import { createTelemetry, type Telemetry } from "../station/telemetry/telemetry.ts";
 
-/** Events that wait for the packages to be loaded. */
-const WAITING_MAX = 10_000;
+/** Spans that wait for the packages to be loaded. */
+const WAITING_MAX = 2048;
 
-export interface LazyTelemetry extends AsyncDisposable {
-  appended(appended: Appended, log: Pick<Log, "read">): void;
-  load(): Promise<Telemetry>;
+/** What happened is noted at once; the packages that send it are loaded with the first span. */
+export function composeTelemetry({ endpoint, version }: { endpoint: string; version: string }): Telemetry {
+  const open = async () => (await import("../station/telemetry/span-sink.ts")).createSpanSink({ endpoint, version });
+  return createTelemetry({ sink: lazySink(open) });
 }
 
-/** Where traces go, by OpenTelemetry's own variables or the configuration; undefined: nowhere. */
-export function traceEndpoint(variables: Variables, configured: string | undefined): string | undefined {
-  if (variables.OTEL_SDK_DISABLED?.toLowerCase() === "true" || variables.OTEL_TRACES_EXPORTER === "none") return undefined;
-  const given = variables.OTEL_EXPORTER_OTLP_ENDPOINT;
-  return given === undefined || given === "" ? configured : given;
-}
-
-/** Loaded with the first event of a run or the first server. */
-export function composeTelemetry({ endpoint, version }: { endpoint: string; version: string }): LazyTelemetry {
-  let loading: Promise<Telemetry> | undefined;
-  let loaded: Telemetry | null = null;
-  const waiting: Parameters<LazyTelemetry["appended"]>[] = [];
-  const open = async () => {
-    const [{ createTelemetry }, { createSpanSink }] = await Promise.all([
-      import("../station/telemetry/telemetry.ts"),
-      import("../station/telemetry/span-sink.ts"),
-    ]);
-    loaded = createTelemetry({ sink: createSpanSink({ endpoint, version }) });
-    for (const each of waiting.splice(0)) loaded.appended(...each);
-    return loaded;
-  };
-  const load = () => {
-    loading ??= open();
-    return loading;
+function lazySink(open: () => Promise<SpanSink>): SpanSink {
+  let opening: Promise<SpanSink | null> | undefined;
+  let sink: SpanSink | null = null;
+  const waiting: EndedSpan[] = [];
+  const load = async () => {
+    sink = await open();
+    for (const span of waiting.splice(0)) sink.export(span);
+    return sink;
   };
   return {
-    load,
-    appended(...each) {
-      if (loaded !== null) return loaded.appended(...each);
-      if (waiting.length < WAITING_MAX) waiting.push(each);
+    export(span) {
+      if (sink !== null) return sink.export(span);
+      if (waiting.length < WAITING_MAX) waiting.push(span);
       // Where the packages cannot be loaded there are no traces.
-      void load().catch(() => {});
+      opening ??= load().catch(() => null);
     },
     async [Symbol.asyncDispose]() {
-      await (await loading?.catch(() => null))?.[Symbol.asyncDispose]();
+      await (await opening)?.[Symbol.asyncDispose]();
     },
   };
 }

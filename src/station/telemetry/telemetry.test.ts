@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startModelServer } from "../../../test/support/model-server.ts";
 import { ownMs } from "../../../test/support/own-time.ts";
-import { composeTelemetry, type LazyTelemetry, traceEndpoint } from "../../compose/telemetry.ts";
+import { composeTelemetry } from "../../compose/telemetry.ts";
 import { fakeStationParts } from "../../compose/testing.ts";
+import { traceEndpoint } from "../../compose/trace-endpoint.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { attributesOf, type ReceivedSpan, startReceiver } from "./testing.ts";
@@ -146,6 +147,34 @@ describe("traces of runs", () => {
     expect(spans).toHaveLength(4);
   });
 
+  test("a process that ends while it reads what came before has told all the same", async () => {
+    await using receiver = await startReceiver();
+    const log = createMemoryLog();
+    const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, reasoningTokens: 0 };
+    const agent = { name: "coder", digest: "", definition: null };
+    const created = { run: "run_a", parent: null, session: "s", agent, task: "t", model: "anthropic/claude", budgets: {} };
+    const events = [
+      { type: "run.created", version: 1, data: created },
+      { type: "run.ended", version: 1, data: { reason: "done", text: "", steps: 0, usage, costUsd: null } },
+    ];
+    await log.append("run/run_a", events);
+    const ending = Promise.withResolvers<void>();
+    const telemetry = composeTelemetry({ endpoint: receiver.endpoint, version: "1" });
+    telemetry.appended(
+      { stream: "run/run_a", events, firstSeq: 1 },
+      {
+        async read(...asked) {
+          await ending.promise;
+          return await log.read(...asked);
+        },
+      },
+    );
+    const ended = telemetry[Symbol.asyncDispose]();
+    ending.resolve();
+    await ended;
+    expect(receiver.spans.map(({ name }) => name)).toEqual(["invoke_agent coder"]);
+  });
+
   test("a receiver that fails, or is not there, disturbs no run and keeps nobody waiting", async () => {
     await using failing = await startReceiver(() => 500);
     expect(await tracedRun(failing.endpoint)).toMatchObject({ finish: "done" });
@@ -170,14 +199,11 @@ async function driven(
   log: Log,
   work: (append: (type: string, data: object) => Promise<void>) => Promise<void>,
 ): Promise<void> {
-  const telemetry: LazyTelemetry = composeTelemetry({ endpoint, version: "1" });
+  const telemetry = composeTelemetry({ endpoint, version: "1" });
   await work(async (type, data) => {
     const event = { type, version: 1, data };
     const { lastSeq } = await log.append("run/run_a", [event]);
     telemetry.appended({ stream: "run/run_a", events: [event], firstSeq: lastSeq }, log);
-    // What is read of the log is as it was then.
-    await telemetry.load();
-    await new Promise((resolve) => setImmediate(resolve));
   });
   await telemetry[Symbol.asyncDispose]();
 }

@@ -39,6 +39,8 @@ interface Followed {
 /** Makes spans of what this process does. Nothing here can disturb it: what fails is given up. */
 export function createTelemetry({ sink }: { sink: SpanSink }): Telemetry {
   const runs = new Map<string, Followed>();
+  /** Of runs whose earlier events are being read. */
+  const reading = new Set<Promise<unknown>>();
   const take = (run: string, followed: Followed, { event, atMs }: Followed["waiting"][number]) => {
     for (const span of followed.spans?.take(event, atMs) ?? []) sink.export(span);
     if (event.type === "run.ended") runs.delete(run);
@@ -47,13 +49,16 @@ export function createTelemetry({ sink }: { sink: SpanSink }): Telemetry {
     if (runs.size >= RUNS_MAX) runs.delete(runs.keys().next().value as string);
     const followed: Followed = { spans: null, waiting: [] };
     runs.set(run, followed);
-    void spansUntil(run, { seq, log }).then(
-      (spans) => {
-        followed.spans = spans;
-        for (const each of followed.waiting.splice(0)) take(run, followed, each);
-      },
-      () => runs.delete(run),
-    );
+    const read = spansUntil(run, { seq, log })
+      .then(
+        (spans) => {
+          followed.spans = spans;
+          for (const each of followed.waiting.splice(0)) take(run, followed, each);
+        },
+        () => runs.delete(run),
+      )
+      .finally(() => reading.delete(read));
+    reading.add(read);
     return followed;
   };
   return {
@@ -70,7 +75,10 @@ export function createTelemetry({ sink }: { sink: SpanSink }): Telemetry {
       }
     },
     begin: ({ method, traceparent }) => requestSpan(sink, { method, traceparent }),
-    [Symbol.asyncDispose]: () => sink[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(reading);
+      await sink[Symbol.asyncDispose]();
+    },
   };
 }
 
