@@ -130,6 +130,7 @@ let folders = 0;
 function createContext({ runtime, capabilities, options, patienceMs, shared }: ContextParts) {
   const spec = specOf(options);
   const sandboxes = new Set<OwnedSandbox>();
+  const made: Promise<OwnedSandbox>[] = [];
   const hostFolders: string[] = [];
   const context: ConformanceContext = {
     runtime,
@@ -148,7 +149,9 @@ function createContext({ runtime, capabilities, options, patienceMs, shared }: C
       return sandbox;
     },
     async create(input) {
-      return context.adopt(await within({ patienceMs: patienceMs * 2 }, "creating a sandbox", runtime.create(spec(input))));
+      const creating = runtime.create(spec(input));
+      made.push(creating);
+      return context.adopt(await within({ patienceMs: patienceMs * 2 }, "creating a sandbox", creating));
     },
     async hostFolder() {
       const path = await mkdtemp(join(tmpdir(), "caisson-test-"));
@@ -162,6 +165,9 @@ function createContext({ runtime, capabilities, options, patienceMs, shared }: C
     },
   };
   const cleanUp = async () => {
+    // One that came too late for its test is not left either; one that never comes is not waited for.
+    const late = Promise.allSettled(made.map(async (creating) => sandboxes.add(await creating)));
+    await within({ patienceMs: patienceMs * TEST_PATIENCES }, "sandboxes that were being created", late).catch(() => undefined);
     for (const sandbox of sandboxes) await sandbox.destroy().catch(() => undefined);
     for (const path of hostFolders) await rm(path, { recursive: true, force: true });
   };

@@ -26,6 +26,8 @@ export interface CgroupFigures {
 const MAKE_ATTEMPTS = 5;
 /** How long killed processes may take to be gone. They may be in the middle of a write to a slow disk. */
 const EMPTY_TIMEOUT_MS = 20_000;
+/** After so many the processes are let go for a moment, and frozen anew. */
+const LOOKS_PER_FREEZE = 50;
 /** How long systemd may take to notice an empty scope. */
 const SCOPE_GONE_TIMEOUT_MS = 5_000;
 export const CGROUP_NAME = "caisson";
@@ -170,13 +172,30 @@ export async function freezeWork(folders: readonly CgroupFolder[], state: "froze
   if (folder === undefined) throw new CaissonError("unsupported", "there is no control group that can freeze processes");
   const frozen = state === "frozen";
   const work = join(folder.dir, "work");
-  if (folder.version === 1) writeFileSync(join(work, "freezer.state"), frozen ? "FROZEN" : "THAWED");
-  else writeFileSync(join(work, "cgroup.freeze"), frozen ? "1" : "0");
-  await until(`the processes of ${work} are ${state}`, () =>
-    folder.version === 1
-      ? read(join(work, "freezer.state"))?.trim() === (frozen ? "FROZEN" : "THAWED")
-      : field(read(join(work, "cgroup.events")), "frozen") === (frozen ? 1 : 0),
-  );
+  const isDone = folder.version === 1 ? freezeFirstVersion(work, frozen ? "FROZEN" : "THAWED") : freezeSecondVersion(work, frozen ? 1 : 0);
+  await until(`the processes of ${work} are ${state}`, isDone);
+}
+
+/**
+ * A group of the first version in which processes are being born may stay at `FREEZING` for good: the kernel freezes
+ * those that it missed when it is told again, and on some only when it begins anew.
+ */
+function freezeFirstVersion(work: string, state: "FROZEN" | "THAWED"): () => boolean {
+  const file = join(work, "freezer.state");
+  writeFileSync(file, state);
+  let looks = 0;
+  return () => {
+    if (read(file)?.trim() === state) return true;
+    looks += 1;
+    if (looks % LOOKS_PER_FREEZE === 0) writeFileSync(file, "THAWED");
+    writeFileSync(file, state);
+    return false;
+  };
+}
+
+function freezeSecondVersion(work: string, frozen: 0 | 1): () => boolean {
+  writeFileSync(join(work, "cgroup.freeze"), String(frozen));
+  return () => field(read(join(work, "cgroup.events")), "frozen") === frozen;
 }
 
 /** Whether anything holds the work, or the guest itself, still. */

@@ -23,6 +23,7 @@ export interface Defect {
 /** A runtime with the defect built in. `close` removes every sandbox that was made, also those the defect hid. */
 export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime; close(): Promise<void> } {
   const made = new Set<OwnedSandbox>();
+  const making = new Set<Promise<OwnedSandbox>>();
   const wrapProcess = (process: Process, asked: SpawnOptions | null) => layered(process, defect.process?.(process, asked) ?? {});
   const wrapSandbox = (sandbox: OwnedSandbox, asked?: SandboxSpec): OwnedSandbox => {
     made.add(sandbox);
@@ -48,7 +49,9 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
       return defect.capabilities?.(capabilities) ?? capabilities;
     },
     async create(spec, options) {
-      return wrapSandbox(await good.create(defect.spec?.(spec) ?? spec, options), spec);
+      const creating = good.create(defect.spec?.(spec) ?? spec, options).then((sandbox) => wrapSandbox(sandbox, spec));
+      making.add(creating);
+      return await creating;
     },
     async open(id) {
       return wrapSandbox(await good.open(id));
@@ -57,6 +60,7 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
   return {
     runtime: layered(inner, defect.runtime?.(inner) ?? {}),
     async close() {
+      await Promise.allSettled(making);
       for (const sandbox of made) await sandbox.destroy().catch(() => undefined);
     },
   };

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { openConformanceRun } from "./run-conformance.ts";
+
+test("a sandbox that comes too late for its test is not left behind", async () => {
+  const good = createFakeRuntime();
+  const late = Promise.withResolvers<void>();
+  const slow: Runtime = Object.create(good, {
+    create: {
+      async value(...asked: Parameters<Runtime["create"]>) {
+        await late.promise;
+        return await good.create(...asked);
+      },
+    },
+  });
+  await using run = await openConformanceRun(slow, { patienceMs: 100 });
+  const result = await run.run({
+    name: "made",
+    async run(context) {
+      await context.create({}).finally(() => late.resolve());
+      return undefined;
+    },
+  });
+  expect(result).toMatchObject({ outcome: "failed", error: { message: expect.stringContaining("creating a sandbox took longer") } });
+  expect(await good.list()).toEqual([]);
+});
