@@ -132,10 +132,19 @@ export async function holdForView(
   id: string,
   { sessions, identity }: Pick<ChangesOptions, "sessions" | "identity">,
 ): Promise<AsyncDisposable> {
+  return await onceLookedAt(id, sessions, () => sessions.lock(id, `view_${identity.pid}`));
+}
+
+/** Does what a lock may forbid; one of somebody who only looks at the session is waited for. */
+export async function onceLookedAt<Result>(
+  id: string,
+  sessions: Pick<SessionStore, "lockOf">,
+  work: () => Promise<Result>,
+): Promise<Result> {
   const deadline = Date.now() + VIEW_WAIT_MS_MAX;
   for (;;) {
     try {
-      return await sessions.lock(id, `view_${identity.pid}`);
+      return await work();
     } catch (error) {
       const lock = await sessions.lockOf(id);
       const isView = lock === null || /^(?:view|undo)_/.test(lock.owner.run);

@@ -1,6 +1,6 @@
 import { readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { DiffPiece } from "../../contract/session-verbs.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -119,6 +119,21 @@ test("a session in use is removed and unlocked by force only; a damaged one by f
   expect(await sessions.discard("two", { force: true, why: "removed" })).toBe("two");
   expect((await sessions.list()).sessions).toEqual([]);
   await expect(sessions.discard("two", { force: true })).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a session that somebody looks at is discarded once they have looked", async () => {
+  await using station = await createTestStation({ script, files });
+  const { sessions } = station.verbs;
+  await run(station, "one");
+  const looking = await station.sessions.lock("one", "view_1");
+  const asked = vi.spyOn(station.sessions, "breakLock");
+  const discarding = sessions.discard("one");
+  await vi.waitFor(() => expect(asked.mock.settledResults[0]).toMatchObject({ type: "rejected", value: { code: "conflict" } }), {
+    timeout: 30_000,
+  });
+  await looking[Symbol.asyncDispose]();
+  expect(await discarding).toBe("one");
+  expect((await sessions.list()).sessions).toEqual([]);
 });
 
 test("what nobody used for a while is cleaned up, and what is in use is not", async () => {
