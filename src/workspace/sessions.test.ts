@@ -80,6 +80,44 @@ describe("a session's lock", () => {
     expect(await store(3).lockOf("s")).toMatchObject({ owner: { run: "run_b" } });
   });
 
+  test("of whoever looks is waited for, and shared by all who look from the same process", async () => {
+    const one = store(1);
+    await create(one);
+    const looks = [await one.look("s"), await one.look("s")];
+    expect((await one.lockOf("s"))?.owner.run).toMatch(/^view_1_/);
+    const order: string[] = [];
+    const working = store(2)
+      .lock("s", "run_b")
+      .finally(() => order.push("works"));
+    for (const look of looks) {
+      expect(await Promise.race([working, one.lockOf("s")])).toMatchObject({ owner: { run: expect.stringMatching(/^view_1_/) } });
+      await look[Symbol.asyncDispose]();
+    }
+    await using _ = await working;
+    // One who stays is not waited for.
+    await expect(one.look("s")).rejects.toMatchObject({ code: "conflict", hint: expect.stringContaining("caisson stop run_b") });
+    await expect(one.edit("s")).rejects.toMatchObject({ code: "conflict" });
+    expect(order).toEqual(["works"]);
+  });
+
+  test("of whoever changes files by hand is theirs alone, also within one process, and is waited for", async () => {
+    const one = store(1);
+    await create(one);
+    const order: string[] = [];
+    const edit = await one.edit("s");
+    const others = [one.look("s"), one.edit("s"), one.checkFree("s")];
+    const done = others.map(async (other) => {
+      const held = await other;
+      order.push("after");
+      await held?.[Symbol.asyncDispose]();
+    });
+    expect((await one.lockOf("s"))?.owner.run).toMatch(/^edit_1_/);
+    order.push("edited");
+    await edit[Symbol.asyncDispose]();
+    await Promise.all(done);
+    expect(order).toEqual(["edited", ...others.map(() => "after")]);
+  });
+
   test("is renewed while its holder works", async () => {
     vi.useFakeTimers({ now: Date.now() });
     await create(store(1));

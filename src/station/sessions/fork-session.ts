@@ -11,7 +11,7 @@ import type { ClaimName } from "../names/claim-name.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import { createSession, type RunCreation } from "../runs/new-run.ts";
 import { snapshotName } from "../runs/run-sandbox.ts";
-import { type ChangesOptions, holdForView } from "./session-changes.ts";
+import type { ChangesOptions } from "./session-changes.ts";
 import { filesAfter, type KeptFiles, type StepFilesOptions } from "./step-files.ts";
 import { viewSpec } from "./view-spec.ts";
 
@@ -80,7 +80,7 @@ async function copyFiles(
   const runtime = await options.runtime(from.runtime ?? undefined);
   if (kept !== "now") return await copyKept({ from, to, kept }, { ...options, runtime });
   // Nobody writes meanwhile.
-  await using _ = await holdForView(from.id, options);
+  await using _ = await options.sessions.edit(from.id);
   const now = await options.sessions.get(from.id);
   if (runtime.forkLayer !== undefined) await forkLayer({ from, to }, { ...options, runtime });
   else await copySnapshot(now.snapshot?.id ?? null, to, { ...options, runtime });

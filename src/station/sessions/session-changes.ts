@@ -26,8 +26,6 @@ export interface ChangesOptions {
   sessions: SessionStore;
   runtime: (name: string | undefined) => Promise<Runtime>;
   git: Pick<GitOptions, "path" | "home">;
-  /** Names this process among the holders of a session. */
-  identity: { pid: number };
 }
 
 /**
@@ -82,7 +80,7 @@ function copiedAt({ forked }: Session): { copiedAtMs?: number } {
  */
 export async function withSandbox<Result>(
   { id }: Session,
-  options: Pick<ChangesOptions, "sessions" | "identity"> & { runtime: Runtime; spec?: MakeViewSpec },
+  options: Pick<ChangesOptions, "sessions"> & { runtime: Runtime; spec?: MakeViewSpec },
   work: (sandbox: Sandbox, session: Session) => Promise<Result>,
 ): Promise<Result> {
   const { runtime, sessions, spec = viewSpec } = options;
@@ -92,8 +90,8 @@ export async function withSandbox<Result>(
     const running = (await runtime.list()).find((info) => info.labels.session === id && info.state === "running");
     try {
       if (running) return await workIn(running.id, runtime, async (sandbox) => work(sandbox, await sessions.get(id)));
-      // A layer has one sandbox at a time, so a view holds the session like a run does.
-      await using _ = await sessions.lock(id, `view_${options.identity.pid}`);
+      // A layer that is written to has one sandbox at a time, so a view holds the session like a run does.
+      await using _ = await sessions.look(id);
       const session = await sessions.get(id);
       await using sandbox = await runtime.create(await spec(session, options));
       return await work(sandbox, session);
@@ -125,31 +123,4 @@ function isHeld(error: unknown): boolean {
 /** As it is said of a sandbox that is being removed, or was. */
 function isGone(error: unknown): boolean {
   return error instanceof CaissonError && ["lost", "not_found", "protocol", "unavailable", "cancelled"].includes(error.code);
-}
-
-/** Holds a session that nobody works in, like a run does; waits for whoever only looks at it. Throws `conflict`. */
-export async function holdForView(
-  id: string,
-  { sessions, identity }: Pick<ChangesOptions, "sessions" | "identity">,
-): Promise<AsyncDisposable> {
-  return await onceLookedAt(id, sessions, () => sessions.lock(id, `view_${identity.pid}`));
-}
-
-/** Does what a lock may forbid; one of somebody who only looks at the session is waited for. */
-export async function onceLookedAt<Result>(
-  id: string,
-  sessions: Pick<SessionStore, "lockOf">,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const deadline = Date.now() + VIEW_WAIT_MS_MAX;
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      const lock = await sessions.lockOf(id);
-      const isView = lock === null || /^(?:view|undo)_/.test(lock.owner.run);
-      if (!isHeld(error) || !isView || Date.now() >= deadline) throw error;
-      await delay(VIEW_POLL_MS);
-    }
-  }
 }

@@ -121,18 +121,20 @@ test("a session in use is removed and unlocked by force only; a damaged one by f
   await expect(sessions.discard("two", { force: true })).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("a session that somebody looks at is discarded once they have looked", async () => {
+test("whoever looks at a session is waited for, by a run as by a removal", async () => {
   await using station = await createTestStation({ script, files });
-  const { sessions } = station.verbs;
+  const { runs, sessions } = station.verbs;
   await run(station, "one");
-  const looking = await station.sessions.lock("one", "view_1");
-  const asked = vi.spyOn(station.sessions, "breakLock");
-  const discarding = sessions.discard("one");
-  await vi.waitFor(() => expect(asked.mock.settledResults[0]).toMatchObject({ type: "rejected", value: { code: "conflict" } }), {
-    timeout: 30_000,
-  });
-  await looking[Symbol.asyncDispose]();
-  expect(await discarding).toBe("one");
+  const asked = vi.spyOn(station.log, "holder");
+  const again = async () => runs.wait((await runs.start({ task: "again", session: { id: "one" } })).run);
+  for (const work of [again, () => sessions.discard("one")]) {
+    const looking = await station.sessions.look("one");
+    asked.mockClear();
+    const working = work();
+    await vi.waitFor(() => expect(asked.mock.calls.length).toBeGreaterThan(5), { timeout: 60_000 });
+    await looking[Symbol.asyncDispose]();
+    await working;
+  }
   expect((await sessions.list()).sessions).toEqual([]);
 });
 

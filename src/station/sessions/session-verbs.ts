@@ -19,7 +19,6 @@ import { changesArchive, noteWork } from "./give-changes.ts";
 import { listSessions } from "./list-sessions.ts";
 import { goesWithRun, removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
-import { onceLookedAt } from "./session-changes.ts";
 import { listFiles, readFile, type SeenFiles } from "./session-files.ts";
 import { filesAfter, type KeptFiles, pointsOf } from "./step-files.ts";
 import { unappliedOf } from "./unapplied.ts";
@@ -94,7 +93,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     async discard(name, request = {}) {
       const { force, why } = parseRequest(DiscardSession, request, "to discard a session");
       const session = await find(name).catch((error: unknown) => repaired(name, error, { ...options, force }));
-      await onceLookedAt(session.id, sessions, () => remove(session, { force, why }));
+      await remove(session, { force, why });
       return session.id;
     },
     async unlock(name, { force = false } = {}) {

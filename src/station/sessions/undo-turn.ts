@@ -40,7 +40,7 @@ export async function undoTurn(run: string, request: UndoTurns, options: UndoOpt
   }
   const before = await changesOf(session, options);
   {
-    await using _ = await sessions.lock(session.id, `undo_${options.identity.pid}`);
+    await using _ = await sessions.edit(session.id);
     await restoreFiles(await sessions.get(session.id), files, { sessions, runtime });
   }
   const changed = differing(before, await changesOf(await sessions.get(session.id), options));

@@ -2,7 +2,7 @@ import type { Session } from "../../contract/session.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { snapshotName } from "../runs/run-sandbox.ts";
 import { dropSnapshot } from "./restore-points.ts";
-import { type ChangesOptions, holdForView } from "./session-changes.ts";
+import type { ChangesOptions } from "./session-changes.ts";
 import { viewSpec } from "./view-spec.ts";
 
 /** Changes the files of a session through a sandbox of our own. Throws `conflict` while somebody works there. */
@@ -14,7 +14,7 @@ export async function writeSession<Result>(
   const { sessions } = options;
   const runtime = await options.runtime(name ?? undefined);
   const { workspaceLayer } = await runtime.capabilities();
-  await using _ = await holdForView(id, options);
+  await using _ = await sessions.edit(id);
   const session = await sessions.get(id);
   if (session.runtime === null) await sessions.update(id, { runtime: runtime.name });
   let result: Result;

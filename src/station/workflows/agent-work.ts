@@ -10,7 +10,7 @@ import { sessionIdOf } from "../names/session-id.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import type { SessionVerbs } from "../sessions/verbs.ts";
 import { artifactsOf } from "./artifacts.ts";
-import { onceFree, untilLeft } from "./free-session.ts";
+import { untilLeft } from "./free-session.ts";
 import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
@@ -26,7 +26,7 @@ export function createAgentWork({ runs, sessions }: { runs: RunVerbs; sessions: 
   const find = async (effect: StepEffect, owner: string): Promise<RunView | undefined> =>
     (await runs.list({ owner, label: [`${EFFECT_LABEL}=${effectLabel(effect.id)}`], limit: 1 })).runs[0];
   return {
-    async start(effect, { facts, signal }) {
+    async start(effect, { facts }) {
       const there = await find(effect, facts.owner);
       if (effect.cancel === true) {
         if (there !== undefined) await stop(runs, there.run);
@@ -44,7 +44,7 @@ export function createAgentWork({ runs, sessions }: { runs: RunVerbs; sessions: 
         ...(await workspaceFor(effect, { sessions, owner: facts.owner })),
         budgets: defined({ steps: step.maxSteps, costUsd: step.maxCostUsd }),
       };
-      const { run } = await onceFree(() => runs.start(request, { owner: facts.owner }), signal);
+      const { run } = await runs.start(request, { owner: facts.owner });
       return { child: `run/${run}` };
     },
     async collect(effect, { signal }) {

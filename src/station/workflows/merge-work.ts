@@ -7,7 +7,6 @@ import { mergeKindFacts } from "../merges/merge-kind-facts.ts";
 import type { MergeVerbs } from "../merges/verbs.ts";
 import type { SessionVerbs } from "../sessions/verbs.ts";
 import { artifactsOf } from "./artifacts.ts";
-import { onceFree } from "./free-session.ts";
 import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
@@ -16,7 +15,7 @@ export function createMergeWork({ merges, sessions }: { merges: MergeVerbs; sess
   const idOf = (effect: StepEffect) => idFrom(mergeKindFacts.idPrefix, digestOfEffect(effect.id));
   const isThere = async (id: string) => await merges.get(id).then(() => true, absent);
   return {
-    async start(effect, { facts, signal }) {
+    async start(effect, { facts }) {
       const id = idOf(effect);
       const there = await isThere(id);
       if (effect.cancel === true) {
@@ -31,7 +30,7 @@ export function createMergeWork({ merges, sessions }: { merges: MergeVerbs; sess
         const { conflicts, agent } = step;
         const request = { sessions: given, ...defined({ conflicts, agent, model: effect.model ?? step.model }) };
         const parent = `${workflowKind.prefix}${facts.id}`;
-        await onceFree(() => merges.start(request, { owner: facts.owner, id, parent }), signal);
+        await merges.start(request, { owner: facts.owner, id, parent });
       }
       return { child: `${mergeKindFacts.prefix}${id}` };
     },

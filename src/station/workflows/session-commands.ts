@@ -9,7 +9,6 @@ import type { EffectContext } from "../driven/kind.ts";
 import { createRunSandbox, type RunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
 import type { ChangesOptions } from "../sessions/session-changes.ts";
 import { effectLabel } from "./agent-work.ts";
-import { onceFree } from "./free-session.ts";
 import { type StepOutcome, sessionOfCommand } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
@@ -41,7 +40,7 @@ export function createSessionCommands(options: SessionCommandsOptions): SessionC
   ): Promise<Result> => {
     const id = sessionOfCommand(effect) ?? "";
     const key = keyOf(effect);
-    await using _lock = await onceFree(() => sessions.lock(id, key), context.signal);
+    await using _lock = await sessions.lock(id, key);
     const session = await sessions.get(id);
     if (session.owner !== context.facts.owner) throw new CaissonError("denied", `the session ${id} is somebody else's`);
     const runtime = await options.runtime(session.runtime ?? undefined);
