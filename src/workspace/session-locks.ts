@@ -7,13 +7,16 @@ import { jsonOrNull } from "../lib/json-or-null.ts";
 import { randomLetters } from "../lib/new-id.ts";
 import { type HeldLease, holdLease } from "../log/hold-lease.ts";
 import type { Log } from "../log/log.ts";
+import { createSharedHolds } from "./shared-holds.ts";
 
 /** A lock lives this long without being renewed; its holder renews it while it works. */
 export const LOCK_TTL_MS = 60 * 60_000;
 
 /** Whoever looks at files or changes them by hand is done soon, and is waited for. */
 const BRIEF_WAIT_MS_MAX = 30_000;
-const BRIEF_POLL_MS = 50;
+const BRIEF_POLL_MS = 10;
+/** Looks without a pause between them must not keep everybody else out. */
+const SHARED_MS_MAX = 2_000;
 const brief = { look: "view_", edit: "edit_" } as const;
 
 /** Who works in a session: one at a time. Whoever is there for a moment only is waited for, by all of these. */
@@ -85,7 +88,7 @@ export function createSessionLocks(options: {
   };
   /** A name of its own each time: nobody else of this process is the same holder. */
   const lockBriefly = (id: string, kind: keyof typeof brief) => lock(id, `${brief[kind]}${identity.pid}_${randomLetters(6)}`);
-  const looks = createSharedHolds((id) => lockBriefly(id, "look"));
+  const looks = createSharedHolds((id) => lockBriefly(id, "look"), { openMs: SHARED_MS_MAX, pauseMs: 2 * BRIEF_POLL_MS });
   return {
     lockOf,
     lock,
@@ -102,31 +105,6 @@ export function createSessionLocks(options: {
       if (!lease) return;
       await log.release(lease);
       await record(id, { type: "session.unlocked", data: { run: held.owner.run, forced: !held.stale } });
-    },
-  };
-}
-
-/** Holds that are taken for the first of those who want one, and let go of with the last. */
-function createSharedHolds(take: (id: string) => Promise<AsyncDisposable>) {
-  const shared = new Map<string, { count: number; taken: Promise<AsyncDisposable> }>();
-  return {
-    async hold(id: string): Promise<AsyncDisposable> {
-      const mine = shared.get(id) ?? { count: 0, taken: take(id) };
-      shared.set(id, mine);
-      mine.count += 1;
-      const leave = async () => {
-        mine.count -= 1;
-        if (mine.count > 0) return;
-        if (shared.get(id) === mine) shared.delete(id);
-        await (await mine.taken)[Symbol.asyncDispose]();
-      };
-      try {
-        await mine.taken;
-      } catch (error) {
-        if (shared.get(id) === mine) shared.delete(id);
-        throw error;
-      }
-      return { [Symbol.asyncDispose]: leave };
     },
   };
 }

@@ -1,0 +1,57 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+interface SharedHold {
+  count: number;
+  taken: Promise<AsyncDisposable>;
+  openUntilMs: number;
+  over: PromiseWithResolvers<void>;
+}
+
+/**
+ * Holds that are taken for the first of those who want one, and let go of with the last. Nobody joins one that is
+ * older than `openMs`: they wait for its end, and then for `pauseMs`, in which others can have their turn.
+ */
+export function createSharedHolds(
+  take: (id: string) => Promise<AsyncDisposable>,
+  { openMs, pauseMs }: { openMs: number; pauseMs: number },
+): { hold(id: string): Promise<AsyncDisposable> } {
+  const shared = new Map<string, SharedHold>();
+  const end = (id: string, hold: SharedHold) => {
+    if (shared.get(id) === hold) shared.delete(id);
+    hold.over.resolve();
+  };
+  const begin = (id: string): SharedHold => {
+    const hold: SharedHold = { count: 0, taken: take(id), openUntilMs: Number.POSITIVE_INFINITY, over: Promise.withResolvers() };
+    shared.set(id, hold);
+    hold.taken.then(
+      () => {
+        hold.openUntilMs = performance.now() + openMs;
+      },
+      () => end(id, hold),
+    );
+    return hold;
+  };
+  const leave = async (id: string, hold: SharedHold) => {
+    hold.count -= 1;
+    if (hold.count > 0) return;
+    // Nobody joins what is being let go of.
+    hold.openUntilMs = Number.NEGATIVE_INFINITY;
+    try {
+      await (await hold.taken)[Symbol.asyncDispose]();
+    } finally {
+      end(id, hold);
+    }
+  };
+  return {
+    async hold(id) {
+      for (let held = shared.get(id); held && performance.now() >= held.openUntilMs; held = shared.get(id)) {
+        await held.over.promise;
+        await delay(pauseMs);
+      }
+      const mine = shared.get(id) ?? begin(id);
+      mine.count += 1;
+      await mine.taken;
+      return { [Symbol.asyncDispose]: () => leave(id, mine) };
+    },
+  };
+}
