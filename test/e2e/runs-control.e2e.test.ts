@@ -92,9 +92,11 @@ describe("messages", { timeout: 60_000 }, () => {
   const slow = (expectations: Script["turns"]): Script => ({
     turns: [{ calls: [bash("until [ -e /tmp/over ]; do sleep 0.05; done; echo slept")] }, ...expectations],
   });
+  /** The run may be over, and its sandbox gone, before we are told that we ended its command. */
   const endCommand = async (going: Going) => {
     const { sandbox } = (await going.event("run.sandboxed")).data;
-    expect(await cli.run(["exec", "--sandbox", sandbox, "--", "touch", "/tmp/over"])).toMatchObject({ code: 0 });
+    const told = await cli.run(["exec", "--sandbox", sandbox, "--", "touch", "/tmp/over"]);
+    if (told.code !== 0) expect(told.stderr).toContain("the sandbox was lost");
   };
 
   test("a steer is seen by the next call, and the receipt names it", async () => {
