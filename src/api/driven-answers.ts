@@ -1,10 +1,6 @@
 import { CaissonError } from "../contract/error.ts";
 import { sequenceOf } from "./last-event-id.ts";
-
-interface Numbered {
-  seq: number;
-  type: string;
-}
+import { type Numbered, numbered, pageOf } from "./numbered-events.ts";
 
 interface Followed<Event extends Numbered> {
   get(word: string): Promise<{ id: string }>;
@@ -30,22 +26,6 @@ export async function eventsOfDriven<Event extends Numbered>(
   const { id } = await verbs.get(word);
   const from = lastEventId === null ? fromSeq : sequenceOf(lastEventId) + 1;
   return { events: numbered(verbs.events(id, { fromSeq: from, follow: true, signal })) };
-}
-
-async function pageOf<Event extends Numbered>(
-  events: AsyncIterable<Event>,
-  limit: number,
-): Promise<{ events: Event[]; next: number | null }> {
-  const page: Event[] = [];
-  for await (const event of events) {
-    if (page.length === limit) return { events: page, next: event.seq };
-    page.push(event);
-  }
-  return { events: page, next: null };
-}
-
-async function* numbered<Event extends Numbered>(events: AsyncIterable<Event>) {
-  for await (const event of events) yield { id: event.seq, type: event.type, data: event };
 }
 
 interface Waited<View> {

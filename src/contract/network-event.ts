@@ -117,3 +117,5 @@ const all = [
 export const NetworkEvent = z.discriminatedUnion("type", all);
 export const networkEvents = eventFamily(all);
 export type NetworkEvent = z.infer<typeof NetworkEvent>;
+/** With its place in the log it was read from, which stays when earlier ones are dropped. */
+export type NumberedNetworkEvent = NetworkEvent & { seq: number };

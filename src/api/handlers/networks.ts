@@ -1,6 +1,6 @@
-import type { NetworkEvent } from "../../contract/network-event.ts";
 import { type Handlers, nothing, type SentEvent } from "../call.ts";
 import { sequenceOf } from "../last-event-id.ts";
+import { numbered, pageOf } from "../numbered-events.ts";
 
 type Name = Extract<keyof Handlers, `networks.${string}` | `ports.${string}` | `previews.${string}`>;
 
@@ -12,12 +12,12 @@ export const networkHandlers: Handlers<Name> = {
     return nothing;
   },
   async "networks.log"({ station, params, query, wants, lastEventId, signal }) {
-    const skip = query.skip ?? 0;
-    if (wants === "json") return { json: await pageOf(station.networks.log(params.sandbox, { signal }), { skip, limit: query.limit }) };
-    const last = lastEventId === null ? skip : sequenceOf(lastEventId);
+    const { fromSeq = 1, limit } = query;
+    const log = (how: { fromSeq: number; follow?: boolean }) => station.networks.log(params.sandbox, { ...how, signal });
+    if (wants === "json") return { json: await pageOf(log({ fromSeq }), limit) };
     // A log that does not exist is no stream.
-    for await (const _event of station.networks.log(params.sandbox, { signal })) break;
-    return { events: counted(station.networks.log(params.sandbox, { follow: true, signal }), { after: last }) };
+    for await (const _event of log({ fromSeq })) break;
+    return { events: numbered(log({ fromSeq: lastEventId === null ? fromSeq : sequenceOf(lastEventId) + 1, follow: true })) };
   },
   async "ports.list"({ station, params, query, signal }) {
     if (query.all !== true) return { json: { ports: await station.networks.ports(params.sandbox) } };
@@ -36,28 +36,6 @@ export const networkHandlers: Handlers<Name> = {
     return nothing;
   },
 };
-
-async function pageOf(
-  events: AsyncIterable<NetworkEvent>,
-  { skip, limit }: { skip: number; limit: number },
-): Promise<{ events: NetworkEvent[]; next: number | null }> {
-  const page: NetworkEvent[] = [];
-  let count = 0;
-  for await (const event of events) {
-    if (page.length === limit) return { events: page, next: count };
-    count += 1;
-    if (count > skip) page.push(event);
-  }
-  return { events: page, next: null };
-}
-
-async function* counted(events: AsyncIterable<NetworkEvent>, { after }: { after: number }): AsyncGenerator<SentEvent<NetworkEvent>> {
-  let id = 0;
-  for await (const event of events) {
-    id += 1;
-    if (id > after) yield { id, type: event.type, data: event };
-  }
-}
 
 async function* typed<Event extends { type: string }>(events: AsyncIterable<Event>): AsyncGenerator<SentEvent<Event>> {
   for await (const event of events) yield { type: event.type, data: event };

@@ -12,9 +12,12 @@ export function networkCalls(to: Connection) {
     revoke: (sandbox: string, { secret }: { secret: string }, given: Signal = {}) =>
       call(to, "networks.revoke", { params: { sandbox, secret }, ...given }),
     /** What happened; with `follow`, also what is to come, until the signal, whatever becomes of the connection. */
-    log(sandbox: string, { follow = false, ...given }: { follow?: boolean } & Signal = {}): AsyncIterable<EventData<"networks.log">> {
-      if (!follow) return pages(to, sandbox, given);
-      return eventData(to, "networks.log", { input: { params: { sandbox }, ...given }, resume: true });
+    log(
+      sandbox: string,
+      { fromSeq = 1, follow = false, ...given }: { fromSeq?: number; follow?: boolean } & Signal = {},
+    ): AsyncIterable<EventData<"networks.log">> {
+      if (!follow) return pages(to, sandbox, { fromSeq, ...given });
+      return eventData(to, "networks.log", { input: { params: { sandbox }, query: { fromSeq }, ...given }, resume: true });
     },
     ports: async (sandbox: string, { signal, ...query }: QueryInput<"ports.list"> & Signal = {}) =>
       (await call(to, "ports.list", { params: { sandbox }, query, ...(signal && { signal }) })).ports,
@@ -28,10 +31,11 @@ export function networkCalls(to: Connection) {
   };
 }
 
-async function* pages(to: Connection, sandbox: string, given: Signal) {
-  for (let skip: number | null = 0; skip !== null; ) {
-    const page: Json<"networks.log"> = await call(to, "networks.log", { params: { sandbox }, query: { skip, limit: PAGE }, ...given });
+async function* pages(to: Connection, sandbox: string, { fromSeq, ...given }: { fromSeq: number } & Signal) {
+  for (let next: number | null = fromSeq; next !== null; ) {
+    const query = { fromSeq: next, limit: PAGE };
+    const page: Json<"networks.log"> = await call(to, "networks.log", { params: { sandbox }, query, ...given });
     yield* page.events;
-    skip = page.next;
+    next = page.next;
   }
 }

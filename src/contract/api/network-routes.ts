@@ -7,6 +7,7 @@ import { NameOrId } from "./name-or-id.ts";
 import { reachOfNetworkChange, reachOfPreview } from "./reach.ts";
 import type { Route } from "./route.ts";
 
+const NumberedNetworkEvent = NetworkEvent.and(z.object({ seq: z.int().positive() }));
 const LOG_PAGE = 100;
 const LOG_PAGE_MAX = 1000;
 
@@ -31,21 +32,20 @@ export const networkRoutes = {
   },
   "networks.log": {
     summary:
-      "What happened in a sandbox's network: a page as JSON, or all as server-sent events, then what is to come. Their ids are counted from the log's beginning.",
+      "What happened in a sandbox's network: a page as JSON, or all as server-sent events, then what is to come, whose ids are sequence numbers. The oldest of a long log are dropped.",
     scope: "read",
     params,
     query: z.strictObject({
-      /** How many to leave out. */
-      skip: z.int().min(0).optional(),
+      fromSeq: z.int().positive().optional(),
       limit: z.int().min(1).max(LOG_PAGE_MAX).default(LOG_PAGE),
     }),
     answer: {
       json: z.object({
-        events: z.array(NetworkEvent),
-        /** For `skip` of the next page; null at the end of what there is. */
+        events: z.array(NumberedNetworkEvent),
+        /** For `fromSeq` of the next page; null at the end of what there is. */
         next: z.int().positive().nullable(),
       }),
-      events: NetworkEvent,
+      events: NumberedNetworkEvent,
     },
   },
   "ports.list": {

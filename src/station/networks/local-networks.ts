@@ -68,8 +68,10 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
     change: (name, change) => withNetwork(name, (network) => network.change((before) => changed(before, change), { by: byOf(change) })),
     revoke: (name, request) => withNetwork(name, (network) => network.revoke(request.secret, { by: byOf(request) })),
     async *log(name, asked = {}) {
-      const { networkEvents } = await import("./network-events.ts");
-      yield* networkEvents(name, { ...asked, events: options.runs.events, sandboxOf: () => sandboxOf(name, context), folderOf });
+      const { eventsInFolder, networkEventsOf } = await import("./network-events.ts");
+      const sandbox = await namedSandbox(name, store);
+      if (sandbox !== null) yield* eventsInFolder(await folderOf(sandbox), asked);
+      else yield* networkEventsOf(options.runs.events(name, asked));
     },
     async forward(name, request, asked = {}) {
       const { openForward } = await import("./open-ports.ts");
@@ -113,7 +115,7 @@ function changed(before: NetworkPolicy, { how, policy }: NetworkChange): Network
  * The sandbox of a run that lives, or the one that was named. Throws `not_found`, and `conflict` for a run without one.
  */
 async function sandboxOf(name: string, { runs, store }: Pick<LocalNetworksOptions, "runs"> & { store: Store }): Promise<SandboxId> {
-  const named = name.startsWith("run_") ? null : await findSandbox(name, store).catch(ifNotThere);
+  const named = await namedSandbox(name, store);
   if (named !== null) return named;
   const { finish, sandbox } = await runs.get(name);
   if (finish === null && sandbox !== null) return sandbox.id;
@@ -121,8 +123,13 @@ async function sandboxOf(name: string, { runs, store }: Pick<LocalNetworksOption
   throw new CaissonError("conflict", `the run ${name} ${what}`, { hint: `\`caisson logs ${name}\` shows what it did.` });
 }
 
-/** It may be the name of a run. */
-function ifNotThere(error: unknown): null {
-  if (error instanceof CaissonError && error.code === "not_found") return null;
-  throw error;
+/** Null for what may be a run. */
+async function namedSandbox(name: string, store: Store): Promise<SandboxId | null> {
+  if (name.startsWith("run_")) return null;
+  try {
+    return await findSandbox(name, store);
+  } catch (error) {
+    if (error instanceof CaissonError && error.code === "not_found") return null;
+    throw error;
+  }
 }

@@ -1,36 +1,27 @@
-import { SandboxId } from "../../contract/ids.ts";
-import { networkEvents as familyOfNetworks, type NetworkEvent } from "../../contract/network-event.ts";
+import { type NumberedNetworkEvent, networkEvents } from "../../contract/network-event.ts";
 import { readNetworkLog } from "../../network/held/network-log.ts";
 import { watchFolder } from "../../network/held/watch-folder.ts";
-import type { RunVerbs } from "../runs/verbs.ts";
+import type { NumberedRunEvent } from "../runs/verbs.ts";
 
-/**
- * What happened in the network of a sandbox or a run, oldest first; with `follow`, also what is to come, until the
- * signal.
- */
-export async function* networkEvents(
-  name: string,
-  options: {
-    follow?: boolean;
-    signal?: AbortSignal;
-    events: RunVerbs["events"];
-    sandboxOf(): Promise<SandboxId>;
-    folderOf(id: SandboxId): Promise<string>;
-  },
-): AsyncGenerator<NetworkEvent> {
-  const ofRun = !SandboxId.safeParse(name).success;
-  if (ofRun) {
-    // A run's own log has them, also when its sandbox is gone.
-    for await (const { seq: _, ...event } of options.events(name)) {
-      if (familyOfNetworks.byType.has(event.type)) yield event as NetworkEvent;
-    }
-    if (!options.follow) return;
-  }
-  const folder = await options.folderOf(await options.sandboxOf());
-  const fresh = newsOf(() => readNetworkLog(folder));
-  if (ofRun) await fresh();
-  if (!options.follow) return yield* await fresh();
-  const { signal } = options;
+/** A run's own log has them, also when its sandbox is gone. */
+export async function* networkEventsOf(run: AsyncIterable<NumberedRunEvent>): AsyncGenerator<NumberedNetworkEvent> {
+  for await (const event of run) if (isOfNetwork(event)) yield event;
+}
+
+const isOfNetwork = (event: NumberedRunEvent): event is NumberedRunEvent & NumberedNetworkEvent => networkEvents.byType.has(event.type);
+
+/** Each event of the log in a sandbox's folder once, also where the oldest are dropped meanwhile. */
+export async function* eventsInFolder(
+  folder: string,
+  { fromSeq = 1, follow = false, signal }: { fromSeq?: number; follow?: boolean; signal?: AbortSignal },
+): AsyncGenerator<NumberedNetworkEvent> {
+  let next = fromSeq;
+  const fresh = async () => {
+    const news = (await readNetworkLog(folder)).filter(({ seq }) => seq >= next);
+    next = (news.at(-1)?.seq ?? next - 1) + 1;
+    return news;
+  };
+  if (!follow) return yield* await fresh();
   let changed = Promise.withResolvers<void>();
   const wake = () => changed.resolve();
   const isLog = (file: string | null) => file === null || file.endsWith(".jsonl");
@@ -46,18 +37,4 @@ export async function* networkEvents(
     watching.close();
     signal?.removeEventListener("abort", wake);
   }
-}
-
-/** What has come since the last time, of a log that only grows, and loses its oldest when it has grown too long. */
-export function newsOf<Event>(read: () => Promise<Event[]>): () => Promise<Event[]> {
-  let seen = 0;
-  let last = "";
-  return async () => {
-    const all = await read();
-    const isCut = all.length < seen || (seen > 0 && JSON.stringify(all[seen - 1]) !== last);
-    const news = all.slice(isCut ? all.findLastIndex((event) => JSON.stringify(event) === last) + 1 : seen);
-    seen = all.length;
-    last = JSON.stringify(all.at(-1)) ?? "";
-    return news;
-  };
 }

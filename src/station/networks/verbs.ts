@@ -1,5 +1,5 @@
 import type { NetworkPolicy } from "../../contract/network.ts";
-import type { NetworkEvent } from "../../contract/network-event.ts";
+import type { NetworkEvent, NumberedNetworkEvent } from "../../contract/network-event.ts";
 import type {
   ForwardPort,
   ForwardView,
@@ -40,9 +40,10 @@ export interface NetworkVerbs {
   /** From now on the secret is injected nowhere. Throws `not_found` for a secret the sandbox does not have. */
   revoke(name: string, request: RevokeSecret): Promise<void>;
   /**
-   * What happened in it; with `follow`, also what is to come, until the signal. A run that has ended still has its log.
+   * What happened in it, from a number on; with `follow`, also what is to come, until the signal or the run's end. A
+   * run has its own log of it, also when its sandbox is gone.
    */
-  log(name: string, options?: { follow?: boolean; signal?: AbortSignal }): AsyncIterable<NetworkEvent>;
+  log(name: string, options?: { fromSeq?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<NumberedNetworkEvent>;
   /** Shows an HTTP port to whoever has the URL. Throws `conflict` when the port of this machine is taken, `denied`. */
   preview(name: string, request: OpenPreview): Promise<OpenedPort<PreviewView>>;
   /**
