@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -31,6 +31,17 @@ test("a file is read once until it is replaced, and forgotten when it is gone", 
   expect(await get()).toEqual({ read: 2 });
   rmSync(path);
   expect(await get()).toBeNull();
+});
+
+test("a file that others may write since is read again", async () => {
+  const path = join(dir, "file");
+  const files = new KnownFiles<number>({ max: 10 });
+  let read = 0;
+  place(path, "one", LONG_AGO);
+  chmodSync(path, 0o600);
+  await files.get(path, async () => ++read);
+  chmodSync(path, 0o620);
+  expect(await files.get(path, async () => ++read)).toBe(2);
 });
 
 test("a file that was written just now is read each time: another change might have the same time", async () => {

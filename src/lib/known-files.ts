@@ -5,8 +5,8 @@ const SETTLED_MS = 100;
 
 /**
  * What small files said when they were last read, for those who ask again and again. Every time a file is looked at,
- * and read anew where it is another: for files that are never changed in place, but replaced. What is given out is
- * shared, and so nobody can change it.
+ * and read anew where it is another, or its owner or its mode has changed: for files that are never changed in place,
+ * but replaced. What is given out is shared, and so nobody can change it.
  */
 export class KnownFiles<Content> {
   readonly #known = new Map<string, { stamp: string; content: Content }>();
@@ -23,7 +23,7 @@ export class KnownFiles<Content> {
       this.#known.delete(path);
       return null;
     }
-    const stamp = `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeMs}`;
+    const stamp = `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.mode} ${stat.uid}`;
     const known = this.#known.get(path);
     if (known?.stamp === stamp) return known.content;
     // Replaced meanwhile, it is taken for the one before, and the next look finds another.

@@ -7,6 +7,7 @@ import { CaissonError } from "../../contract/error.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { CreateToken, type NewToken, RotateToken, TokenId, TokenView } from "../../contract/token-verbs.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { KnownFiles } from "../../lib/known-files.ts";
 import { newId, randomLetters } from "../../lib/new-id.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
 import type { TokenVerbs } from "./verbs.ts";
@@ -50,21 +51,9 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
     if (record !== undefined) return record;
     throw noToken(token);
   };
-  const known = new Map<TokenId, { mark: string; record: TokenRecord | null }>();
+  const known = new KnownFiles<TokenRecord | null>({ max: TOKENS_MAX });
   /** Every request asks, and one look at the file is all it costs, unless that is another or was changed. */
-  const knownRecord = async (id: TokenId): Promise<TokenRecord | null> => {
-    const mark = markOf(fileOf(id));
-    if (mark === null) {
-      known.delete(id);
-      return null;
-    }
-    const found = known.get(id);
-    if (found?.mark === mark) return found.record;
-    const record = await readRecord(fileOf(id));
-    if (known.size >= TOKENS_MAX) known.clear();
-    known.set(id, { mark, record });
-    return record;
-  };
+  const knownRecord = (id: TokenId) => known.get(fileOf(id), () => readRecord(fileOf(id)));
   const hasPassed = (time: string) => Date.parse(time) <= now();
   return {
     async create(given) {
