@@ -8,7 +8,7 @@ const notOurs = ["**/node_modules/**", "**/build/**"];
  */
 const leftToNpmTest = [
   "guest/test/**",
-  "src/api/{callers,conditions,fuzz,inside,owned-things,owners,queue,sandbox-events,server,specs}.test.ts",
+  "src/api/{callers,conditions,fuzz,inside,owned-sandboxes,owned-things,owners,queue,sandbox-events,server,specs}.test.ts",
   "src/api/{mcp,observe,streams}/**",
   "src/client/station/**",
   "src/cli/options/bad-values.test.ts",
@@ -19,15 +19,15 @@ const leftToNpmTest = [
   "src/runtimes/fake/runtime.test.ts",
   "src/runtimes/oci/launch/launcher-process.test.ts",
   "src/station/**/*-crashes.test.ts",
-  "src/station/guardian/guardian.test.ts",
+  "src/station/guardian/{guardian,guardian-looks}.test.ts",
   "src/station/health/station-watch.test.ts",
-  "src/station/runs/{long-runs,run-faults,run-sandbox,runs}.test.ts",
+  "src/station/runs/{long-runs,run-faults,run-limits,run-permissions,run-sandbox,runs}.test.ts",
   "src/station/sandboxes/sandbox-chronicle.test.ts",
   "src/station/sessions/session-verbs.test.ts",
   "src/station/specs/{local-specs,spec-waves}.test.ts",
   "src/station/telemetry/**",
   "src/station/workflows/{schedule,workflows}.test.ts",
-  "src/workspace/{apply,git/branch,git/host-git}.test.ts",
+  "src/workspace/{apply,apply-links,apply-repositories,git/branch,git/host-git}.test.ts",
   "test/{kept-script,launcher}.test.ts",
 ];
 const isQuick = process.env.CAISSON_TEST_QUICK === "1";

@@ -11,18 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
-#include <sys/time.h>
 #include <sys/uio.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Calls younger than the headers we may be built with; the numbers are the same on x86_64 and aarch64. */
@@ -106,11 +99,6 @@ static long try_keyctl(void) { return syscall(SYS_keyctl, 0, -3, 0); }
 static long try_add_key(void) { return syscall(SYS_add_key, "user", "caisson-probe", "x", 1, -2); }
 static long try_request_key(void) { return syscall(SYS_request_key, "user", "caisson-no-such-key", NULL, 0); }
 static long try_userfaultfd(void) { return syscall(SYS_userfaultfd, O_CLOEXEC); }
-static long try_kexec_load(void) { return syscall(SYS_kexec_load, 0UL, 0UL, NULL, ~0UL); }
-static long try_kexec_file_load(void) { return syscall(SYS_kexec_file_load, -1, -1, 0UL, "", ~0UL); }
-static long try_init_module(void) { return syscall(SYS_init_module, NULL, 0UL, ""); }
-static long try_finit_module(void) { return syscall(SYS_finit_module, -1, "", 0); }
-static long try_delete_module(void) { return syscall(SYS_delete_module, "caisson_no_such_module", O_NONBLOCK); }
 /* SEIZE does not stop the other, and ends with this process. */
 static long try_ptrace_init(void) { return ptrace(PTRACE_SEIZE, 1, NULL, NULL); }
 static long try_vm_read_init(void)
@@ -133,99 +121,7 @@ static long try_pidfd_getfd_init(void)
 }
 static long try_kcmp_init(void) { return syscall(SYS_kcmp, 1, getpid(), 0, 0, 0); }
 static long try_move_pages_init(void) { return syscall(SYS_move_pages, 1, 0UL, NULL, NULL, NULL, 0); }
-static long try_open_by_handle(void)
-{
-  struct {
-    struct file_handle head;
-    char bytes[8];
-  } handle = {.head = {.handle_bytes = 8, .handle_type = 1}};
-  int fd = open("/", O_RDONLY | O_CLOEXEC);
-  return syscall(SYS_open_by_handle_at, fd, &handle, O_RDONLY);
-}
-static long make_device(const char *name, mode_t mode, dev_t device)
-{
-  long result = mknod(name, mode, device);
-  int error = errno;
-  unlink(name);
-  errno = error;
-  return result;
-}
-static long try_mknod_disk(void)
-{
-  return make_device("caisson-probe-disk", S_IFBLK | 0600, makedev(8, 0));
-}
-static long try_mknod_memory(void)
-{
-  return make_device("caisson-probe-mem", S_IFCHR | 0600, makedev(1, 1));
-}
-static long try_reboot(void) { return syscall(SYS_reboot, 0, 0, 0, NULL); }
-static long try_swapon(void) { return syscall(SYS_swapon, "/caisson-no-such-file", 0); }
-static long try_swapoff(void) { return syscall(SYS_swapoff, "/caisson-no-such-file"); }
-static long try_settimeofday(void) { return syscall(SYS_settimeofday, NULL, NULL); }
-/* Sets the time it is, and only where the harmless call above was refused. */
-static long try_clock_settime(void)
-{
-  struct timespec now;
-  if (try_settimeofday() == 0) {
-    errno = 0;
-    return 0;
-  }
-  clock_gettime(CLOCK_REALTIME, &now);
-  return clock_settime(CLOCK_REALTIME, &now);
-}
-static long try_sethostname(void)
-{
-  struct utsname names;
-  uname(&names);
-  return sethostname(names.nodename, strlen(names.nodename));
-}
-static long try_quotactl(void) { return syscall(SYS_quotactl, 0x80000200 /* a command nobody has */, "/dev/caisson-none", 0, NULL); }
-static long try_acct(void) { return syscall(SYS_acct, "/caisson-no-such-file"); }
-static long try_syslog(void)
-{
-  char line[64];
-  return syscall(SYS_syslog, 3, line, sizeof line);
-}
 static long try_personality(void) { return syscall(SYS_personality, 0x0040000UL /* ADDR_NO_RANDOMIZE */); }
-static long try_setuid_root(void) { return syscall(SYS_setuid, 0); }
-static long try_setgroups(void)
-{
-  gid_t group = 0;
-  return syscall(SYS_setgroups, 1, &group);
-}
-static long try_capset(void)
-{
-  struct {
-    uint32_t version;
-    int pid;
-  } header = {0x20080522, 0};
-  uint32_t data[6] = {~0U, ~0U, 0, ~0U, ~0U, 0};
-  return syscall(SYS_capset, &header, data);
-}
-static long try_fanotify(void) { return syscall(SYS_fanotify_init, 0, 0); }
-static long try_vhangup(void)
-{
-  setsid(); /* So that there is no terminal to hang up. */
-  return syscall(SYS_vhangup);
-}
-static long try_realtime(void)
-{
-  struct sched_param parameters = {.sched_priority = 1};
-  return sched_setscheduler(0, SCHED_FIFO, &parameters);
-}
-static long try_nice(void) { return setpriority(PRIO_PROCESS, 0, -10); }
-static long try_hard_limit(void)
-{
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-    return -1;
-  if (limit.rlim_max == RLIM_INFINITY) {
-    errno = 0;
-    return 0;
-  }
-  limit.rlim_max += 1;
-  return setrlimit(RLIMIT_NOFILE, &limit);
-}
 static long try_terminal_injection(void)
 {
   int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -285,28 +181,18 @@ static long try_memfd_secret(void) { return syscall(CALL_MEMFD_SECRET, 0); }
 static long try_landlock(void) { return syscall(444, NULL, 0UL, 1U); }
 static long try_seccomp(void) { return syscall(SYS_seccomp, 2 /* GET_ACTION_AVAIL */, 0, &(uint32_t){0}); }
 
-static const struct {
-  const char *name;
-  long (*attempt)(void);
-} calls[] = {
+static const struct probe_call calls[] = {
     {"io_uring_setup", try_io_uring_setup}, {"io_uring_enter", try_io_uring_enter}, {"io_uring_register", try_io_uring_register},
     {"unshare_user", try_unshare_user}, {"unshare_mount", try_unshare_mount}, {"unshare_net", try_unshare_net},
     {"unshare_pid", try_unshare_pid}, {"unshare_ipc", try_unshare_ipc}, {"unshare_uts", try_unshare_uts},
-    {"unshare_cgroup", try_unshare_cgroup}, {"clone_user", try_clone_user}, {"clone3_user", try_clone3_user},
-    {"setns", try_setns}, {"setns_init", try_setns_init}, {"chroot", try_chroot}, {"mount", try_mount},
-    {"umount2", try_umount}, {"pivot_root", try_pivot_root}, {"move_mount", try_move_mount}, {"open_tree", try_open_tree},
-    {"fsopen", try_fsopen}, {"fsmount", try_fsmount}, {"fspick", try_fspick}, {"mount_setattr", try_mount_setattr}, {"bpf", try_bpf},
+    {"unshare_cgroup", try_unshare_cgroup}, {"clone_user", try_clone_user}, {"clone3_user", try_clone3_user}, {"setns", try_setns},
+    {"setns_init", try_setns_init}, {"chroot", try_chroot}, {"mount", try_mount}, {"umount2", try_umount},
+    {"pivot_root", try_pivot_root}, {"move_mount", try_move_mount}, {"open_tree", try_open_tree}, {"fsopen", try_fsopen},
+    {"fsmount", try_fsmount}, {"fspick", try_fspick}, {"mount_setattr", try_mount_setattr}, {"bpf", try_bpf},
     {"perf_event_open", try_perf}, {"keyctl", try_keyctl}, {"add_key", try_add_key}, {"request_key", try_request_key},
-    {"userfaultfd", try_userfaultfd}, {"kexec_load", try_kexec_load}, {"kexec_file_load", try_kexec_file_load},
-    {"init_module", try_init_module}, {"finit_module", try_finit_module}, {"delete_module", try_delete_module},
-    {"ptrace_init", try_ptrace_init}, {"process_vm_readv_init", try_vm_read_init}, {"process_vm_writev_init", try_vm_write_init},
-    {"proc_mem_init", try_proc_mem_init}, {"pidfd_getfd_init", try_pidfd_getfd_init}, {"kcmp_init", try_kcmp_init},
-    {"move_pages_init", try_move_pages_init}, {"open_by_handle_at", try_open_by_handle}, {"mknod_disk", try_mknod_disk},
-    {"mknod_memory", try_mknod_memory}, {"reboot", try_reboot}, {"swapon", try_swapon}, {"swapoff", try_swapoff},
-    {"settimeofday", try_settimeofday}, {"clock_settime", try_clock_settime}, {"sethostname", try_sethostname},
-    {"quotactl", try_quotactl}, {"acct", try_acct}, {"syslog", try_syslog}, {"personality", try_personality},
-    {"setuid_root", try_setuid_root}, {"setgroups", try_setgroups}, {"capset", try_capset}, {"fanotify_init", try_fanotify},
-    {"vhangup", try_vhangup}, {"realtime", try_realtime}, {"nice", try_nice}, {"hard_limit", try_hard_limit},
+    {"userfaultfd", try_userfaultfd}, {"ptrace_init", try_ptrace_init}, {"process_vm_readv_init", try_vm_read_init},
+    {"process_vm_writev_init", try_vm_write_init}, {"proc_mem_init", try_proc_mem_init}, {"pidfd_getfd_init", try_pidfd_getfd_init},
+    {"kcmp_init", try_kcmp_init}, {"move_pages_init", try_move_pages_init}, {"personality", try_personality},
     {"terminal_injection", try_terminal_injection}, {"lookup_dcookie", try_lookup_dcookie}, {"nfsservctl", try_nfsservctl},
     {"io_ports", try_io_ports}, {"32_bit_door", try_32_bit_door}, {"memfd_secret", try_memfd_secret}, {"landlock", try_landlock},
     {"seccomp", try_seccomp},
@@ -362,6 +248,8 @@ int probe_syscalls(void)
 {
   for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
     attempt(calls[i].name, calls[i].attempt, 0, 0, 0);
+  for (const struct probe_call *call = probe_administration_calls; call->name; call++)
+    attempt(call->name, call->attempt, 0, 0, 0);
   for (size_t i = 0; i < sizeof sockets / sizeof sockets[0]; i++)
     attempt(sockets[i].name, NULL, sockets[i].family, sockets[i].type, sockets[i].protocol);
   puts("end ok");

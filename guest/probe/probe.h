@@ -5,6 +5,14 @@
 void probe_report(const char *name, long result, int error);
 const char *probe_errno_name(int error);
 
+/* A call to try, and the name it is reported by; `attempt` returns as the call does, and leaves its errno. */
+struct probe_call {
+  const char *name;
+  long (*attempt)(void);
+};
+/* Ends with an entry that has no name. */
+extern const struct probe_call probe_administration_calls[];
+
 int probe_syscalls(void);
 int probe_network(int argc, char **argv);
 int probe_set_id(void);

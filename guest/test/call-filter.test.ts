@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { seccompProfile } from "../../src/runtimes/hardening/seccomp.ts";
 import { compileSeccomp } from "../../src/runtimes/hardening/seccomp-filter.ts";
-import { shell, startGuest, type TestGuest } from "./guest-driver.ts";
+import { shell } from "./guest-commands.ts";
+import { startGuest, type TestGuest } from "./guest-driver.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "caisson-test-filter-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,27 +1,14 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { connect, createServer, type Server } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
-import { answers, decodeFields, encodeFields, entries, shapes } from "../../src/sandbox/guest/fields.ts";
+import { describe, expect, test } from "vitest";
+import { decodeFields, encodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
 import { encodeFrame, writeFrameHeader } from "../../src/sandbox/guest/frame.ts";
-import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
+import { encodeDataHead } from "../../src/sandbox/guest/raw.ts";
 import { isSanitised } from "./files-client.ts";
-import {
-  childrenNamed,
-  errorCode,
-  finish,
-  newRef,
-  ownSeconds,
-  pidsSleeping,
-  run,
-  shell,
-  spawnIn,
-  started,
-  startGuest,
-  statusOf,
-  until,
-  useGuest,
-} from "./guest-driver.ts";
+import { finish, newRef, shell, spawnIn, started } from "./guest-commands.ts";
+import { errorCode, startGuest, useGuest } from "./guest-driver.ts";
+import { childrenNamed, ownSeconds, pidsSleeping, statusOf, until } from "./machine-processes.ts";
 
 const { guest, link } = useGuest();
 
@@ -158,139 +145,6 @@ describe("a token", () => {
       await bad.closed;
     }
     await good.ping();
-  });
-});
-
-describe("files", () => {
-  const write = async (path: string, data: Buffer): Promise<number> => {
-    const stream = link.open("WRITE", { path });
-    link.send(encodeDataHead(stream.id, data.length));
-    link.send(data);
-    link.frame("END", stream.id);
-    return decodeFields("OK", answers.written, (await stream.next()).payload).bytes;
-  };
-
-  test("are written and read through workers, many at once", async () => {
-    const paths = Array.from({ length: 100 }, (_, i) => join(guest.folder, `file-${i}`));
-    await Promise.all(paths.map((path) => write(path, Buffer.from(path))));
-    const read = async (path: string) => {
-      const stream = link.open("READ", { path });
-      let text = "";
-      for (let frame = await stream.next(); frame.type !== "END"; frame = await stream.next()) {
-        if (frame.type === "ERROR") throw new Error(errorCode(frame));
-        if (frame.type === "DATA") text += frame.payload.toString();
-      }
-      return text;
-    };
-    expect(await Promise.all(paths.map(read))).toEqual(paths);
-    expect(await link.ask("STAT", { path: join(guest.folder, "none") })).toBe("not_found");
-    await until(
-      "only the warm ones are left",
-      () => childrenNamed(childrenNamed(guest.child.pid as number, "caisson-spawn")[0] as number, "caisson-files").length <= 2,
-    );
-  });
-
-  test("of any size are read with back-pressure and without loss", async () => {
-    const path = join(guest.folder, "large");
-    await run(link, { argv: ["sh", "-c", `seq 1 3000000 > ${path}`] });
-    const stream = link.open("READ", { path });
-    let bytes = 0;
-    let uncredited = 0;
-    for (let frame = await stream.next(); frame.type !== "END"; frame = await stream.next()) {
-      if (frame.type !== "DATA") continue;
-      bytes += frame.payload.length;
-      uncredited += frame.payload.length;
-      if (uncredited < 500_000) continue;
-      link.send(encodeCredit(stream.id, uncredited));
-      uncredited = 0;
-    }
-    expect(bytes).toBe(22_888_896);
-  });
-
-  test("a write that is broken off leaves nothing, and the next one works", async () => {
-    const path = join(guest.folder, "broken");
-    const other = await guest.link();
-    const stream = other.open("WRITE", { path });
-    other.send(encodeDataHead(stream.id, 5));
-    other.send(Buffer.from("half "));
-    await other.ping();
-    other.close();
-    await other.closed;
-    expect(await link.ask("STAT", { path })).toBe("not_found");
-    const cancelled = link.open("WRITE", { path });
-    link.frame("CANCEL", cancelled.id);
-    expect(await write(path, Buffer.from("whole"))).toBe(5);
-  });
-
-  test("a worker that dies is an error of its request alone", async () => {
-    const watch = link.open("WATCH", { path: guest.folder });
-    expect((await watch.next()).type).toBe("OK");
-    const spawner = childrenNamed(guest.child.pid as number, "caisson-spawn")[0] as number;
-    for (const pid of childrenNamed(spawner, "caisson-files")) process.kill(pid, "SIGKILL");
-    expect(errorCode(await watch.nextOther("WATCH_EVENT"))).toBe("io");
-    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
-  });
-});
-
-describe("ports", () => {
-  const servers: Server[] = [];
-  afterAll(() => {
-    for (const server of servers) server.close();
-  });
-  const listen = (host: string): Promise<number> =>
-    new Promise((resolve) => {
-      const server = createServer({ allowHalfOpen: true }, (socket) => void socket.pipe(socket));
-      servers.push(server);
-      server.listen(0, host, () => resolve((server.address() as { port: number }).port));
-    });
-
-  test.each(["127.0.0.1", "::1"])("on %s carry bytes both ways and half-close", async (host) => {
-    const stream = link.open("CONNECT", { port: await listen(host) });
-    expect((await stream.next()).type).toBe("OK");
-    const sent = Buffer.alloc(900_000, "pattern");
-    for (let at = 0; at < sent.length; at += 100_000) {
-      link.send(encodeDataHead(stream.id, 100_000));
-      link.send(sent.subarray(at, at + 100_000));
-    }
-    link.frame("END", stream.id);
-    const got: Buffer[] = [];
-    for (let frame = await stream.nextOther("CREDIT"); frame.type === "DATA"; frame = await stream.nextOther("CREDIT"))
-      got.push(frame.payload);
-    expect(Buffer.concat(got).equals(sent)).toBe(true);
-  });
-
-  test("give credit back, and wait for it", async () => {
-    const stream = link.open("CONNECT", { port: await listen("127.0.0.1") });
-    await stream.next();
-    let sent = 0;
-    let credit = 1_048_576;
-    let received = 0;
-    const total = 5_000_000;
-    while (received < total) {
-      while (sent < total && credit >= 100_000) {
-        link.send(encodeDataHead(stream.id, 100_000));
-        link.send(Buffer.alloc(100_000));
-        sent += 100_000;
-        credit -= 100_000;
-      }
-      const frame = await stream.next();
-      if (frame.type === "CREDIT") credit += frame.payload.readUInt32LE(0);
-      else received += frame.payload.length;
-      if (frame.type === "DATA") link.send(encodeCredit(stream.id, frame.payload.length));
-    }
-    expect(received).toBe(total);
-    link.frame("CANCEL", stream.id);
-  });
-
-  test("nobody listens on are refused, and those that are listened on are listed", async () => {
-    const port = await listen("127.0.0.1");
-    const listing = link.open("LISTENERS", {});
-    const found = [];
-    for (let frame = await listing.next(); frame.type === "ENTRY"; frame = await listing.next())
-      found.push(decodeFields("ENTRY", entries.listener, frame.payload));
-    expect(found).toContainEqual({ port, uid: process.getuid?.(), address: "127.0.0.1" });
-    expect(await link.ask("CONNECT", { port: 1 })).toBe("refused");
-    expect(await link.ask("CONNECT", { port: 70_000 })).toBe("invalid");
   });
 });
 

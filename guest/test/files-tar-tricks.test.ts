@@ -1,26 +1,10 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { tries } from "../../test/support/thorough.ts";
 import { archive, base256, file, folder, gnuLong, hardLink, header, pax, rawPax, symbolicLink } from "./files-archive.ts";
 import { refusal, startWorker, temporaryFolder } from "./files-client.ts";
-
-const _asRoot = process.getuid?.() === 0;
-const _tar = (...args: string[]) => execFileSync("tar", args, { maxBuffer: 1 << 28 });
-/** Everything about a tree that an archive keeps, one line an entry. */
-const _describeTree = (path: string) =>
-  execFileSync(
-    "sh",
-    [
-      "-c",
-      `cd "$0" && find . -printf '%P %y %m %T@ %s %l %n\\n' | sed 's/\\.0*  *\\([0-9]\\)/ \\1/' | sort; find . -type f -exec sha256sum {} + | sort`,
-      path,
-    ],
-    {
-      encoding: "utf8",
-    },
-  ).replaceAll(/( d \d+ \S+) \d+/g, "$1");
 
 describe("an archive that plays tricks is refused, and nothing lands outside", () => {
   const long = "x/".repeat(2100);

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { connect as connectSocket, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,8 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll } from "vitest";
 import { type Decoded, decodeFields, type Encodable, encodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../src/sandbox/guest/frame.ts";
-import { decodeOutputHead, encodeAck } from "../../src/sandbox/guest/raw.ts";
-import { guestBinary, isSanitised } from "./files-client.ts";
+import { guestBinary } from "./files-client.ts";
 
 /** Drives a real guest from outside with nothing between the test and the frames. */
 
@@ -232,121 +231,4 @@ function linkOver(socket: Socket): Link {
     close: () => void socket.destroy(),
   };
   return link;
-}
-
-export interface Finished {
-  pid: number;
-  ended: Decoded<typeof shapes.ENDED>;
-  stdout: string;
-  stderr: string;
-}
-export type Command = Partial<Omit<Encodable<typeof shapes.SPAWN>, "argv">> & { argv: readonly string[] };
-
-let refs = 0;
-export const newRef = (): string => `test-${process.pid}-${refs++}`;
-
-export function spawnIn(link: Link, command: Command): { ref: string; stream: Stream } {
-  const ref = command.ref ?? newRef();
-  // A sanitised `sudo` would look for leaks for seconds.
-  const env = ["PATH=/usr/bin:/bin:/usr/sbin:/sbin", ...(isSanitised ? ["ASAN_OPTIONS=detect_leaks=0"] : [])];
-  return { ref, stream: link.open("SPAWN", { env, cwd: "/", ...command, ref }) };
-}
-
-/** The STARTED of a command; throws when it is something else. */
-export async function started(stream: Stream): Promise<Decoded<typeof shapes.STARTED>> {
-  const frame = await stream.next();
-  if (frame.type === "ERROR") throw new Error(`${errorCode(frame)}: ${errorMessage(frame)}`);
-  if (frame.type !== "STARTED") throw new Error(`${frame.type} in place of STARTED`);
-  return decodeFields("STARTED", shapes.STARTED, frame.payload);
-}
-
-/** Reads a started command to its end, acknowledging what it writes, and checks that offsets have neither gaps nor overlaps. */
-export async function finish(link: Link, stream: Stream, from: [number, number] = [0, 0]): Promise<Omit<Finished, "pid">> {
-  const parts: [Buffer[], Buffer[]] = [[], []];
-  const at: [number, number] = [...from];
-  for (;;) {
-    const frame = await stream.nextOther("STDIN_ACK");
-    if (frame.type === "ENDED") {
-      const ended = decodeFields("ENDED", shapes.ENDED, frame.payload);
-      if (ended.stdoutBytes !== at[0] || ended.stderrBytes !== at[1]) throw new Error(`ENDED at ${at}, but says otherwise`);
-      return { ended, stdout: Buffer.concat(parts[0]).toString(), stderr: Buffer.concat(parts[1]).toString() };
-    }
-    if (frame.type !== "OUTPUT") throw new Error(frame.type === "ERROR" ? errorCode(frame) : frame.type);
-    const { descriptor, offset } = decodeOutputHead(frame.payload);
-    const which = (descriptor - 1) as 0 | 1;
-    if (offset !== at[which]) throw new Error(`output at ${offset}, expected ${at[which]}`);
-    const data = frame.payload.subarray(9);
-    parts[which].push(data);
-    at[which] += data.length;
-    link.send(encodeAck(stream.id, descriptor, at[which]));
-  }
-}
-
-export async function run(link: Link, command: Command): Promise<Finished> {
-  const { stream } = spawnIn(link, command);
-  const { pid } = await started(stream);
-  return { pid, ...(await finish(link, stream)) };
-}
-
-export const shell = (link: Link, script: string, options: Partial<Command> = {}): Promise<Finished> =>
-  run(link, { ...options, argv: ["sh", "-c", script] });
-
-/** Waits for something that no frame tells of: a process of the machine that comes or goes. */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
-  const end = Date.now() + timeoutMs;
-  while (!(await holds())) {
-    if (Date.now() > end) throw new Error(`waited ${timeoutMs} ms for: ${what}`);
-    await delay(5);
-  }
-}
-
-/** So many seconds for `sleep`, and a bit that no other test run on this machine uses: one's own can be told from theirs. */
-export const ownSeconds = (seconds: number): string => `${seconds}.${process.pid}`;
-
-/** Processes of the machine that sleep for so long, or are about to (`setsid sleep 65`). */
-export const pidsSleeping = (seconds: string): number[] => pidsWith(`sleep\0${seconds}\0`);
-
-/** Processes of the machine whose command line has this text; zombies have none. */
-export function pidsWith(text: string): number[] {
-  return [...commandLines()].flatMap(([pid, line]) => (line.includes(text) ? [pid] : []));
-}
-
-/** Processes of the machine that run exactly this. */
-export function pidsRunning(...argv: string[]): number[] {
-  const wanted = argv.map((word) => `${word}\0`).join("");
-  return [...commandLines()].flatMap(([pid, line]) => (line === wanted ? [pid] : []));
-}
-
-function commandLines(): Map<number, string> {
-  const lines = new Map<number, string>();
-  for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
-    try {
-      lines.set(Number(name), readFileSync(`/proc/${name}/cmdline`, "latin1"));
-    } catch {
-      // It has ended since.
-    }
-  }
-  return lines;
-}
-
-export function statusOf(pid: number, field: string): number {
-  const line = readFileSync(`/proc/${pid}/status`, "utf8")
-    .split("\n")
-    .find((each) => each.startsWith(`${field}:`));
-  return Number.parseInt((line ?? "").split(/\s+/)[1] ?? "NaN", 10);
-}
-
-/** The guest's own processes, by the name they gave themselves. */
-export function childrenNamed(pid: number, name: string): number[] {
-  const found: number[] = [];
-  for (const entry of readdirSync("/proc")) {
-    if (!/^\d+$/.test(entry)) continue;
-    try {
-      const stat = readFileSync(`/proc/${entry}/stat`, "latin1");
-      const comm = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
-      const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
-      if (comm === name && parent === pid) found.push(Number(entry));
-    } catch {}
-  }
-  return found;
 }

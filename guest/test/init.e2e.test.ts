@@ -1,50 +1,15 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeWorkCgroup, type WorkCgroup } from "./cgroup-for-test.ts";
-import { guestBinary, isSanitised } from "./files-client.ts";
-import {
-  childrenNamed,
-  errorCode,
-  finish,
-  ownSeconds,
-  pidsSleeping,
-  pidsWith,
-  run,
-  shell,
-  spawnIn,
-  started,
-  statusOf,
-  until,
-  useGuest,
-} from "./guest-driver.ts";
+import { CANCELLED, MEMORY, TIMED_OUT } from "./ended-kinds.ts";
+import { isSanitised } from "./files-client.ts";
+import { finish, run, shell, spawnIn, started } from "./guest-commands.ts";
+import { errorCode, useGuest } from "./guest-driver.ts";
+import { argsFor, around, isRoot, useSudo } from "./init-for-test.ts";
+import { childrenNamed, ownSeconds, pidsSleeping, pidsWith, until } from "./machine-processes.ts";
 
-/** The guest as process 1 of its own namespaces, with work cgroups, as a runtime starts it. */
-const isRoot = process.getuid?.() === 0;
-const around = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--net"];
-const tools = isRoot ? mkdtempSync(join(tmpdir(), "caisson-test-tools-")) : "";
-const sudo = join(tools, "sudo");
-if (isRoot) {
-  chmodSync(tools, 0o755);
-  symlinkSync(guestBinary, sudo);
-}
-afterAll(() => {
-  if (isRoot) rmSync(tools, { recursive: true, force: true });
-});
-
-const argsFor = (work: WorkCgroup, more: string[] = []) => {
-  const fds = work.procsFds.map((_, i) => 3 + i);
-  return {
-    args: ["--work-procs-fds", fds.join(","), "--oom-fd", String(3 + fds.length), ...more],
-    extraFds: [...work.procsFds, work.oomFd],
-  };
-};
-
-const MEMORY = 4;
-const TIMED_OUT = 3;
-const CANCELLED = 6;
+const sudo = useSudo();
 
 describe.skipIf(!isRoot)("process 1, root not allowed", () => {
   let work: WorkCgroup;
@@ -221,92 +186,5 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
       .flatMap((text) => text.split("\n").filter((line) => line.startsWith("Private_Dirty")))
       .reduce((sum, line) => sum + Number(line.split(/\s+/)[1]), 0);
     expect(privateKilobytes).toBeLessThan(1_024);
-  });
-});
-
-describe.skipIf(!isRoot)("process 1, root allowed", () => {
-  let work: WorkCgroup;
-  beforeAll(() => {
-    work = makeWorkCgroup({ pidsMax: 200, memoryBytes: 256 << 20 });
-  });
-  afterAll(async () => work?.[Symbol.asyncDispose]());
-  const { link } = useGuest(() => ({
-    around,
-    ...argsFor(work, ["--allow-root", "--nproc", "40", "--uid", "54321", "--gid", "54321"]),
-  }));
-
-  test("root commands have the few capabilities that are listed", async () => {
-    const { stdout } = await shell(link, "id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status", { user: "root" });
-    // CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, SYS_CHROOT, SETFCAP.
-    expect(stdout).toBe("0\nCapEff:\t00000000800405fb\nCapBnd:\t00000000800405fb\nNoNewPrivs:\t1\n");
-    expect((await shell(link, "mount -t tmpfs none /mnt 2>&1 || echo refused", { user: "root" })).stdout).toContain("refused");
-  });
-
-  test("the limit of processes is the user's", async () => {
-    expect((await run(link, { argv: ["bash", "-c", "ulimit -u"] })).stdout).toBe("40\n");
-    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "(while :; do sleep 63 & done); sleep 63; :"] });
-    await started(stream);
-    const owned = () => work.members().filter((pid) => statusOf(pid, "Uid") === 54_321).length;
-    await until("there is no place left", () => owned() === 40);
-    // A uid at its limit, and past it, can still execute the program it was started for.
-    const beyond = spawnIn(link, { argv: ["sleep", "63"] });
-    await started(beyond.stream);
-    expect((await run(link, { argv: ["echo", "works"] })).stdout).toBe("works\n");
-    for (const each of [ref, beyond.ref]) expect(await link.ask("KILL", { ref: each })).toBe("OK");
-  });
-
-  describe("sudo", () => {
-    test.each<[string, string, string, number]>([
-      ["runs as root", "$sudo id -u", "0\n", 0],
-      ["gives the exit code", "$sudo sh -c 'exit 7'", "", 7],
-      ["gives the signal", "$sudo sh -c 'kill -TERM $$'", "", 143],
-      ["passes stdin", "echo in | $sudo cat", "in\n", 0],
-      ["sets variables", "$sudo -n A=b sh -c 'echo $A $USER $HOME'", "b root /root\n", 0],
-      ["keeps the environment with -E", "X=1 $sudo -E sh -c 'echo $X'", "1\n", 0],
-      ["drops it without", "X=1 $sudo sh -c 'echo [$X]'", "[]\n", 0],
-      ["becomes another user", "$sudo -u nobody id -un", "nobody\n", 0],
-      ["runs a shell line", "$sudo -s echo 'a  b' ';' c", "a  b ; c\n", 0],
-      ["checks only", "$sudo -v && $sudo -k && echo fine", "fine\n", 0],
-      ["keeps the folder", "cd /usr && $sudo pwd", "/usr\n", 0],
-    ])("%s", async (_, script, stdout, exitCode) => {
-      const result = await shell(link, script.replaceAll("$sudo", sudo));
-      expect([result.stdout, result.ended.exitCode, result.stderr]).toEqual([stdout, exitCode, ""]);
-    });
-
-    test.each<[string, string, string]>([
-      ["an unknown option", "-Z true", "-Z"],
-      ["a program that is not there", "no-such-program", "no-such-program"],
-      ["an unknown user", "-u no-such-user true", "no-such-user"],
-      ["no command", "", "usage"],
-    ])("says what is wrong with %s", async (_, args, text) => {
-      const { ended, stderr } = await shell(link, `${sudo} ${args}`);
-      expect(ended.exitCode).toBe(1);
-      expect(stderr).toContain(text);
-    });
-
-    test("passes signals on, and goes with its caller's tree", async () => {
-      expect((await shell(link, `timeout -s INT 0.2 ${sudo} sleep 64; echo $?`)).stdout).toBe("124\n");
-      const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `${sudo} sleep 65; true`] });
-      await started(stream);
-      const sleeping = async () => (await run(link, { argv: ["pgrep", "-fxc", "sleep 6[45]"] })).stdout.trim();
-      await until("it runs", async () => (await sleeping()) === "1");
-      expect(await link.ask("KILL", { ref })).toBe("OK");
-      await until("it is gone", async () => (await sleeping()) === "0");
-    });
-  });
-
-  test("a root command that stops everything it can reach, the guest's own processes too, is undone", async () => {
-    await shell(link, "echo; kill -STOP -1", { user: "root" });
-    expect(await link.ask("STAT", { path: "/" })).toBe("OK");
-    expect((await shell(link, "echo on")).stdout).toBe("on\n");
-  });
-
-  test("a root command that kills everything it can reach does not end the guest", async () => {
-    const killer = spawnIn(link, { argv: ["sh", "-c", "kill -9 -1"], user: "root" });
-    // Its supervisor goes with it, perhaps before it could say that it started.
-    await killer.stream.nextOther("STARTED");
-    expect((await shell(link, "echo on")).stdout).toBe("on\n");
-    // A file worker that was killed and is not gone yet may be given a request; the ones after it are answered.
-    await until("file requests are answered", async () => (await link.ask("STAT", { path: "/" })) === "OK");
   });
 });

@@ -1,34 +1,14 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { decodeFields, entries } from "../../src/sandbox/guest/fields.ts";
-import { encodeAck, encodeStdinEnd, encodeStdinHead } from "../../src/sandbox/guest/raw.ts";
-import { tries } from "../../test/support/thorough.ts";
-import {
-  errorCode,
-  errorMessage,
-  finish,
-  newRef,
-  ownSeconds,
-  pidsRunning,
-  pidsSleeping,
-  run,
-  shell,
-  spawnIn,
-  started,
-  statusOf,
-  until,
-  useGuest,
-} from "./guest-driver.ts";
+import { encodeStdinEnd, encodeStdinHead } from "../../src/sandbox/guest/raw.ts";
+import { CANCELLED, EXITED, SIGNALED, TIMED_OUT } from "./ended-kinds.ts";
+import { finish, newRef, run, shell, spawnIn, started } from "./guest-commands.ts";
+import { errorCode, errorMessage, useGuest } from "./guest-driver.ts";
+import { ownSeconds, pidsRunning, pidsSleeping, until } from "./machine-processes.ts";
 
 const { guest, link } = useGuest();
-
-const EXITED = 1;
-const SIGNALED = 2;
-const TIMED_OUT = 3;
-const OUTPUT = 5;
-const CANCELLED = 6;
 
 describe("a command", () => {
   test("ends with its exit code, and what it wrote stays apart", async () => {
@@ -168,133 +148,6 @@ describe("a ref", () => {
     expect(errorCode(await second.open("ATTACH", { ref, stdoutFrom: 0 }).next())).toBe("gone");
     expect(errorCode(await second.open("ATTACH", { ref, stdoutFrom: 9_999_999 }).next())).toBe("invalid");
     second.close();
-  });
-});
-
-describe("output", () => {
-  test("nobody acknowledges stops at the bound, and goes on with the acknowledgement", async () => {
-    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "exec yes"] });
-    await started(stream);
-    let bytes = 0;
-    while (bytes < 1_048_576) bytes += (await stream.next()).payload.length - 9;
-    expect(bytes).toBe(1_048_576);
-    await link.ping();
-    await delay(50);
-    const before = statusOf(guest.child.pid as number, "VmRSS");
-    await link.ping();
-    expect(statusOf(guest.child.pid as number, "VmRSS") - before).toBeLessThan(256);
-    link.send(encodeAck(stream.id, 1, 500_000));
-    let more = 0;
-    while (more < 500_000) more += (await stream.next()).payload.length - 9;
-    expect(more).toBe(500_000);
-    expect(await link.ask("KILL", { ref })).toBe("OK");
-  });
-
-  test("of a command that keeps the last of it: the oldest makes room while nobody is attached", async () => {
-    const other = await guest.link();
-    const { ref, stream } = spawnIn(other, { argv: ["sh", "-c", "head -c 5000000 /dev/zero; echo end; exec sleep 63"], keepLast: true });
-    await started(stream);
-    other.close();
-    let kept = link.open("ATTACH", { ref });
-    let written = (await started(kept)).stdoutBytes;
-    await until("all of it is written", async () => {
-      if (written === 5_000_004) return true;
-      link.frame("CANCEL", kept.id);
-      kept = link.open("ATTACH", { ref });
-      written = (await started(kept)).stdoutBytes;
-      return false;
-    });
-    const first = (await kept.next()).payload;
-    const from = Number(first.readBigUInt64LE(1));
-    expect(5_000_004 - from).toBeGreaterThanOrEqual(917_504);
-    expect(5_000_004 - from).toBeLessThanOrEqual(1_048_576);
-    // What was taken is still there for the next one.
-    link.send(encodeAck(kept.id, 1, 5_000_004));
-    const again = link.open("ATTACH", { ref, stdoutFrom: 5_000_000 });
-    expect(await started(again)).toMatchObject({ stdoutBytes: 5_000_004, ended: false });
-    expect((await again.next()).payload.subarray(9).toString()).toBe("end\n");
-    expect(await link.ask("KILL", { ref })).toBe("OK");
-    expect((await finish(link, again, [5_000_004, 0])).ended).toMatchObject({ kind: CANCELLED, stdoutBytes: 5_000_004 });
-    const late = link.open("ATTACH", { ref, stdoutFrom: 5_000_000 });
-    expect((await started(late)).ended).toBe(true);
-    expect((await finish(link, late, [5_000_000, 0])).stdout).toBe("end\n");
-  });
-
-  test("of a command that keeps the last of it waits for whoever is attached, until they go", async () => {
-    const slow = await guest.link();
-    const script = "head -c 3000000 /dev/zero; exec sleep 64";
-    const { ref, stream } = spawnIn(slow, { argv: ["sh", "-c", script], keepLast: true });
-    await started(stream);
-    let bytes = 0;
-    while (bytes < 1_048_576) bytes += (await stream.next()).payload.length - 9;
-    await slow.ping();
-    slow.send(encodeAck(stream.id, 1, 600_000));
-    // What makes room goes in steps: not before a whole one was taken.
-    while (bytes < 1_048_576 + 524_288) bytes += (await stream.next()).payload.length - 9;
-    expect(bytes).toBeLessThanOrEqual(1_648_576);
-    slow.close();
-    await until("it goes on once nobody listens", async () => {
-      const look = link.open("ATTACH", { ref });
-      const { stdoutBytes } = await started(look);
-      link.frame("CANCEL", look.id);
-      return stdoutBytes === 3_000_000;
-    });
-    expect(await link.ask("KILL", { ref })).toBe("OK");
-  });
-
-  test("past its limit ends the tree, and exactly that much is delivered", async () => {
-    const { ended, stdout, stderr } = await shell(link, "yes out & yes err >&2; wait", { outputBytesMax: 100_001 });
-    expect(ended.kind).toBe(OUTPUT);
-    expect(stdout.length + stderr.length).toBe(100_001);
-  });
-
-  test("of exactly the limit is no offence", async () => {
-    expect((await shell(link, "printf 12345; printf 678 >&2", { outputBytesMax: 8 })).ended).toMatchObject({ kind: EXITED, exitCode: 0 });
-  });
-
-  test("of many megabytes arrives whole while pings are answered", async () => {
-    const bytes = tries(100_000_000, 30_000_000);
-    const { stream } = spawnIn(link, { argv: ["head", "-c", String(bytes), "/dev/zero"] });
-    await started(stream);
-    const other = await guest.link();
-    const end = finish(link, stream);
-    for (let i = 0; i < 20; i++) await other.ping();
-    expect((await end).ended.stdoutBytes).toBe(bytes);
-    other.close();
-  });
-
-  test("a reader that stalls holds back its own stream alone", async () => {
-    const slow = await guest.link();
-    const { ref, stream } = spawnIn(slow, { argv: ["yes"] });
-    await started(stream);
-    slow.pause();
-    expect((await shell(link, "echo fine")).stdout).toBe("fine\n");
-    expect(await link.ask("KILL", { ref })).toBe("OK");
-    slow.close();
-  });
-
-  test("a descendant that keeps the pipes open and silent does not hold the end back", async () => {
-    const seconds = ownSeconds(61);
-    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `sleep ${seconds} & echo hi`] });
-    await started(stream);
-    expect((await finish(link, stream)).stdout).toBe("hi\n");
-    await until("it is there still", () => pidsSleeping(seconds).length === 1);
-    expect(await link.ask("KILL", { ref })).toBe("OK");
-    expect(pidsSleeping(seconds)).toEqual([]);
-  });
-
-  test("of a descendant after the end is thrown away, and does not kill it", async () => {
-    const file = join(guest.folder, "alive");
-    const seconds = ownSeconds(62);
-    const script = `(sleep 0.5; echo late; echo late >&2; touch ${file}; sleep ${seconds}) &`;
-    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", script] });
-    await started(stream);
-    expect((await finish(link, stream)).stdout).toBe("");
-    await until("the descendant wrote and lives", () => existsSync(file));
-    expect(await link.ask("FORGET", { ref })).toBe("OK");
-    // Forgotten, but not out of reach.
-    expect(await link.ask("KILL", { ref })).toBe("OK");
-    expect(pidsSleeping(seconds)).toEqual([]);
   });
 });
 

@@ -4,7 +4,8 @@ import { afterAll, describe, expect, test } from "vitest";
 import { decodeFields, entries, shapes } from "../../src/sandbox/guest/fields.ts";
 import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
 import { isSanitised } from "./files-client.ts";
-import { errorCode, type Link, type Stream, startGuest, statusOf, until, useGuest } from "./guest-driver.ts";
+import { errorCode, type Link, type Stream, startGuest, useGuest } from "./guest-driver.ts";
+import { statusOf, until } from "./machine-processes.ts";
 
 const { guest, link } = useGuest();
 const sockets: Socket[] = [];

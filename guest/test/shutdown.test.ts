@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { decodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
 import { decodeOutputHead } from "../../src/sandbox/guest/raw.ts";
-import { finish, type Link, ownSeconds, pidsSleeping, type Stream, spawnIn, started, startGuest, until } from "./guest-driver.ts";
+import { finish, spawnIn, started } from "./guest-commands.ts";
+import { type Link, type Stream, startGuest } from "./guest-driver.ts";
+import { ownSeconds, pidsSleeping, until } from "./machine-processes.ts";
 
 describe("shutdown", () => {
   /** A command that says when it has set its trap. */

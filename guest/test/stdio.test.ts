@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { encodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
 import { decodeStdinAck, encodeStdinEnd, encodeStdinHead } from "../../src/sandbox/guest/raw.ts";
-import { finish, run, type Stream, spawnIn, started, useGuest } from "./guest-driver.ts";
+import { finish, run, spawnIn, started } from "./guest-commands.ts";
+import { type Stream, useGuest } from "./guest-driver.ts";
 
 const { guest, link } = useGuest();
 

@@ -1,27 +1,14 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type Client, connect } from "../client/connect.ts";
-import { useServer } from "./testing.ts";
+import type { Client } from "../client/connect.ts";
+import { codesOf, refused, useOwners } from "./testing-owners.ts";
 
 /** What becomes of the work of runs, by owners: each is answered for another's as for what does not exist. */
-const { base, server, token, endedRun } = useServer({ bounds: { runsMax: 1 } });
-
-async function clientOf(owner: string, scope: "read" | "run" | "admin" = "run"): Promise<Client> {
-  return connect({ url: server().status.url, token: await token(scope, { owner }) });
-}
-
-async function codesOf(calls: readonly Promise<unknown>[]): Promise<(string | undefined)[]> {
-  const outcomes = await Promise.allSettled(calls);
-  return outcomes.map((each) => (each.status === "rejected" ? (each.reason as { code?: string }).code : "done"));
-}
-
-async function refused(calls: readonly Promise<unknown>[]): Promise<void> {
-  expect(await codesOf(calls)).toEqual(calls.map(() => "not_found"));
-}
+const { base, twoOwners, endedRun } = useOwners();
 
 test("a spec is shipped by its owner alone, by id, by the beginning of it and by name; others have names of their own", async () => {
-  const [ada, bob, admin] = [await clientOf("ada"), await clientOf("bob"), await clientOf("local", "admin")];
+  const { ada, bob, admin } = await twoOwners();
   const { spec } = await ada.specs.create({ idea: "count words", name: "words" });
   const ship = (client: Client, of: string) =>
     client.ships.start({ of, to: "https://git.invalid/team/project.git", forge: "git", withoutTests: "there are none" });
@@ -35,7 +22,7 @@ test("a spec is shipped by its owner alone, by id, by the beginning of it and by
 });
 
 test("sessions are merged by their owner alone, and so are merges looked at, told something and removed", async () => {
-  const [ada, bob, admin] = [await clientOf("ada"), await clientOf("bob"), await clientOf("local", "admin")];
+  const { ada, bob, admin } = await twoOwners();
   const path = await mkdtemp(join(base(), "project-"));
   const made = async (owner: string) => await endedRun({ owner, source: { kind: "folder", path } });
   const [one, two, other] = [await made("ada"), await made("ada"), await made("bob")];

@@ -13,7 +13,7 @@ const about: readonly { file: string; test?: RegExp; mode?: StationMode; reason:
     reason: "the command that is killed drives nothing: the station does, and the run goes on (tested beside it)",
   },
   {
-    file: "workspace.e2e.test.ts",
+    file: "workspace-sessions.e2e.test.ts",
     test: /^in use: refused with who and how to unlock/,
     reason: "the command that is killed holds no lock: the station does, and the run goes on",
   },

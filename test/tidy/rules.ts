@@ -54,16 +54,12 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-const SOURCE_LINES_MAX = 300;
+/** Of sources and tests, in either language. */
+const LINES_MAX = 300;
 /** Of the console, where a file is a component. */
 const COMPONENT_LINES_MAX = 250;
-/** A test says the same thing about many cases, and is read one case at a time. */
-const TEST_LINES_MAX = 400;
 /** A folder of which more would be most of the code is not a part of it any more. */
 const FOLDER_SHARE_MAX = 1 / 4;
-const C_LINES_MAX = 300;
-/** The probe is a table of calls. */
-const PROBE_LINES_MAX = 400;
 
 export const importDirections: Rule = (files) =>
   files.flatMap((file) => {
@@ -152,16 +148,11 @@ export const terminalOnlyByLines: Rule = (files) =>
 
 export const lengths: Rule = (files) =>
   files.flatMap((file) => {
-    const cMax = file.path.startsWith("guest/probe/") ? PROBE_LINES_MAX : C_LINES_MAX;
-    const max = /\.[ch]$/.test(file.path) ? cMax : /\.(tsx?|js|mjs)$/.test(file.path) ? typescriptMax(file.path) : null;
+    if (!/\.([ch]|tsx?|js|mjs)$/.test(file.path)) return [];
+    const max = file.path.startsWith("console/") && !isTest(file.path) ? COMPONENT_LINES_MAX : LINES_MAX;
     const lines = file.text.split("\n").length - 1;
-    return max !== null && lines > max ? [{ path: file.path, what: `${lines} lines; at most ${max}` }] : [];
+    return lines > max ? [{ path: file.path, what: `${lines} lines; at most ${max}` }] : [];
   });
-
-function typescriptMax(path: string): number {
-  if (path.startsWith("console/") && !isTest(path)) return COMPONENT_LINES_MAX;
-  return path.startsWith("src/") && !isTest(path) ? SOURCE_LINES_MAX : TEST_LINES_MAX;
-}
 
 export const folderShares: Rule = (files) => {
   const lines = new Map<string, number>();

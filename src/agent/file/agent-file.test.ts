@@ -1,11 +1,6 @@
-import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { CaissonError } from "../../contract/error.ts";
 import { defineAgent, digestOf } from "./define-agent.ts";
-import { findAgent, findAgents } from "./find-agents.ts";
 import { parseAgentFile } from "./parse-agent-file.ts";
 
 const file = (frontmatter: string, template = "You work.") => parseAgentFile("agents/x.prompt", `---\n${frontmatter}\n---\n${template}\n`);
@@ -227,97 +222,5 @@ describe("a template", () => {
       code: "invalid",
       message: expect.stringContaining("agents/x.prompt"),
     });
-  });
-});
-
-describe("agents", () => {
-  const names = (found: readonly { name: string }[]) => found.map((agent) => agent.name);
-  const withFolder = async (use: (dir: string, put: (path: string, text: string) => Promise<void>) => Promise<void>) => {
-    const dir = await mkdtemp(join(tmpdir(), "caisson-test-agents-"));
-    try {
-      await use(dir, async (path, text) => {
-        await mkdir(dirname(join(dir, path)), { recursive: true });
-        await writeFile(join(dir, path), text);
-      });
-    } finally {
-      await rm(dir, { recursive: true, force: true });
-    }
-  };
-
-  test("are found by name, the nearer first; a broken file is listed and hides nothing", async () => {
-    await withFolder(async (dir, put) => {
-      await put("near/a.prompt", "---\ndescription: near\n---\nA");
-      await put("far/a.prompt", "---\ndescription: far\n---\nA");
-      await put("far/broken.prompt", "---\nmodle: x\n---\nB");
-      await put("far/notes.md", "no agent");
-      const folders = [join(dir, "near"), join(dir, "missing"), join(dir, "far")];
-      const places = { ownFolder: null, namedFolders: [], folders, cwd: dir };
-      const found = await findAgents(places);
-      expect(names(found)).toEqual(["coder", "merger", "planner", "reviewer", "tester", "a", "a", "broken"]);
-      expect(found.find((agent) => agent.name === "broken")?.file).toMatchObject({ code: "invalid" });
-      expect((await findAgent("a", places)).file.frontmatter.description).toBe("near");
-      expect((await findAgent("far/a.prompt", places)).file.frontmatter.description).toBe("far");
-      await expect(findAgent("broken", places)).rejects.toMatchObject({ code: "invalid" });
-      await expect(findAgent("nobody", places)).rejects.toMatchObject({
-        code: "not_found",
-        hint: expect.stringContaining("coder, merger, planner, reviewer, tester, a, broken"),
-      });
-      await expect(findAgent("./nobody.prompt", places)).rejects.toMatchObject({ code: "not_found" });
-    });
-  });
-
-  test("a folder's file hides neither a built-in agent nor one of the user's own, whatever its name says", async () => {
-    await withFolder(async (dir, put) => {
-      await put("own/mine.prompt", "---\nname: reviewer\n---\nMine");
-      await put("named/x.prompt", "---\nname: helper\n---\nNamed");
-      await put("work/agents/coder.prompt", "---\ndescription: x\n---\nTheirs");
-      await put("work/agents/reviewer.prompt", "---\ndescription: x\n---\nTheirs");
-      await put("work/agents/y.prompt", "---\nname: helper\n---\nTheirs");
-      const places = {
-        cwd: join(dir, "work"),
-        ownFolder: join(dir, "own"),
-        namedFolders: [join(dir, "named")],
-        folders: [join(dir, "work", "agents")],
-      };
-      const theirs = (name: string) => join(dir, "work", "agents", name);
-      expect(await findAgent("coder", places)).toMatchObject({ origin: "built-in", passedOver: [theirs("coder.prompt")] });
-      expect(await findAgent("reviewer", places)).toMatchObject({ origin: "own", passedOver: [theirs("reviewer.prompt")] });
-      // The user said where to look, not what the files there may do.
-      expect(await findAgent("helper", places)).toMatchObject({ origin: "folder", path: join(dir, "named", "x.prompt") });
-      expect(await findAgent("agents/coder.prompt", places)).toMatchObject({ origin: "folder", passedOver: [] });
-      expect(await findAgent("../own/mine.prompt", places)).toMatchObject({ origin: "own" });
-    });
-  });
-
-  test("a link does not make a file the user's own, and a link to the user's folder does not unmake it", async () => {
-    await withFolder(async (dir, put) => {
-      await put("own/mine.prompt", "---\ndescription: x\n---\nMine");
-      await put("work/agents/x.prompt", "---\ndescription: x\n---\nTheirs");
-      await symlink(join(dir, "own", "mine.prompt"), join(dir, "work", "agents", "linked.prompt"));
-      await symlink(join(dir, "own"), join(dir, "work", "mine"));
-      const places = { cwd: join(dir, "work"), ownFolder: join(dir, "own"), namedFolders: [], folders: [] };
-      expect(await findAgent("agents/linked.prompt", places)).toMatchObject({ origin: "folder" });
-      expect(await findAgent("mine/mine.prompt", places)).toMatchObject({ origin: "own" });
-    });
-  });
-
-  test("what is no regular file, or has no end, is refused without waiting for it", async () => {
-    await withFolder(async (dir, put) => {
-      await put("agents/a.prompt", "---\ndescription: x\n---\nA");
-      execFileSync("mkfifo", [join(dir, "agents", "pipe.prompt")]);
-      await symlink("/dev/zero", join(dir, "agents", "zero.prompt"));
-      const found = await findAgents({ cwd: dir, ownFolder: null, namedFolders: [], folders: [join(dir, "agents")] });
-      expect(names(found)).toEqual(["coder", "merger", "planner", "reviewer", "tester", "a", "pipe", "zero"]);
-      expect(found[6]?.file).toMatchObject({ code: "invalid", message: expect.stringContaining("not a regular file") });
-      expect(found[7]?.file).toMatchObject({ code: "invalid" });
-    });
-  });
-
-  test("the built-in coder is one of them", async () => {
-    const { file } = await findAgent("coder", { ownFolder: null, namedFolders: [], folders: [], cwd: "/" });
-    const coder = await defineAgent(file);
-    expect(coder.name).toBe("coder");
-    expect(coder.system).toContain("/workspace");
-    expect(coder.system).not.toContain("{{");
   });
 });

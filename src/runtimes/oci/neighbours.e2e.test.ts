@@ -3,27 +3,17 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import type { SandboxSpecInput } from "../../contract/sandbox.ts";
 import { connectGuest } from "../../sandbox/guest/connection.ts";
-import { runCommand } from "../../sandbox/run-command.ts";
-import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { OciDetails } from "./details.ts";
-import { createOciRuntime, type OciOptions, type OciRuntime } from "./runtime.ts";
-
-const guestPath = join(import.meta.dirname, "../../../guest/build/caisson-guest");
-const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
-const asRoot = process.getuid?.() === 0;
+import { createOciRuntime, type OciRuntime } from "./runtime.ts";
+import { asRoot, guestPath, settings, sh, spec } from "./testing.ts";
 
 let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
-const create = (input: SandboxSpecInput = {}) => runtime.create(SandboxSpec.parse(input));
-
-const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
-  const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
-  return { ended, text: stdout.trim(), complaint: stderr };
-};
+const create = (input: SandboxSpecInput = {}) => runtime.create(spec(input));
 
 /** What one sandbox could reach or use up of another's. */
 describe.skipIf(!asRoot)("sandboxes beside each other", () => {

@@ -1,87 +1,19 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { chownSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
-import { runCommand } from "../../sandbox/run-command.ts";
+import type { SandboxSpecInput } from "../../contract/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import type { SandboxRecord } from "../../sandbox/store.ts";
 import { detailsOf } from "./details.ts";
-import { createOciContext } from "./oci-context.ts";
-import { createOciRuntime, type OciOptions, type OciRuntime } from "./runtime.ts";
-
-const guestPath = join(import.meta.dirname, "../../../guest/build/caisson-guest");
-const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
-const asRoot = process.getuid?.() === 0;
+import { createOciRuntime, type OciRuntime } from "./runtime.ts";
+import { asRoot, guestPath, nothing, recordIn, remainsOf, settings, sh, spec } from "./testing.ts";
 
 let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
-const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse(input);
 const create = (input?: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(spec(input));
-const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
-  const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
-  return { ended, text: stdout.trim(), complaint: stderr };
-};
-const recordOf = (id: string) => JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
-const guestPid = (id: string) => detailsOf(recordOf(id)).guest?.pid ?? -1;
-
-/** What a sandbox could leave on the host. */
-function remains() {
-  const oci = createOciContext({ stateDir, guestPath }, settings);
-  const groups = oci.cgroups().parents.flatMap(({ dir }) => {
-    const ours = join(dir, oci.cgroupName);
-    return existsSync(ours) ? [ours, ...readdirSync(ours).filter((name) => name.startsWith("sb_"))] : [];
-  });
-  const processes = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && usesState(pid));
-  return {
-    groups,
-    processes,
-    mounts: readFileSync("/proc/self/mountinfo", "latin1")
-      .split("\n")
-      .filter((line) => line.includes(stateDir) || line.includes("- overlay caisson")),
-    folders: ["sandboxes", "snapshots"].flatMap((name) => (existsSync(join(stateDir, name)) ? readdirSync(join(stateDir, name)) : [])),
-    loops: readdirSync("/sys/block").filter(
-      (name) => name.startsWith("loop") && readOrEmpty(`/sys/block/${name}/loop/backing_file`).startsWith(stateDir),
-    ),
-  };
-}
-const nothing = { groups: [], processes: [], mounts: [], folders: [], loops: [] };
-
-/** A process of one of our sandboxes: its mounts name the guest that this runtime was given. */
-function usesState(pid: string): boolean {
-  return (
-    readOrEmpty(`/proc/${pid}/cmdline`).startsWith("/.caisson/guest\0") &&
-    readOrEmpty(`/proc/${pid}/cgroup`).includes(createOciContext({ stateDir, guestPath }, settings).cgroupName)
-  );
-}
-function readOrEmpty(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return "";
-  }
-}
-
-/** Another Node that makes a sandbox, says its id and stays. */
-function creator(code: string): { child: ChildProcess; line: Promise<string> } {
-  const program = `
-    import { createOciRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
-    import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox.ts"))};
-    const make = (options = {}) => createOciRuntime(${JSON.stringify({ stateDir, guestPath })}, { ...${JSON.stringify(settings)}, ...options });
-    ${code}`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: ["ignore", "pipe", "inherit"] });
-  const line = new Promise<string>((resolve, reject) => {
-    createInterface({ input: child.stdout }).once("line", resolve);
-    child.once("exit", () => reject(new Error("the creator ended")));
-  });
-  line.catch(() => {});
-  return { child, line };
-}
-const exit = (child: ChildProcess) =>
-  child.exitCode !== null || child.signalCode !== null ? Promise.resolve() : new Promise((resolve) => child.once("exit", resolve));
+const remains = () => remainsOf(stateDir);
+const recordOf = (id: string) => recordIn(stateDir, id);
 
 describe.skipIf(!asRoot)("oci as root", () => {
   beforeEach(() => {
@@ -94,31 +26,6 @@ describe.skipIf(!asRoot)("oci as root", () => {
     await runtime.sweep();
     for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
     rmSync(base, { recursive: true, force: true });
-  });
-
-  it("twenty sandboxes, some with a disk of their own, leave nothing", async () => {
-    for (let round = 0; round < 4; round++) {
-      const made = await Promise.all([1, 2, 3, 4, 5].map((n) => create(n === 5 ? { limits: { diskBytes: 8_388_608 } } : {})));
-      await Promise.all(made.map((sandbox) => sh(sandbox, "sleep 100 & mkdir -p a/b/c && touch a/b/c/d /tmp/x")));
-      expect(remains().processes.length).toBeGreaterThanOrEqual(made.length);
-      await Promise.all(made.map((sandbox) => sandbox.destroy()));
-    }
-    expect(remains()).toEqual(nothing);
-  });
-
-  it("removes trees of any depth, and follows no link out of them", async () => {
-    const outside = join(base, "outside");
-    mkdirSync(outside);
-    writeFileSync(join(outside, "file"), "precious");
-    const sandbox = await create({ workspace: { kind: "folder", path: outside } });
-    const { ended } = await sh(
-      sandbox,
-      `ln -s ${outside} link; ln -s / root; exec perl -e 'for (1..3000) { mkdir "d" and chdir "d" or exit 1 } open F, ">end"; chmod 0, "."'`,
-    );
-    expect(ended).toMatchObject({ kind: "exited", exitCode: 0 });
-    await sandbox.destroy();
-    expect(remains()).toEqual(nothing);
-    expect(readFileSync(join(outside, "file"), "utf8")).toBe("precious");
   });
 
   describe("a workspace of somebody else's", () => {
@@ -194,94 +101,6 @@ describe.skipIf(!asRoot)("oci as root", () => {
     );
     expect(existsSync("/usr/bin/new-program")).toBe(false);
     await sandbox.destroy();
-  });
-
-  describe("when the creator dies", () => {
-    it("a kept sandbox lives on and is opened by somebody else, files and processes included", async () => {
-      const { child, line } = creator(`
-        const sandbox = await make().create(SandboxSpec.parse({ keep: true }));
-        await sandbox.spawn({ ref: "sleeper", argv: ["sleep", "100"] });
-        await sandbox.writeFile("/workspace/note", Buffer.from("kept"));
-        console.log(sandbox.id);
-        setInterval(() => {}, 1000);`);
-      const id = await line;
-      child.kill("SIGKILL");
-      await exit(child);
-      expect(await runtime.sweep()).toEqual([]);
-      const sandbox = await runtime.open(id);
-      expect((await sh(sandbox, "cat note")).text).toBe("kept");
-      expect((await sandbox.processes()).some(({ ref, state }) => ref === "sleeper" && state === "running")).toBe(true);
-      await sandbox.destroy();
-      expect(remains()).toEqual(nothing);
-    });
-
-    it("any other is removed by the next sweep, and so are those that waited in its pool", async () => {
-      const { child, line } = creator(`
-        const runtime = make({ pool: { sandboxes: 2, networkNamespaces: 1 } });
-        await runtime.warm();
-        const sandbox = await runtime.create(SandboxSpec.parse({}));
-        await sandbox.spawn({ argv: ["sleep", "100"] });
-        console.log(sandbox.id);
-        setInterval(() => {}, 1000);`);
-      const id = await line;
-      child.kill("SIGKILL");
-      await exit(child);
-      const removed = await runtime.sweep();
-      expect(removed).toContain(id);
-      expect(removed.length).toBeGreaterThanOrEqual(2);
-      expect(remains()).toEqual(nothing);
-    });
-
-    it("in the middle of creating: nothing is left after a sweep, whenever it was", async () => {
-      for (const afterMs of [0, 3, 6, 10, 15, 20, 30, 45, 60, 90]) {
-        const { child, line } = creator(`
-          const runtime = make();
-          await runtime.capabilities();
-          console.log("go");
-          await runtime.create(SandboxSpec.parse({}));
-          setInterval(() => {}, 1000);`);
-        await line;
-        await new Promise((resolve) => setTimeout(resolve, afterMs));
-        child.kill("SIGKILL");
-        await exit(child);
-        await runtime.sweep();
-        expect(remains(), `killed after ${afterMs} ms`).toEqual(nothing);
-      }
-    }, 120_000);
-  });
-
-  it("an aborted create leaves nothing, whenever it was", async () => {
-    await (await create()).destroy();
-    for (const afterMs of [0, 2, 5, 8, 12, 18, 25]) {
-      const abort = new AbortController();
-      const creating = runtime.create(spec(), { signal: abort.signal });
-      setTimeout(() => abort.abort(), afterMs);
-      await creating.then(
-        (sandbox) => sandbox.destroy(),
-        (error) => expect(error).toMatchObject({ code: "cancelled" }),
-      );
-      expect(remains(), `aborted after ${afterMs} ms`).toEqual(nothing);
-    }
-  });
-
-  it("a killed guest: commands are lost, opening says so, and it can still be removed", async () => {
-    const sandbox = await create({ keep: true });
-    const command = await sandbox.spawn({ argv: ["sleep", "100"] });
-    command.discardOutput();
-    process.kill(guestPid(sandbox.id), "SIGKILL");
-    expect((await command.ended).kind).toBe("lost");
-    expect(await sandbox.closed).toEqual({ why: "lost" });
-    await expect(runtime.open(sandbox.id)).rejects.toMatchObject({ code: "lost" });
-    await sandbox.destroy();
-    expect(remains()).toEqual(nothing);
-  });
-
-  it("groups without a record are removed", async () => {
-    const oci = createOciContext({ stateDir, guestPath }, settings);
-    const [parent] = oci.cgroups().parents;
-    mkdirSync(join(parent?.dir ?? "", oci.cgroupName, "sb_aaaaaaaaaaaa", "work"), { recursive: true });
-    await runtime.sweep();
-    expect(remains()).toEqual(nothing);
   });
 
   describe("the pool", () => {

@@ -1,54 +1,10 @@
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { Config } from "../../contract/config.ts";
-import { makeEvent } from "../../contract/event-family.ts";
-import type { GuardianConfig } from "../../contract/guardian-config.ts";
-import { type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
-import type { Log } from "../../log/log.ts";
+import type { NewRunEvent } from "../../contract/run-event.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
-import { noCrash } from "../crashpoint.ts";
-import { Guardian, type GuardianOptions } from "./guardian.ts";
 import type { Judgement } from "./judge.ts";
 import { createLocalGuardian } from "./local-guardian.ts";
-import { RUN, repeated, runBegan, settingsOf, stepEvents, type ToldCall } from "./testing.ts";
-
-const same: ToldCall = { tool: "read", args: { path: "a.ts" }, text: "same" };
-const edit = (n: number): ToldCall => ({ tool: "edit", args: { n }, text: "ok", changes: "a.ts" });
-const shell = (n: number): ToldCall => ({ args: { command: `sed -i s/${"abcdefgh"[n % 8]}/x/ a.ts` }, text: "(no output)" });
-
-const make = (events: readonly NewRunEvent[]) => events.map((each) => makeEvent(runEvents, each));
-const append = (log: Log, events: readonly NewRunEvent[], run = RUN) => log.append(`run/${run}`, make(events));
-const steps = (from: number, calls: readonly ToldCall[]) => calls.flatMap((call, at) => stepEvents(from + at, [call]));
-/** Something that is told after everything before it was seen. */
-const next = (step: number): NewRunEvent[] => [{ type: "step.started", data: { step } }];
-
-function guarding(log: Log, settings: GuardianConfig, given: Partial<GuardianOptions> = {}): Guardian {
-  const guardian = new Guardian({
-    log,
-    settings,
-    crashpoint: noCrash,
-    look: async () => "",
-    judge: async () => null,
-    sameFolder: async () => true,
-    requeue: async () => undefined,
-    onDefect: (error) => {
-      throw error;
-    },
-    ...given,
-  });
-  guardian.start();
-  onTestFinished(() => guardian[Symbol.asyncDispose]());
-  return guardian;
-}
-
-async function eventsOf<Type extends RunEvent["type"]>(
-  log: Log,
-  type: Type,
-  run = RUN,
-): Promise<Extract<RunEvent, { type: Type }>["data"][]> {
-  return (await log.read(`run/${run}`)).filter((event) => event.type === type).map(({ data }) => data as never);
-}
-
-const until = (check: () => Promise<boolean>) => vi.waitUntil(check, { timeout: 30_000, interval: 5 });
+import { append, edit, eventsOf, guarding, next, RUN, repeated, runBegan, same, settingsOf, stepEvents, steps, until } from "./testing.ts";
 
 test("a run in circles is nudged once, with the words for it in the same append; progress afterwards is written down", async () => {
   const log = createMemoryLog();
@@ -135,85 +91,6 @@ test("what happened while nobody watched is judged when somebody does", async ()
   ]);
   guarding(log, settingsOf());
   await until(async () => (await eventsOf(log, "guardian.decided")).length === 1);
-});
-
-test("an agent that works by shell is not idle: its files are looked at before anything is said", async () => {
-  const log = createMemoryLog();
-  const looks: string[] = [];
-  let version = 0;
-  guarding(log, settingsOf(), {
-    look: async (session) => {
-      looks.push(session);
-      version += 1;
-      return `files ${version}`;
-    },
-  });
-  await append(log, runBegan());
-  for (let portion = 1; portion <= 3; portion++) {
-    await append(log, [...steps(portion * 20, repeated(20, shell)), ...next(portion * 20)]);
-    await until(async () => looks.length >= portion);
-  }
-  await append(log, [...steps(61, repeated(10, shell)), ...next(71)]);
-  // What is said last is heard last: a second run, in circles, whose nudge comes after everything of the first.
-  const other = "run_zzzzzzzzzzzz";
-  await append(
-    log,
-    [
-      ...runBegan({ run: other, owner: "else" }),
-      ...steps(
-        1,
-        repeated(7, () => same),
-      ),
-      ...next(8),
-    ],
-    other,
-  );
-  await until(async () => (await eventsOf(log, "guardian.decided", other)).length === 1);
-  expect(await eventsOf(log, "guardian.decided")).toEqual([]);
-  expect(new Set(looks)).toEqual(new Set(["s"]));
-});
-
-test("one that runs commands and changes nothing is idle all the same; where nobody can see its files nothing is said", async () => {
-  for (const [look, decisions] of [
-    [async () => "the same files", true],
-    [async () => "", true],
-    [async () => Promise.reject(new Error("no sandbox")), false],
-  ] as const) {
-    const log = createMemoryLog();
-    let looks = 0;
-    const counted = () => {
-      looks += 1;
-      return look();
-    };
-    guarding(log, settingsOf(), { look: counted });
-    await append(log, runBegan());
-    for (let step = 1; step <= 40; step++) await append(log, stepEvents(step, [{ ...shell(1) }]));
-    await until(async () => looks > 0);
-    await append(log, [
-      ...steps(
-        41,
-        repeated(8, () => shell(1)),
-      ),
-      ...next(49),
-    ]);
-    const other = "run_zzzzzzzzzzzz";
-    await append(
-      log,
-      [
-        ...runBegan({ run: other, owner: "else" }),
-        ...steps(
-          1,
-          repeated(7, () => same),
-        ),
-        ...next(8),
-      ],
-      other,
-    );
-    await until(async () => (await eventsOf(log, "guardian.decided", other)).length === 1);
-    // A look takes a turn of the event loop, and one more for each of the runs before.
-    if (decisions) await until(async () => (await eventsOf(log, "guardian.decided")).length > 0);
-    expect((await eventsOf(log, "guardian.decided")).length > 0).toBe(decisions);
-  }
 });
 
 test("off means off: by the agent, by the caller, and where only those are watched that ask for it", async () => {

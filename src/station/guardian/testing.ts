@@ -1,8 +1,12 @@
+import { onTestFinished, vi } from "vitest";
 import { makeEvent } from "../../contract/event-family.ts";
 import { GuardianConfig } from "../../contract/guardian-config.ts";
 import type { ToolOutcome } from "../../contract/run.ts";
-import { type NewRunEvent, runEvents } from "../../contract/run-event.ts";
+import { type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
+import type { Log } from "../../log/log.ts";
+import { noCrash } from "../crashpoint.ts";
 import { foldTrajectory } from "./fold-trajectory.ts";
+import { Guardian, type GuardianOptions } from "./guardian.ts";
 import { emptyTrajectory, type Trajectory } from "./trajectory.ts";
 
 export const RUN = "run_k3v7q2m5x4ab";
@@ -82,3 +86,44 @@ export function folded(events: readonly NewRunEvent[], into: Trajectory = emptyT
 export const runBegan = (given: Parameters<typeof created>[0] = {}): NewRunEvent[] => [created(given), claimed];
 
 export const repeated = <Item>(count: number, make: (at: number) => Item): Item[] => Array.from({ length: count }, (_, at) => make(at));
+
+/** Calls that runs make: one that is the same each time, one that is progress, and one that changes files unseen. */
+export const same: ToldCall = { tool: "read", args: { path: "a.ts" }, text: "same" };
+export const edit = (n: number): ToldCall => ({ tool: "edit", args: { n }, text: "ok", changes: "a.ts" });
+export const shell = (n: number): ToldCall => ({ args: { command: `sed -i s/${"abcdefgh"[n % 8]}/x/ a.ts` }, text: "(no output)" });
+
+const make = (events: readonly NewRunEvent[]) => events.map((each) => makeEvent(runEvents, each));
+export const append = (log: Log, events: readonly NewRunEvent[], run = RUN) => log.append(`run/${run}`, make(events));
+export const steps = (from: number, calls: readonly ToldCall[]) => calls.flatMap((call, at) => stepEvents(from + at, [call]));
+/** Something that is told after everything before it was seen. */
+export const next = (step: number): NewRunEvent[] => [{ type: "step.started", data: { step } }];
+
+/** A guardian of the runs in this log, until the test is over. */
+export function guarding(log: Log, settings: GuardianConfig, given: Partial<GuardianOptions> = {}): Guardian {
+  const guardian = new Guardian({
+    log,
+    settings,
+    crashpoint: noCrash,
+    look: async () => "",
+    judge: async () => null,
+    sameFolder: async () => true,
+    requeue: async () => undefined,
+    onDefect: (error) => {
+      throw error;
+    },
+    ...given,
+  });
+  guardian.start();
+  onTestFinished(() => guardian[Symbol.asyncDispose]());
+  return guardian;
+}
+
+export async function eventsOf<Type extends RunEvent["type"]>(
+  log: Log,
+  type: Type,
+  run = RUN,
+): Promise<Extract<RunEvent, { type: Type }>["data"][]> {
+  return (await log.read(`run/${run}`)).filter((event) => event.type === type).map(({ data }) => data as never);
+}
+
+export const until = (check: () => Promise<boolean>) => vi.waitUntil(check, { timeout: 30_000, interval: 5 });

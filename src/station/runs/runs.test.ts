@@ -1,14 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { permissionFloor } from "../../agent/permissions.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
-import { createTestStation } from "./testing.ts";
+import { createTestStation, ended, never, read, write } from "./testing.ts";
 
-const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
-const read = (path: string) => ({ tool: "read", arguments: { path } });
 const types = (events: readonly RunEvent[]) => events.map((event) => event.type);
-const ended = (events: readonly RunEvent[]) =>
-  events.flatMap((event) => (event.type === "tool.ended" ? [{ outcome: event.data.outcome, text: event.data.text }] : []));
-const never = new AbortController().signal;
 
 describe("a run", () => {
   test("goes from the task to the model's last word, every effect between its intent and its outcome", async () => {
@@ -74,109 +68,6 @@ describe("a run", () => {
   });
 });
 
-describe("budgets", () => {
-  const busy = Array.from({ length: 6 }, (_, n) => ({ calls: [write(`f${n}.txt`, `${n}`)] }));
-
-  test("end the run where nobody is to be asked", async () => {
-    await using station = await createTestStation({ script: { turns: busy } });
-    const { state } = await station.finish({ definition: { harness: { maxSteps: 2, onBudget: "stop" } } });
-    expect(state.ended).toMatchObject({ reason: "max_steps" });
-    expect(state.step).toBe(2);
-  });
-
-  test("pause it and ask; raised, it goes on; declined, it ends", async () => {
-    await using station = await createTestStation({ script: { turns: [...busy.slice(0, 3), { say: "Done." }], costUsdPerCall: 1 } });
-    const run = await station.start({ budgets: { costUsd: 2 } });
-    const driven = station.runs.drive(run, { signal: never });
-    const asked = await station.until(run, "permission.asked");
-    expect(asked.data).toMatchObject({ kind: "budget", text: expect.stringContaining("$2") });
-    await station.runs.answer(run, { answer: "allow", by: "me", budgets: { costUsd: 10 } });
-    expect((await driven).ended?.reason).toBe("done");
-
-    const other = await station.start({ budgets: { costUsd: 2 } });
-    const again = station.runs.drive(other, { signal: never });
-    await station.until(other, "permission.asked");
-    await station.runs.answer(other, { answer: "deny", by: "me" });
-    expect((await again).ended?.reason).toBe("budget");
-  });
-
-  test("time is a budget too, and interrupts what takes too long", async () => {
-    await using station = await createTestStation({ script: { turns: [{ say: "one two three four five", pauseMs: 10_000 }] } });
-    const { state } = await station.finish({ definition: { harness: { timeoutMs: 1000, onBudget: "stop" } } });
-    expect(state.ended?.reason).toBe("timeout");
-  });
-});
-
-describe("permissions", () => {
-  const rules = { permissions: { "write:secret*": "ask", "write:never*": "deny" } } as const;
-
-  test.each([
-    ["its caller", { settings: { permissions: "strict" as const } }],
-    ["the agent that hands it work", { agent: "boss" }],
-  ])("a sub-agent has the preset of %s, whatever its own rules say", async (_, request) => {
-    const bash = (command: string) => ({ tool: "bash", arguments: { command } });
-    const handing = [{ calls: [{ tool: "agent", arguments: { agent: "helper", task: "help" } }] }, { say: "Done." }];
-    const helping = [{ calls: [bash("rm -rf build"), bash("git commit -m x")] }, { say: "Helped.", expect: { news: ["denies"] } }];
-    await using station = await createTestStation({
-      script: { turns: handing, agents: { helper: helping } },
-      agents: {
-        coder: { agents: ["helper"] },
-        boss: { agents: ["helper"], floor: permissionFloor("strict") },
-        helper: { permissions: { "bash:rm -rf build": "allow", "bash:git commit*": "deny" } },
-      },
-    });
-    const { runs } = station.verbs;
-    const { run } = await runs.start({ task: "do it", ...request });
-    expect(await runs.wait(run)).toMatchObject({ finish: "done" });
-    const [sub] = (await runs.list({ parent: run })).runs;
-    expect(ended(await station.events(sub?.run ?? "")).map(({ outcome }) => outcome)).toEqual(["denied", "denied"]);
-  });
-
-  test("a denied call is told to the model; an asked one waits for an answer from another process", async () => {
-    await using station = await createTestStation({
-      script: {
-        turns: [
-          { calls: [write("never.txt", "x"), write("secret.txt", "y")] },
-          { say: "Done.", expect: { news: ["denies", "Wrote 1 bytes"] } },
-        ],
-      },
-    });
-    const run = await station.start({ definition: rules });
-    const driven = station.runs.drive(run, { signal: never });
-    const asked = await station.until(run, "permission.asked");
-    expect(asked.data.text).toContain("secret.txt");
-    await station.second({ pid: 7 }).answer(run, { answer: "allow", by: "somebody" });
-    const state = await driven;
-    expect(state.ended?.reason).toBe("done");
-  });
-
-  test("an answer given while nobody drives the run is found by the next owner", async () => {
-    await using station = await createTestStation({
-      script: { turns: [{ calls: [write("secret.txt", "y")] }, { say: "Done.", expect: { news: ["A person said no: not that"] } }] },
-    });
-    const run = await station.start({ definition: rules });
-    const letGo = new AbortController();
-    const driven = station.runs.drive(run, { signal: letGo.signal }).catch((error: unknown) => error);
-    await station.until(run, "run.paused");
-    letGo.abort();
-    expect(await driven).toMatchObject({ code: "cancelled" });
-    await station.runs.answer(run, { answer: "deny", by: "me", text: "not that" });
-    expect((await station.second().drive(run, { signal: never })).ended?.reason).toBe("done");
-  });
-
-  test("always holds for the rest of the run", async () => {
-    await using station = await createTestStation({
-      script: { turns: [{ calls: [write("secret1.txt", "y")] }, { calls: [write("secret2.txt", "y")] }, { say: "Done." }] },
-    });
-    const run = await station.start({ definition: rules });
-    const driven = station.runs.drive(run, { signal: never });
-    await station.until(run, "permission.asked");
-    await station.runs.answer(run, { answer: "always", by: "me" });
-    await driven;
-    expect((await station.events(run)).filter((event) => event.type === "permission.asked")).toHaveLength(1);
-  });
-});
-
 describe("messages", () => {
   test("a steer is seen by the next model call, which its receipt names; a queued one waits for the end of the turn", async () => {
     await using station = await createTestStation({
@@ -229,39 +120,6 @@ describe("messages", () => {
     const idle = await station.start();
     await station.runs.stop(idle, { by: "me" });
     expect((await station.runs.state(idle)).ended?.reason).toBe("cancelled");
-  });
-});
-
-describe("going in circles", () => {
-  const same = Array.from({ length: 8 }, () => ({ calls: [read("missing.txt")] }));
-
-  test("the same failing call is nudged after three, then the configured action follows", async () => {
-    await using station = await createTestStation({ script: { turns: same } });
-    const { state, events } = await station.finish({ definition: { harness: { doomLoop: { threshold: 3, action: "fail" } } } });
-    expect(state.ended?.reason).toBe("stuck");
-    const noticed = events.flatMap((event) => (event.type === "loop.noticed" ? [event.data] : []));
-    expect(noticed.map((each) => [each.pattern, each.action])).toEqual([
-      ["same", "nudged"],
-      ["same", "failed"],
-    ]);
-    expect(state.step).toBe(6);
-  });
-
-  test("two calls that alternate are noticed", async () => {
-    const turns = Array.from({ length: 12 }, (_, n) => ({ calls: [read(n % 2 === 0 ? "a" : "b")] }));
-    await using station = await createTestStation({ script: { turns } });
-    const { events } = await station.finish({ definition: { harness: { doomLoop: { threshold: 3, action: "fail" } } } });
-    expect(events.find((event) => event.type === "loop.noticed")?.data).toMatchObject({ pattern: "alternating" });
-  });
-
-  test("one who takes the hint is left alone", async () => {
-    await using station = await createTestStation({
-      script: {
-        turns: [...same.slice(0, 3), { calls: [write("x.txt", "1")], expect: { news: ["does not lead further"] } }, { say: "Done." }],
-      },
-    });
-    const { state } = await station.finish({ definition: { harness: { doomLoop: { threshold: 3, action: "fail" } } } });
-    expect(state.ended?.reason).toBe("done");
   });
 });
 

@@ -213,3 +213,13 @@ export async function createTestStation(options: {
     },
   };
 }
+
+export const never = new AbortController().signal;
+
+/** Calls, as a script makes them. */
+export const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
+export const read = (path: string) => ({ tool: "read", arguments: { path } });
+
+/** How the calls of a run ended. */
+export const ended = (events: readonly RunEvent[]) =>
+  events.flatMap((event) => (event.type === "tool.ended" ? [{ outcome: event.data.outcome, text: event.data.text }] : []));

@@ -4,7 +4,6 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -12,70 +11,19 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { tarOf } from "../../../sandbox/tar/testing.ts";
-import { resolveImage } from "./image.ts";
 import { imageFiles } from "./image-files.ts";
-import { archiveOf, dockerArchive, type FixtureImage, writeLayout } from "./image-fixture.ts";
-import { type UnpackRequest, unpackImage } from "./unpack-image.ts";
-import type { RunInside } from "./unpack-process.ts";
+import { archiveOf, dockerArchive, writeLayout } from "./image-fixture.ts";
+import { refusal, sound, useImageFolder } from "./testing-image.ts";
 
-let folder = "";
+const { at, resolve, templates } = useImageFolder();
 let stateDir = "";
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
-  stateDir = join(folder, "state");
+  stateDir = at("state");
 });
-afterEach(() => {
-  try {
-    // Whatever happened, no draft is left; only whole templates and their names.
-    if (existsSync(join(stateDir, "templates")))
-      expect(readdirSync(join(stateDir, "templates")).filter((name) => !/^(image-|references$)/.test(name))).toEqual([]);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
-
-const at = (name: string) => join(folder, name);
-/** Unpacks in this process, which saves a start of Node for each test; image.e2e.test.ts has the real one. */
-const inProcess: RunInside = async (argv) => {
-  const request = JSON.parse(readFileSync(argv.at(-1) ?? "", "utf8")) as UnpackRequest;
-  const answer = await unpackImage(request).then(
-    (counts) => ({ counts }),
-    (error: unknown) => ({ error }),
-  );
-  return [JSON.stringify(answer)];
-};
-const resolve = (reference: string, options: Partial<Parameters<typeof resolveImage>[0]> = {}) =>
-  resolveImage({ reference, stateDir, inside: inProcess, keepOwners: false, ...options });
-const refusal = (code: string) => expect.objectContaining({ code });
-const templates = () =>
-  existsSync(join(stateDir, "templates")) ? readdirSync(join(stateDir, "templates")).filter((name) => name.startsWith("image-")) : [];
-
-const sound: FixtureImage = {
-  tag: "one",
-  layers: [
-    [
-      { name: "etc/", type: "5" },
-      {
-        name: "etc/passwd",
-        content: "root:x:0:0:root:/root:/bin/ash\nnode:x:1000:1000::/home/node:/bin/sh\nuser:x:77:77::/:/bin/sh\nbroken\n",
-      },
-      { name: "bin/tool", content: "old", mode: 0o4755 },
-    ],
-    [{ name: "bin/tool", content: "new", mode: 0o755 }],
-  ],
-  config: {
-    Env: ["PATH=/usr/bin:/bin", "A=b=c", "no-name", "1x=y"],
-    WorkingDir: "/srv",
-    User: "node",
-    Entrypoint: ["/bin/tool"],
-    Cmd: null,
-  },
-};
 
 describe("an OCI layout", () => {
   it.each(["gzip", "zstd", "none"] as const)("is unpacked and its configuration read (%s)", async (compression) => {
@@ -221,64 +169,6 @@ describe("an archive", () => {
       await expect(resolve(at("image.tar"), { arch: "arm64" })).rejects.toThrow(refusal("invalid"));
     }
     expect(readFileSync(at("victim"), "utf8")).toBe("untouched");
-  });
-});
-
-describe("a hostile image", () => {
-  it.each(["dev", "proc", "sys", "etc"])("with a link in the place of /%s is refused", async (name) => {
-    writeFileSync(at("victim"), "untouched");
-    writeLayout(at("layout"), [
-      { layers: [[{ name: "bin/sh" }, { name, type: "2", link: folder }, { name: `${name}/victim`, content: "owned" }]] },
-    ]);
-    await expect(resolve(at("layout"))).rejects.toThrow(refusal("unsafe"));
-    expect(readFileSync(at("victim"), "utf8")).toBe("untouched");
-    expect(templates()).toEqual([]);
-  });
-
-  it("as a folder with such links is refused too", async () => {
-    mkdirSync(at("root/bin"), { recursive: true });
-    symlinkSync("/dev", at("root/dev"));
-    await expect(resolve(at("root"))).rejects.toThrow(refusal("unsafe"));
-  });
-
-  it("that grows without end is refused, wherever the bytes are", async () => {
-    const limits = { bytesMax: 100_000, entriesMax: 100 };
-    writeLayout(at("layout"), [{ layers: [[{ name: "zeros", content: Buffer.alloc(1_000_000) }]] }]);
-    await expect(resolve(at("layout"), { limits })).rejects.toThrow(refusal("too_large"));
-    // Behind the end of a layer, and of the archive.
-    writeLayout(at("trailing"), [{ layers: [[{ name: "a" }]], trailingBytes: 1_000_000 }]);
-    await expect(resolve(at("trailing"), { limits })).rejects.toThrow(refusal("too_large"));
-    const trailing = Buffer.concat([tarOf([{ name: "a" }]), Buffer.alloc(1_000_000)]);
-    writeFileSync(at("bomb.tar.gz"), gzipSync(trailing));
-    await expect(resolve(at("bomb.tar.gz"), { limits })).rejects.toThrow(refusal("too_large"));
-    expect(templates()).toEqual([]);
-  });
-});
-
-describe("what is not an image", () => {
-  it("is refused with what is accepted", async () => {
-    writeFileSync(at("text"), "hello");
-    mkdirSync(at("empty"));
-    for (const reference of [at("text"), at("empty"), "/dev/null", "--option", "UPPER CASE", "a b", ""]) {
-      await expect(resolve(reference), reference).rejects.toThrow(
-        expect.objectContaining({ code: "invalid", hint: expect.stringContaining("docker save") }),
-      );
-    }
-    for (const reference of [at("nothing"), "./nothing", `oci:${at("nothing")}`])
-      await expect(resolve(reference), reference).rejects.toThrow(refusal("not_found"));
-  });
-
-  it("is unavailable without skopeo when it is a name in a registry", async () => {
-    const fetch = resolve("registry.invalid/app:1", { env: { PATH: folder } });
-    await expect(fetch).rejects.toThrow(
-      expect.objectContaining({ code: "unavailable", hint: expect.stringContaining("apt install skopeo") }),
-    );
-  });
-
-  it("is not begun when it was cancelled", async () => {
-    writeLayout(at("layout"), [sound]);
-    await expect(resolve(at("layout"), { signal: AbortSignal.abort(), inside: undefined })).rejects.toThrow(refusal("cancelled"));
-    expect(templates()).toEqual([]);
   });
 });
 

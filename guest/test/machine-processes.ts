@@ -1,0 +1,62 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Waits for something that no frame tells of: a process of the machine that comes or goes. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
+  const end = Date.now() + timeoutMs;
+  while (!(await holds())) {
+    if (Date.now() > end) throw new Error(`waited ${timeoutMs} ms for: ${what}`);
+    await delay(5);
+  }
+}
+
+/** So many seconds for `sleep`, and a bit that no other test run on this machine uses: one's own can be told from theirs. */
+export const ownSeconds = (seconds: number): string => `${seconds}.${process.pid}`;
+
+/** Processes of the machine that sleep for so long, or are about to (`setsid sleep 65`). */
+export const pidsSleeping = (seconds: string): number[] => pidsWith(`sleep\0${seconds}\0`);
+
+/** Processes of the machine whose command line has this text; zombies have none. */
+export function pidsWith(text: string): number[] {
+  return [...commandLines()].flatMap(([pid, line]) => (line.includes(text) ? [pid] : []));
+}
+
+/** Processes of the machine that run exactly this. */
+export function pidsRunning(...argv: string[]): number[] {
+  const wanted = argv.map((word) => `${word}\0`).join("");
+  return [...commandLines()].flatMap(([pid, line]) => (line === wanted ? [pid] : []));
+}
+
+function commandLines(): Map<number, string> {
+  const lines = new Map<number, string>();
+  for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
+    try {
+      lines.set(Number(name), readFileSync(`/proc/${name}/cmdline`, "latin1"));
+    } catch {
+      // It has ended since.
+    }
+  }
+  return lines;
+}
+
+export function statusOf(pid: number, field: string): number {
+  const line = readFileSync(`/proc/${pid}/status`, "utf8")
+    .split("\n")
+    .find((each) => each.startsWith(`${field}:`));
+  return Number.parseInt((line ?? "").split(/\s+/)[1] ?? "NaN", 10);
+}
+
+/** The guest's own processes, by the name they gave themselves. */
+export function childrenNamed(pid: number, name: string): number[] {
+  const found: number[] = [];
+  for (const entry of readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      const stat = readFileSync(`/proc/${entry}/stat`, "latin1");
+      const comm = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
+      const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+      if (comm === name && parent === pid) found.push(Number(entry));
+    } catch {}
+  }
+  return found;
+}

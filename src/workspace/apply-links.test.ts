@@ -1,0 +1,112 @@
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readTree } from "../../test/support/tree-on-disk.ts";
+import { type ApplyPlace, change, file, link, makeApplyPlace, unsafe } from "./testing-apply.ts";
+
+let base = "";
+let folder = "";
+let apply: ApplyPlace["apply"];
+beforeEach(() => {
+  ({ base, folder, apply } = makeApplyPlace());
+});
+afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+describe("applying refuses", () => {
+  test("links that lead out or into git, and nothing else is applied either", async () => {
+    for (const target of ["/etc/passwd", "../out", "a/../../out", ".git/config", "d/.GIT/hooks", "git~1/config", "d/../.git./x"]) {
+      await unsafe(apply([change("ok", null, file("x")), change("l", null, link(target))]));
+      expect(readdirSync(folder)).toEqual([]);
+    }
+    await apply([change("d/l", null, link("../ok"))]);
+  });
+
+  test("links that lead out by way of another, which comes with them or was there", async () => {
+    const up = change("a/b/c/l", null, link("../../.."));
+    const out = change("m", null, link("a/b/c/l/../outside.txt"));
+    await unsafe(apply([up, out]));
+    await unsafe(apply([out, change("a/b/c/l", null, link("../../../a/.."))]));
+    expect(readdirSync(folder)).toEqual([]);
+    await apply([up]);
+    await unsafe(apply([out]));
+    symlinkSync("/etc", join(folder, "mine"));
+    await unsafe(apply([change("n", null, link("mine/passwd"))]));
+    await unsafe(apply([change("n", null, link("a/b/c/l/mine/passwd"))]));
+    expect((await apply([change("n", null, link("a/b/c/l/a/b"))])).applied).toEqual(["n"]);
+  });
+
+  test("links that make one lead out which did not: the one on its way comes later, or goes", async () => {
+    await apply([change("m", null, link("deep/er/l/../x"))]);
+    await unsafe(apply([change("deep/er/l", null, link("../.."))]));
+    await apply([change("deep/er/l", null, link("../../y"))]);
+    symlinkSync("deep/er/f", join(folder, "short"));
+    await unsafe(apply([change("u", null, link("short/../../../../x"))]));
+    await apply([change("u", null, link("short/../../../x"))]);
+    // Where `short` leads is two deeper than `short` itself.
+    await unsafe(apply([change("short", link("deep/er/f"), null)]));
+    await unsafe(apply([change("short", link("deep/er/f"), link("deep"))]));
+    await unsafe(apply([change("short", link("deep/er/f"), file("x"))]));
+    await unsafe(apply([change("short", link("deep/er/f"), null), change("short/x", null, file("x"))]));
+    await apply([change("short", link("deep/er/f"), link("deep/er/g"))]);
+  });
+
+  test.runIf(process.platform === "linux")("links whose names are not UTF-8 count as well", async () => {
+    const name = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff])]);
+    symlinkSync("deep/../x", name);
+    await unsafe(apply([change("deep", null, link("."))]));
+    expect(readdirSync(folder, "buffer")).toEqual([Buffer.from([0xff])]);
+  });
+
+  test("to go through a link of the user's", async () => {
+    mkdirSync(join(base, "elsewhere"));
+    symlinkSync(join(base, "elsewhere"), join(folder, "d"));
+    await unsafe(apply([change("d/x", null, file("x"))]));
+    expect(readdirSync(join(base, "elsewhere"))).toEqual([]);
+    await apply([change("d", link(join(base, "elsewhere")), null), change("d/x", null, file("x"))]);
+    expect(readTree(folder)).toEqual({ "d/x": "file 644 x" });
+    expect(readdirSync(join(base, "elsewhere"))).toEqual([]);
+  });
+
+  test("to be led outside by a folder that becomes a link between any two steps, and takes back what it did", async () => {
+    const files = (place: string) => {
+      for (const name of ["d/same", "d/gone", "d/sub/gone", "d/sub/moved"]) {
+        mkdirSync(join(place, name, ".."), { recursive: true });
+        writeFileSync(join(place, name), "1");
+      }
+    };
+    files(join(base, "victim"));
+    const changes = [
+      change("d/same", file("1"), file("2")),
+      change("d/made/new", null, file("2")),
+      change("d/gone", file("1"), null),
+      change("d/sub/gone", file("1"), null),
+      change("d/to", file("1"), file("1"), { from: "d/sub/moved" }),
+    ];
+    const before = readTree(join(base, "victim"));
+    const run = async (at: number) => {
+      rmSync(folder, { recursive: true, force: true });
+      files(folder);
+      let steps = 0;
+      const swap = () => {
+        if (steps++ !== at) return;
+        renameSync(join(folder, "d"), join(folder, "aside"));
+        symlinkSync("../victim/d", join(folder, "d"));
+      };
+      await apply(changes, { crashpoint: swap }).catch((error: unknown) => expect(error).toMatchObject({ code: "unsafe" }));
+      return steps;
+    };
+    const last = (await run(-1)) - 1;
+    expect(last).toBeGreaterThan(8);
+    for (let at = 0; at < last; at++) {
+      await run(at);
+      expect(readTree(join(base, "victim")), `exchanged before step ${at}`).toEqual(before);
+      // Once the link is gone again, the next apply puts back what this one could not.
+      rmSync(join(folder, "d"));
+      renameSync(join(folder, "aside"), join(folder, "d"));
+      await apply([]);
+      expect(readdirSync(folder)).toEqual(["d"]);
+      if (at < last - 1) expect(readTree(folder), `exchanged before step ${at}`).toEqual(before);
+      expect(readdirSync(join(base, "state/applies"))).toEqual([]);
+    }
+  });
+});
