@@ -1,9 +1,8 @@
 import { CaissonError } from "../../contract/error.ts";
-import type { NumberedSandboxEvent } from "../../contract/inside-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import type { Call, Handlers } from "../call.ts";
-import { nothing, type SentEvent } from "../call.ts";
+import { type Call, type Handlers, nothing } from "../call.ts";
 import { sequenceOf } from "../last-event-id.ts";
+import { numbered } from "../numbered-events.ts";
 
 export const insideHandlers: Handlers<Extract<keyof Handlers, `inside.${string}`>> = {
   "inside.report": async (call) => ({ json: await call.station.inside.report(sandboxOf(call), call.body) }),
@@ -38,8 +37,4 @@ function sandboxOf({ sandbox }: Pick<Call<"inside.beat">, "sandbox">): string {
   throw new CaissonError("denied", "this is for the programs in a sandbox, with the sandbox's own token", {
     hint: "Make the sandbox with stationAccess; CAISSON_SANDBOX_TOKEN is its token, inside.",
   });
-}
-
-async function* numbered(events: AsyncIterable<NumberedSandboxEvent>): AsyncGenerator<SentEvent<NumberedSandboxEvent>> {
-  for await (const event of events) yield { id: event.seq, type: event.type, data: event };
 }

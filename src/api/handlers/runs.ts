@@ -4,6 +4,7 @@ import { defined } from "../../lib/defined.ts";
 import type { NumberedRunEvent, RunVerbs } from "../../station/runs/verbs.ts";
 import { type Handlers, nothing } from "../call.ts";
 import { sequenceOf } from "../last-event-id.ts";
+import { numbered } from "../numbered-events.ts";
 import { createFilter, streamedOf } from "../streams/event-filter.ts";
 
 type Name = Extract<keyof Handlers, `runs.${string}`>;
@@ -95,10 +96,6 @@ async function pageOf(
     return { events: page, next: last.seq + 1 };
   }
   return { events: page, next: null };
-}
-
-async function* numbered(events: AsyncIterable<NumberedRunEvent>) {
-  for await (const event of events) yield { id: event.seq, type: event.type, data: event };
 }
 
 async function* placed(events: AsyncIterable<FedEvent>, passes: ReturnType<typeof createFilter>) {
