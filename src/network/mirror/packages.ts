@@ -17,12 +17,20 @@ export interface Packages {
    */
   obtain(resource: Resource, how?: { recheck?: boolean }): Promise<Found | Missing>;
   /**
-   * What pages with the same list of files, any of which may be kept, say that a file hashes to; null when the registry
-   * lists no such file. Throws as `obtain`.
+   * The first of these files that its pages list, and what they say it hashes to; null when the registry lists none of
+   * them. The registry is only asked when no kept page lists any. Throws as `obtain`.
    */
-  digestOf(pages: readonly [Resource, ...Resource[]], path: string): Promise<Digest | null>;
+  firstListed<File extends ListedFile>(files: readonly File[]): Promise<{ file: File; digest: Digest } | null>;
   /** Ends what is being fetched. */
   close(): Promise<void>;
+}
+
+/** A file that a registry may have. */
+export interface ListedFile {
+  /** With the same list of files in each; any of them may be kept. */
+  pages: readonly [Resource, ...Resource[]];
+  /** As the list calls it. */
+  path: string;
 }
 
 const BYTES_MAX = 10 * 1024 ** 3;
@@ -99,21 +107,29 @@ export function openPackages(options: PackagesOptions & { now?: () => number }):
     }
   }
 
+  /** What the registry's page says now of a file that no kept one lists. */
+  async function askedDigest(file: ListedFile, cache: Cache): Promise<Digest | null> {
+    const { digest, fetchedAtMs } = await listed(cache, file);
+    if (digest !== null || now() - fetchedAtMs < JUST_NOW_MS) return digest;
+    const page = await obtain(file.pages[0], { recheck: true });
+    if (page.kind === "missing") return null;
+    await page.close();
+    return (await listed(cache, file)).digest;
+  }
+
   return {
     obtain,
-    async digestOf(pages, path) {
+    async firstListed(files) {
       const cache = await open();
-      let youngestMs = Number.POSITIVE_INFINITY;
-      for (const page of pages) {
-        const { digest, fetchedAtMs } = await listed(cache, page, path);
-        if (digest !== null) return digest;
-        youngestMs = Math.min(youngestMs, now() - fetchedAtMs);
+      for (const file of files) {
+        const { digest } = await listed(cache, file);
+        if (digest !== null) return { file, digest };
       }
-      if (youngestMs < JUST_NOW_MS) return null;
-      const page = await obtain(pages[0], { recheck: true });
-      if (page.kind === "missing") return null;
-      await page.close();
-      return (await listed(cache, pages[0], path)).digest;
+      for (const file of files) {
+        const digest = await askedDigest(file, cache);
+        if (digest !== null) return { file, digest };
+      }
+      return null;
     },
     async close() {
       const ending = [...downloads.values()];
@@ -130,11 +146,17 @@ function isFresh(resource: Resource, { record, fetchedAtMs }: CacheEntry, nowMs:
   return (resource.keeps === "always" && record.status === 200) || (age >= 0 && age < SHORTLY_MS);
 }
 
-async function listed(cache: Cache, page: Resource, path: string): Promise<{ digest: Digest | null; fetchedAtMs: number }> {
-  const entry = await cache.find(keyOf(page));
-  if (entry === null) return { digest: null, fetchedAtMs: Number.NEGATIVE_INFINITY };
-  const list = await entry.list().finally(() => entry.close());
-  return { digest: digestIn(list, path), fetchedAtMs: entry.fetchedAtMs };
+/** What kept pages say of a file, and when the youngest of those that do not list it was fetched. */
+async function listed(cache: Cache, { pages, path }: ListedFile): Promise<{ digest: Digest | null; fetchedAtMs: number }> {
+  let youngestAtMs = Number.NEGATIVE_INFINITY;
+  for (const page of pages) {
+    const entry = await cache.find(keyOf(page));
+    if (entry === null) continue;
+    const digest = digestIn(await entry.list().finally(() => entry.close()), path);
+    if (digest !== null) return { digest, fetchedAtMs: entry.fetchedAtMs };
+    youngestAtMs = Math.max(youngestAtMs, entry.fetchedAtMs);
+  }
+  return { digest: null, fetchedAtMs: youngestAtMs };
 }
 
 async function fromEntry(entry: CacheEntry, freshness: Freshness, address = ""): Promise<Found | Missing> {

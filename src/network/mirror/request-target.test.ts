@@ -77,7 +77,7 @@ test("whatever is asked for, the registry is only ever asked below its own addre
   const upstreams = Object.fromEntries((["npm", "pypi", "crates", "go", "debian"] satisfies RegistryName[]).map((name) => [name, base]));
   const packages: Packages = {
     obtain: async () => ({ kind: "missing", freshness: "miss", status: 404 }),
-    digestOf: async () => `sha256:${"a".repeat(64)}`,
+    firstListed: async ([file]) => (file === undefined ? null : { file, digest: `sha256:${"a".repeat(64)}` }),
     close: async () => undefined,
   };
   const registries = createRegistries({ upstreams, packages });

@@ -38,7 +38,8 @@ export function cratesRegistry({ upstream, packages }: RegistryOptions): Registr
 
   async function crate(name: string, version: string): Promise<Routed> {
     const lower = name.toLowerCase();
-    const digest = () => packages.digestOf([indexPage(lower)], `${lower}/${version}`);
+    const file = { pages: [indexPage(lower)], path: `${lower}/${version}` } as const;
+    const digest = async () => (await packages.firstListed([file]))?.digest ?? null;
     const url = await downloadUrl(name, version, digest);
     return { kind: "resource", resource: { url, accept: "*/*", contentType: "application/octet-stream", keeps: "always", digest } };
   }

@@ -41,7 +41,7 @@ export function npmRegistry({ upstream, packages }: RegistryOptions): Registry {
       accept: "*/*",
       contentType: "application/octet-stream",
       keeps: "always",
-      digest: () => packages.digestOf(pages, path.join("/")),
+      digest: async () => (await packages.firstListed([{ pages, path: path.join("/") }]))?.digest ?? null,
     };
   }
 

@@ -31,6 +31,10 @@ export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry 
     },
   });
 
+  /** The list of files is the same in each. */
+  const pagesOf = (project: string) =>
+    [true, false].flatMap((byOwnName) => [json, html].map((accept) => page(project, { accept, byOwnName }))) as [Resource, ...Resource[]];
+
   const index: RegistryAddress["route"] = ({ method, segments: [kind, name = "", ...rest], accept, base }) => {
     if (method !== "GET" || kind !== "simple" || !NAME.test(name) || rest.length > 0) return unknown;
     const how = { accept: accept.includes(json) ? json : html, byOwnName: base.hostname !== pypiHosts.index };
@@ -40,18 +44,16 @@ export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry 
   const filesOf = (served: readonly string[]): RegistryAddress["route"] => {
     return async ({ method, segments }) => {
       if (method !== "GET" || segments.length < 2 || !segments.every((segment) => FILE_SEGMENT.test(segment))) return unknown;
-      for (const project of projectsOf(segments.at(-1) ?? "")) {
-        // The list of files is the same in each.
-        const pages = [true, false].flatMap((byOwnName) => [json, html].map((accept) => page(project, { accept, byOwnName })));
-        for (const place of served) {
-          const digest = await packages.digestOf(pages as [Resource, ...Resource[]], [place, ...segments].join("/"));
-          if (digest === null) continue;
-          const url = at(places[place] as URL, segments);
-          const about = { accept: "*/*", contentType: "application/octet-stream", keeps: "always" } as const;
-          return { kind: "resource", resource: { url, ...about, digest: async () => digest } };
-        }
-      }
-      return unknown;
+      const listed = await packages.firstListed(
+        projectsOf(segments.at(-1) ?? "").flatMap((project) => {
+          const pages = pagesOf(project);
+          return served.map((place) => ({ pages, path: [place, ...segments].join("/"), place }));
+        }),
+      );
+      if (listed === null) return unknown;
+      const { file, digest } = listed;
+      const about = { accept: "*/*", contentType: "application/octet-stream", keeps: "always" } as const;
+      return { kind: "resource", resource: { url: at(places[file.place] as URL, segments), ...about, digest: async () => digest } };
     };
   };
 

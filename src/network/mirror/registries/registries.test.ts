@@ -80,6 +80,21 @@ test("PyPI: by the public names, files are at the public host of files", async (
   expect((await rig.getBy("https://files.pythonhosted.org/etc/passwd")).status).toBe(404);
 });
 
+test("PyPI: a file that is kept needs no registry, wherever it lies and however old its page is", async () => {
+  await using rig = await openMirrorRig();
+  const page = JSON.parse((await rig.getBy("https://pypi.org/simple/caisson-wheel/", json)).text);
+  const urls = page.files.flatMap(({ url }: { url: string }) => [url, `${url}.metadata`]);
+  for (const url of urls) expect((await rig.getBy(url)).status).toBe(200);
+  rig.registry.requests();
+  rig.age();
+  for (const url of urls) expect((await rig.getBy(url)).status).toBe(200);
+  expect(rig.registry.requests()).toEqual([]);
+  await rig.registry.stop();
+  for (const url of urls) expect((await rig.getBy(url)).status).toBe(200);
+  // What no kept page lists may be new: without the registry nobody knows.
+  expect((await rig.getBy(urls[0].replace("wheel-1.0", "wheel-1.1"))).status).toBe(502);
+});
+
 test.each([
   ["caisson_wheel-1.0-py3-none-any.whl", ["caisson-wheel"]],
   ["Foo.Bar-1.0-py3-none-any.whl.metadata", ["foo-bar"]],
