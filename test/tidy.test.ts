@@ -26,7 +26,7 @@ import {
   terminalOnlyByLines,
   type Violation,
 } from "./tidy/rules.ts";
-import { waitsArePatient } from "./tidy/waits.ts";
+import { testsHaveTime, waitsArePatient } from "./tidy/waits.ts";
 
 const root = join(import.meta.dirname, "..");
 const exists = (path: string) => existsSync(join(root, path));
@@ -159,6 +159,10 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   "waits of tests make no claim on speed": {
     rule: waitsArePatient,
     bad: [{ path: "src/api/bad.test.ts", text: "    await vi.waitFor(() => expect(seen).toBe(1));\n" }],
+  },
+  "tests have the time that the project gives them": {
+    rule: testsHaveTime,
+    bad: [{ path: "src/api/bad.test.ts", text: 'test("x", { timeout: 60_000 }, async () => {\n' }],
   },
   "no path of somebody's machine": { rule: noMachinePaths, bad: [{ path: "docs/bad.md", text: "see /home/someuser/project/x" }] },
 };

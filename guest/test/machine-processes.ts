@@ -39,11 +39,15 @@ function commandLines(): Map<number, string> {
   return lines;
 }
 
+/** A number of a process' own account; NaN when it has ended. */
 export function statusOf(pid: number, field: string): number {
-  const line = readFileSync(`/proc/${pid}/status`, "utf8")
-    .split("\n")
-    .find((each) => each.startsWith(`${field}:`));
-  return Number.parseInt((line ?? "").split(/\s+/)[1] ?? "NaN", 10);
+  try {
+    const lines = readFileSync(`/proc/${pid}/status`, "utf8").split("\n");
+    const line = lines.find((each) => each.startsWith(`${field}:`));
+    return Number.parseInt(line?.split(/\s+/)[1] ?? "", 10);
+  } catch {
+    return Number.NaN;
+  }
 }
 
 /** The guest's own processes, by the name they gave themselves. */

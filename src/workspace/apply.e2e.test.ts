@@ -43,7 +43,7 @@ describe("an apply that was killed", () => {
   const old = { "d/x": "1", f: "was a file", m: "old", "o/from": "moved" };
   const fresh = { d: "file 644 now a file", "f/y": "file 644 2", m: "file 644 new", to: "file 644 moved!" };
 
-  test("is taken back by the next one, wherever it was killed", { timeout: 60_000 }, async () => {
+  test("is taken back by the next one, wherever it was killed", async () => {
     const script = join(base, "apply.mjs");
     writeFileSync(script, program);
     const start = () => {
@@ -96,7 +96,7 @@ describe("a folder that keeps being exchanged for a link", () => {
     for (const name of ["same", "gone", "sub/gone"]) writeFileSync(join(place, name), "1");
   };
 
-  test("never leads a write or a removal outside", { timeout: 60_000 }, async () => {
+  test("never leads a write or a removal outside", async () => {
     const victim = join(base, "victim");
     fill(victim);
     const before = readTree(victim);

@@ -26,7 +26,7 @@ async function startChat(
   return terminal;
 }
 
-describe("a chat", { timeout: 90_000 }, () => {
+describe("a chat", () => {
   test("goes turn after turn: words, cards, diffs, undo, apply; and can be left and come back to", async () => {
     const folder = await cli.folder({ "sum.js": "export const sum = (a, b) => a - b;\n", "sum.test.js": "one\n" });
     const script: Script = {

@@ -199,7 +199,7 @@ describe("kill -9 anywhere", () => {
     expect(outcomes.filter((outcome) => outcome.problems.length > 0)).toEqual([]);
   });
 
-  test("around the end of a run that goes on after it", { timeout: 60_000 }, async () => {
+  test("around the end of a run that goes on after it", async () => {
     const turns = [
       { calls: [count("one")] },
       { say: "One." },

@@ -26,7 +26,7 @@ describe("a guest that was stopped", () => {
     const before = guestOf(id);
     process.kill(before, "SIGSTOP");
     const incidents = async () => JSON.parse((await run(["incident", "ls", "--json"])).text);
-    await expect.poll(incidents, { timeout: 30_000, interval: 500 }).toMatchObject([{ outcome: expect.stringMatching(/^restarted/) }]);
+    await expect.poll(incidents, { interval: 500 }).toMatchObject([{ outcome: expect.stringMatching(/^restarted/) }]);
     expect(await inside(id, "cat /workspace/a ~/b")).toBe("kept\nhome\n");
     expect(guestOf(id)).not.toBe(before);
     const [{ id: incident }] = await incidents();
@@ -34,7 +34,7 @@ describe("a guest that was stopped", () => {
     expect(shown.text).toContain("it was stopped (SIGSTOP)");
     expect(shown.text).toMatch(new RegExp(`${before} T .*guest init`));
     await expect
-      .poll(async () => (await run(["health", "--json"])).text, { timeout: 10_000, interval: 200 })
+      .poll(async () => (await run(["health", "--json"])).text, { interval: 200 })
       .toMatch(new RegExp(`"id":"${id}"[^}]*},"run":null,"level":"ok"[^}]*"restarts":1`));
     expect((await run(["sandbox", "rm", id])).code).toBe(0);
   });

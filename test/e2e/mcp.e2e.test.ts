@@ -51,7 +51,7 @@ describe("caisson mcp", () => {
     const { structuredContent: preview } = await callTool(client, "preview", { sandbox, port: 8000 });
     // The page's token becomes a cookie, with a redirect.
     const page = async () => (await execute("curl", ["-sL", "-b", "", String(preview?.url)])).stdout;
-    await expect.poll(page, { timeout: 10_000 }).toContain("a.txt");
+    await expect.poll(page).toContain("a.txt");
     const cancel = new AbortController();
     const sleeping = client.callTool({ name: "exec", arguments: { sandbox, command: "sleep 1000" } }, undefined, { signal: cancel.signal });
     const asleep = async () =>

@@ -104,7 +104,7 @@ describe("requests in a tunnel that is looked into", () => {
     const told = await python(`
 import json
 for request in json.loads(${JSON.stringify(JSON.stringify([...refused, "GET /good HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"]))}):
-    s = secure("api.example.com"); s.settimeout(3); s.sendall(request.replace("KEY", key).encode()); print(rest(s)[:12].decode())`);
+    s = secure("api.example.com"); s.settimeout(30); s.sendall(request.replace("KEY", key).encode()); print(rest(s)[:12].decode())`);
     expect(
       told
         .trim()
@@ -118,7 +118,7 @@ for request in json.loads(${JSON.stringify(JSON.stringify([...refused, "GET /goo
     await seen();
     const two =
       "GET /open/1 HTTP/1.1\\r\\nHost: other.example.com\\r\\n\\r\\nGET /closed HTTP/1.1\\r\\nHost: other.example.com\\r\\nConnection: close\\r\\n\\r\\n";
-    const told = await python(`s = secure("other.example.com"); s.settimeout(5); s.sendall(b"${two}"); print(rest(s).decode())`);
+    const told = await python(`s = secure("other.example.com"); s.settimeout(30); s.sendall(b"${two}"); print(rest(s).decode())`);
     expect(told).toMatch(/HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 403 /);
     expect((await seen()).requests.map(({ path }) => path)).toEqual(["/open/1"]);
   });
@@ -143,7 +143,7 @@ describe("a secret that is to be somewhere else", () => {
     ];
     for (const head of requests) {
       await python(
-        `s = secure("api.example.com"); s.settimeout(3); s.sendall(f"${head}\\r\\nConnection: close\\r\\n\\r\\n".encode() + key.encode().ljust(40)[:40 if "POST" in "${head}" else 0]); print(rest(s)[:20])`,
+        `s = secure("api.example.com"); s.settimeout(30); s.sendall(f"${head}\\r\\nConnection: close\\r\\n\\r\\n".encode() + key.encode().ljust(40)[:40 if "POST" in "${head}" else 0]); print(rest(s)[:20])`,
       );
     }
     expect(textWith(JSON.stringify((await seen()).requests), machine.internet.canary)).toEqual([]);
@@ -247,7 +247,7 @@ describe("other doors", () => {
   test("a WebSocket works through it, plain and looked into", async () => {
     const frames = `
 def socket_to(c):
-    c.settimeout(5)
+    c.settimeout(30)
     c.sendall(b"GET /ws HTTP/1.1\\r\\nHost: api.example.com\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\\r\\n\\r\\n")
     got = b""
     while b"\\r\\n\\r\\n" not in got: got += c.recv(1)

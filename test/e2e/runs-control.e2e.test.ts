@@ -20,7 +20,7 @@ const asking: Script = {
   turns: [{ calls: [bash("git commit -m x || echo tried")] }, { say: "Done.", expect: { contains: ["the task"], news: ["tried"] } }],
 };
 
-describe("an ask", { timeout: 60_000 }, () => {
+describe("an ask", () => {
   test("is answered from a second process while the first waits", async () => {
     const { going, id } = await start(asking, "--on-ask", "wait");
     const asked = await going.event("permission.asked");
@@ -66,7 +66,7 @@ describe("an ask", { timeout: 60_000 }, () => {
   });
 });
 
-describe("messages", { timeout: 60_000 }, () => {
+describe("messages", () => {
   /**
    * Its command goes on until it is told to end, so that what is said meanwhile is said during it, however busy the
    * machine is. The next turn asks, so that the sandbox is there until we have heard that we ended the command.
@@ -126,12 +126,12 @@ describe("messages", { timeout: 60_000 }, () => {
     expect((await cli.run(["send", id, "--interrupt", "stop that"])).code).toBe(0);
     const done = await going.ended;
     expect(done.code, done.text.slice(-800)).toBe(0);
-    expect(Date.now() - sentAt).toBeLessThan(20_000);
+    expect(Date.now() - sentAt).toBeLessThan(50_000);
     expect(done.events.find((event) => event.type === "tool.ended")).toMatchObject({ data: { outcome: "interrupted" } });
   });
 });
 
-describe("from other processes", { timeout: 90_000 }, () => {
+describe("from other processes", () => {
   test("stop ends a run in the middle of a command", async () => {
     const { going, id } = await start({ turns: [{ calls: [bash("echo begun; sleep 60")] }] });
     await going.event("tool.streamed");
@@ -202,7 +202,7 @@ describe("from other processes", { timeout: 90_000 }, () => {
   });
 });
 
-describe.runIf(stationMode !== "none")("a run that a station drives", { timeout: 60_000 }, () => {
+describe.runIf(stationMode !== "none")("a run that a station drives", () => {
   test.each(["SIGKILL", "SIGTERM"] as const)("goes on when the command that started it gets %s", async (signal) => {
     const { going, id } = await start(asking, "--on-ask", "wait");
     await going.event("permission.asked");
@@ -218,7 +218,7 @@ describe.runIf(stationMode !== "none")("a run that a station drives", { timeout:
   });
 });
 
-describe("recordings", { timeout: 60_000 }, () => {
+describe("recordings", () => {
   test("a recorded run is replayed without its model; a changed task fails and says where", async () => {
     const dir = join(cli.base(), "recording");
     const model = await cli.script({ turns: [{ calls: [bash("echo hi")] }, { say: "Done." }] });
@@ -236,7 +236,7 @@ describe("recordings", { timeout: 60_000 }, () => {
   });
 });
 
-describe("ids that are none", { timeout: 60_000 }, () => {
+describe("ids that are none", () => {
   test("are refused with a hint by every command", async () => {
     for (const argv of [["logs"], ["attach"], ["resume"], ["send", "RUN", "x"], ["answer", "RUN", "allow"], ["stop"], ["diff"]]) {
       const id = "run_aaaaaaaaaaaa";

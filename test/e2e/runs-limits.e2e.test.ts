@@ -10,7 +10,7 @@ afterEach(() => {
 
 const start = strictRuns(cli);
 
-describe("bounds", { timeout: 60_000 }, () => {
+describe("bounds", () => {
   const busy = (n: number) => Array.from({ length: n }, (_, at) => ({ calls: [bash(`echo ${at}`)] }));
 
   test("a doom loop is nudged, then stopped", async () => {
@@ -71,6 +71,6 @@ describe("bounds", { timeout: 60_000 }, () => {
     const startedAt = Date.now();
     const done = await going.ended;
     expect([done.code, reasonOf(done.events)]).toEqual([124, "timeout"]);
-    expect(Date.now() - startedAt).toBeLessThan(20_000);
+    expect(Date.now() - startedAt).toBeLessThan(50_000);
   });
 });

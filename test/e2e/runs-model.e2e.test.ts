@@ -75,7 +75,7 @@ describe("a run with a model behind HTTP", () => {
     expect(readFileSync(join(cli.home(), "log.db"), "latin1")).not.toContain("key-of-the-test");
   });
 
-  test("a message to a run that has ended is sent after its whole conversation, on its files", { timeout: 60_000 }, async () => {
+  test("a message to a run that has ended is sent after its whole conversation, on its files", async () => {
     const replies: Reply[] = [
       { calls: [call("bash", { command: "echo one > kept.txt" })] },
       { say: "Kept." },
@@ -103,7 +103,7 @@ describe("a run with a model behind HTTP", () => {
     expect((await cli.run(["diff", "--stat"], options)).text).toContain("kept.txt");
   });
 
-  test("nonsense in a call's arguments is told to the model; an unknown price keeps no budget", { timeout: 60_000 }, async () => {
+  test("nonsense in a call's arguments is told to the model; an unknown price keeps no budget", async () => {
     const replies: Reply[] = [
       { calls: [{ name: "bash", arguments: '{"command": nonsense' }, call("bash", { cmd: 1 }), call("fly", {})] },
       { say: "I see." },
@@ -129,7 +129,7 @@ describe("a model that cannot be used", () => {
       env: { OPENAI_API_KEY: undefined, ANTHROPIC_API_KEY: undefined, ...env },
     });
 
-  test("is refused before anything is made, and the message says what to do", { timeout: 60_000 }, async () => {
+  test("is refused before anything is made, and the message says what to do", async () => {
     const key = await run("anthropic/claude-x");
     expect(key).toMatchObject({ code: 125, stderr: expect.stringContaining("ANTHROPIC_API_KEY") });
     const form = await run("gpt");
@@ -142,7 +142,7 @@ describe("a model that cannot be used", () => {
     expect(script).toMatchObject({ code: 125, stderr: expect.stringContaining("/nowhere/at-all.yaml") });
   });
 
-  test("401 is not tried again; 503, 429 and an answer that breaks off are", { timeout: 60_000 }, async () => {
+  test("401 is not tried again; 503, 429 and an answer that breaks off are", async () => {
     await using closed = await startModelServer(() => ({ status: 401, body: '{"error":{"message":"bad key"}}' }));
     const refused = await run("compatible/x", { OPENAI_BASE_URL: closed.url });
     expect(refused.code).toBe(1);
@@ -156,7 +156,7 @@ describe("a model that cannot be used", () => {
     expect(flaky.requests).toHaveLength(4);
   });
 
-  test("a stalled, a garbled and an empty answer have clear ends", { timeout: 90_000 }, async () => {
+  test("a stalled, a garbled and an empty answer have clear ends", async () => {
     const home = join(cli.base(), "impatient");
     await mkdir(home);
     await writeFile(join(home, "config.json"), JSON.stringify({ models: { stallMs: 2_000 } }));
@@ -164,10 +164,10 @@ describe("a model that cannot be used", () => {
       await cli.folder({ "once.prompt": "---\nharness_config:\n  retries: 0\n  on_outage: stop\n---\nYou try once.\n" }),
       "once.prompt",
     );
-    const once = (url: string) =>
-      cli.run(["run", noRetry, TASK, "--no-workspace", "--model", "compatible/x"], { home, env: { OPENAI_BASE_URL: url } });
+    const once = (url: string, options: { home?: string } = {}) =>
+      cli.run(["run", noRetry, TASK, "--no-workspace", "--model", "compatible/x"], { ...options, env: { OPENAI_BASE_URL: url } });
     await using stalling = await startModelServer(() => ({ stall: true }));
-    const stalled = await once(stalling.url);
+    const stalled = await once(stalling.url, { home });
     expect(stalled.code, stalled.text).toBe(1);
     expect(stalled.text).toContain("sent nothing for 2000 ms");
     await using babbling = await startModelServer(() => ({ raw: "data: {not json\n\nwhat is this\n\n" }));

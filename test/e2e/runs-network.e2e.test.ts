@@ -42,7 +42,7 @@ async function startPages(): Promise<{ port: number; asked: string[] } & AsyncDi
 const of = <Type extends LoggedEvent["type"]>(events: readonly LoggedEvent[], type: Type) =>
   events.filter((event) => event.type === type) as Extract<LoggedEvent, { type: Type }>[];
 
-describe("an agent and the network", { timeout: 90_000 }, () => {
+describe("an agent and the network", () => {
   test("what is denied is told in the tool's result and in the log, a person's yes changes it, and pages can be read", async () => {
     await using pages = await startPages();
     const page = `http://host.caisson:${pages.port}/manual`;

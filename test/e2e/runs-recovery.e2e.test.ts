@@ -17,7 +17,7 @@ const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 const idOf = (events: readonly LoggedEvent[]): string => (events[0]?.type === "run.created" ? events[0].data.run : "");
 const numbers = Array.from({ length: 30 }, (_, at) => `${at + 1}`).join("\n");
 
-describe("a command that was running when the program died", { timeout: 60_000 }, () => {
+describe("a command that was running when the program died", () => {
   test("is attached to again: it ran once, and its output is complete", async () => {
     const folder = await cli.folder();
     const model = await cli.script({
@@ -83,7 +83,7 @@ describe("a command that was running when the program died", { timeout: 60_000 }
   });
 });
 
-test("a dead sandbox of a run that nobody goes on with can be removed, and nothing of it stays", { timeout: 60_000 }, async () => {
+test("a dead sandbox of a run that nobody goes on with can be removed, and nothing of it stays", async () => {
   const model = await cli.script({ turns: [{ calls: [bash("echo up; sleep 60")] }] });
   const going = cli.start(["run", "x", "--no-workspace", "--model", model, "--json"]);
   const { data } = await going.event("run.sandboxed");
@@ -103,7 +103,7 @@ function killProcessOne(sandbox: string): void {
   process.kill(pid, "SIGKILL");
 }
 
-describe("a state folder in trouble", { timeout: 90_000 }, () => {
+describe("a state folder in trouble", () => {
   test.runIf(process.getuid?.() === 0)("a full disk: a clear error, and what was acknowledged can be read and gone on with", async () => {
     const home = join(cli.base(), "small");
     await mkdir(home);

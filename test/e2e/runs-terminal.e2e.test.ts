@@ -18,7 +18,7 @@ async function runInTerminal(script: Script, cols = 90): Promise<Terminal> {
   return terminal;
 }
 
-describe("a run in a terminal", { timeout: 90_000 }, () => {
+describe("a run in a terminal", () => {
   test("Ctrl-C holds it; a typed line steers it, and it goes on", async () => {
     await using terminal = await runInTerminal({
       turns: [{ calls: [bash("echo begun; sleep 60")] }, { say: "As you say.", expect: { news: ["Interrupted", "use tabs"] } }],

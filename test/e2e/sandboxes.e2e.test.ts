@@ -96,7 +96,7 @@ describe("a sandbox that stays", () => {
     const script = "yes line | head -n 500000; echo bad >&2; until [ -e /workspace/go ]; do sleep 0.05; done; echo last; exit 3";
     const job = (await ok("exec", "-d", "--no-workspace", "--name", "job", "--", "sh", "-c", script)).trim();
     expect(sandboxes()).toContain(job);
-    await expect.poll(async () => (await run(["logs", "job"])).stderr, { timeout: 20_000 }).toMatch(/bad\ncaisson: it runs; -f follows it/);
+    await expect.poll(async () => (await run(["logs", "job"])).stderr).toMatch(/bad\ncaisson: it runs; -f follows it/);
     await inside("job", "touch /workspace/go");
     const followed = await run(["logs", "-f", job]);
     expect(followed.text).toMatch(/line\nlast\n$/);

@@ -117,7 +117,7 @@ describe("caisson up", () => {
       }
       // The one of the usual runtime; others would be made while this is.
       expect((await run(["exec", "--no-workspace", "--", "sleep", "1"], { env })).code).toBe(0);
-      await expect.poll(folders, { timeout: 30_000 }).toHaveLength(1);
+      await expect.poll(folders).toHaveLength(1);
     } finally {
       await run(["down"], { env: own });
     }

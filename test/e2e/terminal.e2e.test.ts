@@ -63,7 +63,7 @@ describe("a terminal", () => {
     await type("echo $((6*7)) $(id -u)\n");
     await see(/42 1000/);
     await type("exit 9\n");
-    await until("the end", () => sandboxes().length === 0, 30_000);
+    await until("the end", () => sandboxes().length === 0);
     await type("echo code=$?\n");
     await see(/code=9/);
   });

@@ -25,7 +25,7 @@ const commandSecret = (mark: string) =>
   );
 const sessions = () => (existsSync(join(cli.home(), "sessions")) ? readdirSync(join(cli.home(), "sessions")) : []);
 
-describe("an agent's file that came with a folder", { timeout: 90_000 }, () => {
+describe("an agent's file that came with a folder", () => {
   test.each([".caisson/agents/coder.prompt", "agents/coder.prompt"])(
     "%s: does not stand in for the built-in agent, and runs no command on the host",
     async (path) => {

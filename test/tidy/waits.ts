@@ -13,6 +13,19 @@ export const waitsArePatient: Rule = (files) =>
         .map((wait) => ({ path: file.path, what: `${wait.split("\n")[0]}… gives up before ${WAIT_MS_MIN} ms` })),
     );
 
+/** What a test has by vitest.config.ts. */
+const TEST_MS = 120_000;
+
+/** A bound is for what hangs: one below the project's own only fails tests on a slow machine. */
+export const testsHaveTime: Rule = (files) =>
+  files
+    .filter((file) => file.path.endsWith(".test.ts"))
+    .flatMap((file) =>
+      [...file.text.matchAll(/^ *(?:(?:test|describe)\b.*\{ timeout: |\}, |)([\d_]+_000)(?: \}.*|,?\n? *\);|,)$/gm)]
+        .filter(([, bound = ""]) => Number(bound.replaceAll("_", "")) < TEST_MS)
+        .map(([line]) => ({ path: file.path, what: `${line.trim()}: tests have ${TEST_MS} ms` })),
+    );
+
 /** Each call as its text up to the end of the statement. */
 function waitsIn(text: string): string[] {
   return [...text.matchAll(/\bvi\.wait(?:For|Until)\([\s\S]*?\);\n/g)].map(([wait]) => wait);

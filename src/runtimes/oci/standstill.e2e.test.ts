@@ -85,5 +85,5 @@ describe.skipIf(process.getuid?.() !== 0)("a sandbox that stands still", () => {
     process.kill(guestPid(sandbox.id), "SIGSTOP");
     await sandbox.destroy();
     expect(await runtime.list()).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -21,7 +21,6 @@ export interface Exchange {
   shut?: boolean;
   /** Looks no further once this came. */
   until?: string;
-  waitMs?: number;
 }
 
 export interface Exchanged {
@@ -39,8 +38,7 @@ told = []
 for item in json.load(sys.stdin):
     got, end = b"", "silent"
     try:
-        with socket.create_connection(("127.0.0.1", item["port"]), 5) as s:
-            s.settimeout(item["waitMs"] / 1000)
+        with socket.create_connection(("127.0.0.1", item["port"]), 30) as s:
             s.sendall(base64.b64decode(item["send"]))
             if item["shut"]: s.shutdown(socket.SHUT_WR)
             while True:
@@ -80,12 +78,11 @@ export function insideOf(machine: MachineCaisson, id: string, env: Record<string
       return stdout;
     },
     async exchange(items) {
-      const input = items.map(({ port = PROXY, send, shut = false, until = "", waitMs = 3000 }) => ({
+      const input = items.map(({ port = PROXY, send, shut = false, until = "" }) => ({
         port,
         send: Buffer.from(send as string, typeof send === "string" ? "latin1" : undefined).toString("base64"),
         shut,
         until,
-        waitMs,
       }));
       const { code, stdout, stderr } = await inside.run(["python3", "-c", client], { input: JSON.stringify(input) });
       expect(code, stderr).toBe(0);

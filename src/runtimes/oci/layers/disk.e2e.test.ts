@@ -63,7 +63,7 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
     for (const name of ["big", "more", "f1", "f2", "f3", "f4", "f5", "f6"])
       await sandbox.remove(`/workspace/${name}`).catch(() => undefined);
     expect((await fill("echo again > file; cat file")).stdout).toBe("again\n");
-  }, 60_000);
+  });
 
   it("a sandbox can be ended when there is not a byte left", async () => {
     const sandbox = await create({ keep: true });
@@ -83,7 +83,7 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
     const { ended } = await runCommand(sandbox, { argv: ["sh", "-c", many] });
     expect(ended).toMatchObject({ kind: "killed", why: "disk" });
     expect(disk.freeFiles()).toBeGreaterThan(100);
-  }, 60_000);
+  });
 });
 
 describe.skipIf(!asRoot)("a disk limit, as root", () => {
@@ -135,7 +135,7 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     await using first = await create(onLayer({ diskBytes: 32 * MIB }));
     await expect(create(onLayer())).rejects.toMatchObject({ code: "conflict" });
     expect(await sh(first, "echo still > file; cat file")).toBe("still\n");
-  }, 30_000);
+  });
 
   it("is refused where it would not hold, and nothing is made", async () => {
     await (await create(onLayer())).destroy();
