@@ -39,6 +39,15 @@ function commandLines(): Map<number, string> {
   return lines;
 }
 
+/** Empty when it has ended. */
+export function nameOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, "utf8").trim();
+  } catch {
+    return "";
+  }
+}
+
 /** A number of a process' own account; NaN when it has ended. */
 export function statusOf(pid: number, field: string): number {
   try {

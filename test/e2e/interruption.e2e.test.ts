@@ -23,7 +23,14 @@ async function moments(count: number): Promise<number[]> {
 
 /** What the threads of a process wait for in the kernel. */
 function waitsOf(pid: number): string[] {
-  return readdirSync(`/proc/${pid}/task`).map((task) => readFileSync(`/proc/${pid}/task/${task}/wchan`, "latin1"));
+  return readdirSync(`/proc/${pid}/task`).map((task) => {
+    try {
+      return readFileSync(`/proc/${pid}/task/${task}/wchan`, "latin1");
+    } catch {
+      // It has just ended.
+      return "";
+    }
+  });
 }
 
 /** What a command makes a station do goes on without the command, which may not have been able to wait for it. */

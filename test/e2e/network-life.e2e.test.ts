@@ -197,9 +197,7 @@ describe("the process that serves is killed (N11)", () => {
     ]);
     await working.says(/data: 3/);
     expect(await machine.internet.world.open()).toBe(1);
-    const caisson = machine.internet
-      .processes()
-      .find((pid) => readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("exec\0--no-workspace"));
+    const caisson = machine.internet.processes().find((pid) => commandLine(pid).includes("exec\0--no-workspace"));
     process.kill(caisson ?? 0, "SIGKILL");
     await working.finished;
     await expect.poll(() => machine.internet.world.open()).toBe(0);
