@@ -126,7 +126,7 @@ describe("messages", () => {
     expect((await cli.run(["send", id, "--interrupt", "stop that"])).code).toBe(0);
     const done = await going.ended;
     expect(done.code, done.text.slice(-800)).toBe(0);
-    expect(Date.now() - sentAt).toBeLessThan(50_000);
+    expect(Date.now() - sentAt).toBeLessThan(20_000);
     expect(done.events.find((event) => event.type === "tool.ended")).toMatchObject({ data: { outcome: "interrupted" } });
   });
 });
