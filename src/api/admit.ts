@@ -9,9 +9,12 @@ import {
   hasSandboxToken,
   type StationNames,
 } from "./gate.ts";
+import type { PortConnection } from "./port-connections.ts";
+
+const RETRY_AFTER_S = 1;
 
 /** How a request came: by the socket in the state folder, over TCP from an address, or from inside a sandbox. */
-export type Arrival = { via: "socket" } | { via: "port"; address: string } | { via: "inside" };
+export type Arrival = { via: "socket" } | { via: "port"; address: string; connection?: PortConnection } | { via: "inside" };
 
 export interface Admitted {
   caller: Caller;
@@ -33,10 +36,24 @@ export function createAdmission(options: {
   return async ({ headers, authorization, arrival }) => {
     checkOrigin({ headers, via: arrival.via, names });
     if (arrival.via === "socket") return { caller: { kind: "socket" }, stillValid: undefined };
-    if (arrival.via === "inside" || hasSandboxToken(authorization)) return admitSandbox({ headers, authorization, arrival }, gate);
+    if (arrival.via === "inside" || hasSandboxToken(authorization)) {
+      const admitted = await admitSandbox({ headers, authorization, arrival }, gate);
+      keepConnection(arrival);
+      return admitted;
+    }
     const { secret, token } = await gate.admit({ authorization, address: arrival.address });
+    keepConnection(arrival);
     return { caller: { kind: "token", token }, stillValid: async () => (await authenticate(secret)) !== null };
   };
+}
+
+/** Throws `busy` for an address whose callers have their share of connections in use. */
+function keepConnection(arrival: Arrival): void {
+  if (arrival.via !== "port" || (arrival.connection?.admit() ?? true)) return;
+  throw new CaissonError("busy", "this address has its share of the station's connections in use", {
+    hint: `End some of its streams, or try again in ${RETRY_AFTER_S} s.`,
+    details: { retryAfterSeconds: RETRY_AFTER_S },
+  });
 }
 
 /** From inside, it is the token of the very sandbox that the call comes from, or none that counts. */

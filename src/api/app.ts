@@ -14,7 +14,7 @@ import { bodyChunks } from "./body-chunks.ts";
 import type { Call, Caller, Reply } from "./call.ts";
 import { type Conditions, conditionsOf } from "./conditions.ts";
 import { createConsolePages } from "./console/console-pages.ts";
-import { checkReach, checkScope, type StationNames } from "./gate.ts";
+import { checkOrigin, checkReach, checkScope, type StationNames } from "./gate.ts";
 import { allHandlers } from "./handlers/all-handlers.ts";
 import type { ServerControl } from "./handlers/station.ts";
 import { answeredOnce, keyedCall, type ReadCall } from "./idempotent.ts";
@@ -131,6 +131,8 @@ export function createApp(options: AppOptions): App {
     const page = await consolePage(context.req.raw, context.env.arrival);
     if (page !== null) {
       context.env.seen.route = "console";
+      const { arrival } = context.env;
+      if (arrival.via === "port" && page.status < 400) arrival.connection?.servePage();
       return page;
     }
     return admitted(context, null, async () => {
@@ -148,16 +150,24 @@ type Admitted = (
 ) => Promise<Response>;
 
 /** What is no verb of the station: how it is doing. */
-function observeRoutes(app: Hono<Env>, { observation, admitted }: { observation: Observation; admitted: Admitted }): void {
+function observeRoutes(
+  app: Hono<Env>,
+  { observation, admitted, names, onDefect }: Pick<AppOptions, "observation" | "names" | "onDefect"> & { admitted: Admitted },
+): void {
   const { health } = observation;
-  app.get("/healthz", ({ env: { seen } }) => {
-    seen.route = "healthz";
-    return health.alive();
-  });
-  app.get("/readyz", ({ env: { seen } }) => {
-    seen.route = "readyz";
-    return health.ready();
-  });
+  const asked = (answer: () => Response | Promise<Response>, route: string) => (context: Context<Env>) => {
+    const { seen, arrival } = context.env;
+    seen.route = route;
+    const request = context.req.raw;
+    try {
+      checkOrigin({ headers: request.headers, via: arrival.via, names });
+    } catch (error) {
+      return problemAnswer(error, { request, onDefect });
+    }
+    return answer();
+  };
+  app.get("/healthz", asked(health.alive, "healthz"));
+  app.get("/readyz", asked(health.ready, "readyz"));
   app.get("/metrics", (context) => {
     const { seen, arrival } = context.env;
     seen.route = "metrics";

@@ -1,33 +1,15 @@
-import { generateKeyPairSync, X509Certificate } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { generateKeyPairSync } from "node:crypto";
+import { writeFile } from "node:fs/promises";
 import { request } from "node:https";
-import { networkInterfaces, tmpdir } from "node:os";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createAuthority } from "../network/authority/authority.ts";
-import { leafCertificate, pemOf } from "../network/authority/certificate.ts";
+import { describe, expect, test } from "vitest";
 import { judgeExposure } from "./exposure.ts";
 import { useServer } from "./testing.ts";
+import { useCertificate } from "./testing-certificate.ts";
 
-let folder = "";
-let certificatePem = "";
-const tls = () => ({ certPath: join(folder, "cert.pem"), keyPath: join(folder, "key.pem") });
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "caisson-test-tls-"));
-  const authority = createAuthority();
-  certificatePem = authority.certificatePem;
-  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const issued = new X509Certificate(certificatePem);
-  const issuer = {
-    key: (await import("node:crypto")).createPrivateKey(authority.toStored().keyPem),
-    certificate: issued.raw,
-    validity: { from: new Date(issued.validFrom), to: new Date(issued.validTo) },
-  };
-  await writeFile(tls().certPath, pemOf(leafCertificate({ host: "127.0.0.1", publicKey, issuer, now: new Date() })));
-  await writeFile(tls().keyPath, privateKey.export({ type: "pkcs8", format: "pem" }));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const certificate = useCertificate();
+const tls = certificate.files;
 
 describe("who may reach the port", () => {
   const publicUrl = "https://caisson.test";
@@ -43,10 +25,10 @@ describe("who may reach the port", () => {
   });
 
   test("a certificate that is none, and a key of another, are refused", async () => {
-    const other = join(folder, "other.pem");
+    const other = join(certificate.folder(), "other.pem");
     await writeFile(other, generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "pkcs8", format: "pem" }));
     for (const files of [
-      { certPath: join(folder, "none"), keyPath: tls().keyPath },
+      { certPath: join(certificate.folder(), "none"), keyPath: tls().keyPath },
       { certPath: tls().certPath, keyPath: other },
     ]) {
       await expect(judgeExposure({ listenHost: "127.0.0.1", tls: files })).rejects.toMatchObject({ code: "invalid", hint: /PEM/ });
@@ -84,7 +66,7 @@ describe("a station that others reach", () => {
     expect(again.status.url).toMatch(/^https:\/\/127\.0\.0\.1:/);
     const headers = { authorization: `Bearer ${await token("read")}` };
     const status = await new Promise<number | undefined>((resolve, reject) => {
-      request(`${again.status.url}/v1/status`, { ca: certificatePem, headers }, (response) => resolve(response.resume().statusCode))
+      request(`${again.status.url}/v1/status`, { ca: certificate.ca(), headers }, (response) => resolve(response.resume().statusCode))
         .on("error", reject)
         .end();
     });

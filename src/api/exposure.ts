@@ -27,6 +27,8 @@ export interface Exposure extends StationNames {
   /** Null where previews are reached on this machine alone. */
   readonly previews: PreviewNames | null;
   mayConnect(address: string): boolean;
+  /** Whether it is a proxy of ours, which speaks for many callers. */
+  isProxy(address: string): boolean;
   /** The address that a request came from, before the proxies. What others say of it is not believed. */
   callerOf(address: string, forwardedFor: string | null): string;
 }
@@ -61,6 +63,7 @@ export async function judgeExposure(options: ExposureOptions): Promise<Exposure>
     scheme: tls === undefined ? "http" : "https",
     certificate,
     previews: options.previewsAt === undefined ? null : previewNames(options.previewsAt, { publicUrl: url }),
+    isProxy,
     mayConnect: (address) => proxies === null || tls !== undefined || isLoopback(plainAddress(address)) || isProxy(address),
     callerOf(address, forwardedFor) {
       const plain = plainAddress(address);

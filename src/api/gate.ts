@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import type { Route } from "../contract/api/route.ts";
 import { CaissonError } from "../contract/error.ts";
@@ -11,11 +10,8 @@ export type Authenticate = (token: string) => Promise<TokenView | null>;
 /** Whose token it is. */
 export type AuthenticateSandbox = (token: string) => SandboxId | null;
 
-/** Wrong tokens from one address, after which no unknown one is looked at for the rest of the minute. */
+/** Wrong tokens from one address that are answered with 401; the rest of the minute they are `busy`. */
 const FAILURES_PER_MINUTE = 20;
-const MINUTE_MS = 60_000;
-const ADDRESSES_MAX = 10_000;
-const KNOWN_TOKENS_MAX = 1000;
 /** Far above what programs do that mean well, on a machine that could answer several times as much. */
 const REQUESTS_PER_MINUTE = 180_000;
 const REQUESTS_AT_ONCE = 6_000;
@@ -103,8 +99,8 @@ export function isLoopback(address: string): boolean {
 
 export interface Gate {
   /**
-   * The token of a request. Throws `unauthenticated`, and `busy` for an address that tried too many, or for a token or
-   * an address that asks too often.
+   * The token of a request. Throws `unauthenticated`, or `busy` for a wrong token of an address that sent too many, and
+   * for a token that asks too often.
    */
   admit(request: { authorization: string | null; address: string }): Promise<{ secret: string; token: TokenView }>;
   /** The same for a sandbox's own. */
@@ -115,8 +111,9 @@ export interface Gate {
 export const hasSandboxToken = (authorization: string | null): boolean => /^Bearer sbt_/i.test(authorization ?? "");
 
 /**
- * Past the limit an address may go on with tokens that were right before: somebody else's wrong ones must not lock it
- * out.
+ * A right token is let in whatever else its address sends: many callers share the address of a proxy or a machine, and
+ * one look at a file tells a right token from a wrong one. Only wrong tokens, and requests without one, count for the
+ * address.
  */
 export function createGate(options: {
   authenticate: Authenticate;
@@ -126,49 +123,23 @@ export function createGate(options: {
 }): Gate {
   const { now = () => performance.now(), requestsPerMinute = REQUESTS_PER_MINUTE } = options;
   const rates = createRates({ perMinute: requestsPerMinute, burst: Math.min(REQUESTS_AT_ONCE, requestsPerMinute), now });
+  const failures = createRates({ perMinute: FAILURES_PER_MINUTE, now });
   const count = (key: string, who: string) => {
     const taken = rates.take(key);
     if (!taken.ok) throw tooOften(`${who} asks too often`, taken.retryAfterSeconds);
-  };
-  const failures = new Map<string, { count: number; until: number }>();
-  const known = new Set<string>();
-  const failuresOf = (address: string) => {
-    const found = failures.get(address);
-    if (found !== undefined && found.until > now()) return found;
-    failures.delete(address);
-    return null;
-  };
-  const countFailure = (address: string) => {
-    const found = failuresOf(address);
-    if (found !== null) found.count += 1;
-    else {
-      if (failures.size >= ADDRESSES_MAX) failures.delete(failures.keys().next().value as string);
-      failures.set(address, { count: 1, until: now() + MINUTE_MS });
-    }
   };
   const authenticated = async <Found>(
     { authorization, address }: { authorization: string | null; address: string },
     find: (secret: string) => Promise<Found | null>,
   ): Promise<{ secret: string; found: Found }> => {
+    const secret = /^Bearer ([A-Za-z0-9_-]{1,200})$/i.exec(authorization ?? "")?.[1];
+    const found = secret === undefined ? null : await find(secret);
+    if (secret !== undefined && found !== null) return { secret, found };
     count(`from ${address}`, "this address");
     if (authorization === null) throw unauthenticated("no token was given");
-    const secret = /^Bearer ([A-Za-z0-9_-]{1,200})$/i.exec(authorization)?.[1];
-    const digest = createHash("sha256")
-      .update(secret ?? "")
-      .digest("base64");
-    const before = failuresOf(address);
-    if (before !== null && before.count >= FAILURES_PER_MINUTE && !known.has(digest)) {
-      throw tooOften("too many wrong tokens came from this address", Math.ceil((before.until - now()) / 1000));
-    }
-    const found = secret === undefined ? null : await find(secret);
-    if (secret === undefined || found === null) {
-      known.delete(digest);
-      countFailure(address);
-      throw unauthenticated("the token is not valid");
-    }
-    if (known.size >= KNOWN_TOKENS_MAX) known.clear();
-    known.add(digest);
-    return { secret, found };
+    const taken = failures.take(address);
+    if (!taken.ok) throw tooOften("too many wrong tokens came from this address, and this is another", taken.retryAfterSeconds);
+    throw unauthenticated("the token is not valid");
   };
   return {
     async admit(request) {

@@ -3,13 +3,16 @@ import type { createServer as createTlsServer } from "node:https";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { Arrival } from "./admit.ts";
 import type { App } from "./app.ts";
+import type { PortConnection, PortConnections } from "./port-connections.ts";
 import type { ServePreviews } from "./previews/serve-previews.ts";
 import { sendAnswer } from "./send-answer.ts";
 import type { Upgrades } from "./streams/upgrades.ts";
 
 const HEADERS_MS = 5_000;
+const HANDSHAKE_MS = 5_000;
 const KEEP_ALIVE_MS = 5_000;
-const CONNECTIONS_MAX = 1024;
+/** Of a socket in the state folder, which only this machine's user and sandboxes reach. */
+const SOCKET_CONNECTIONS_MAX = 1024;
 /** Read and written ahead on a connection: Node's 64 KiB are one piece of a file, and each would be waited for. */
 const AHEAD_BYTES = 256 * 1024;
 
@@ -25,29 +28,45 @@ interface HttpServer {
   /** Where previews have names of their own: what comes by one is theirs. */
   previews?: ServePreviews | null;
   tls?: { cert: string; key: string; minVersion: "TLSv1.2" };
+  /** Of a port: what each address has of it. */
+  connections?: PortConnections;
 }
 
 /** One way in, which does not listen yet. */
-export function serverOf({ app, upgrades }: Faces, { server: create, arrivalOf, previews = null, tls }: HttpServer): Server {
+export function serverOf({ app, upgrades }: Faces, options: HttpServer): Server {
+  const { server: create, arrivalOf, previews = null, tls, connections } = options;
   const timeouts = { headersTimeout: HEADERS_MS, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: 1000 };
   const server = createAdaptorServer({
     overrideGlobalObjects: false,
     createServer: ((settings: object, listener: RequestListener) =>
       (create as typeof createServer)(settings, (incoming, outgoing) => {
-        if (previews?.takes(incoming)) void previews.answer(incoming, outgoing);
+        const connection = connections?.of(incoming.socket);
+        connection?.begin();
+        outgoing.once("close", () => connection?.end());
+        if (previews?.takes(incoming)) void previews.answer(incoming, outgoing, connection);
         else listener(incoming, outgoing);
       })) as typeof createServer,
-    serverOptions: { ...timeouts, ...tls, highWaterMark: AHEAD_BYTES },
+    serverOptions: { ...timeouts, ...tls, ...(tls && { handshakeTimeout: HANDSHAKE_MS }), highWaterMark: AHEAD_BYTES },
     async fetch(request, env) {
       const { incoming, outgoing } = env as HttpBindings;
-      const answer = await app.fetch(request, { arrival: arrivalOf(incoming), body: incoming });
+      const arrival = arrivalOf(incoming);
+      const answer = await app.fetch(request, { arrival, body: incoming });
+      if (arrival.via === "port" && !keepsConnection(answer, arrival)) outgoing.shouldKeepAlive = false;
       return sendAnswer(answer, outgoing);
     },
   }) as Server;
-  server.maxConnections = CONNECTIONS_MAX;
+  server.maxConnections = SOCKET_CONNECTIONS_MAX;
+  connections?.watch(server);
   server.on("upgrade", (request, socket, head) => {
-    if (previews?.takes(request)) void previews.upgrade(request, socket, head);
+    const connection = connections?.of(request.socket);
+    connection?.begin();
+    if (previews?.takes(request)) void previews.upgrade(request, socket, head, connection);
     else void upgrades.accept(request, socket, head, arrivalOf(request));
   });
   return server;
+}
+
+/** A connection is for callers with a token; without one it is closed with the answer. */
+function keepsConnection({ status }: Response, { connection }: { connection?: PortConnection }): boolean {
+  return status !== 401 && connection?.staysOpen !== false;
 }

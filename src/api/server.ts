@@ -5,6 +5,7 @@ import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts"
 import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { stationFolder } from "../contract/station-note.ts";
+import { defined } from "../lib/defined.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
 import type { Station } from "../station/station.ts";
 import { type Arrival, createAdmission } from "./admit.ts";
@@ -19,6 +20,7 @@ import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
 import { takePlace } from "./one-station.ts";
 import { createOpenRequests } from "./open-requests.ts";
+import { createPortConnections } from "./port-connections.ts";
 import { withPreviewUrls } from "./previews/preview-urls.ts";
 import type { ServePreviews } from "./previews/serve-previews.ts";
 import type { ServeStreams } from "./streams/stream.ts";
@@ -200,22 +202,24 @@ async function portServer(
   faces: Faces,
   { exposure, previews, onDefect }: { exposure: Exposure; previews: ServePreviews | null; onDefect: (error: unknown) => void },
 ): Promise<{ server: Server; stopRenewing: () => void }> {
+  const connections = createPortConnections({ isShared: exposure.isProxy });
   const arrivalOf = ({ socket, headers }: IncomingMessage): Arrival => {
     const forwardedFor = headers["x-forwarded-for"];
     const address = exposure.callerOf(socket.remoteAddress ?? "unknown", typeof forwardedFor === "string" ? forwardedFor : null);
-    return { via: "port", address };
+    return { via: "port", address, ...defined({ connection: connections.of(socket) }) };
   };
   const onConnection = (socket: Socket) => {
     if (!exposure.mayConnect(socket.remoteAddress ?? "")) socket.destroy();
   };
   const { certificate } = exposure;
   if (certificate === null) {
-    const server = serverOf(faces, { server: createServer, arrivalOf, previews });
+    const server = serverOf(faces, { server: createServer, arrivalOf, previews, connections });
     return { server: server.on("connection", onConnection), stopRenewing: () => {} };
   }
   // Loaded only here: most stations are reached on this machine, or through a proxy.
   const { createServer: createWithTls } = await import("node:https");
-  const server = serverOf(faces, { server: createWithTls, arrivalOf, previews, tls: { ...(await certificate()), minVersion: "TLSv1.2" } });
+  const tls = { ...(await certificate()), minVersion: "TLSv1.2" as const };
+  const server = serverOf(faces, { server: createWithTls, arrivalOf, previews, connections, tls });
   const renew = async () => (server as unknown as TlsServer).setSecureContext(await certificate());
   // A certificate that is just being written is not taken: the one that is there goes on.
   const timer = setInterval(() => void renew().catch(onDefect), CERTIFICATE_LOOK_MS).unref();

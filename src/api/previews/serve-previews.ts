@@ -8,14 +8,16 @@ import {
 } from "node:http";
 import type { Duplex } from "node:stream";
 import type { KeptPreview } from "../../contract/network-verbs.ts";
+import type { ConnectionShare } from "../../lib/connection-shares.ts";
 import type { PreviewNames } from "./preview-names.ts";
 
 /** Requests by a preview's name: they are the preview's, and never reach the API or the console. */
 export interface ServePreviews {
   /** Whether this request is for a preview, there or not. */
   takes(request: IncomingMessage): boolean;
-  answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void>;
+  /** `connection` is kept for whoever the preview lets in. */
+  answer(request: IncomingMessage, response: ServerResponse, connection?: ConnectionShare): Promise<void>;
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection?: ConnectionShare): Promise<void>;
   /** Ends the sockets that were upgraded. */
   close(): void;
 }
@@ -57,7 +59,7 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
   };
   return {
     takes: ({ headers }) => names.idOf(headers.host ?? "") !== null,
-    async answer(request, response) {
+    async answer(request, response, connection) {
       const found = await find(request).catch(() => null);
       if (found === null) return refuse(response, 404, "There is no such preview: it was closed, or its sandbox is gone.\n");
       const passed = begun(passedOn(request, found));
@@ -70,6 +72,7 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
       passed.on("error", fail);
       passed.once("response", (answer) => {
         answer.on("error", fail);
+        if (isRefused(answer) || connection?.admit() === false) response.shouldKeepAlive = false;
         try {
           response.sendDate = false;
           response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answerHeaders(answer, found));
@@ -82,13 +85,13 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
       request.on("error", () => passed.destroy());
       request.pipe(passed);
     },
-    async upgrade(request, socket, head) {
+    async upgrade(request, socket, head, connection) {
       socket.on("error", () => {});
       const found = await find(request).catch(() => null);
       if (found === null) return void socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-      const { connection = "Upgrade", upgrade = "" } = request.headers;
+      const { connection: wishes = "Upgrade", upgrade = "" } = request.headers;
       const { headers, ...rest } = passedOn(request, found);
-      const passed = begun({ ...rest, headers: [...headers, "Connection", connection, "Upgrade", upgrade] });
+      const passed = begun({ ...rest, headers: [...headers, "Connection", wishes, "Upgrade", upgrade] });
       if (passed === null) return void socket.destroy();
       const end = () => {
         upgraded.delete(socket);
@@ -100,6 +103,7 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
       passed.on("error", end);
       passed.once("upgrade", (answer, inside, first) => {
         inside.on("error", end).once("close", end);
+        if (connection?.admit() === false) return end();
         socket.write(`HTTP/1.1 101 Switching Protocols\r\n${linesOf(answer.rawHeaders)}\r\n`, "latin1");
         socket.write(first);
         inside.write(head);
@@ -118,6 +122,9 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
     },
   };
 }
+
+/** Whoever shows no token of the preview gets no second request on their connection. */
+const isRefused = ({ statusCode }: IncomingMessage): boolean => statusCode === 401;
 
 /** Where a preview is on this machine, and both of its names as origins. */
 interface Found {

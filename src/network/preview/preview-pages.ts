@@ -8,15 +8,23 @@ const PORTS_SHOWN_MAX = 50;
 const RELOAD_S = 2;
 const noStore = ["Cache-Control", "no-store"] as const;
 
-/** Nothing about the sandbox, or whether the token was nearly right. */
-export function refusedPage(): AnswerVerdict {
-  return {
-    kind: "answer",
-    status: 401,
-    headers: [["WWW-Authenticate", 'Caisson realm="preview"'], noStore],
-    body: "This is a preview of a port in a sandbox, and it needs its token: use the whole URL that `caisson open` printed.\n",
-  };
-}
+/** Nothing about the sandbox, or whether the token was nearly right. Without it, nobody keeps a connection. */
+export const refusedPage: AnswerVerdict = {
+  kind: "answer",
+  status: 401,
+  headers: [["WWW-Authenticate", 'Caisson realm="preview"'], noStore],
+  body: "This is a preview of a port in a sandbox, and it needs its token: use the whole URL that `caisson open` printed.\n",
+  close: true,
+};
+
+/** The caller's address has its share of the preview's connections in use. */
+export const busyPage: AnswerVerdict = {
+  kind: "answer",
+  status: 429,
+  headers: [["Retry-After", "1"], noStore],
+  body: "Your address has too many connections to this preview.\n",
+  close: true,
+};
 
 export function enterPage(options: { path: string; cookie: string }): AnswerVerdict {
   // A path with two slashes would lead to another host.

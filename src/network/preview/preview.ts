@@ -1,6 +1,7 @@
 import { createServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "../../contract/error.ts";
+import { createConnectionShares } from "../../lib/connection-shares.ts";
 import type { RequestHead } from "../http/head.ts";
 import { headerValue } from "../http/headers.ts";
 import { UpstreamPool } from "../http/pool.ts";
@@ -8,13 +9,13 @@ import { relayHttp } from "../http/relay.ts";
 import { type RelayLimits, RelayRefusal, type Verdict } from "../http/relay-options.ts";
 import { listenOn } from "./listen.ts";
 import { createPreviewAccess } from "./preview-access.ts";
-import { enterPage, refusedPage, unreachablePage } from "./preview-pages.ts";
+import { busyPage, enterPage, refusedPage, unreachablePage } from "./preview-pages.ts";
 import { createPreviewRewrite } from "./preview-rewrite.ts";
 import { isPreviewToken, newPreviewToken } from "./preview-token.ts";
 import type { ListeningPort } from "./watch-ports.ts";
 
 export interface PreviewLimits extends RelayLimits {
-  /** Browsers' connections at a time; one more is closed at once. */
+  /** Browsers' connections at a time. Those that showed no token make room for newer ones. */
   connectionsMax: number;
 }
 
@@ -68,13 +69,25 @@ export async function createPreview(options: PreviewOptions): Promise<Preview> {
   const ending = new AbortController();
   const clients = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, noDelay: true });
-  server.maxConnections = limits.connectionsMax ?? CONNECTIONS_MAX;
+  const max = limits.connectionsMax ?? CONNECTIONS_MAX;
+  // On this machine, and behind the station's own port, all callers have one address.
+  const shares = createConnectionShares({ max, isShared: (address) => /^(?:::ffff:)?127\.|^::1$/.test(address) });
+  server.maxConnections = max + 1;
   const listenPort = await listenOn(server, { host: listenHost, port: options.listenPort ?? 0 });
   const decide = decider({ ...options, token, listenPort });
   server.on("connection", (client) => {
     clients.add(client);
-    client.once("close", () => clients.delete(client));
-    void relayHttp(client, { decide, pool, limits: { idleMs: IDLE_MS, ...limits }, signal: ending.signal });
+    const share = shares.add({ address: client.remoteAddress ?? "", destroy: () => client.destroy() });
+    client.once("close", () => {
+      clients.delete(client);
+      share.remove();
+    });
+    const decideHere = (head: RequestHead): Verdict => {
+      const verdict = decide(head);
+      if (verdict === refusedPage || share.admit()) return verdict;
+      return busyPage;
+    };
+    void relayHttp(client, { decide: decideHere, pool, limits: { idleMs: IDLE_MS, ...limits }, signal: ending.signal });
   });
   const revoke = () =>
     new Promise<void>((resolve) => {
@@ -110,7 +123,7 @@ function decider(options: PreviewOptions & { token: string; listenPort: number }
   };
   return (head) => {
     const given = access(head);
-    if (given.kind === "refused") return refusedPage();
+    if (given.kind === "refused") return refusedPage;
     if (given.kind === "enter") return enterPage(given);
     const asked = { host: headerValue(head, "host") ?? "", byHost: given.byHost };
     return {

@@ -1,0 +1,171 @@
+/** How long a connection may take to show a token before a newer one of its address may have its place. */
+const PATIENCE_MS = 1_000;
+
+export interface ConnectionShareOptions {
+  /** Of all addresses together. */
+  max: number;
+  /** Connections of one address that showed a token; absent: a quarter of all. */
+  admittedPerAddress?: number;
+  /** Connections of one address that showed no token yet; absent: an eighth of all. */
+  waitingPerAddress?: number;
+  /** Whether an address stands for many callers, such as a proxy: it has no bound of its own. */
+  isShared?: (address: string) => boolean;
+  now?: () => number;
+}
+
+/** One connection's part of a listener. */
+export interface ConnectionShare {
+  readonly isAdmitted: boolean;
+  /** Its caller showed a token. False where the address has its share already, all of it in use. */
+  admit(): boolean;
+  /** A request begins or ends on it: an idle connection makes room for another. */
+  begin(): void;
+  end(): void;
+}
+
+export interface Connection {
+  address: string;
+  /** Ends it at once. */
+  destroy(): void;
+}
+
+export interface ConnectionShares {
+  /** Counts a new connection, and ends an older one where there is no room for both. */
+  add(connection: Connection): ConnectionShare & { remove(): void };
+  count(): number;
+}
+
+interface Entry extends Connection {
+  key: string | null;
+  sinceMs: number;
+  requests: number;
+  isAdmitted: boolean;
+}
+
+/**
+ * Who has shown no token can always be replaced: the oldest such connection ends when its address, or the listener, has
+ * no room for a new one. So silent or polling strangers never keep a caller out, even at the same address. Callers with
+ * a token keep their connections; one address has a quarter of them.
+ */
+export function createConnectionShares(options: ConnectionShareOptions): ConnectionShares {
+  const { max, isShared = () => false, now = () => performance.now() } = options;
+  const { admittedPerAddress = share(max, 4), waitingPerAddress = share(max, 8) } = options;
+  const waiting = new Pool();
+  const idle = new Pool();
+  const admitted = new Map<string, number>();
+  let count = 0;
+  const remove = (entry: Entry) => {
+    waiting.delete(entry);
+    idle.delete(entry);
+    count -= 1;
+    if (entry.isAdmitted && entry.key !== null) countDown(admitted, entry.key);
+  };
+  const evict = (entry: Entry | undefined): boolean => {
+    entry?.destroy();
+    return entry !== undefined;
+  };
+  /** The oldest of an address that had its time; past twice its share, the oldest in any case. */
+  const evictWaiting = (key: string) => {
+    const size = waiting.sizeOf(key);
+    const oldest = waiting.oldestOf(key);
+    if (size < waitingPerAddress || oldest === undefined) return;
+    if (size >= 2 * waitingPerAddress || now() - oldest.sinceMs >= PATIENCE_MS) evict(oldest);
+  };
+  const admit = (entry: Entry): boolean => {
+    if (entry.isAdmitted) return true;
+    if (entry.key !== null) {
+      const hasShare = (admitted.get(entry.key) ?? 0) >= admittedPerAddress;
+      if (hasShare && !evict(idle.oldestOf(entry.key))) return false;
+      admitted.set(entry.key, (admitted.get(entry.key) ?? 0) + 1);
+    }
+    entry.isAdmitted = true;
+    waiting.delete(entry);
+    return true;
+  };
+  return {
+    add(connection) {
+      const key = isShared(connection.address) ? null : addressGroup(connection.address);
+      let isOpen = true;
+      const destroy = () => {
+        if (isOpen) remove(entry);
+        isOpen = false;
+        connection.destroy();
+      };
+      const entry: Entry = { ...connection, destroy, key, sinceMs: now(), requests: 0, isAdmitted: false };
+      if (key !== null) evictWaiting(key);
+      if (count >= max && !evict(waiting.oldest()) && !evict(idle.oldest())) connection.destroy();
+      count += 1;
+      waiting.add(entry);
+      return {
+        get isAdmitted() {
+          return entry.isAdmitted;
+        },
+        admit: () => admit(entry),
+        begin() {
+          entry.requests += 1;
+          idle.delete(entry);
+        },
+        end() {
+          entry.requests -= 1;
+          if (isOpen && entry.isAdmitted && entry.requests === 0) idle.add(entry);
+        },
+        remove() {
+          if (isOpen) remove(entry);
+          isOpen = false;
+        },
+      };
+    },
+    count: () => count,
+  };
+}
+
+const share = (max: number, parts: number): number => Math.max(1, Math.floor(max / parts));
+
+/** Entries by address, the oldest first. */
+class Pool {
+  readonly #all = new Set<Entry>();
+  readonly #byKey = new Map<string | null, Set<Entry>>();
+
+  add(entry: Entry): void {
+    this.#all.add(entry);
+    const ofKey = this.#byKey.get(entry.key);
+    if (ofKey === undefined) this.#byKey.set(entry.key, new Set([entry]));
+    else ofKey.add(entry);
+  }
+
+  delete(entry: Entry): void {
+    const ofKey = this.#byKey.get(entry.key);
+    if (!this.#all.delete(entry) || ofKey === undefined) return;
+    ofKey.delete(entry);
+    if (ofKey.size === 0) this.#byKey.delete(entry.key);
+  }
+
+  sizeOf(key: string): number {
+    return this.#byKey.get(key)?.size ?? 0;
+  }
+
+  oldestOf(key: string): Entry | undefined {
+    return this.#byKey.get(key)?.values().next().value;
+  }
+
+  oldest(): Entry | undefined {
+    return this.#all.values().next().value;
+  }
+}
+
+/** A network of IPv6 addresses that one customer has, or one IPv4 address. */
+function addressGroup(address: string): string {
+  const plain = address.replace(/^::ffff:(?=[0-9.]+$)/i, "");
+  if (!plain.includes(":")) return plain;
+  const [head = "", tail] = plain.split("%", 1)[0]?.split("::", 2) ?? [];
+  const first = head === "" ? [] : head.split(":");
+  const last = tail === undefined || tail === "" ? [] : tail.split(":");
+  const middle = tail === undefined ? [] : Array.from({ length: Math.max(0, 8 - first.length - last.length) }, () => "0");
+  return [...first, ...middle, ...last].slice(0, 4).join(":");
+}
+
+function countDown(counts: Map<string, number>, key: string): void {
+  const left = (counts.get(key) ?? 0) - 1;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
+}
