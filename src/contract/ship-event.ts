@@ -61,6 +61,17 @@ export const ShipBranchRemoved = defineEvent("ship.branch_removed", 1, { branch:
 export const ShipMergeAsked = defineEvent("ship.merge_asked", 1, { by: z.string() });
 /** Somebody wants it tried again. */
 export const ShipResumed = defineEvent("ship.resumed", 1, { by: z.string() });
+/** An open ship takes up other options. What is absent stays as it is. */
+export const ShipOptionsChanged = defineEvent("ship.options_changed", 1, {
+  by: z.string(),
+  target: ShipTarget.optional(),
+  branch: z.object({ kind: BranchKind, ticket: z.string().max(64).nullable(), slug: z.string().max(25) }).optional(),
+  title: z.string().max(200).optional(),
+  body: z.string().max(20_000).optional(),
+  tests: TestEvidence.optional(),
+  includeConfiguration: z.boolean().optional(),
+  leaveOut: z.boolean().optional(),
+});
 /** Of one that was cancelled: its pull request is closed, its branch is kept. */
 export const ShipClosed = defineEvent("ship.closed", 1, {});
 
@@ -76,6 +87,7 @@ const all = [
   ShipBranchRemoved,
   ShipMergeAsked,
   ShipResumed,
+  ShipOptionsChanged,
   ShipClosed,
 ] as const;
 export const ShipEvent = z.discriminatedUnion("type", all);

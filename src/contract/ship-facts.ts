@@ -14,6 +14,8 @@ export interface ShipFacts {
   isBranchDone: boolean;
   isClosed: boolean;
   isMergeAsked: boolean;
+  /** Options changed while a step was at work: its outcome does not count, and the step is done again. */
+  isStale: boolean;
   /** The step that was begun last and is not done, and how often, since it was last somebody's turn. */
   step: ShipStep | null;
   attempts: number;
@@ -22,7 +24,7 @@ export interface ShipFacts {
   /** Null while the step is at work. */
   failure: { error: ShipError; nextAt: string | null } | null;
 }
-export const SHIP_FACTS_VERSION = 1;
+export const SHIP_FACTS_VERSION = 2;
 
 export const emptyShipFacts = (): ShipFacts => ({
   created: null,
@@ -35,6 +37,7 @@ export const emptyShipFacts = (): ShipFacts => ({
   isBranchDone: false,
   isClosed: false,
   isMergeAsked: false,
+  isStale: false,
   step: null,
   attempts: 0,
   begun: 0,
@@ -53,6 +56,7 @@ const ownTypes: ReadonlySet<string> = new Set<ShipEvent["type"]>([
   "ship.branch_removed",
   "ship.merge_asked",
   "ship.resumed",
+  "ship.options_changed",
   "ship.closed",
 ]);
 
@@ -62,20 +66,20 @@ export function applyToShipFacts(facts: ShipFacts, event: { type: string; at: st
 }
 
 /** A step that is done leaves no trace of its attempts. */
-const done = { step: null, attempts: 0, failure: null } as const;
+const done = { step: null, attempts: 0, failure: null, isStale: false } as const;
 
 function changeBy(facts: ShipFacts, event: ShipEvent): Partial<ShipFacts> {
   switch (event.type) {
     case "ship.created":
       return { created: event.data, createdAt: event.at, isMergeAsked: event.data.merge };
     case "ship.step_started":
-      return { step: event.data.step, attempts: event.data.attempt, begun: facts.begun + 1, failure: null };
+      return { step: event.data.step, attempts: event.data.attempt, begun: facts.begun + 1, failure: null, isStale: false };
     case "ship.step_failed":
-      return { failure: { error: event.data.error, nextAt: event.data.nextAt } };
+      return facts.isStale ? done : { failure: { error: event.data.error, nextAt: event.data.nextAt } };
     case "ship.committed":
-      return { ...done, committed: event.data };
+      return facts.isStale ? done : { ...done, committed: event.data };
     case "ship.pushed":
-      return { ...done, pushed: event.data };
+      return facts.isStale ? done : { ...done, pushed: event.data };
     case "ship.requested":
       return { ...done, request: event.data.request };
     case "ship.checked":
@@ -90,10 +94,27 @@ function changeBy(facts: ShipFacts, event: ShipEvent): Partial<ShipFacts> {
       return { isMergeAsked: true, ...retried(facts) };
     case "ship.resumed":
       return retried(facts);
+    case "ship.options_changed":
+      return withOptions(facts, event.data);
     default:
       return event satisfies never;
   }
 }
+
+type OptionChanges = Extract<ShipEvent, { type: "ship.options_changed" }>["data"];
+
+/** A step that is done counts only if it was done with these options; one at work is done again afterwards. */
+function withOptions(facts: ShipFacts, { by: _, ...changes }: OptionChanges): Partial<ShipFacts> {
+  if (facts.created === null) return {};
+  const created = { ...facts.created, ...changes } as NonNullable<ShipFacts["created"]>;
+  if (facts.step !== null && facts.failure === null) return { created, isStale: facts.step === "commit" || facts.step === "push" };
+  const isRecommitted = facts.pushed === null && commitOptions.some((option) => changes[option] !== undefined);
+  const isRetargeted = facts.request === null && created.target.into !== facts.created.target.into;
+  return { created, ...(isRecommitted && { committed: null }), ...(isRetargeted && { pushed: null }), ...retried(facts) };
+}
+
+/** What a commit is made with. */
+const commitOptions = ["title", "body", "includeConfiguration", "leaveOut"] as const;
 
 /** As if it had not been tried: somebody did something about it. What was checked then is checked again. */
 function retried({ failure }: ShipFacts): Partial<ShipFacts> {

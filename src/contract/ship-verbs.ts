@@ -11,7 +11,10 @@ import { SpecId } from "./spec.ts";
 /** Arguments and answers of the station's verbs about ships: changes of a run on their way to a remote. */
 
 export const StartShip = z.strictObject({
-  /** A run that ended, a session, or a spec that is done, by id or name. */
+  /**
+   * A run that ended, a session, or a spec that is done, by id or name. Or an open ship by its id, which takes up what
+   * else is said here.
+   */
   of: z.string().min(1).max(255),
   /** A repository: https://…, or the absolute path of a bare one here. Absent: the one that the work began from. */
   to: z.string().min(1).max(4096).optional(),
@@ -20,8 +23,10 @@ export const StartShip = z.strictObject({
   into: z.string().min(1).max(255).optional(),
   /** The name of the secret to be sent along. Absent: GITHUB_TOKEN or GITEA_TOKEN, as the forge wants. */
   token: SecretName.optional(),
-  allowPrivate: z.boolean().default(false),
-  kind: BranchKind.default("feature"),
+  /** Absent: no. */
+  allowPrivate: z.boolean().optional(),
+  /** Absent: feature. */
+  kind: BranchKind.optional(),
   ticket: z
     .string()
     .max(41)
@@ -30,16 +35,16 @@ export const StartShip = z.strictObject({
   /** Absent: the first line of the run's task, or of the spec's idea. */
   title: z.string().trim().min(1).max(200).optional(),
   body: z.string().max(20_000).optional(),
-  /** Merge it as soon as it can be, without being asked again. */
-  merge: z.boolean().default(false),
+  /** Merge it as soon as it can be, without being asked again. Absent: no. */
+  merge: z.boolean().optional(),
   /** The command that runs the project's tests, if it cannot be detected. */
   tests: z.string().min(1).max(500).optional(),
   /** Why it is shipped without passing tests. */
   withoutTests: z.string().trim().min(1).max(500).optional(),
-  /** Also files that tools outside act on. */
-  includeConfiguration: z.boolean().default(false),
-  /** Although files stay behind that cannot be committed. */
-  leaveOut: z.boolean().default(false),
+  /** Also files that tools outside act on. Absent: no. */
+  includeConfiguration: z.boolean().optional(),
+  /** Although files stay behind that cannot be committed. Absent: no. */
+  leaveOut: z.boolean().optional(),
 });
 export type StartShip = z.input<typeof StartShip>;
 

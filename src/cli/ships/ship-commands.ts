@@ -18,11 +18,11 @@ export async function start(context: CliContext, given: ParsedArguments): Promis
   const kind = given.option("kind");
   const request: StartShip = {
     of: await runNamed(context, given.positionals[0]),
-    allowPrivate: given.flag("allow-private"),
-    merge: given.flag("merge"),
-    includeConfiguration: given.flag("include-config"),
-    leaveOut: given.flag("leave-out"),
     ...defined({
+      allowPrivate: given.flag("allow-private") || undefined,
+      merge: given.flag("merge") || undefined,
+      includeConfiguration: given.flag("include-config") || undefined,
+      leaveOut: given.flag("leave-out") || undefined,
       to: remoteFrom(context, given.option("to")),
       forge: forge === undefined ? undefined : parseChoice(...ForgeKind.options)("forge", forge),
       kind: kind === undefined ? undefined : parseChoice(...BranchKind.options)("kind", kind),
@@ -95,8 +95,8 @@ async function follow(
   else if (isSettled(ship)) await context.stdout.print(outcomeText(ship));
   if (ship.status !== "blocked") return 0;
   const { error } = ship;
-  throw new CaissonError("conflict", `${ship.id} stands still: ${error?.message ?? "it is not known why"}`, {
-    hint: error?.hint ?? `Then go on with it: caisson ship resume ${ship.id}`,
+  throw new CaissonError("conflict", `${ship.id} is stuck: ${error?.message ?? "it is not known why"}`, {
+    hint: error?.hint ?? `Fix it, then: caisson ship resume ${ship.id}`,
   });
 }
 

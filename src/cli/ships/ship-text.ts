@@ -43,6 +43,10 @@ export function eventText(event: ShipEvent): string {
       return `${event.data.by} wants it merged`;
     case "ship.resumed":
       return `${event.data.by} wants it tried again`;
+    case "ship.options_changed": {
+      const { by, ...changes } = event.data;
+      return `${by} changed ${Object.keys(changes).join(", ")}`;
+    }
     case "ship.closed":
       return "closed; the branch is kept";
     default:

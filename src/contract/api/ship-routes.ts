@@ -16,11 +16,11 @@ const NumberedShipEvent = ShipLogEvent.and(z.object({ seq: z.int().positive() })
 export const shipRoutes = {
   "ships.start": {
     summary:
-      "Ship the changes of a run that ended, or of a spec that is done: branch, commit, push, pull request; with `merge` all the rest.",
+      "Ship the changes of a run that ended, or of a spec that is done: branch, commit, push, pull request; with `merge` all the rest. An open ship of the same work to the same remote takes up the options instead.",
     scope: "run",
     body: StartShip,
     reaches: ({ to = "", allowPrivate }: z.output<typeof StartShip>) => [
-      ...(allowPrivate ? ["private addresses"] : []),
+      ...(allowPrivate === true ? ["private addresses"] : []),
       ...(/^(?:\/|file:)/i.test(to) ? ["a repository of its machine"] : []),
     ],
     audited: ({ of, to }: z.output<typeof StartShip>) => ({ of, to }),

@@ -9,7 +9,7 @@ export interface Candidate {
 }
 
 /** Whether a word is the beginning of ids of a kind. Their prefix alone is not: it stands for all of them. */
-export function isIdPrefix(kind: "sb" | "sn" | "run" | "inc" | "spec", word: string): boolean {
+export function isIdPrefix(kind: "sb" | "sn" | "run" | "inc" | "spec" | "ship", word: string): boolean {
   return new RegExp(`^${kind}_[a-z2-7]{1,12}$`).test(word);
 }
 

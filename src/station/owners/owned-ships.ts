@@ -13,8 +13,9 @@ export function ownedShips(
   { ships }: Pick<Station, "ships">,
   { owner, sees, own, specs }: OwnerView & { own: OwnThings; specs: Pick<SpecVerbs, "get"> },
 ): ShipVerbs {
-  /** A session, a run in it, or a spec, of those that the owner sees. */
+  /** A session, a run in it, a spec, or a ship, of those that the owner sees. */
   const work = async (word: string): Promise<string> => {
+    if (isIdPrefix("ship", word)) return await find(word);
     const spec = async () => (await specs.get(word)).spec;
     if (isIdPrefix("spec", word)) return await spec();
     try {

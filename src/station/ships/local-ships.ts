@@ -1,17 +1,22 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { z } from "zod";
 import type { DrivenFacts } from "../../contract/driven.ts";
 import type { NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
+import type { TestEvidence } from "../../contract/ship.ts";
 import type { NewShipEvent, ShipEvent, ShipLogEvent } from "../../contract/ship-event.ts";
 import type { ShipFacts } from "../../contract/ship-facts.ts";
 import { ListShips, type ShipDetails, StartShip, WatchShip } from "../../contract/ship-verbs.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Folded } from "../driven/driven-log.ts";
 import type { DrivenThings } from "../driven/driven-verbs.ts";
+import { isIdPrefix } from "../names/one-of.ts";
+import { takeUpOptions } from "./ship-options.ts";
+import { shipTarget } from "./ship-target.ts";
 import { shipView } from "./ship-view.ts";
-import { newShip, type StartShipParts } from "./start-ship.ts";
+import { checkToken, evidenceFor, findWork, type NamedWork, newShip, runsOf, type StartShipParts } from "./start-ship.ts";
 import type { ShipVerbs } from "./verbs.ts";
 
 const OPEN_MAX = 10_000;
@@ -36,16 +41,33 @@ export function createLocalShips(ships: Ships, parts: StartShipParts): ShipVerbs
     ships.drive(view.id);
     return shipView(view);
   };
+  /** A second request for an open ship: it takes up the options that are new, and tries again what failed. */
+  const takeUp = async (id: string, asked: z.output<typeof StartShip>, owner: string) => {
+    const { created } = (await ships.fold(id)).state;
+    if (created === null) throw new CaissonError("internal", `nothing is known of ${id}`);
+    checkRemote(id, asked, created);
+    const isTestSaid = asked.tests !== undefined || asked.withoutTests !== undefined;
+    const tests = isTestSaid ? await evidenceAgain(asked, created.session, parts) : null;
+    if (asked.token !== undefined) await checkToken({ ...created.target, token: asked.token }, owner, parts);
+    return await tell(id, ({ state, facts }) => {
+      if (facts.cancelRequested !== null)
+        throw new CaissonError("conflict", `${id}, which ships this work, is being cancelled`, {
+          hint: `Finish that first: caisson ship cancel ${id}`,
+        });
+      const events = takeUpOptions(id, { facts: state, asked, tests, by: owner });
+      const isStuck = state.failure !== null && state.failure.nextAt === null;
+      return events.length === 0 && isStuck ? [{ type: "ship.resumed" as const, data: { by: owner } }] : events;
+    });
+  };
   return {
     async start(request, { owner = LOCAL_OWNER } = {}) {
       const asked = parseRequest(StartShip, request, "a ship");
-      const created = await newShip(asked, owner, parts);
+      if (isIdPrefix("ship", asked.of)) return await takeUp(await ships.find(asked.of), asked, owner);
+      const work = await findWork(asked, parts);
       const { items } = await ships.list({ state: "open", owner, limit: OPEN_MAX });
-      const before = items.find(({ own }) => isSame((own as unknown as ShipFacts).created, created.data));
-      if (before !== undefined) {
-        ships.drive(before.id);
-        return shipView(before);
-      }
+      const before = items.find(({ own }) => isSame((own as unknown as ShipFacts).created, work));
+      if (before !== undefined) return await takeUp(before.id, asked, owner);
+      const created = await newShip(asked, work, { ...parts, owner });
       const id = await ships.start({ id: newId("ship"), title: created.data.title, owner, events: [created] });
       return shipView(await ships.get(id));
     },
@@ -84,12 +106,32 @@ export function createLocalShips(ships: Ships, parts: StartShipParts): ShipVerbs
         ...(state.failure === null ? [] : [{ type: "ship.resumed" as const, data: { by } }]),
       ]),
     pause: async (ship, options) => shipView(await ships.pause(ship, options)),
-    cancel: async (ship, { by }) => shipView(await ships.cancel(ship, { by })),
+    cancel: (ship, { by }) =>
+      tell(ship, ({ state, facts }) => [
+        ...(facts.cancelRequested === null ? [{ type: "driven.cancel_requested" as const, data: { by, text: "" } }] : []),
+        ...(facts.cancelRequested !== null && state.failure !== null ? [{ type: "ship.resumed" as const, data: { by } }] : []),
+      ]),
     remove: (ship) => ships.remove(ship),
   };
 }
 
 /** The same work to the same place. */
-function isSame(one: ShipFacts["created"], other: NonNullable<ShipFacts["created"]>): boolean {
-  return one !== null && one.session === other.session && one.target.remote === other.target.remote;
+function isSame(one: ShipFacts["created"], { session, target }: Pick<NamedWork, "session" | "target">): boolean {
+  return one !== null && one.session === session.id && one.target.remote === target.remote;
+}
+
+/** Throws `invalid` for options that cannot be, and `conflict` for another remote, which would be another ship. */
+function checkRemote(id: string, asked: z.output<typeof StartShip>, { target }: NonNullable<ShipFacts["created"]>): void {
+  const { to = target.remote, forge = target.forge, allowPrivate = target.allowPrivate } = asked;
+  const { remote } = shipTarget({ ...asked, to, forge, allowPrivate }, { kind: "empty" });
+  if (remote === target.remote) return;
+  throw new CaissonError("conflict", `${id} goes to ${target.remote}`, { hint: "Ship the run or the session to the other one instead." });
+}
+
+async function evidenceAgain(
+  asked: z.output<typeof StartShip>,
+  session: string,
+  parts: Pick<StartShipParts, "runs" | "sessions">,
+): Promise<TestEvidence> {
+  return await evidenceFor(asked, { session, runs: await runsOf(await parts.sessions.get(session), parts) }, parts);
 }

@@ -7,6 +7,8 @@ import type { GitOptions } from "../../workspace/git/host-git.ts";
 import { type KeptRepository, openKeptRepository } from "../../workspace/git/kept-repository.ts";
 import { makeCommit } from "../../workspace/git/make-commit.ts";
 import { headOf, openRepository } from "../../workspace/git/repository-files.ts";
+import { isGitsOwn } from "../../workspace/list-inside.ts";
+import { forbidden } from "../../workspace/protected-path.ts";
 import type { ChangedWork } from "../sessions/changed-work.ts";
 import type { ShipOrder } from "./ship-steps.ts";
 
@@ -50,8 +52,9 @@ export async function commitWork(order: ShipOrder, work: ChangedWork, place: Shi
   await using own = await openShipRepository(id, { base, borrows }, place);
   const { usable, skipped } = committable(changes, { includeConfiguration });
   const { kept, inSubmodules } = await outsideSubmodules(usable, { own, base, prefix });
-  const behind = [...leftOut, ...skipped, ...inSubmodules];
-  if (behind.length > 0 && !leaveOut) throw notClean(behind);
+  // Git's own files are never shipped. Even `git status` changes them, so they are not worth a word.
+  const behind = [...leftOut, ...skipped, ...inSubmodules].filter(({ path }) => !path.split("/").some(isGitsOwn));
+  if (behind.length > 0 && !leaveOut) throw notClean(id, behind, { isConfigurationLeft: skipped.some(isConfiguration) });
   if (kept.length === 0) throw new CaissonError("conflict", `there is nothing to ship: ${work.what} changed nothing that can be committed`);
   const message = messageOf(order);
   const commit = await makeCommit(kept, { own, base, prefix, message, author, at: createdAt });
@@ -94,11 +97,17 @@ async function outsideSubmodules(
   };
 }
 
-function notClean(behind: readonly LeftOut[]): CaissonError {
+/** Not what may never be committed. */
+const isConfiguration = ({ path }: LeftOut) => forbidden(path) === null;
+
+function notClean(ship: string, behind: readonly LeftOut[], { isConfigurationLeft }: { isConfigurationLeft: boolean }): CaissonError {
   const named = behind.slice(0, 3).map(({ path, reason }) => `${JSON.stringify(path.slice(0, 200))} (${reason})`);
   const more = behind.length > 3 ? ` and ${behind.length - 3} more` : "";
   return new CaissonError("conflict", `not everything can be committed: ${named.join(", ")}${more}`, {
-    hint: "Take files that tools act on with --include-config; ship without the rest with --leave-out.",
+    hint: [
+      `Ship without what cannot be committed: caisson ship ${ship} --leave-out`,
+      ...(isConfigurationLeft ? [`Or take files that tools act on: caisson ship ${ship} --include-config`] : []),
+    ].join("\n"),
     details: { leftOut: behind.slice(0, 100) },
   });
 }

@@ -80,7 +80,9 @@ async function push({ order, own, commit, remote }: Reached): Promise<NewShipEve
   const into = order.created.target.into ?? (head?.startsWith(HEADS) ? head.slice(HEADS.length) : null);
   if (into === null || !refs.has(`${HEADS}${into}`)) {
     const which = into === null ? "does not say which branch is its default" : `has no branch ${into}`;
-    throw new CaissonError("not_found", `the remote ${which}`, { hint: "Name the branch to merge into with --into." });
+    throw new CaissonError("not_found", `the remote ${which}`, {
+      hint: `Name the branch to merge into: caisson ship ${order.id} --into BRANCH`,
+    });
   }
   const taken = new Map([...refs].flatMap(([ref, at]) => (ref.startsWith(HEADS) ? [[ref.slice(HEADS.length), at] as const] : [])));
   const branch = freeBranch(branchName(order.created.branch), { taken, ours: commit });
@@ -147,7 +149,7 @@ async function look(at: Reached): Promise<{ view: RequestView; merged: NewShipEv
   if (await isAncestor(own, commit, tip)) return { view, merged: { type: "ship.merged", data: { commit: tip } } };
   if (view.state !== "merged") return { view, merged: null };
   throw new CaissonError("unavailable", `the pull request is said to be merged, and ${asked.into} does not have its commit`, {
-    hint: "Was it squashed or rebased there? Then there is nothing left to do: caisson ship cancel.",
+    hint: `Was it squashed or rebased there? Then there is nothing left to do but to end it: caisson ship cancel ${order.id}`,
   });
 }
 

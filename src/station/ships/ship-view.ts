@@ -6,7 +6,8 @@ import type { ShipStatus, ShipView } from "../../contract/ship-verbs.ts";
 /** A ship as it is shown, of what the log keeps beside its events. */
 export function shipView(view: DrivenView): ShipView {
   const ship = view.own as unknown as ShipFacts;
-  const { created, committed, pushed, failure } = ship;
+  const { created, committed, pushed } = ship;
+  const failure = failureOf(view, ship);
   if (created === null)
     throw new CaissonError("internal", `the log of ${view.id} is damaged`, { hint: "`caisson logs --check` tells more." });
   const { session, run, spec = null, target, title, tests } = created;
@@ -16,7 +17,7 @@ export function shipView(view: DrivenView): ShipView {
     session,
     run,
     spec,
-    status: statusOf(view, ship),
+    status: statusOf(view, ship, failure),
     step: ship.step,
     target,
     title,
@@ -37,7 +38,16 @@ export function shipView(view: DrivenView): ShipView {
   };
 }
 
-function statusOf({ finish, paused, cancelRequested }: DrivenView, { failure, request, isMergeAsked, merged }: ShipFacts): ShipStatus {
+/** What a cancelled ship failed at before does not keep it from being closed. */
+function failureOf({ cancelRequested }: DrivenView, { failure, step }: ShipFacts): ShipFacts["failure"] {
+  return cancelRequested !== null && step !== "close" && step !== "remove_branch" ? null : failure;
+}
+
+function statusOf(
+  { finish, paused, cancelRequested }: DrivenView,
+  { request, isMergeAsked, merged }: ShipFacts,
+  failure: ShipFacts["failure"],
+): ShipStatus {
   if (finish !== null) return finish === "completed" ? "merged" : "cancelled";
   if (paused !== null) return "paused";
   if (failure !== null) return failure.nextAt === null ? "blocked" : "waiting";

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
+import type { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { StartShip } from "../../contract/ship-verbs.ts";
 import type { SpecView } from "../../contract/spec-verbs.ts";
-import { newShip, type StartShipParts } from "./start-ship.ts";
+import { findWork, newShip, type StartShipParts } from "./start-ship.ts";
 
 const SPEC = "spec_k3v7q2m5x4ab";
 const SESSION = "ses_k3v7q2m5x4ab";
@@ -49,8 +50,10 @@ function stationWith(spec: Partial<SpecView> = {}, source: object = { kind: "fol
 
 const asked = (of: string, more: Partial<StartShip> = {}) =>
   parseRequest(StartShip, { of, to: "/srv/git/project.git", withoutTests: "a test", ...more }, "a ship");
+const make = async (request: z.output<typeof StartShip>, parts: StartShipParts) =>
+  await newShip(request, await findWork(request, parts), { ...parts, owner: "local" });
 const shipOf = async (of: string, spec: Partial<SpecView> = {}, more: Partial<StartShip> = {}) =>
-  (await newShip(asked(of, more), "local", stationWith(spec))).data;
+  (await make(asked(of, more), stationWith(spec))).data;
 
 describe("a ship of a spec", () => {
   test.each([SPEC, "words"])("has its session, its title, and a branch that is named after it (%s)", async (of) => {
@@ -109,7 +112,7 @@ describe("a ship of a spec", () => {
 
   test("wants tests on what came of it, and says where", async () => {
     const { withoutTests: _, ...request } = asked(SPEC);
-    await expect(newShip(request, "local", stationWith())).rejects.toMatchObject({
+    await expect(make(request, stationWith())).rejects.toMatchObject({
       code: "conflict",
       hint: expect.stringContaining(`--session ${SESSION}`),
     });
@@ -127,7 +130,7 @@ test("a session's ship is of no spec", async () => {
 
 test("what was sent here from another machine is refused before anything is made, with what to do", async () => {
   const station = stationWith({}, { kind: "upload", upload: "up_k3v7q2m5x4ab" });
-  await expect(newShip(asked(SESSION), "local", station)).rejects.toMatchObject({
+  await expect(make(asked(SESSION), station)).rejects.toMatchObject({
     code: "unsupported",
     message: expect.stringContaining("from another machine"),
     hint: expect.stringMatching(/caisson apply ses_.*--repo https/),

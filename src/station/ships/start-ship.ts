@@ -28,12 +28,18 @@ export interface StartShipParts {
 
 type Asked = z.output<typeof StartShip>;
 
-/** What a ship begins with, once everything that can be known before is known to be in order. Throws as `start`. */
-export async function newShip(
-  asked: Asked,
-  owner: string,
-  parts: StartShipParts,
-): Promise<Extract<NewShipEvent, { type: "ship.created" }>> {
+/** The work that is shipped, and where to. */
+export interface NamedWork {
+  session: SessionDetails;
+  spec: ShippedSpec | null;
+  /** All that worked in the session. */
+  runs: readonly RunView[];
+  run: RunView | null;
+  target: ShipTarget;
+}
+
+/** Looks up the work and checks that it can be shipped. Throws as `start`. */
+export async function findWork(asked: Asked, parts: StartShipParts): Promise<NamedWork> {
   const { session, spec } = await workNamed(asked.of, parts);
   const runs = await runsOf(session, parts);
   const run = runs.find(({ run: id, name }) => id === asked.of || name === asked.of) ?? runs.at(-1) ?? null;
@@ -43,12 +49,17 @@ export async function newShip(
     throw new CaissonError("unsupported", `the files of ${session.id} were sent here from another machine, without their repository`, {
       hint: `Bring the changes to where they came from with \`caisson apply ${session.id}\`, and push there. Or begin from a repository with \`caisson run --repo https://HOST/OWNER/NAME\`.`,
     });
-  const target = shipTarget(asked, session.source);
+  return { session, spec, runs, run, target: shipTarget(asked, session.source) };
+}
+
+/** What a ship begins with, once everything that can be known before is known to be in order. Throws as `start`. */
+export async function newShip(
+  asked: Asked,
+  { session, spec, runs, run, target }: NamedWork,
+  { owner, ...parts }: StartShipParts & { owner: string },
+): Promise<Extract<NewShipEvent, { type: "ship.created" }>> {
   await checkToken(target, owner, parts);
-  const tests: TestEvidence =
-    asked.withoutTests === undefined
-      ? passedTests(await testsOf(runs, { ...parts, named: asked.tests }), session.id)
-      : { kind: "waived", reason: asked.withoutTests };
+  const tests = await evidenceFor(asked, { session: session.id, runs }, parts);
   const task = run === null ? null : await taskOf(run.run, parts);
   const title = asked.title ?? titleOf(spec?.title ?? task ?? `Changes of ${session.id}`);
   const ticket = asked.ticket?.replace(/^#/, "") ?? null;
@@ -59,16 +70,26 @@ export async function newShip(
       run: run?.run ?? null,
       ...(spec !== null && { spec: spec.spec }),
       target,
-      branch: { kind: asked.kind, ticket, slug: slugOf(title) },
+      branch: { kind: asked.kind ?? "feature", ticket, slug: slugOf(title) },
       title,
       body: asked.body ?? (spec === null ? bodyOf({ task, tests, run: run?.run ?? null, ticket }) : specBody(spec, { tests, ticket })),
       author: parts.author,
       tests,
-      merge: asked.merge,
-      includeConfiguration: asked.includeConfiguration,
-      leaveOut: asked.leaveOut,
+      merge: asked.merge ?? false,
+      includeConfiguration: asked.includeConfiguration ?? false,
+      leaveOut: asked.leaveOut ?? false,
     },
   };
+}
+
+/** That tests passed, or why it is shipped without. Throws `conflict`. */
+export async function evidenceFor(
+  asked: Pick<Asked, "tests" | "withoutTests">,
+  { session, runs }: { session: string; runs: readonly Pick<RunView, "run">[] },
+  parts: Pick<StartShipParts, "runs">,
+): Promise<TestEvidence> {
+  if (asked.withoutTests !== undefined) return { kind: "waived", reason: asked.withoutTests };
+  return passedTests(await testsOf(runs, { ...parts, named: asked.tests }), session);
 }
 
 /** The session that is meant: a session, that of a run, or that of a spec. Throws `not_found`, `conflict`. */
@@ -94,7 +115,7 @@ async function taskOf(run: string, { runs }: Pick<StartShipParts, "runs">): Prom
 }
 
 /** All that worked in the session, in order: what is shipped is what they left together. Throws `conflict`. */
-async function runsOf(session: SessionDetails, { runs }: Pick<StartShipParts, "runs">): Promise<RunView[]> {
+export async function runsOf(session: SessionDetails, { runs }: Pick<StartShipParts, "runs">): Promise<RunView[]> {
   const ids = new Set(session.history.flatMap((event) => (event.type === "session.run_started" ? [event.data.run] : [])));
   const found: RunView[] = [];
   for (const id of ids) {
@@ -111,7 +132,7 @@ async function runsOf(session: SessionDetails, { runs }: Pick<StartShipParts, "r
 }
 
 async function testsOf(
-  runs: readonly RunView[],
+  runs: readonly Pick<RunView, "run">[],
   { runs: verbs, named }: Pick<StartShipParts, "runs"> & { named: string | undefined },
 ): Promise<FoundTests | null> {
   let found: FoundTests | null = null;
@@ -128,7 +149,11 @@ async function testsOf(
 }
 
 /** Whether there is one by this name; where it may go is looked at whenever it is sent. */
-async function checkToken({ token, remote }: ShipTarget, owner: string, { secretsOf }: Pick<StartShipParts, "secretsOf">): Promise<void> {
+export async function checkToken(
+  { token, remote }: ShipTarget,
+  owner: string,
+  { secretsOf }: Pick<StartShipParts, "secretsOf">,
+): Promise<void> {
   if (token === null || Object.hasOwn(await secretsOf(owner), token)) return;
   const { hostname, port } = new URL(remote);
   const host = hostname === "github.com" ? "github.com,api.github.com" : hostname;

@@ -7,10 +7,11 @@ import type { ListShips, ShipDetails, ShipList, ShipView, StartShip, WatchShip }
  */
 export interface ShipVerbs {
   /**
-   * Makes a ship and begins to drive it: branch, commit, push, pull request; and with `merge` all the rest. One of the
-   * same session to the same remote that is not over is given instead. Nothing is made when it throws: `invalid`,
-   * `unsupported`, `not_found`, `conflict` for a run that is not over, and for one without tests that ran well. `owner`
-   * is whose it is, for whoever acts for others (`ownedStation`).
+   * Makes a ship and begins to drive it: branch, commit, push, pull request; and with `merge` all the rest. An open
+   * ship of the same session to the same remote, or one that `of` names, takes up the options that are named instead,
+   * and tries again what failed. Nothing changes when it throws: `invalid`, `unsupported`, `not_found`, `conflict` for
+   * a run that is not over, for one without tests that passed, and for an option that an open ship cannot take up any
+   * more. `owner` is the caller's (`ownedStation`).
    */
   start(request: StartShip, options?: { owner?: string }): Promise<ShipView>;
   get(ship: string): Promise<ShipDetails>;

@@ -35,7 +35,7 @@ export function ShipDialog({ of, title, onClose }: { of: string; title: string; 
     setError(null);
     const given = Object.fromEntries(Object.entries(draft).filter(([, value]) => value.trim() !== ""));
     try {
-      const { id } = await ships.start({ of, kind, merge, ...given });
+      const { id } = await ships.start({ of, ...(kind !== "feature" && { kind }), ...(merge && { merge }), ...given });
       lookAtWorkAgain(queries);
       navigate(`/ships/${id}`);
     } catch (refusal) {

@@ -79,6 +79,7 @@ function outcomeOf(event: ShipEvent): string {
     case "ship.step_failed":
     case "ship.merge_asked":
     case "ship.resumed":
+    case "ship.options_changed":
       return "";
     default:
       // A new event does not compile until it is named above.
