@@ -27,7 +27,7 @@ const leftToNpmTest = [
   "src/station/specs/{local-specs,spec-waves}.test.ts",
   "src/station/telemetry/**",
   "src/station/workflows/{schedule,workflows}.test.ts",
-  "src/workspace/{apply,apply-links,apply-repositories,git/branch,git/host-git}.test.ts",
+  "src/workspace/{apply,apply-links,apply-recovery,apply-repositories,git/branch,git/host-git}.test.ts",
   "test/{kept-script,launcher}.test.ts",
 ];
 const isQuick = process.env.CAISSON_TEST_QUICK === "1";

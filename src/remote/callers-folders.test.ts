@@ -11,6 +11,8 @@ import { viewState } from "../sandbox/state-places.ts";
 import { packFolder } from "../sandbox/tar/pack-folder.ts";
 import { uploadedTree } from "../sandbox/uploaded-tree.ts";
 import type { Station } from "../station/station.ts";
+import { readChangesArchive } from "../workspace/changes-archive.ts";
+import { applyAndDie } from "../workspace/testing-apply.ts";
 import { createCallerMachine } from "./caller-machine.ts";
 import { withCallersFolders } from "./callers-folders.ts";
 
@@ -97,6 +99,32 @@ describe("a run on a folder of this machine, by a station elsewhere", () => {
     // What was applied and changed since is the user's again.
     await writeFile(join(folder, "a.txt"), "mine\n");
     await expect(home.sessions.apply(name)).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("is applied as a whole after an apply that was killed, and the station hears of what that one did", async () => {
+    const home = atHome();
+    const name = await run(home);
+    const stateDir = join(base, "here", "state");
+    const files = { "a.txt": ["old\n", "new\n"], "deep/c.txt": [null, "one\n"] } as Record<string, [string | null, string | null]>;
+    const paths = async () => (await home.sessions.diff(name)).files.map(({ path }) => path);
+    const whole = await paths();
+    for (const at of [1, 2, 3, 4]) {
+      applyAndDie({ folder, stateDir, at, files });
+      expect(await paths(), `killed at ${at}`).toEqual(whole);
+      expect(await text("a.txt")).toBe("old\n");
+    }
+    const known = async () =>
+      (await readChangesArchive(station.sessions.changes(name))).manifest.files.map(({ applied }) => applied !== null);
+    expect(await known()).toEqual([false, false, false, false]);
+    // Past its last effect, before the station was told.
+    applyAndDie({ folder, stateDir, at: 5, files });
+    expect((await home.sessions.apply(name)).applied).toEqual([]);
+    expect([await text("a.txt"), await text("deep/c.txt"), await known()]).toEqual(["new\n", "one\n", [false, false, true, true]]);
+    await writeFile(join(folder, "a.txt"), "old\n");
+    await rm(join(folder, "deep"), { recursive: true });
+    applyAndDie({ folder, stateDir, at: 3, files });
+    expect((await home.sessions.apply(name, { force: true })).applied).toEqual(["a.txt", "deep/c.txt"]);
+    expect([await text("a.txt"), await text("deep/c.txt")]).toEqual(["new\n", "one\n"]);
   });
 
   test("holds back what was changed here meanwhile, unless it is forced", async () => {

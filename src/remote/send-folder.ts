@@ -10,6 +10,7 @@ import { showBytes } from "../lib/quantity.ts";
 import { viewState } from "../sandbox/state-places.ts";
 import { packFolder } from "../sandbox/tar/pack-folder.ts";
 import type { UploadVerbs } from "../station/uploads/verbs.ts";
+import { settleFolder } from "../workspace/apply-recovery.ts";
 import { findCredentialFiles } from "../workspace/credential-files.ts";
 import { checkFolder } from "../workspace/sessions.ts";
 import { refuseWrongPlace } from "../workspace/wrong-place.ts";
@@ -52,6 +53,7 @@ export async function sendFolder(
   await checkFolder(named);
   const folder = await realFolder(named);
   if (!options.isNamed) refuseWrongPlace(folder, { places: options.places, option: options.option });
+  await settleFolder(folder, options.places);
   const hidden = hiddenHere(folder, options);
   tellHidden(hidden.credentials, folder, notice);
   const pack = (onSkipped?: (name: string, reason: string) => void) =>

@@ -4,7 +4,8 @@ import type { WorkspaceSource } from "../contract/session.ts";
 import { defined } from "../lib/defined.ts";
 import type { ChangedWork } from "../station/sessions/changed-work.ts";
 import type { Station } from "../station/station.ts";
-import type { Changes, FileSide } from "../workspace/change.ts";
+import { lookAtFolder } from "../workspace/apply-recovery.ts";
+import { type Changes, type FileSide, sameSide } from "../workspace/change.ts";
 import { readChanges } from "../workspace/changes.ts";
 import { digestOf, type ReadChangesArchive, readChangesArchive, sideFrom } from "../workspace/changes-archive.ts";
 import { FolderTree } from "../workspace/folder-tree.ts";
@@ -39,19 +40,27 @@ export function workAtHome(
       options.notice(`the station was not told: ${error instanceof Error ? error.message : String(error)}`);
     });
   };
+  /** In the folder already, and not known to the station: an apply that was killed did not come to tell it. */
+  let broughtBefore: ReadonlyMap<string, string> = new Map();
   return {
     id,
     kind,
     what: `the ${kind} ${id}`,
     source,
     commit,
+    notesBefore: false,
     async changes(ignoring = {}) {
       const own = source.kind === "folder";
       const archive = await readChangesArchive(sessions.changes(id, { ...ignoring, base: !own }));
-      return own ? await comparedWith(source, archive, { ...options, ignoring }) : await asGiven(archive);
+      if (!own) return await asGiven(archive);
+      const contents = await archive.contents();
+      const compare = () => comparedWith(source, { ...archive, contents }, { ...options, ignoring });
+      const compared = await lookAtFolder(source.path, options.places, compare);
+      broughtBefore = compared.broughtBefore;
+      return compared.changes;
     },
     applied: async () => new Map(),
-    noteApplied: (files) => tell({ applied: Object.fromEntries(files) }),
+    noteApplied: (files) => tell({ applied: Object.fromEntries([...broughtBefore, ...files]) }),
     record: async (event) => {
       if (event.type === "session.applied" || event.type === "session.branched") await tell({ event });
     },
@@ -61,11 +70,9 @@ export function workAtHome(
 /** Against the folder as it is now. */
 async function comparedWith(
   { path: folder, hiding }: Extract<WorkspaceSource, { kind: "folder" }>,
-  archive: ReadChangesArchive,
+  { manifest, contents }: Pick<ReadChangesArchive, "manifest"> & { contents: ReadonlyMap<string, Buffer> },
   options: { places: SendFolder["places"]; ignoring: IgnoredFiles },
-): Promise<Changes> {
-  const { manifest } = archive;
-  const contents = await archive.contents();
+): Promise<{ changes: Changes; broughtBefore: Map<string, string> }> {
   using lower = openFolder(folder);
   using rules = openIgnoreRules(folder);
   const { all: hidden } = hiddenHere(folder, { places: options.places, hiding });
@@ -83,7 +90,15 @@ async function comparedWith(
       return !isStill(now, file?.before ?? null) && file?.applied !== blobOf(now.content);
     },
   });
-  return { ...found, ignored: found.ignored + manifest.ignored };
+  const changed = new Set(found.changes.flatMap(({ path, from }) => (from === null ? [path] : [path, from])));
+  const broughtBefore = new Map<string, string>();
+  for (const { path, after, applied } of files.values()) {
+    const side = sideFrom(after, contents);
+    const blob = side === null ? "" : blobOf(side.content);
+    if (changed.has(path) || applied === blob) continue;
+    if (sameSide(await readLower(lower, path), side)) broughtBefore.set(path, blob);
+  }
+  return { changes: { ...found, ignored: found.ignored + manifest.ignored }, broughtBefore };
 }
 
 const isStill = (now: FileSide, before: ManifestSide | null) =>

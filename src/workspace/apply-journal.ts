@@ -1,11 +1,13 @@
 import { dirname, join } from "node:path";
 import { z } from "zod";
+import { CaissonError } from "../contract/error.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { lstatOrNull } from "../lib/lstat-or-null.ts";
 import {
   type ApplierOptions,
   type ApplyRecord,
   abandonRecord,
+  markTakenBack,
   openRecord,
   readJson,
   removeRecord,
@@ -127,15 +129,17 @@ export async function takeBack({ tree, dir, name }: Staging): Promise<void> {
  * Idempotent, also when it is killed itself. What something in the way keeps from being put back (a link where a folder
  * was) waits for the next apply.
  */
-async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRecord): Promise<void> {
-  const done = lstatOrNull(join(dir, "done"));
-  const journal = Journal.safeParse(await readJson(join(dir, "journal.json")));
-  const name = journal.success ? journal.data.staging : staging;
+export async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRecord): Promise<void> {
   try {
+    const done = lstatOrNull(join(dir, "done"));
+    const journal = await readJournal(dir);
+    const name = journal?.staging ?? staging;
     const found = name === null ? null : tree.stat(name);
     if (name !== null && found?.isDirectory()) {
-      if (done === null && journal.success && found.ino === journal.data.inode)
-        for (const operation of journal.data.operations.toReversed()) takeBackOne(tree, name, operation);
+      if (done === null && journal !== null && found.ino === journal.inode) {
+        await markTakenBack(dirname(dir));
+        for (const operation of journal.operations.toReversed()) takeBackOne(tree, name, operation);
+      }
       removeStaging(tree, name);
     }
   } catch (error) {
@@ -143,6 +147,17 @@ async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRecord): 
     throw error;
   }
   await removeRecord(dir);
+}
+
+/** Null when nothing was done yet: it is written whole before the first effect. Throws `conflict`. */
+async function readJournal(dir: string): Promise<z.infer<typeof Journal> | null> {
+  const found = await readJson(join(dir, "journal.json"));
+  if (found === null) return null;
+  const journal = Journal.safeParse(found);
+  if (journal.success) return journal.data;
+  throw new CaissonError("conflict", "another version of Caisson was interrupted while it applied changes", {
+    hint: `Apply once with that version, which takes it back; its record is ${dir}.`,
+  });
 }
 
 /** Only what applying itself puts there; anything else is somebody's, and stays. */

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readTree } from "../../test/support/tree-on-disk.ts";
-import { type ApplyPlace, change, file, link, makeApplyPlace, unsafe } from "./testing-apply.ts";
+import { type ApplyPlace, change, file, link, makeApplyPlace, recordsLeft, unsafe } from "./testing-apply.ts";
 
 let base = "";
 let folder = "";
@@ -106,7 +106,7 @@ describe("applying refuses", () => {
       await apply([]);
       expect(readdirSync(folder)).toEqual(["d"]);
       if (at < last - 1) expect(readTree(folder), `exchanged before step ${at}`).toEqual(before);
-      expect(readdirSync(join(base, "state/applies"))).toEqual([]);
+      expect(recordsLeft(base)).toEqual([]);
     }
   });
 });

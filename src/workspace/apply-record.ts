@@ -5,7 +5,9 @@ import { z } from "zod";
 import { CaissonError } from "../contract/error.ts";
 import { ProcessIdentity as Applier } from "../contract/process-identity.ts";
 import { isErrno } from "../lib/is-errno.ts";
+import { jsonOrNull } from "../lib/json-or-null.ts";
 import { lstatOrNull } from "../lib/lstat-or-null.ts";
+import { replaceFile } from "../lib/replace-file.ts";
 import type { FolderTree } from "./folder-tree.ts";
 import { STAGING_PREFIX } from "./protected-path.ts";
 
@@ -41,23 +43,59 @@ export interface ApplierOptions {
   takeBack: (record: ApplyRecord) => Promise<void>;
 }
 
+/** Where the records of a state folder are. */
+export const recordsIn = (stateDir: string) => join(stateDir, "applies");
+
+/** What the record of an apply to this folder is called. */
+export function recordName(tree: FolderTree): string {
+  const { device, inode } = tree.identity;
+  return `${device}-${inode}`;
+}
+
+/** Null when a power cut left only the journal. */
+export async function readAbout(dir: string): Promise<{ staging: string; folder: string } | null> {
+  return About.safeParse(await readJson(join(dir, "apply.json"))).data ?? null;
+}
+
 /**
  * Takes a folder for one apply at a time; what one that died left half done is taken back first. Throws `conflict`
  * while another is at work.
  */
 export async function openRecord(tree: FolderTree, options: ApplierOptions): Promise<{ dir: string; staging: string }> {
-  const root = join(options.stateDir, "applies");
+  const root = recordsIn(options.stateDir);
   await mkdir(root, { recursive: true, mode: 0o700 });
-  await recoverOthers(root, tree, options);
-  const { device, inode } = tree.identity;
-  const dir = join(root, `${device}-${inode}`);
+  const recoverDead = async (record: string) => {
+    const alive = await recover(record, options);
+    if (alive !== null) throw applyingNow(alive, tree.path);
+  };
+  await recoverOthers(root, tree, recoverDead);
+  const dir = join(root, recordName(tree));
   for (;;) {
     const staging = `${STAGING_PREFIX}-${randomBytes(16).toString("hex")}`;
     if (await makeRecord(root, dir, { about: { staging, folder: tree.path }, self: options.self })) {
       return { dir, staging };
     }
-    await recover(dir, tree, options);
+    await recoverDead(dir);
   }
+}
+
+export const applyingNow = ({ pid }: Applier, folder: string) =>
+  new CaissonError("conflict", `process ${pid} is applying changes to ${folder} just now`, { hint: "Wait for it." });
+
+/** In the folder of the records; another text each time that an apply was taken back. */
+const TAKEN_BACK = ".taken-back";
+
+/** Before a folder goes back to what it was: who looks at it meanwhile has to look again. */
+export async function markTakenBack(root: string): Promise<void> {
+  await replaceFile(root, TAKEN_BACK, randomBytes(16).toString("hex"));
+}
+
+/** Changes whenever an apply was taken back. */
+export async function takenBackStamp(root: string): Promise<string> {
+  return await readFile(join(root, TAKEN_BACK), "utf8").catch((error: unknown) => {
+    if (isErrno(error, "ENOENT")) return "";
+    throw error;
+  });
 }
 
 /** Gone at once, for everybody. */
@@ -69,7 +107,7 @@ export async function removeRecord(dir: string): Promise<void> {
 
 /** Leaves a record to whoever comes next, also while this process lives. */
 export async function abandonRecord(dir: string): Promise<void> {
-  for (const name of await readdir(dir).catch(() => [])) if (name.startsWith("applier-")) await rm(join(dir, name), { force: true });
+  for (const name of await readdir(dir).catch(ifAbsent)) if (name.startsWith("applier-")) await rm(join(dir, name), { force: true });
 }
 
 /** A record appears as a whole, or not at all: false when there is one. */
@@ -93,7 +131,7 @@ async function makeRecord(root: string, dir: string, content: { about: z.infer<t
  * The numbers of devices and folders may change with a restart of the machine; a staging folder of ours that is here
  * tells whose record it is.
  */
-async function recoverOthers(root: string, tree: FolderTree, options: ApplierOptions): Promise<void> {
+async function recoverOthers(root: string, tree: FolderTree, recoverDead: (dir: string) => Promise<void>): Promise<void> {
   for (const name of await readdir(root)) {
     const dir = join(root, name);
     if (REMAINS.test(name)) {
@@ -101,27 +139,35 @@ async function recoverOthers(root: string, tree: FolderTree, options: ApplierOpt
       if (found !== null && Date.now() - found.mtimeMs > REMAINS_MS) await rm(dir, { recursive: true, force: true });
       continue;
     }
-    const about = About.safeParse(await readJson(join(dir, "apply.json")));
-    if (about.success && tree.stat(about.data.staging) !== null) await recover(dir, tree, options);
+    const about = await readAbout(dir);
+    if (about !== null && tree.stat(about.staging) !== null) await recoverDead(dir);
   }
 }
 
-/** Takes over the record of a dead one and has it taken back. Of several that try, one does. */
-async function recover(dir: string, tree: FolderTree, options: ApplierOptions): Promise<void> {
-  const about = About.safeParse(await readJson(join(dir, "apply.json")));
-  const names = await readdir(dir).catch(() => []);
+/**
+ * Takes over the record of a dead one and has it taken back. Of several that try, one does. Resolves with the process
+ * that is at work on it, if one is.
+ */
+export async function recover(dir: string, options: Pick<ApplierOptions, "self" | "alive" | "takeBack">): Promise<Applier | null> {
+  const about = await readAbout(dir);
+  const names = await readdir(dir).catch(ifAbsent);
   const last = Math.max(-1, ...names.flatMap((name) => Number(/^applier-(\d+)\.json$/.exec(name)?.[1] ?? -1)));
   const other = Applier.safeParse(await readJson(join(dir, `applier-${last}.json`)));
-  if (other.success && options.alive(other.data))
-    throw new CaissonError("conflict", `process ${other.data.pid} is applying changes to ${tree.path} just now`, { hint: "Wait for it." });
-  if (!(await claim(dir, last + 1, options.self))) return;
-  const now = About.safeParse(await readJson(join(dir, "apply.json")));
-  if (about.success && now.success && now.data.staging !== about.data.staging) {
+  if (other.success && options.alive(other.data)) return other.data;
+  if (!(await claim(dir, last + 1, options.self))) return null;
+  const now = await readAbout(dir);
+  if (about !== null && now !== null && now.staging !== about.staging) {
     // Somebody was faster, and another apply began in between: the claim is not on that one.
     await rm(join(dir, `applier-${last + 1}.json`), { force: true });
-    return;
+    return null;
   }
-  await options.takeBack({ dir, staging: now.success ? now.data.staging : null });
+  await options.takeBack({ dir, staging: now?.staging ?? null });
+  return null;
+}
+
+function ifAbsent(error: unknown): [] {
+  if (isErrno(error, "ENOENT")) return [];
+  throw error;
 }
 
 /** False when another was faster, or the record is gone. */
@@ -139,13 +185,17 @@ async function claim(dir: string, index: number, self: Applier): Promise<boolean
   }
 }
 
+/** Null where there is no file, or one that a power cut left unfinished. Throws when it cannot be read. */
 export async function readJson(path: string): Promise<unknown> {
   const found = lstatOrNull(path);
-  if (!found?.isFile() || found.size > RECORD_BYTES_MAX) return null;
+  if (found === null) return null;
+  if (!found.isFile() || found.size > RECORD_BYTES_MAX)
+    throw new CaissonError("too_large", `${path} is not a file of at most ${RECORD_BYTES_MAX} bytes`);
   try {
-    return JSON.parse(await readFile(path, "utf8"));
-  } catch {
-    return null;
+    return jsonOrNull(await readFile(path, "utf8"));
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return null;
+    throw error;
   }
 }
 

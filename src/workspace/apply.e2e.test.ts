@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readTree } from "../../test/support/tree-on-disk.ts";
 import { applyChanges } from "./apply.ts";
 import type { Change } from "./change.ts";
+import { recordsLeft } from "./testing-apply.ts";
 
 let base = "";
 let folder = "";
@@ -67,7 +68,7 @@ describe("an apply that was killed", () => {
       );
       if (!done) expect([statSync(join(folder, "d")).mode & 0o777, readdirSync(join(folder, "o"))]).toEqual([0o711, ["empty", "from"]]);
       expect(readdirSync(folder).filter((name) => name.startsWith(".caisson"))).toEqual([]);
-      expect(readdirSync(join(base, "state/applies"))).toEqual([]);
+      expect(recordsLeft(base)).toEqual([]);
     }
   });
 });

@@ -4,6 +4,7 @@ import { CaissonError } from "../contract/error.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
 import { currentProcess, isProcessAlive } from "../sandbox/process-identity.ts";
 import { openStaging, perform, type Staging, takeBack } from "./apply-journal.ts";
+import { recordsIn, takenBackStamp } from "./apply-record.ts";
 import { stage } from "./apply-stage.ts";
 import { type Change, isWithin, type LeftOut, sameSide } from "./change.ts";
 import { FolderTree } from "./folder-tree.ts";
@@ -28,6 +29,10 @@ export interface ApplyOptions {
    * seen on this machine.
    */
   alive?: (applier: ProcessIdentity) => boolean;
+  /** The stamp of the folder before the changes were computed, see `settleFolder`. */
+  seen?: string;
+  /** Called with what will be applied once everything is checked, before the first effect. */
+  beforeEffects?: (paths: readonly string[]) => Promise<void>;
   /** For tests: called before each effect. */
   crashpoint?: (name: string) => void;
 }
@@ -58,13 +63,18 @@ export async function applyChanges(changes: readonly Change[], options: ApplyOpt
 
 async function applyTo(staging: Staging, changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
   try {
+    // What the changes were computed against is not what the folder has by now.
+    if (options.seen !== undefined && options.seen !== (await takenBackStamp(recordsIn(options.stateDir))))
+      throw takenBackMeanwhile(options);
     const { chosen, skipped } = choose(changes, staging.tree, { ...options, hookFolders: await hookFolders(staging.tree) });
     refuseChangedOutside(chosen, options);
     const going = new Set(chosen.flatMap(({ path, from, after }) => (from !== null ? [from] : after === null ? [path] : [])));
     for (const change of chosen) await check(change, { tree: staging.tree, going });
     refuseDangerousLinks(staging.tree, chosen);
-    await perform(staging, await stage(chosen, staging), options.crashpoint ?? (() => undefined));
+    const operations = await stage(chosen, staging);
     const applied = chosen.map((change) => change.path);
+    await options.beforeEffects?.(applied);
+    await perform(staging, operations, options.crashpoint ?? (() => undefined));
     const told = applied.flatMap((path) => ({ path, reason: whyTold(path) ?? "" })).filter(({ reason }) => reason !== "");
     return { applied, skipped, told };
   } finally {
@@ -72,6 +82,16 @@ async function applyTo(staging: Staging, changes: readonly Change[], options: Ap
     await takeBack(staging);
   }
 }
+
+const takenBackMeanwhile = ({ folder }: ApplyOptions) =>
+  new CaissonError("conflict", `an interrupted apply was taken back while the changes for ${folder} were read; nothing was applied`, {
+    hint: "Apply again.",
+    details: { takenBack: true },
+  });
+
+/** Whether changes were not applied because they have to be computed again. */
+export const isOutdated = (error: unknown) =>
+  error instanceof CaissonError && error.code === "conflict" && error.details?.takenBack === true;
 
 function choose(
   changes: readonly Change[],

@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -33,3 +34,29 @@ export function makeApplyPlace() {
 }
 
 export const unsafe = (promise: Promise<unknown>) => expect(promise).rejects.toMatchObject({ code: "unsafe" });
+
+/** Of the applies in the state folder of such a place; the mark of those taken back stays. */
+export const recordsLeft = (base: string) => readdirSync(join(base, "state/applies")).filter((name) => name !== ".taken-back");
+
+/** Another process that applies these texts to a folder, and is killed before its effect of this number. */
+export function applyAndDie(options: {
+  folder: string;
+  stateDir: string;
+  at: number;
+  files: Readonly<Record<string, [string | null, string | null]>>;
+}): void {
+  const program = `
+    import { applyChanges } from ${JSON.stringify(join(import.meta.dirname, "apply.ts"))};
+    const { folder, stateDir, at, files } = JSON.parse(process.argv[1]);
+    const file = (text) => text === null ? null : { kind: "file", mode: 0o644, content: Buffer.from(text) };
+    const changes = Object.entries(files).map(([path, [before, after]]) =>
+      ({ path, from: null, before: file(before), after: file(after), changedOutside: false }));
+    let step = 0;
+    const crashpoint = () => { if (step++ === at) process.kill(process.pid, "SIGKILL"); };
+    await applyChanges(changes, { folder, stateDir, crashpoint });
+  `;
+  const { signal, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", program, JSON.stringify(options)], {
+    encoding: "utf8",
+  });
+  expect(signal, stderr).toBe("SIGKILL");
+}

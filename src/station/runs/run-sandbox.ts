@@ -6,6 +6,8 @@ import type { Session } from "../../contract/session.ts";
 import { isUnresponsive, silenceOf } from "../../sandbox/guest/waits.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { sharedFolders } from "../../sandbox/shared-folders.ts";
+import { settleFolder } from "../../workspace/apply-recovery.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { Crashpoint } from "../crashpoint.ts";
@@ -106,6 +108,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     const { snapshot } = await options.sessions.get(options.session.id);
     const session = { ...options.session, snapshot };
     const spec = runSpec({ ...options, session, hasLayer: capabilities.workspaceLayer });
+    for (const { path } of sharedFolders(spec)) await settleFolder(path, options.places);
     const notice = options.notice ?? (() => {});
     const guarded = guardedRunSpec(spec, { ...options, session, capabilities, notice });
     const sandbox = await options.runtime.create(guarded);

@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import type { ChangeLabels } from "../../contract/change-labels.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxId } from "../../contract/ids.ts";
@@ -236,6 +238,12 @@ async function guardedSpec(
   return guard.allowHooks ? hidden : guardWritable(hidden, { places, capabilities });
 }
 
+/** Before anything looks at a folder: what a dead apply left half done there is taken back. */
+async function settled(folder: string, { stateDir }: Pick<LocalSandboxesOptions, "stateDir">): Promise<void> {
+  if (!existsSync(join(stateDir, "applies"))) return;
+  await (await import("../../workspace/apply-recovery.ts")).settleFolder(folder, { stateDir });
+}
+
 /** A probe that was remembered may be wrong by now; then `auto` looks again, once. */
 async function make(
   { spec, runtime: asked, guard }: CreateSandbox,
@@ -246,6 +254,7 @@ async function make(
   const create = async () => {
     const runtime = await resolver.resolve(name);
     if (signal?.aborted) throw new CaissonError("cancelled", "interrupted before the sandbox was made");
+    for (const { path } of sharedFolders(spec)) await settled(path, options);
     const guarded = guard === undefined ? spec : await guardedSpec(spec, { ...options, guard, runtime });
     // Whatever a request says there: whose it is was decided by who made it.
     return runtime.create({ ...guarded, ...ownedBy(options.owner) }, defined({ signal }));

@@ -18,6 +18,11 @@ export interface ChangedWork {
   changes(asked?: IgnoredFiles & { at?: number }): Promise<Changes>;
   /** Git's names of what was brought to the folder that it began from, by path. */
   applied(): Promise<ReadonlyMap<string, string>>;
+  /**
+   * Whether what is applied is noted before the first effect: a kill then loses no note. A station elsewhere is told
+   * afterwards, since it counts what is noted as applied.
+   */
+  notesBefore: boolean;
   /** Empty for a file that was removed there. */
   noteApplied(files: ReadonlyMap<string, string>): Promise<void>;
   /** Into its history, where there is one. */
@@ -35,6 +40,7 @@ export function workOfSession(
     what: `the session ${id}`,
     source,
     commit,
+    notesBefore: true,
     async changes({ at, ...ignoring } = {}) {
       return await changesOf(session, { ...options, ignoring, ...(at !== undefined && { kept: await options.filesAfter(at) }) });
     },

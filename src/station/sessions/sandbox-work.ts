@@ -7,6 +7,7 @@ import { randomLetters } from "../../lib/new-id.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
 import { uploadOfTree } from "../../sandbox/uploaded-tree.ts";
+import { lookAtFolder } from "../../workspace/apply-recovery.ts";
 import type { Changes } from "../../workspace/change.ts";
 import { findChanges } from "../../workspace/changes.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
@@ -33,6 +34,7 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
     what: `the sandbox ${id}`,
     source: sourceOf(record, options),
     commit: null,
+    notesBefore: true,
     async changes({ at, ...ignoring } = {}) {
       if (at !== undefined) throw new CaissonError("unsupported", `files of the sandbox ${id} are only known as they are`);
       return await changesIn(record, { ...options, applied: await applied(), ignoring });
@@ -74,7 +76,8 @@ async function changesIn(
   const hidden = deniedPaths.filter((path) => path.startsWith(`${WORKSPACE}/`)).map((path) => path.slice(WORKSPACE.length + 1));
   const sandbox = await runtime.open(id, { serveNetwork: false });
   try {
-    return await findChanges({ sandbox, lower, layer, sinceMs: Date.parse(createdAt), stateDir, applied, hidden, ignoring });
+    const asked = { sandbox, lower, layer, sinceMs: Date.parse(createdAt), stateDir, applied, hidden, ignoring };
+    return await lookAtFolder(lower, { stateDir }, () => findChanges(asked));
   } finally {
     // Its owner's business is none of ours.
     await sandbox.detach();

@@ -5,6 +5,7 @@ import type { Session } from "../../contract/session.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
+import { lookAtFolder } from "../../workspace/apply-recovery.ts";
 import type { Changes } from "../../workspace/change.ts";
 import { findChanges } from "../../workspace/changes.ts";
 import { findCommitChanges } from "../../workspace/git/commit-changes.ts";
@@ -40,11 +41,22 @@ export async function changesOf(
   if (session.runtime === null || kept === null || (session.source.kind === "git" && session.commit === null))
     return { changes: [], leftOut: [], ignored: 0 };
   const runtime = await options.runtime(session.runtime);
-  if (kept !== "now")
-    return await withKeptFiles(session, kept, { ...options, runtime }, (sandbox, seen) =>
-      findIn(sandbox, seen.session, { ...options, runtime, sessions: seen.sessions }),
-    );
-  return await withSandbox(session, { ...options, runtime }, (sandbox, now) => findIn(sandbox, now, { ...options, runtime }));
+  return await lookAtSession(session, options, async () => {
+    if (kept !== "now")
+      return await withKeptFiles(session, kept, { ...options, runtime }, (sandbox, seen) =>
+        findIn(sandbox, seen.session, { ...options, runtime, sessions: seen.sessions }),
+      );
+    return await withSandbox(session, { ...options, runtime }, (sandbox, now) => findIn(sandbox, now, { ...options, runtime }));
+  });
+}
+
+/** Looks at a session, and at the user's folder below it where there is one, see `lookAtFolder`. */
+export async function lookAtSession<Result>(
+  { source }: Session,
+  { stateDir }: { stateDir: string },
+  look: () => Promise<Result>,
+): Promise<Result> {
+  return source.kind === "folder" ? await lookAtFolder(source.path, { stateDir }, look) : await look();
 }
 
 async function findIn(

@@ -6,7 +6,7 @@ import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { withKeptFiles } from "./kept-view.ts";
-import { type ChangesOptions, withSandbox } from "./session-changes.ts";
+import { type ChangesOptions, lookAtSession, withSandbox } from "./session-changes.ts";
 import type { KeptFiles } from "./step-files.ts";
 import { guardedViewSpec, type MakeViewSpec } from "./view-spec.ts";
 
@@ -64,8 +64,10 @@ async function inside<Result>(
   const runtime: Runtime = await options.runtime(session.runtime ?? undefined);
   const { sessions, stateDir } = options;
   const spec: MakeViewSpec = (then, how) => guardedViewSpec(then, { ...how, stateDir });
-  if (kept === "now") return await withSandbox(session, { ...options, runtime, spec }, work);
-  if (kept !== null) return await withKeptFiles(session, kept, { ...options, runtime, spec }, work);
-  await using sandbox = await runtime.create(await spec(session, { runtime, sessions, asBegun: true }));
-  return await work(sandbox);
+  return await lookAtSession(session, options, async () => {
+    if (kept === "now") return await withSandbox(session, { ...options, runtime, spec }, work);
+    if (kept !== null) return await withKeptFiles(session, kept, { ...options, runtime, spec }, work);
+    await using sandbox = await runtime.create(await spec(session, { runtime, sessions, asBegun: true }));
+    return await work(sandbox);
+  });
 }

@@ -4,6 +4,7 @@ import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { countUnapplied } from "../../workspace/count-unapplied.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
+import { lookAtSession } from "./session-changes.ts";
 
 const NOT_KNOWN: Unapplied = { files: null, isMinimum: false };
 
@@ -13,7 +14,7 @@ const NOT_KNOWN: Unapplied = { files: null, isMinimum: false };
  */
 export async function unappliedOf(
   session: Session,
-  { sessions, runtimes }: { sessions: SessionStore; runtimes: () => Promise<readonly Runtime[]> },
+  { sessions, runtimes, stateDir }: { sessions: SessionStore; runtimes: () => Promise<readonly Runtime[]>; stateDir: string },
 ): Promise<Unapplied> {
   // No sandbox was ever on it.
   if (session.runtime === null) return { files: 0, isMinimum: false };
@@ -23,5 +24,7 @@ export async function unappliedOf(
   // What was brought to another machine's folder is not in the one that was sent.
   const applied = session.source.kind === "upload" ? await sessions.applied(session.id) : undefined;
   const folder = runtime?.layerFolder?.(layer);
-  return folder === undefined ? NOT_KNOWN : ((await countUnapplied({ lower, layer: folder, ...defined({ applied }) })) ?? NOT_KNOWN);
+  if (folder === undefined) return NOT_KNOWN;
+  const count = () => countUnapplied({ lower, layer: folder, ...defined({ applied }) });
+  return (await lookAtSession(session, { stateDir }, count)) ?? NOT_KNOWN;
 }

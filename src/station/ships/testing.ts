@@ -71,6 +71,7 @@ export async function makeShipRig(options: {
       ignored: 0,
     }),
     applied: async () => new Map(),
+    notesBefore: true,
     noteApplied: async () => undefined,
     record: async () => undefined,
   };
