@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { memoryFolder } from "../../test/support/memory-folder.ts";
@@ -24,6 +24,8 @@ interface UseServerOptions {
   programs?: Readonly<Record<string, Program>>;
   /** Whether it puts what becomes of sandboxes into their logs, as a station does. */
   chronicles?: boolean;
+  /** Its config.json. */
+  config?: object;
   /** What the station may do at once. */
   bounds?: Partial<StationConfig>;
 }
@@ -32,8 +34,10 @@ interface UseServerOptions {
  * A station of the fake runtime that serves, in a folder of its own. `defects` are what it would have told its owner.
  */
 export async function openServer(options: UseServerOptions & { defects?: unknown[] } = {}) {
-  const { programs = {}, bounds = {}, chronicles = false, defects = [] } = options;
+  const { programs = {}, bounds = {}, config = {}, chronicles = false, defects = [] } = options;
   const base = await mkdtemp(join(memoryFolder(), "caisson-test-api-"));
+  await mkdir(join(base, "config"));
+  await writeFile(join(base, "config", "config.json"), JSON.stringify(config));
   const parts = await fakeStationParts(base, { programs });
   const station: LocalVerbs = parts.openStation();
   const runs: ServedRuns = station.serve(queueBounds({ ...parts.local.config.station, ...bounds }));

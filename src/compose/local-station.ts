@@ -5,7 +5,8 @@ import { type ModelOptions, providerVariables, resolveModel } from "../agent/mod
 import { type AgentSource, createAgentSource } from "../agent/rights/agent-source.ts";
 import { createTrustStore } from "../agent/rights/trust-store.ts";
 import type { Config } from "../contract/config.ts";
-import type { SecretSpec } from "../contract/network.ts";
+import { type SecretSpec, secretsForOwner } from "../contract/network.ts";
+import { LOCAL_OWNER } from "../contract/owner.ts";
 import { defined } from "../lib/defined.ts";
 import type { AppendListener } from "../log/observed-log.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
@@ -65,9 +66,9 @@ export function openLocalStation(parts: LocalParts): LocalStation {
   });
 }
 
-/** The secrets that an owner can name: its own first, then those of the configuration. */
+/** The secrets that an owner can name: its own first, then those of the configuration that it may use. */
 export async function secretsOf(parts: Pick<LocalParts, "config" | "stateDir">, owner: string): Promise<Record<string, SecretSpec>> {
-  return { ...parts.config.secrets, ...(await createLocalSecrets(parts).specs(owner)) };
+  return { ...secretsForOwner(parts.config.secrets, owner), ...(await createLocalSecrets(parts).specs(owner)) };
 }
 
 /** For the tests of recovery: where to die, and a file that gets the name of each place where one could. */
@@ -81,7 +82,7 @@ export function agentSource(parts: Pick<LocalParts, "cwd" | "configDir" | "confi
   return createAgentSource({
     places: agentPlaces(parts),
     trust: createTrustStore({ stateDir: parts.stateDir }),
-    secrets: parts.config.secrets,
+    secrets: secretsForOwner(parts.config.secrets, LOCAL_OWNER),
     usual: { limits: parts.config.limits },
     onNotice: (text) => parts.say(text),
   });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defaultConfig } from "./default-config.ts";
 import { GuardianConfig } from "./guardian-config.ts";
 import { EnvName, RuntimeName } from "./ids.ts";
-import { GatewayWire, RegistryName, SecretSpec } from "./network.ts";
+import { ConfiguredSecret, GatewayWire, RegistryName } from "./network.ts";
 import { PriceTable } from "./price.ts";
 import { LimitsRequest } from "./sandbox.ts";
 import { HidingRules } from "./workspace-guard.ts";
@@ -86,9 +86,9 @@ export const Config = z.strictObject({
   workspace: HidingRules.prefault({}),
   /**
    * Secrets by name, which agents and --secret NAME may use: the only place, besides the command line, that says where
-   * one comes from and where it goes.
+   * one comes from and where it goes. Each is for the user of this machine unless it names its owners.
    */
-  secrets: z.record(EnvName, SecretSpec).default({}),
+  secrets: z.record(EnvName, ConfiguredSecret).default({}),
   telemetry: z
     .strictObject({
       /** Where traces go: the base address of a receiver of OpenTelemetry's protocol over HTTP. Absent: nowhere. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { EnvName } from "./ids.ts";
+import { LOCAL_OWNER, Owner } from "./owner.ts";
 
 const LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?";
 const hostName = new RegExp(`^${LABEL}(\\.${LABEL})*$`);
@@ -111,6 +112,22 @@ export const secretScope = () => ({
  */
 export const SecretSpec = z.lazy(() => z.strictObject({ from: SecretSource.default("env"), ...secretScope() }));
 export type SecretSpec = z.infer<typeof SecretSpec>;
+
+/** A secret of the configuration: with the owners that may use it; `*`: all. */
+export const ConfiguredSecret = z.lazy(() =>
+  z.strictObject({
+    from: SecretSource.default("env"),
+    ...secretScope(),
+    owners: z.union([z.literal("*"), z.array(Owner).min(1).max(1000)]).default([LOCAL_OWNER]),
+  }),
+);
+export type ConfiguredSecret = z.infer<typeof ConfiguredSecret>;
+
+/** The secrets of a configuration that an owner may use. */
+export function secretsForOwner(secrets: Readonly<Record<string, ConfiguredSecret>>, owner: Owner): Record<string, SecretSpec> {
+  const usable = Object.entries(secrets).filter(([, { owners }]) => owners === "*" || owners.includes(owner));
+  return Object.fromEntries(usable.map(([name, { owners: _, ...secret }]) => [name, secret]));
+}
 
 export const GatewayWire = z.enum(["anthropic", "openai"]);
 export type GatewayWire = z.infer<typeof GatewayWire>;

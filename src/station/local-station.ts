@@ -113,7 +113,7 @@ export function createLocalStation(options: {
     ...defined({ notice: options.onProgress }),
     runtime: options.runtime,
     model,
-    agent: (name) => agents.load(name),
+    agent: async (name, owner) => agents.load(name, { secrets: await options.settings.secretsOf(owner) }),
     ...(options.hooks ? { hooks: options.hooks } : {}),
     prepare: (session, place, { notice }) => prepareWorkspace(session, place, { ...fetching, onProgress: notice }),
   });

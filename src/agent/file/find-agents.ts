@@ -1,6 +1,7 @@
 import { readdir, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
+import { parseAgentReference } from "../../contract/machine-names.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
 import type { AgentPlaces } from "./agent-places.ts";
 import { type AgentFile, parseAgentFile } from "./parse-agent-file.ts";
@@ -61,10 +62,10 @@ export async function agentFilesIn(folder: string): Promise<string[]> {
  * An agent by name or by the path of its file. Throws `not_found` naming those there are, `invalid` for a broken file.
  */
 export async function findAgent(nameOrPath: string, places: AgentPlaces): Promise<ChosenAgent> {
-  const isPath = nameOrPath.endsWith(".prompt") || nameOrPath.includes("/");
-  if (isPath) return usable(await agentAt(resolve(places.cwd, nameOrPath), places), []);
+  const asked = parseAgentReference(nameOrPath);
+  if (asked.kind === "file") return usable(await agentAt(resolve(places.cwd, asked.path), places), []);
   const all = await findAgents(places);
-  const [chosen, ...others] = all.filter((each) => each.name === nameOrPath);
+  const [chosen, ...others] = all.filter((each) => each.name === asked.name);
   if (chosen)
     return usable(
       chosen,

@@ -1,5 +1,6 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { CaissonError } from "../../contract/error.ts";
+import { type ModelName, type ModelProvider, modelProviders, parseModelName } from "../../contract/model-name.ts";
 import type { PriceTable } from "../../contract/price.ts";
 import type { Model } from "./model.ts";
 import { CONTEXT_TOKENS_DEFAULT, costOf, findPrice } from "./prices.ts";
@@ -22,7 +23,7 @@ interface Provider {
   baseUrlVariable: string;
 }
 
-const providers: Record<string, Provider> = {
+const providers: Record<Exclude<ModelProvider, "compatible">, Provider> = {
   anthropic: {
     keys: ["ANTHROPIC_API_KEY"],
     baseUrlVariable: "ANTHROPIC_BASE_URL",
@@ -79,37 +80,38 @@ export async function resolveModel(name: string, options: ModelOptions): Promise
       cost: (usage) => costOf(usage, price),
     });
   }
-  const model = name.startsWith("scripted:") ? await openScripted(name.slice("scripted:".length)) : await openProvider(name, options);
+  const parsed = knownModelName(name);
+  const model = parsed.kind === "provider" ? await openProvider(parsed, name, options) : await openScripted(parsed);
   if (options.record === undefined) return model;
   const { recordingModel } = await import("./recording.ts");
   return recordingModel(model, options.record);
 }
 
-/** `demo` is our own; anything else is a file. */
-async function openScripted(file: string): Promise<Model> {
+async function openScripted(name: Exclude<ModelName, { kind: "provider" }>): Promise<Model> {
   const { createScriptedModel, loadScriptedModel } = await import("./scripted-model.ts");
-  if (file !== "demo") return loadScriptedModel(file);
+  if (name.kind === "script") return loadScriptedModel(name.file);
   const { demoScript } = await import("./demo-script.ts");
   return createScriptedModel(demoScript, { name: "scripted:demo" });
 }
 
 /** Whether there can be a model of this name, whoever has a key for it. Throws `invalid`. */
 export function checkModelName(name: string): void {
-  if (!name.startsWith("scripted:")) partsOf(name);
+  knownModelName(name);
 }
 
-function partsOf(name: string): { provider: string; id: string } {
-  const slash = name.indexOf("/");
-  const provider = slash > 0 ? name.slice(0, slash) : "";
-  const id = name.slice(slash + 1);
-  if (id !== "" && (provider === "compatible" || Object.hasOwn(providers, provider))) return { provider, id };
+function knownModelName(name: string): ModelName {
+  const parsed = parseModelName(name);
+  if (parsed !== null) return parsed;
   throw new CaissonError("invalid", `${JSON.stringify(name)} is not a model`, {
-    hint: `Write PROVIDER/MODEL with one of ${[...Object.keys(providers), "compatible"].join(", ")}, or scripted:FILE.`,
+    hint: `Write PROVIDER/MODEL with one of ${modelProviders.join(", ")}, or scripted:FILE.`,
   });
 }
 
-async function openProvider(name: string, options: ModelOptions): Promise<Model> {
-  const { provider, id } = partsOf(name);
+async function openProvider(
+  { provider, id }: Extract<ModelName, { kind: "provider" }>,
+  name: string,
+  options: ModelOptions,
+): Promise<Model> {
   const { createProviderModel } = await import("./provider-model.ts");
   const stall = options.stallMs === undefined ? {} : { stallMs: options.stallMs };
   if (provider === "compatible") {
@@ -126,7 +128,7 @@ async function openProvider(name: string, options: ModelOptions): Promise<Model>
     );
     return createProviderModel({ name, language, price: findPrice(name, options.prices), secrets: key ? [key] : [], ...stall });
   }
-  const found = providers[provider] as Provider;
+  const found = providers[provider];
   const key = found.keys.map((variable) => options.env[variable]).find((value) => value);
   if (!key) {
     throw new CaissonError("unauthenticated", `${name} needs a key`, {

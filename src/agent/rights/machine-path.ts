@@ -1,4 +1,6 @@
-/** Whether an image's reference names a place on this machine instead of an image in a registry or an engine. */
+import { parseImageReference } from "../../contract/image-reference.ts";
+
+/** Whether an image's reference can name anything but an image in a registry or an engine. */
 export function isMachinePath(reference: string): boolean {
-  return /^[./~]|^(oci|oci-archive|docker-archive):/.test(reference);
+  return parseImageReference(reference)?.kind !== "registry";
 }

@@ -1,6 +1,8 @@
 import { isAbsolute, resolve } from "node:path";
 import { defaultLimits } from "../../contract/default-limits.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { secretsForOwner } from "../../contract/network.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { type LimitsRequest, SandboxSpec, type Template, WorkspaceAccess, type WorkspaceMount } from "../../contract/sandbox.ts";
 import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
 import type { WorkspaceGuard } from "../../contract/workspace-guard.ts";
@@ -50,7 +52,7 @@ export function sandboxSettingsFrom(context: CliContext, given: ParsedArguments)
     mounts: mountsFrom(given, { folder }),
     limits: limitsFrom(given),
     env: pairs(context, given.options("env"), "env"),
-    ...networkFrom(given, { folder, secrets: config.secrets }),
+    ...networkFrom(given, { folder, secrets: secretsForOwner(config.secrets, LOCAL_OWNER) }),
   };
 }
 

@@ -1,47 +1,88 @@
 import type { z } from "zod";
+import { gitPlace, parseGitAddress } from "../git-address.ts";
+import { parseImageReference } from "../image-reference.ts";
+import { parseAgentReference, parseOciRuntime, parseShipRemote } from "../machine-names.ts";
 import type { StartMerge } from "../merge-verbs.ts";
-import type { NetworkPolicy } from "../network.ts";
+import { parseModelName } from "../model-name.ts";
+import type { NetworkPolicy, NetworkRule } from "../network.ts";
 import type { OpenPreview } from "../network-verbs.ts";
 import type { ContinueRun, RunSettings, StartRun } from "../run-verbs.ts";
+import type { Template, WorkspaceMount } from "../sandbox.ts";
 import type { CreateSandbox } from "../sandbox-verbs.ts";
 import type { WorkspaceSource } from "../session.ts";
+import type { StartShip } from "../ship-verbs.ts";
 import type { CreateSpec, ExecuteSpec, SpecRuns } from "../spec-verbs.ts";
+import type { CreateWebhook } from "../webhook-verbs.ts";
 import type { StartWorkflow } from "../workflow-verbs.ts";
 
 /**
  * What of the station's machine a request names. A token that may only `run` gets sandboxes and runs of its own making;
  * the folders, variables, commands and private addresses of the machine are for `admin`. Every field is named here, so
- * that a new one is judged before it compiles.
+ * that a new one does not compile before it is judged. A text is read by the function that the acting code uses, and
+ * passes by the kind of thing that it turns out to be: what passes is listed, not what is refused.
  */
 type Reach<Request> = { [Field in keyof Required<Request>]: (value: Exclude<Request[Field], undefined>) => readonly string[] };
+/** The same for each kind of a union. */
+type ReachByKind<Union extends { kind: string }> = {
+  [Kind in Union["kind"]]: Reach<Omit<Extract<Union, { kind: Kind }>, "kind">>;
+};
 
 const inside = () => [];
 const folder = "a folder of the machine";
 
 const ofMounts = (mounts: readonly unknown[]) => (mounts.length > 0 ? [folder] : []);
-const ofRuntime = (runtime: string) => (runtime === "host" ? ["the runtime `host`, which isolates nothing"] : []);
-/** By its name, one that is installed; a path is any program. */
-const ofProgram = (program: string) => (program.includes("/") ? ["a program of the machine"] : []);
-/** A path begins with `/`, `./` or `../`; all else is a reference. */
-const ofImage = (reference: string) => (/^\.{0,2}\//.test(reference) ? ["an image in a folder of the machine"] : []);
-const ofNetwork = (policy: NetworkPolicy) =>
-  policy.mode !== "none" && policy.rules.some((rule) => rule.private) ? ["private addresses"] : [];
+const isolating: ReadonlySet<string> = new Set(["auto", "oci", "docker", "fake"]);
+const ofRuntime = (runtime: string) => {
+  if (isolating.has(runtime)) return [];
+  return [runtime === "host" ? "the runtime `host`, which isolates nothing" : "a runtime that is not known to isolate"];
+};
+const ofProgram = (program: string) => (parseOciRuntime(program)?.kind === "name" ? [] : ["a program of the machine"]);
+/** Images built here have names like those of registries, and come first. */
+const ofImage = (reference: string) =>
+  parseImageReference(reference)?.kind === "registry" ? [] : ["an image that is not a name in a registry"];
 const ofSecrets = (secrets: object) =>
   Object.keys(secrets).length > 0 ? ["secrets that come from the machine's variables, files or commands"] : [];
-const ofModel = (model: string) => (/^scripted:(?!demo$)/.test(model) ? ["a scripted model's file"] : []);
+/** The acting code refuses what is not a name of a model. */
+const ofModel = (model: string) => (parseModelName(model)?.kind === "script" ? ["a scripted model's file"] : []);
+const ofAgentName = (name: string) => (parseAgentReference(name).kind === "name" ? [] : ["an agent's file"]);
 
-const ofAgentName = (name: string) => (/[/\\]|\.prompt$/.test(name) ? ["an agent's file"] : []);
+const rule: Reach<NetworkRule> = {
+  host: inside,
+  ports: inside,
+  methods: inside,
+  paths: inside,
+  private: (isPrivate) => (isPrivate ? ["private addresses"] : []),
+};
+const ofNetwork = (policy: NetworkPolicy) =>
+  policy.mode === "none" ? [] : [...new Set(policy.rules.flatMap((each) => reached(rule, each)))];
 
-function ofSource(source: WorkspaceSource): readonly string[] {
-  if (source.kind === "folder") return [folder];
-  if (source.kind === "upload") return [];
-  const isPublic = source.kind === "empty" || (source.keyPath === undefined && /^https:/.test(source.url));
-  return isPublic ? [] : ["a repository that is not fetched by HTTPS without a key"];
-}
+const notHttps = "a repository that is not fetched by HTTPS without a key";
+const source: ReachByKind<WorkspaceSource> = {
+  empty: {},
+  folder: { path: () => [folder], hiding: inside },
+  // Whose it is, is asked where it is found.
+  upload: { upload: inside, origin: inside },
+  git: {
+    url: (url) => (parseGitAddress(url)?.scheme === "https" ? [] : [notHttps]),
+    branch: inside,
+    ref: inside,
+    depth: inside,
+    submodules: inside,
+    submodulesFrom: (places) => (places.every((place) => gitPlace(place)?.scheme === "https") ? [] : ["submodules from other than HTTPS"]),
+    keyPath: () => [notHttps],
+  },
+};
+const ofSource = (given: WorkspaceSource) => reachedByKind(source, given);
+
+const template: ReachByKind<Template> = { host: {}, image: { reference: ofImage }, snapshot: { id: inside } };
+const workspace: ReachByKind<WorkspaceMount> = {
+  empty: {},
+  folder: { path: () => [folder], access: inside, layer: () => [folder], origin: inside },
+};
 
 const spec: Reach<Omit<CreateSandbox["spec"], "keep">> = {
-  template: (template) => (template.kind === "image" ? ofImage(template.reference) : []),
-  workspace: ({ kind }) => (kind === "folder" ? [folder] : []),
+  template: (given) => reachedByKind(template, given),
+  workspace: (given) => reachedByKind(workspace, given),
   mounts: ofMounts,
   limits: inside,
   network: ofNetwork,
@@ -61,7 +102,7 @@ const sandbox: Reach<KeptSandbox> = {
   runtime: ofRuntime,
   spec: (given) => reached(spec, given),
   snapshot: inside,
-  // They are the owner's or the station's own, for the hosts that were named with them.
+  // Those that the owner may use are asked for where a name is resolved.
   secretNames: inside,
   guard: () => [folder],
   uploaded: inside,
@@ -81,7 +122,7 @@ const settings: Reach<RunSettings> = {
   limits: inside,
   network: ofNetwork,
   secrets: ofSecrets,
-  // They are the station's own, for the hosts that its configuration names.
+  // As for a sandbox.
   secretNames: inside,
   gateway: inside,
   stationAccess: inside,
@@ -120,7 +161,7 @@ const run: Reach<StartRun> = {
 const workflow: Reach<StartWorkflow> = {
   definition: (definition) => [...new Set(ofAgentSteps(definition))],
   input: inside,
-  source: (source) => run.source(source),
+  source: ofSource,
   model: ofModel,
   schedule: inside,
 };
@@ -178,6 +219,34 @@ const merge: Reach<z.output<typeof StartMerge>> = {
   name: inside,
 };
 
+const ship: Reach<z.output<typeof StartShip>> = {
+  // Whose it is, is asked where it is found.
+  of: inside,
+  to: (to) => (parseShipRemote(to)?.kind === "address" ? [] : ["a repository of its machine"]),
+  forge: inside,
+  into: inside,
+  // Of the owner's secrets.
+  token: inside,
+  allowPrivate: (allowed) => (allowed ? ["private addresses"] : []),
+  kind: inside,
+  ticket: inside,
+  title: inside,
+  body: inside,
+  merge: inside,
+  tests: inside,
+  withoutTests: inside,
+  includeConfiguration: inside,
+  leaveOut: inside,
+};
+
+const webhook: Reach<z.output<typeof CreateWebhook>> = {
+  name: inside,
+  // Each delivery asks whether its address may be reached.
+  url: inside,
+  events: inside,
+  allowPrivate: (allowed) => (allowed ? ["private addresses"] : []),
+};
+
 const preview: Reach<OpenPreview> = {
   port: inside,
   listenPort: () => ["a certain port of the machine"],
@@ -196,6 +265,9 @@ export const reachOfSpec = (request: CreateSpec): string[] => reached(writtenSpe
 export const reachOfExecuted = (request: Omit<z.output<typeof ExecuteSpec>, "by">): string[] => reached(executedSpec, request);
 export const reachOfMerge = (request: z.output<typeof StartMerge>): string[] => reached(merge, request);
 
+export const reachOfShip = (request: z.output<typeof StartShip>): string[] => reached(ship, request);
+export const reachOfWebhook = (request: z.output<typeof CreateWebhook>): string[] => reached(webhook, request);
+
 export const reachOfNetworkChange = ({ policy }: { policy: NetworkPolicy }): string[] => ofNetwork(policy);
 export const reachOfPreview = (request: OpenPreview): string[] => reached(preview, request);
 export const reachOfAgent = ({ name }: { name: string }): string[] => ofAgentName(name);
@@ -207,4 +279,10 @@ function reached<Request extends object>(table: Reach<Request>, request: Request
   return Object.entries(request).flatMap(([field, value]) =>
     value === undefined ? [] : (judges[field]?.(value) ?? [`the field ${field}`]),
   );
+}
+
+function reachedByKind<Union extends { kind: string }>(tables: ReachByKind<Union>, request: Union): string[] {
+  const { kind, ...fields } = request;
+  const table = (tables as Readonly<Record<string, Reach<typeof fields>>>)[kind];
+  return table === undefined ? [`the kind ${kind}`] : [...new Set(reached(table, fields))];
 }

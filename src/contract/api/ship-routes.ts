@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ShipLogEvent } from "../ship-event.ts";
 import { ListShips, ShipDetails, ShipList, ShipView, StartShip, WatchShip } from "../ship-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
+import { reachOfShip } from "./reach.ts";
 import type { Route } from "./route.ts";
 
 const EVENTS_PER_PAGE = 100;
@@ -19,10 +20,7 @@ export const shipRoutes = {
       "Ship the changes of a run that ended, or of a spec that is done: branch, commit, push, pull request; with `merge` all the rest. An open ship of the same work to the same remote takes up the options instead.",
     scope: "run",
     body: StartShip,
-    reaches: ({ to = "", allowPrivate }: z.output<typeof StartShip>) => [
-      ...(allowPrivate === true ? ["private addresses"] : []),
-      ...(/^(?:\/|file:)/i.test(to) ? ["a repository of its machine"] : []),
-    ],
+    reaches: reachOfShip,
     audited: ({ of, to }: z.output<typeof StartShip>) => ({ of, to }),
     answer: { status: 201, json: ShipView },
   },

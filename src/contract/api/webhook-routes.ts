@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Attempt, CreateWebhook, DeliveryView, ListDeliveries, NewWebhook, ReplayDeliveries, WebhookView } from "../webhook-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
+import { reachOfWebhook } from "./reach.ts";
 import type { Route } from "./route.ts";
 
 const params = { webhook: NameOrId };
@@ -10,7 +11,7 @@ export const webhookRoutes = {
     summary: "Make a webhook: from now on events of runs are posted to an address. Its secret is shown here alone.",
     scope: "run",
     body: CreateWebhook,
-    reaches: ({ allowPrivate }: z.output<typeof CreateWebhook>) => (allowPrivate ? ["private addresses"] : []),
+    reaches: reachOfWebhook,
     audited: ({ name, url }: z.output<typeof CreateWebhook>) => ({ name, url }),
     shownOnce: true,
     answer: { status: 201, json: NewWebhook },

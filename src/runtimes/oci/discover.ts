@@ -3,6 +3,7 @@ import { accessSync, constants, realpathSync } from "node:fs";
 import { basename, isAbsolute, join } from "node:path";
 import { promisify } from "node:util";
 import { CaissonError } from "../../contract/error.ts";
+import { parseOciRuntime } from "../../contract/machine-names.ts";
 
 /** Fastest first: a start takes crun 10 ms and runc 23. */
 export const ociRuntimeNames = ["crun", "runc", "youki", "runsc"] as const;
@@ -45,17 +46,18 @@ export function findProgram(name: string, path: string): string | null {
  * is not installed.
  */
 export function chosenOciRuntime(choice: string, path: string): OciBinary {
+  const asked = parseOciRuntime(choice);
   const name = basename(choice);
   const known = ociRuntimeNames.find(
     (candidate) => name === candidate || name.startsWith(`${candidate}-`) || name.startsWith(`${candidate}.`),
   );
-  if (!isAbsolute(choice) && known === undefined) {
+  if (asked === null || (asked.kind === "name" && known === undefined)) {
     throw new CaissonError("invalid", `${JSON.stringify(choice)} is not an OCI runtime`, {
       hint: `Choose one of ${ociRuntimeNames.join(", ")}, or give the absolute path of one.`,
     });
   }
-  const found = isAbsolute(choice) ? findProgram(name, choice.slice(0, -name.length - 1) || "/") : findProgram(choice, path);
-  if (found === null || (isAbsolute(choice) && found !== realpathOrNull(choice))) {
+  const found = asked.kind === "file" ? findProgram(name, choice.slice(0, -name.length - 1) || "/") : findProgram(asked.name, path);
+  if (found === null || (asked.kind === "file" && found !== realpathOrNull(choice))) {
     throw new CaissonError("unavailable", `the OCI runtime ${choice} is not installed`, {
       hint: `Install it (\`apt install ${known ?? "crun"}\`), or leave the choice to Caisson.`,
     });

@@ -39,8 +39,8 @@ export interface RunsOptions {
   /** What of the user's folders is never mounted. */
   places: KnownPlaces;
   model: (name: string) => Promise<Model>;
-  /** Sub-agents by name. */
-  agent: (name: string) => Promise<AgentDefinition>;
+  /** Sub-agents by name, with the secrets that an owner may use. */
+  agent: (name: string, owner: string) => Promise<AgentDefinition>;
   identity: HostProcess;
   alive: (owner: ProcessIdentity) => boolean;
   crashpoint: Crashpoint;

@@ -4,7 +4,7 @@ import { raisedBudgets } from "../../agent/run-budgets.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
-import { ownedBy } from "../../contract/owner.ts";
+import { LOCAL_OWNER, ownedBy } from "../../contract/owner.ts";
 import type { Budgets, MessageMode, MessageSource } from "../../contract/run.ts";
 import { RunCreated, RunQueued } from "../../contract/run-event.ts";
 import type { RunFacts } from "../../contract/run-facts.ts";
@@ -99,7 +99,7 @@ export function createRuns(options: RunsOptions): Runs {
   const runs: Runs = {
     async create(request) {
       const run = request.id ?? newId("run");
-      const definition = await withSubAgents(request.definition, options.agent);
+      const definition = await withSubAgents(request.definition, (name) => options.agent(name, request.owner ?? LOCAL_OWNER));
       const queued = request.queued === undefined ? [] : [RunQueued.make(request.queued)];
       options.crashpoint("run.created:before");
       await log.append(runStream(run), [createdEvent(run, { ...request, definition }), ...queued], { expectedSeq: 0 });

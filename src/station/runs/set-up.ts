@@ -88,7 +88,7 @@ async function subAgents(
 ): Promise<Tool<{ agent: string; task: string }>> {
   const { state } = journal;
   // A run that began before its log kept them has none.
-  const definitions = subAgentsOf(await withSubAgents(state.definition, options.agent));
+  const definitions = subAgentsOf(await withSubAgents(state.definition, (name) => options.agent(name, state.owner)));
   const start = async (request: { agent: string; task: string; context: ToolContext }): Promise<SubRun> => {
     const definition = definitions.find((each) => each.name === request.agent);
     if (!definition) throw new CaissonError("not_found", `there is no agent ${request.agent}`);

@@ -4,6 +4,7 @@ import type { AgentSource } from "../../agent/rights/agent-source.ts";
 import { absoluteSecrets } from "../../contract/absolute-secrets.ts";
 import { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { parseGitPlace } from "../../contract/git-address.ts";
 import type { SnapshotId } from "../../contract/ids.ts";
 import { ChosenName } from "../../contract/ids.ts";
 import type { SecretSpec } from "../../contract/network.ts";
@@ -16,7 +17,6 @@ import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
 import { checkAddress } from "../../workspace/git/address.ts";
-import { parsePlace } from "../../workspace/git/submodule-origin.ts";
 import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { refuseWrongPlace } from "../../workspace/wrong-place.ts";
 import { checkAgent } from "../agents/check-agent.ts";
@@ -277,7 +277,7 @@ async function checkSource(
   if (source.kind === "folder") await checkFolder(source.path);
   if (source.kind !== "git") return;
   checkAddress(source.url);
-  for (const place of source.submodulesFrom ?? []) parsePlace(place);
+  for (const place of source.submodulesFrom ?? []) parseGitPlace(place);
 }
 
 /** An agent whose file asks for a workspace that outlives the run is not given one that nobody would find again. */

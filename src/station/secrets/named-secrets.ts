@@ -9,7 +9,7 @@ export function namedSecrets(names: readonly string[], nameable: Secrets): Recor
   const missing = names.filter((name) => !Object.hasOwn(nameable, name));
   if (missing.length > 0) {
     throw new CaissonError("not_found", `neither the station nor its configuration has a secret ${missing.join(", ")}`, {
-      hint: 'Keep it with `caisson secret set NAME@HOST`, or define it under "secrets" in config.json.',
+      hint: 'Keep it with `caisson secret set NAME@HOST`, or define it under "secrets" in config.json, for other owners with "owners".',
     });
   }
   return Object.fromEntries(names.map((name) => [name, nameable[name] as SecretSpec]));

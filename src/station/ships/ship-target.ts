@@ -1,5 +1,5 @@
-import { isAbsolute } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
+import { parseShipRemote } from "../../contract/machine-names.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
 import type { ForgeKind, ShipTarget } from "../../contract/ship.ts";
 import type { StartShip } from "../../contract/ship-verbs.ts";
@@ -38,10 +38,10 @@ export function shipTarget(
 }
 
 function localPath(remote: string): string | null {
-  const path = remote.startsWith("file://") ? decodeURIComponent(remote.slice("file://".length)) : remote;
-  if (!isAbsolute(path)) return null;
-  if (/[\0\n]/.test(path)) throw new CaissonError("invalid", "the path of the remote has characters that no path has");
-  return path.replace(/(?<=.)\/+$/, "");
+  const parsed = parseShipRemote(remote);
+  if (parsed?.kind !== "folder") return null;
+  if (/[\0\n]/.test(parsed.path)) throw new CaissonError("invalid", "the path of the remote has characters that no path has");
+  return parsed.path.replace(/(?<=.)\/+$/, "");
 }
 
 function httpUrl(remote: string, { allowPrivate }: { allowPrivate: boolean }): URL {

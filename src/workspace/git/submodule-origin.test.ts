@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
-import { checkSubmoduleOrigin, parsePlace } from "./submodule-origin.ts";
+import { parseGitPlace } from "../../contract/git-address.ts";
+import { checkSubmoduleOrigin } from "./submodule-origin.ts";
 
 const check =
   (source: string, address: string, allowed: string[] = []) =>
@@ -78,5 +79,5 @@ describe("a submodule", () => {
 });
 
 test.each(["https://git.example/o/r", "git.example/o", "ext::x", "", "a b", "ssh://"])("%j is no place", (text) => {
-  expect(() => parsePlace(text)).toThrow(expect.objectContaining({ code: "invalid" }));
+  expect(() => parseGitPlace(text)).toThrow(expect.objectContaining({ code: "invalid" }));
 });

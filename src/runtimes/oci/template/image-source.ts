@@ -1,9 +1,9 @@
 import { closeSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
+import { parseImageReference } from "../../../contract/image-reference.ts";
 import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { notAnImage } from "./image-store.ts";
-import { isRegistryReference } from "./registry.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
 
 export type ImageSource =
@@ -13,32 +13,24 @@ export type ImageSource =
   | { kind: "registry"; reference: string };
 
 /**
- * Tells what a reference means: what begins with `/`, `./` or `../` lies on disk, perhaps with a tag after the last
- * colon, and `oci:`, `oci-archive:`, `docker-archive:` and `docker://` say it outright. Anything else is a name in a
- * registry, whatever lies in the current folder: a clone must not decide what `debian:12` means. Throws `not_found`,
- * `invalid` with a hint of what is accepted.
+ * Finds what a reference names; on disk, a tag may follow the last colon. Throws `not_found`, and `invalid` with a hint
+ * of what is accepted.
  */
 export function imageSource(reference: string): ImageSource {
-  if (reference === "" || reference.includes("\0")) throw notAnImage(JSON.stringify(reference));
-  const [, scheme, rest] = /^(oci|oci-archive|docker-archive|docker):(.+)$/s.exec(reference) ?? [];
-  if (scheme === "docker" && rest?.startsWith("//")) return registry(rest.slice(2), reference);
-  const text = scheme === undefined || rest === undefined || scheme === "docker" ? reference : rest;
-  if (text === reference && !/^[./]/.test(text)) return registry(text, reference);
-  const onDisk = sourceOnDisk(text, null);
+  const parsed = parseImageReference(reference);
+  if (parsed === null) throw notAnImage(JSON.stringify(reference));
+  if (parsed.kind === "registry") return parsed;
+  const { place } = parsed;
+  const onDisk = sourceOnDisk(place, null);
   if (onDisk !== null) return onDisk;
-  const colon = text.lastIndexOf(":");
-  const tagged = colon > 0 && !text.slice(colon).includes("/") ? sourceOnDisk(text.slice(0, colon), text.slice(colon + 1)) : null;
+  const colon = place.lastIndexOf(":");
+  const tagged = colon > 0 && !place.slice(colon).includes("/") ? sourceOnDisk(place.slice(0, colon), place.slice(colon + 1)) : null;
   if (tagged !== null) return tagged;
   // docker-archive:PATH:NAME:TAG, where the name itself has a colon.
-  const first = text.indexOf(":");
-  const named = first > 0 && first !== colon ? sourceOnDisk(text.slice(0, first), text.slice(first + 1)) : null;
+  const first = place.indexOf(":");
+  const named = first > 0 && first !== colon ? sourceOnDisk(place.slice(0, first), place.slice(first + 1)) : null;
   if (named !== null) return named;
-  throw new CaissonError("not_found", `there is no image at ${text}`, { hint: notAnImage(text).hint ?? "" });
-}
-
-function registry(name: string, reference: string): ImageSource {
-  if (!isRegistryReference(name)) throw notAnImage(reference);
-  return { kind: "registry", reference: name };
+  throw new CaissonError("not_found", `there is no image at ${place}`, { hint: notAnImage(place).hint ?? "" });
 }
 
 function sourceOnDisk(path: string, tag: string | null): ImageSource | null {

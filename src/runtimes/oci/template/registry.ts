@@ -2,17 +2,6 @@ import { CaissonError } from "../../../contract/error.ts";
 import { runProgram } from "./run-program.ts";
 
 /**
- * `[HOST[:PORT]/]NAME[:TAG][@DIGEST]`, as registries allow it: it can never be taken for an option or a path upwards.
- */
-const NAME =
-  /^(?:[a-zA-Z0-9.-]+(?::\d+)?\/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*(?::[\w][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/;
-const REFERENCE_BYTES_MAX = 512;
-
-export function isRegistryReference(text: string): boolean {
-  return text.length <= REFERENCE_BYTES_MAX && NAME.test(text);
-}
-
-/**
  * Fetches an image into an OCI layout folder that does not exist yet, by skopeo, with the credentials and policy the
  * user gave to that tool. Throws `unavailable` without skopeo or when the registry does not give the image,
  * `cancelled`, `timeout`.

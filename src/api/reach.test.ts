@@ -1,0 +1,119 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { callTool, mcpOverHttp, textOf } from "./mcp/testing.ts";
+import { rawSocket } from "./streams/testing.ts";
+import { useServer } from "./testing.ts";
+
+const ofConfiguration = (owners?: unknown) => ({
+  from: { env: "OPERATOR_TOKEN" },
+  hosts: ["api.example.test"],
+  ...(owners !== undefined && { owners }),
+});
+const config = {
+  secrets: { OPERATORS: ofConfiguration(), ADAS: ofConfiguration(["local", "ada"]), SHARED: ofConfiguration("*") },
+};
+const { base, server, token, post } = useServer({ config });
+
+/** Every form in which a reference can name a place on the machine. */
+const places = ["/DIR", "oci:/DIR", "oci:/DIR:tag", "oci-archive:/DIR", "docker-archive:/DIR:a/b:c", "./DIR", "../DIR", "oci:DIR", "."];
+
+async function imagesOfMachine(): Promise<string[]> {
+  const dir = join(base(), "rootfs");
+  await mkdir(join(dir, "bin"), { recursive: true });
+  return places.map((each) => each.replace("/DIR", dir).replace("DIR", "rootfs"));
+}
+
+describe("a token that may only run", () => {
+  test("starts no sandbox from an image on the station's machine, in any form of its name", async () => {
+    const as = await token("run", { owner: "ada" });
+    for (const reference of await imagesOfMachine()) {
+      const template = { kind: "image", reference };
+      const answers = [
+        await post("/v1/sandboxes", { spec: { template } }, { as }),
+        await post("/v1/runs", { task: "x", model: "scripted:demo", settings: { image: reference } }, { as }),
+        await post("/v1/specs", { idea: "x", runs: { settings: { image: reference } } }, { as }),
+      ];
+      expect([reference, ...answers.map(({ status }) => status)]).toEqual([reference, 403, 403, 403]);
+      const socket = rawSocket(server(), "/v1/sandboxes/hold", { as });
+      await socket.send({ type: "create", spec: { template } });
+      expect([reference, await socket.closed]).toEqual([reference, 4403]);
+    }
+  });
+
+  test("names no image of the machine over MCP, not even with admin", async () => {
+    for (const scope of ["run", "admin"] as const) {
+      const { client } = await mcpOverHttp(server().status.url, await token(scope, { owner: "ada" }));
+      for (const image of await imagesOfMachine()) {
+        const answer = await callTool(client, "create_sandbox", { image });
+        expect([image, answer.isError, textOf(answer)]).toEqual([image, true, expect.stringContaining("may not reach")]);
+      }
+      await client.close();
+    }
+  });
+
+  test("has submodules fetched from https hosts alone", async () => {
+    const as = await token("run", { owner: "ada" });
+    const source = { kind: "git", url: "https://git.example.test/evil.git", submodules: true };
+    for (const place of ["file:///", "file:///srv", "ssh://git@git.example.test", "git://e.test", "http://e.test", "FILE:///srv"]) {
+      const given = { ...source, submodulesFrom: ["ok.example.test", place] };
+      const answers = [
+        await post("/v1/runs", { task: "x", model: "scripted:demo", source: given }, { as }),
+        await post("/v1/specs", { idea: "x", source: given }, { as }),
+        await post("/v1/workflows", { definition: { name: "x", steps: [] }, source: given }, { as }),
+      ];
+      expect([place, ...answers.map(({ status }) => status)]).toEqual([place, 403, 403, 403]);
+    }
+  });
+
+  test("ships to no repository of the machine, however it is written", async () => {
+    const as = await token("run", { owner: "ada" });
+    for (const to of ["/srv/x.git", "file:///srv/x.git", "FILE:///srv/x.git", "file:///srv/%2e/x.git", "file://x"]) {
+      expect([to, (await post("/v1/ships", { of: "none", to }, { as })).status]).toEqual([to, 403]);
+    }
+  });
+
+  test("chooses no program of the machine as an OCI runtime", async () => {
+    const as = await token("run", { owner: "ada" });
+    for (const ociRuntime of ["/tmp/crun", "../../tmp/crun", "./crun", "crun/../../x"]) {
+      const answer = await post("/v1/runs", { task: "x", model: "scripted:demo", settings: { ociRuntime } }, { as });
+      expect([ociRuntime, answer.status]).toEqual([ociRuntime, 403]);
+    }
+  });
+});
+
+describe("a secret of the configuration", () => {
+  const name = async (secret: string, owner: string): Promise<string> => {
+    const as = await token("run", { owner });
+    const asked = { task: "x", model: "scripted:demo", settings: { secretNames: [secret] } };
+    const [sandbox, run, started] = [
+      await post("/v1/sandboxes", { secretNames: [secret], spec: {} }, { as }),
+      await post("/v1/runs", asked, { as }),
+      await post("/v1/runs", { ...asked, agent: "named", settings: {} }, { as }),
+    ];
+    return [sandbox, run, started].map(({ status }) => status).join(" ");
+  };
+
+  test("is for the machine's user alone unless it names its owners", async () => {
+    const agents = join(base(), "config", "agents");
+    await mkdir(agents, { recursive: true });
+    const outcomes: Record<string, string> = {};
+    for (const secret of ["OPERATORS", "ADAS", "SHARED"]) {
+      await writeFile(join(agents, "named.prompt"), `---\nname: named\nsandbox:\n  secrets: [${secret}]\n---\nDo it.\n`);
+      for (const owner of ["local", "ada", "bob"]) outcomes[`${secret} ${owner}`] = await name(secret, owner);
+    }
+    const may = "201 201 201";
+    const mayNot = "404 404 404";
+    expect(outcomes).toEqual({
+      "OPERATORS local": may,
+      "OPERATORS ada": mayNot,
+      "OPERATORS bob": mayNot,
+      "ADAS local": may,
+      "ADAS ada": may,
+      "ADAS bob": mayNot,
+      "SHARED local": may,
+      "SHARED ada": may,
+      "SHARED bob": may,
+    });
+  });
+});
