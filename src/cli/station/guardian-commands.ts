@@ -73,7 +73,7 @@ function* linesOf({ standing, decisions, judgements }: GuardianExplanation): Gen
 
 function findingLine({ detector, severity, text, events }: GuardianFinding): Line {
   const numbers = events.length === 0 ? "" : `, events ${events.join(" ")}`;
-  return line`  ${detector.padEnd(11)}${text} ${dim(`severity ${severity}${numbers}`)}`;
+  return line`  ${detector.padEnd(11)} ${text} ${dim(`severity ${severity}${numbers}`)}`;
 }
 
 const short = (text: string) => (text.length > TITLE_CHARACTERS_MAX ? `${text.slice(0, TITLE_CHARACTERS_MAX - 1)}…` : text);

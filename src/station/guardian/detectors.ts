@@ -99,11 +99,21 @@ export const drift: Detector = (trajectory, { judge }) => {
 
 const detectors: readonly Detector[] = [noProgress, repetition, errors, cost, drift];
 
-/** What is wrong with a run by itself. Nothing is said of one that is young, by steps or by time of work. */
+/** What the guardian may act on. It leaves a run alone that is young, by steps or by time of work. */
 export function findingsOf(trajectory: Trajectory, settings: GuardianConfig): GuardianFinding[] {
-  if (isYoung(trajectory, settings)) return [];
-  return detectors.flatMap((detect) => detect(trajectory, settings) ?? []);
+  return isYoung(trajectory, settings) ? [] : detected(trajectory, settings);
 }
+
+/** Everything that speaks against a run, for people who ask: of a young one too, and what its own harness noticed. */
+export function shownFindings(trajectory: Trajectory, settings: GuardianConfig): GuardianFinding[] {
+  const found = detected(trajectory, settings);
+  const { stuck } = trajectory;
+  if (stuck === null || found.some(({ detector }) => detector === "repetition")) return found;
+  return [...found, { detector: "repetition", severity: SEVERITY_AT_THRESHOLD, text: cut(stuck.text), events: [stuck.seq] }];
+}
+
+const detected: (...given: Parameters<Detector>) => GuardianFinding[] = (trajectory, settings) =>
+  detectors.flatMap((detect) => detect(trajectory, settings) ?? []);
 
 export function isYoung({ steps, workedMs }: Trajectory, { stepsMin, workedMsMin }: GuardianConfig): boolean {
   return steps < stepsMin || workedMs < workedMsMin;

@@ -16,7 +16,8 @@ export function applyEndedCall(trajectory: Trajectory, { seq, data }: Extract<Nu
   if (asked === undefined) return;
   const details = (data.details ?? {}) as { changedFiles?: unknown; state?: unknown };
   const isPolling = asked.tool === "bash_output" && details.state === "It is still running.";
-  trajectory.waits = isPolling || asked.sleeps ? trajectory.waits + 1 : 0;
+  // A command that failed did not wait: `sleep 1; npm test` again and again is the same failure.
+  trajectory.waits = isPolling || (asked.sleeps && data.outcome === "ok") ? trajectory.waits + 1 : 0;
   const isWaiting = trajectory.waits > 0 && trajectory.waits <= WAITS_MAX;
   const result = resultOf(data.text);
   const isNew = !trajectory.known.has(result);

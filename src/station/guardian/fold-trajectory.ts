@@ -55,18 +55,21 @@ function apply(trajectory: Trajectory, event: TrajectoryEvent): void {
     case "run.claimed":
     case "run.continued":
       trajectory.status = "working";
+      trajectory.stuck = null;
       return;
     case "run.queued":
       trajectory.status = "queued";
       return;
     case "run.paused":
       trajectory.status = "held";
+      if (event.data.why === "stuck") trajectory.stuck = { seq: event.seq, text: event.data.text };
       return;
     case "run.ended":
       trajectory.status = "ended";
       return;
     case "run.reopened":
       trajectory.status = "queued";
+      trajectory.stuck = null;
       trajectory.isAttended = event.data.onAsk === undefined ? trajectory.isAttended : event.data.onAsk === "wait";
       noteProgress(trajectory, event.seq, "somebody let the run go on", { byPerson: true });
       return;

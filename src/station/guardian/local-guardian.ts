@@ -13,7 +13,7 @@ import { stationHealth } from "../health/station-beat.ts";
 import { findRun } from "../names/find-run.ts";
 import { headOfRun, runStream, toRunHead } from "../runs/head-of-run.ts";
 import { atMost, coherenceOf, unwatchedBecause } from "./choose-action.ts";
-import { findingsOf, idleSteps } from "./detectors.ts";
+import { idleSteps, shownFindings } from "./detectors.ts";
 import { trajectoryOf } from "./guardian.ts";
 import type { GuardianVerbs } from "./verbs.ts";
 
@@ -70,7 +70,7 @@ function entriesOf({ run, owner, agent, title, status, guardian }: RunFacts): Gu
 async function standingOf(log: Log, { facts, settings }: { facts: RunFacts; settings: GuardianConfig }): Promise<GuardianStanding> {
   const trajectory = await trajectoryOf(log, facts.run);
   const why = facts.status === "ended" ? "it has ended" : unwatchedBecause(trajectory, settings);
-  const findings = findingsOf(trajectory, settings);
+  const findings = shownFindings(trajectory, settings);
   const { seq: event, text } = trajectory.progress;
   return {
     run: facts.run,

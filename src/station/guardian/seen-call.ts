@@ -41,7 +41,7 @@ const SHAPE_CHARACTERS_MAX = 240;
 const HARMLESS = new Set(["read", "glob", "grep", "recall", "todo_write", "todo_read", "bash_output", "web_fetch", "request_network"]);
 const SAYS_WHAT_IT_CHANGES = new Set(["write", "edit", "apply_patch"]);
 /** What shells wait with. */
-const SLEEPS = /(^|[\s;&|(])(sleep|wait|inotifywait|timeout)\s|--wait\b|\btail\s+-f/;
+const SLEEPS = /(^|[\s;&|(])(sleep|wait|inotifywait)\s|--wait\b|\btail\s+-f/;
 
 export function askedCall(name: string, args: unknown, words: ReadonlySet<string>): AskedCall {
   const text = canonicalJson(args).slice(0, TEXT_CHARACTERS_MAX);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { makeEvent } from "../../contract/event-family.ts";
 import { type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
 import { chooseAction, coherenceOf, unwatchedBecause } from "./choose-action.ts";
-import { findingsOf } from "./detectors.ts";
+import { findingsOf, idleSteps, shownFindings } from "./detectors.ts";
 import { effectOf } from "./effect.ts";
 import { foldTrajectory } from "./fold-trajectory.ts";
 import { folded, repeated, runBegan, settingsOf, stepEvents, type ToldCall, told } from "./testing.ts";
@@ -112,4 +112,22 @@ test("who is watched: all, those that asked, or nobody; and never whoever switch
   expect([undefined, true, false].map((enabled) => why(enabled, "all"))).toEqual([true, true, false]);
   expect([undefined, true, false].map((enabled) => why(enabled, "asked"))).toEqual([false, true, false]);
   expect([undefined, true, false].map((enabled) => why(enabled, "none"))).toEqual([false, false, false]);
+});
+
+test.each(["sleep 1; npm test", "timeout 60 npm test"])("%s that fails again and again counts as idle, not as waiting", (command) => {
+  const trajectory = told(repeated(24, () => [{ tool: "bash", args: { command }, text: "1 failed", outcome: "error" as const }]));
+  expect(idleSteps(trajectory)).toBeGreaterThanOrEqual(23);
+});
+
+test("status shows what speaks against a young run, and why its harness paused it", () => {
+  const young = { ...settings, workedMsMin: 60_000, stepsMin: 1000 };
+  const call: ToldCall = { tool: "bash", args: { command: "exit 3" }, text: "Exit code 3.", outcome: "error" };
+  const failing = told(repeated(24, () => [call]));
+  expect(findingsOf(failing, young)).toEqual([]);
+  expect(coherenceOf(failing, shownFindings(failing, young))).toBeLessThan(0.5);
+  const few = told(repeated(2, () => [call]));
+  folded([{ type: "run.paused", data: { why: "stuck", text: "the same call was made 3 times in a row" } }], few);
+  expect(shownFindings(few, young)).toMatchObject([{ detector: "repetition", text: "the same call was made 3 times in a row" }]);
+  folded([{ type: "run.continued", data: { by: "me" } }], few);
+  expect(shownFindings(few, young)).toEqual([]);
 });

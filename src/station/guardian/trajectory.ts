@@ -71,6 +71,8 @@ export interface Trajectory {
   /** Decisions without effect since the last progress. */
   unheeded: number;
   judged: { calls: number; costUsd: number; step: number; coherence: number | null; text: string; seq: number };
+  /** The harness paused the run for going in circles, and nobody has answered: the event, and what it said. */
+  stuck: { seq: number; text: string } | null;
   /** Something was done about its being the same work as another run's: once is enough. */
   isKnownDuplicate: boolean;
 }
@@ -112,6 +114,7 @@ export function emptyTrajectory(run: string): Trajectory {
     decidedSeq: 0,
     unheeded: 0,
     judged: { calls: 0, costUsd: 0, step: 0, coherence: null, text: "", seq: 0 },
+    stuck: null,
     isKnownDuplicate: false,
   };
 }
