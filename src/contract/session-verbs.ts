@@ -91,6 +91,8 @@ export const ApplySession = z.strictObject({
   folder: z.string().min(1).optional(),
   /** Files or folders; absent: everything. */
   paths: z.array(z.string()).optional(),
+  /** Files or folders that are not applied. */
+  leaveOut: z.array(z.string()).max(1000).default([]),
   /** Also what tools outside act on, without its being named. */
   includeConfiguration: z.boolean().default(false),
   /** Also new files that the user's own `.gitignore` files name; one that is named itself is always taken. */

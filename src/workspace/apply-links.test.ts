@@ -110,3 +110,11 @@ describe("applying refuses", () => {
     }
   });
 });
+
+test("what is left out by name is not applied, and the rest is", async () => {
+  const changes = [change("ok", null, file("x")), change("bad", null, link("/etc/passwd")), change("d/a", null, file("y"))];
+  await unsafe(apply(changes));
+  await expect(apply(changes, { leaveOut: ["nothing"] })).rejects.toMatchObject({ code: "invalid" });
+  expect((await apply(changes, { leaveOut: ["bad", "d/"] })).applied).toEqual(["ok"]);
+  expect(readdirSync(folder)).toEqual(["ok"]);
+});

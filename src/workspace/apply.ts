@@ -20,6 +20,8 @@ export interface ApplyOptions {
   stateDir: string;
   /** Files or folders; absent: everything. */
   paths?: readonly string[];
+  /** Files or folders that are not applied. */
+  leaveOut?: readonly string[];
   /** Also what tools outside act on, without its being named. */
   includeConfiguration?: boolean;
   /** Also over files that the user changed since the agent's copy was made. */
@@ -98,8 +100,10 @@ function choose(
   tree: FolderTree,
   options: ApplyOptions & { hookFolders: readonly string[] },
 ): { chosen: Change[]; skipped: LeftOut[] } {
-  const wanted = options.paths?.map((path) => posix.normalize(path).replace(/\/$/, "")) ?? null;
-  const candidates = wanted === null ? changes : onlyWithin(changes, wanted);
+  const wanted = options.paths?.map(normalPath) ?? null;
+  const unwanted = (options.leaveOut ?? []).map(normalPath);
+  refuseUnchanged(changes, [...(wanted ?? []), ...unwanted]);
+  const candidates = keptPaths(changes, (path) => (wanted === null || isWithin(path, wanted)) && !isWithin(path, unwanted));
   const isNamed = (change: Change) => wanted?.includes(change.path) === true;
   const ownFiles = stateWithin(options);
   const chosen: Change[] = [];
@@ -126,6 +130,8 @@ function choose(
   return { chosen: withoutRepositories(chosen, tree, leaveOut), skipped };
 }
 
+const normalPath = (path: string): string => posix.normalize(path).replace(/\/$/, "");
+
 const first = (paths: readonly string[], why: (path: string) => string | null) => paths.map(why).find((reason) => reason !== null) ?? null;
 
 /** Where the state folder is, when it lies in the folder; null otherwise. */
@@ -148,16 +154,19 @@ function withoutRepositories(changes: Change[], tree: FolderTree, leaveOut: (cha
   }
 }
 
-/** A move of which only one end was named is a file that came, or one that went. */
-function onlyWithin(changes: readonly Change[], wanted: readonly string[]): Change[] {
-  const nothing = wanted.filter(
+function refuseUnchanged(changes: readonly Change[], named: readonly string[]): void {
+  const nothing = named.filter(
     (each) => each !== "." && !changes.some(({ path, from }) => isWithin(path, [each]) || (from !== null && isWithin(from, [each]))),
   );
   if (nothing.length > 0)
     throw new CaissonError("invalid", `nothing changed at ${nothing.join(", ")}`, { hint: "`caisson diff --stat` lists what did." });
+}
+
+/** A move of which only one end is kept is a file that came, or one that went. */
+function keptPaths(changes: readonly Change[], isKept: (path: string) => boolean): Change[] {
   return changes.flatMap((change) => {
-    const here = isWithin(change.path, wanted);
-    const there = change.from !== null && isWithin(change.from, wanted);
+    const here = isKept(change.path);
+    const there = change.from !== null && isKept(change.from);
     if (change.from === null || here === there) return here ? [change] : [];
     return here ? [{ ...change, from: null, before: null }] : [{ ...change, path: change.from, from: null, after: null }];
   });
@@ -170,7 +179,7 @@ function refuseChangedOutside(chosen: readonly Change[], options: ApplyOptions):
     "conflict",
     `you changed ${outside.join(", ")} in ${options.folder} since the agent began from it; nothing was applied`,
     {
-      hint: "Look at the diff: it undoes your change. Apply the other paths by name, or give --force.",
+      hint: "Look at the diff: it undoes your change. Apply the rest with --leave-out PATH, or give --force.",
       details: { paths: outside },
     },
   );
@@ -198,7 +207,7 @@ function refuseDangerousLinks(tree: FolderTree, chosen: readonly Change[]): void
   throw new CaissonError(
     "unsafe",
     `${link.path} ${brought ? "is" : "would become"} a link to ${JSON.stringify(link.target)}, ${link.leads}; nothing was applied`,
-    { hint: brought ? "Leave it out by naming the other paths." : "Leave out the links among the changes by naming the other paths." },
+    { hint: brought ? "Apply the rest with --leave-out and its path." : "Leave out the links among the changes with --leave-out PATH." },
   );
 }
 

@@ -261,10 +261,14 @@ export const runCommands: readonly CommandSpec[] = [
       { name: "include-config", summary: "Also take files that tools act on" },
       { name: "ignored", summary: "Also take new files that your .gitignore files name" },
       { name: "force", summary: "Also overwrite files that you changed since the agent started" },
+      { name: "leave-out", value: "PATH", repeat: true, summary: "Apply everything but this file or folder" },
       json,
     ],
     arguments: [workArgument, { name: "PATH", summary: "only these files or folders", optional: true, repeat: true }],
-    examples: [["caisson apply run_k3v7q2m5x4ab src", "only what changed in src"]],
+    examples: [
+      ["caisson apply run_k3v7q2m5x4ab src", "only what changed in src"],
+      ["caisson apply --leave-out notes.md", "everything but one file"],
+    ],
     load: async () => ({ run: (await import("../sessions/changes-commands.ts")).apply }),
   },
   {

@@ -99,6 +99,7 @@ export async function apply(context: CliContext, given: ParsedArguments): Promis
     includeConfiguration: given.flag("include-config"),
     includeIgnored: given.flag("ignored"),
     force: given.flag("force"),
+    leaveOut: [...given.options("leave-out")],
     ...defined({ folder: to === undefined ? undefined : resolve(context.cwd, to), paths: paths.length === 0 ? undefined : paths }),
   });
   if (given.flag("json")) {

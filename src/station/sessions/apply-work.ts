@@ -24,7 +24,8 @@ export async function applyWork(
   request: ApplySession,
   { stateDir, crashpoint }: ApplyWorkOptions,
 ): Promise<AppliedSession> {
-  const { folder: named, paths, includeConfiguration, includeIgnored, force } = parseRequest(ApplySession, request, "to apply a session");
+  const asking = parseRequest(ApplySession, request, "to apply a session");
+  const { folder: named, paths, leaveOut, includeConfiguration, includeIgnored, force } = asking;
   const own = work.source.kind === "folder" ? work.source.path : null;
   const folder = named ?? own;
   if (folder === null) {
@@ -32,7 +33,7 @@ export async function applyWork(
       hint: "Say where: caisson apply RUN --to DIR, or make a branch: caisson branch RUN --to REPOSITORY.",
     });
   }
-  const asked = { folder, stateDir, ...defined({ paths, crashpoint }), includeConfiguration };
+  const asked = { folder, stateDir, ...defined({ paths, crashpoint }), leaveOut, includeConfiguration };
   const { result, changes, leftOut, ignored } = await unlessOutdated(async () => {
     // Before anything looks at the folder: what is computed against a half applied one would leave work out.
     const { stamp: seen } = await settleFolder(folder, { stateDir });
