@@ -20,9 +20,19 @@ test("a row is never longer than the terminal: a long folder has its last parts,
   const rows = text.trimEnd().split("\n");
   expect(rows).toHaveLength(3);
   for (const row of rows) expect(displayWidth(row), row).toBeLessThanOrEqual(100);
-  expect(text).toMatch(/ {2}every-p… {2}.* {2}…\/shop +make .*…$/m);
+  expect(text).toMatch(/ {2}every-price-has-exactly… {2}.* {2}…\/shop +make .*…$/m);
   expect(text).toMatch(/ {2}~\/work +short$/m);
   expect(JSON.parse((await cli.onTerminal(["ps", "--all", "--json"])).text)).toContainEqual(expect.objectContaining({ folder, task }));
+});
+
+test("a name is shown whole where it fits, and the folder only where rows may differ in it", async () => {
+  const script = join(cli.base(), "script.json");
+  await writeFile(script, JSON.stringify({ turns: [{ say: "Done." }] }));
+  const task = "Migrate the prices of every shop to the new table";
+  expect(await cli.onTerminal(["run", task, "--name", "fix-discounts", "--model", `scripted:${script}`])).toMatchObject({ code: 0 });
+  const { text } = await cli.onTerminal(["ps"]);
+  expect(text).toMatch(/^RUN +NAME +AGENT .*UNAPPLIED +TASK$/m);
+  expect(text).toMatch(/ {2}fix-discounts {2}.* {2}Migrate the prices of/);
 });
 
 test("where runs are only counted up to a bound, there are so many or more", () => {

@@ -35,7 +35,8 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
     await context.stdout.printJson(rows);
     return 0;
   }
-  if (rows.length > 0) await context.stdout.print(table(fittedRows(context, rows)));
+  const columns = context.stdout.isTerminal ? context.stdout.size().cols : Number.POSITIVE_INFINITY;
+  if (rows.length > 0) await context.stdout.print(table(fittedRows({ columns, home: context.home, withFolder: all }, rows)));
   await tellInterrupted(context, rows);
   if (Object.keys(asked).length > 0) {
     if (rows.length === 0) await context.stdout.print(line`No run is like that${all ? "" : " here; --all looks everywhere"}.`);
@@ -72,39 +73,50 @@ function rowOf(run: RunView, unapplied: Unapplied | null) {
 type Row = ReturnType<typeof rowOf>;
 
 const HEADINGS = ["RUN", "NAME", "AGENT", "STATUS", "STEPS", "COST", "AGE", "UNAPPLIED"];
-/** Where there is no terminal to ask. */
-const COLUMNS = 100;
-/** Of names and agents, which can be long: as they fit. */
-const NAME_COLUMNS_MAX = [24, 16, 8] as const;
+/** What a narrow terminal does without, the least needed first. A name is cut last: it is what people type. */
+const SPARED = ["COST", "STEPS", "AGENT"];
+const NAME_COLUMNS_MAX = 24;
+const AGENT_COLUMNS_MAX = 16;
 const FOLDER_COLUMNS_MIN = 8;
-/** Of folder and task together. */
-const LAST_COLUMNS_WANTED = 30;
 const TASK_COLUMNS = { min: 4, wanted: 24, max: 60 };
 
-/** Rows that fit the terminal: what is left beside the other columns is the folder's and the task's. */
-function fittedRows({ stdout, home }: CliContext, rows: readonly Row[]): string[][] {
-  const columns = stdout.isTerminal ? stdout.size().cols : COLUMNS;
-  const fitted = NAME_COLUMNS_MAX.map((nameMax) => {
-    const cells = [HEADINGS, ...rows.map((row) => cellsOf(row, nameMax))];
-    const taken = HEADINGS.map((_, at) => widest(cells.map((each) => each[at] ?? "")) + 2).reduce((sum, width) => sum + width, 0);
-    return { cells, left: columns - taken - 2 };
-  });
-  const { cells, left } = fitted.find((each) => each.left >= LAST_COLUMNS_WANTED) ?? (fitted.at(-1) as (typeof fitted)[number]);
+interface Room {
+  columns: number;
+  home: string;
+  /** False where all rows have the same folder. */
+  withFolder: boolean;
+}
+
+/** Rows that fit the terminal: the folder and the task share what the other columns leave. Into a pipe no column is left out. */
+function fittedRows({ columns, home, withFolder }: Room, rows: readonly Row[]): string[][] {
+  const all = [HEADINGS, ...rows.map(cellsOf)];
+  const shortNames = all.map((cells) => cells.map((cell, at) => (HEADINGS[at] === "NAME" ? cutToWidth(cell, NAME_COLUMNS_MAX) : cell)));
+  const without = (cells: string[][], spared: number) =>
+    cells.map((row) => row.filter((_, at) => !SPARED.slice(0, spared).includes(HEADINGS[at] ?? "")));
+  const layouts = [...SPARED.keys(), SPARED.length].map((spared) => without(all, spared)).concat([without(shortNames, SPARED.length)]);
+  const leftBy = (cells: string[][]) => columns - widthOf(cells) - (withFolder ? 2 : 0);
+  const wanted = TASK_COLUMNS.wanted + (withFolder ? FOLDER_COLUMNS_MIN : 0);
+  const cells = layouts.find((each) => leftBy(each) >= wanted) ?? (layouts.at(-1) as string[][]);
+  const left = leftBy(cells);
   const tasks = rows.map((row) => cutToWidth(visibleText(row.task.split("\n")[0] ?? ""), TASK_COLUMNS.max));
   const folderMax = Math.max(FOLDER_COLUMNS_MIN, left - Math.min(TASK_COLUMNS.wanted, widest(tasks)));
   const folders = rows.map(({ folder }) => (folder === null ? "–" : shortPath(folder, { home, columns: folderMax })));
-  const taskMax = Math.max(TASK_COLUMNS.min, left - widest(["FOLDER", ...folders]));
-  const last = [["FOLDER", "TASK"], ...folders.map((folder, at) => [folder, cutToWidth(tasks[at] ?? "", taskMax)])];
-  return cells.map((each, at) => [...each, ...(last[at] ?? [])]);
+  const taskMax = Math.max(TASK_COLUMNS.min, left - (withFolder ? widest(["FOLDER", ...folders]) : 0));
+  const shownTasks = ["TASK", ...tasks.map((task) => cutToWidth(task, taskMax))];
+  const shownFolders = withFolder ? ["FOLDER", ...folders] : [];
+  return cells.map((each, at) => [...each, ...shownFolders.slice(at, at + 1), shownTasks[at] ?? ""]);
 }
+
+const widthOf = (cells: readonly string[][]): number =>
+  (cells[0] ?? []).map((_, at) => widest(cells.map((row) => row[at] ?? "")) + 2).reduce((sum, width) => sum + width, 0);
 
 const widest = (texts: readonly string[]): number => texts.reduce((most, text) => Math.max(most, displayWidth(text)), 0);
 
-function cellsOf(row: Row, nameMax: number): string[] {
+function cellsOf(row: Row): string[] {
   return [
     row.run,
-    cutToWidth(row.name ?? "–", nameMax),
-    cutToWidth(row.agent, nameMax),
+    row.name ?? "–",
+    cutToWidth(row.agent, AGENT_COLUMNS_MAX),
     row.status,
     String(row.steps),
     row.costUsd === null ? "?" : `$${row.costUsd.toFixed(3)}`,
