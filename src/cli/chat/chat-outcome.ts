@@ -1,4 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { RunView } from "../../contract/run-verbs.ts";
 import type { ChangedFile } from "../../contract/session-verbs.ts";
 import type { CliContext } from "../context.ts";
 import { changedFileRow } from "../sessions/changed-file-row.ts";
@@ -15,6 +16,13 @@ export async function unappliedFiles(context: CliContext, run: string): Promise<
     if (error instanceof CaissonError && (error.code === "not_found" || error.code === "gone")) return null;
     throw error;
   }
+}
+
+/** The whole conversation in a few figures; each turn has shown its own. */
+export function aboutRun({ steps, usage, costUsd }: Pick<RunView, "steps" | "usage" | "costUsd">): string {
+  const tokens = (usage.inputTokens + usage.outputTokens).toLocaleString("en");
+  const cost = costUsd === null ? "cost unknown" : `$${costUsd.toFixed(4)}`;
+  return `${steps} ${steps === 1 ? "step" : "steps"}, ${tokens} tokens, ${cost} in all`;
 }
 
 /** After a turn: what is not applied, and what can be done with it. */

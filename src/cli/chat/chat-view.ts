@@ -9,6 +9,13 @@ import { inlineDiff } from "./inline-diff.ts";
  */
 export function createChatView(options: { columns: () => number }): RunView {
   const view = createRunView(options);
+  /** Whether a turn was begun and has not made a step: what the run is told then is what the reader typed, and our note. */
+  let isOpening = false;
+  const isTyped = (event: RunEvent): boolean => {
+    if (event.type === "run.reopened") isOpening = true;
+    if (event.type === "step.started") isOpening = false;
+    return isOpening && (event.type === "run.reopened" || event.type === "run.queued" || event.type === "message.received");
+  };
   const calls = new Map<string, { name: string; args: unknown }>();
   const diffOf = (event: RunEvent): Line[] => {
     if (event.type !== "tool.ended") return [];
@@ -22,7 +29,7 @@ export function createChatView(options: { columns: () => number }): RunView {
     lines(event) {
       if (event.type === "tool.requested") calls.set(event.data.call, { name: event.data.name, args: event.data.arguments });
       const lines = view.lines(event);
-      return isLeftOut(event) ? [] : [...lines, ...diffOf(event)];
+      return isTyped(event) || isLeftOut(event) ? [] : [...lines, ...diffOf(event)];
     },
   };
 }

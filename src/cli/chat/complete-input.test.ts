@@ -11,11 +11,21 @@ describe("completion", () => {
   beforeAll(async () => {
     base = await mkdtemp(join(tmpdir(), "caisson-test-complete-"));
     const folder = join(base, "work");
-    await mkdir(join(folder, "src/deep"), { recursive: true });
+    for (const name of ["src/deep", "src/@scope", "my notes/to do"]) await mkdir(join(folder, name), { recursive: true });
     await mkdir(join(base, "outside"));
     await writeFile(join(base, "outside", "secret"), "");
     await symlink(join(base, "outside"), join(folder, "link"));
-    for (const name of ["sum.js", "sum.test.js", "src/a.ts", "src/deep/b.ts", ".hidden", "with space", "evil\u001b[2J\nname"])
+    for (const name of [
+      "sum.js",
+      "sum.test.js",
+      "src/a.ts",
+      "src/deep/b.ts",
+      ".hidden",
+      "with space",
+      "my notes/to do/list.md",
+      "src/@scope/c.ts",
+      "evil\u001b[2J\nname",
+    ])
       await writeFile(join(folder, name), "");
   });
   afterAll(() => rm(base, { recursive: true }));
@@ -32,6 +42,7 @@ describe("completion", () => {
     ["@sum", "@sum.", ["sum.js", "sum.made.js", "sum.test.js"]],
     ["@ma", "@made/", []],
     ["@made/", "@made/new.ts ", []],
+    ["@src/@s", "@src/@scope/", []],
     ["@.h", "@.hidden ", []],
     ["/di", "/diff ", []],
     ["mail@sum.j", "mail@sum.j", []],
@@ -44,6 +55,14 @@ describe("completion", () => {
   test("names that are no plain words are written out, and none can reach the terminal", async () => {
     expect(await complete("@with")).toEqual(['@"with space" ', []]);
     expect(await complete("@ev")).toEqual(['@"evil\\x1b[2J\\nname" ', []]);
+  });
+
+  test("the quotes of a folder stay open, so that Tab leads into it", async () => {
+    expect(await complete("see @my")).toEqual(['see @"my notes/', []]);
+    expect(await complete('see @"my notes/')).toEqual(['see @"my notes/to do/', []]);
+    expect(await complete('see @"my notes/to do/l')).toEqual(['see @"my notes/to do/list.md" ', []]);
+    expect(await complete('see @"my notes/to do/list.md" and @sum.j')).toEqual(['see @"my notes/to do/list.md" and @sum.js ', []]);
+    expect(await complete('@"../outside/')).toEqual(['@"../outside/', []]);
   });
 
   test.each(["@../outside/", "@link/", "@/etc/pass", "@src/../../outside/"])("%s leads nowhere", async (typed) => {

@@ -34,19 +34,39 @@ export async function completeInput(edited: EditedText, sources: CompletionSourc
       command,
       sources.commands.filter((name) => name.startsWith(command)),
     );
-  const typed = /(?:^|\s)@([^\s"]*)$/.exec(before)?.[1];
-  if (typed === undefined) return { edited, candidates: [] };
-  return complete(edited, typed, await pathsFor(typed, sources));
+  const typed = typedPath(before);
+  if (typed === null) return { edited, candidates: [] };
+  return complete(edited, typed, await pathsFor(unquoted(typed), sources));
+}
+
+/** What was typed after the last @ that begins a word: a path, or the beginning of one in quotes. */
+function typedPath(before: string): string | null {
+  let at = before.lastIndexOf("@");
+  while (at > 0 && !/\s/.test(before[at - 1] ?? "")) at = before.lastIndexOf("@", at - 1);
+  if (at < 0) return null;
+  const typed = before.slice(at + 1);
+  const isOpen = typed.startsWith('"') && !/(?:^|[^\\])"/.test(typed.slice(1));
+  return isOpen || !/[\s"]/.test(typed) ? typed : null;
+}
+
+/** Only quotes and backslashes are read back: other escapes stand for characters that a name is not completed by. */
+function unquoted(typed: string): string {
+  return typed.startsWith('"') ? typed.slice(1).replace(/\\(["\\])/g, "$1") : typed;
 }
 
 function complete(edited: EditedText, typed: string, found: readonly string[]): Completion {
   const [only, ...others] = found;
   if (only === undefined) return { edited, candidates: [] };
-  if (others.length === 0) return { edited: replaced(edited, typed, only.endsWith("/") ? only : `${only} `), candidates: [] };
+  if (others.length === 0) return { edited: replaced(edited, typed, isFolder(only) ? only : `${only} `), candidates: [] };
   const common = found.reduce(commonStart);
   // A name that has to be quoted is taken whole or not at all.
   const isPlain = found.every((name) => !name.startsWith('"'));
   return { edited: isPlain ? replaced(edited, typed, common) : edited, candidates: [...found] };
+}
+
+/** A folder in quotes leaves them open, so that what is in it can be completed next. */
+function isFolder(name: string): boolean {
+  return name.endsWith("/");
 }
 
 function replaced({ text, cursor }: EditedText, typed: string, words: string): EditedText {
@@ -97,9 +117,9 @@ async function namesIn(folder: string, above: string): Promise<string[]> {
 
 /**
  * A path as it goes into a message: as it is, or in quotes with its unusual characters written out, so that a name can
- * neither end early, look like another, nor reach a terminal.
+ * neither end early, look like another, nor reach a terminal. The quotes of a folder stay open.
  */
 function written(path: string): string {
   if (visibleText(path) === path && !/[\s"\\]/u.test(path)) return path;
-  return `"${visibleText(path.replaceAll("\\", "\\\\").replaceAll('"', '\\"'))}"`;
+  return `"${visibleText(path.replaceAll("\\", "\\\\").replaceAll('"', '\\"'))}${path.endsWith("/") ? "" : '"'}`;
 }

@@ -156,7 +156,7 @@ export class Conversation {
       return { begun: await runs.resume(this.#run, { by, signal }), fromSeq: seq + 1 };
     }
     const begun = await runs.continue(this.#run, { text, by, attended: true, ...asked }, { signal });
-    return { begun, fromSeq: begun.seq + 1 };
+    return { begun, fromSeq: seq + 1 };
   }
 
   /** Shows what a run does, to its end. Throws what made this process let go of it. */

@@ -23,3 +23,15 @@ test("a run that goes on after its end says by whom, and with which model if tha
     "continued by me with scripted:x",
   ]);
 });
+
+test("the figures of a continued run are those of its last turn", () => {
+  const usage = { inputTokens: 10, outputTokens: 5, cachedInputTokens: 0, reasoningTokens: 0 };
+  const whole = { inputTokens: 100, outputTokens: 50, cachedInputTokens: 0, reasoningTokens: 0 };
+  const rows = shown(
+    { type: "run.reopened", data: { by: "me", budgets: {} } },
+    { type: "step.started", data: { step: 4 } },
+    { type: "model.ended", data: { call: "m1", parts: [], stop: "end", usage, costUsd: 0.5, durationMs: 1 } },
+    { type: "run.ended", data: { reason: "done", text: "", steps: 4, usage: whole, costUsd: 2 } },
+  );
+  expect(rows.at(-1)).toMatch(/^done after 1 step \(4 in all\) · .* · 15 tokens · \$0\.5000$/);
+});

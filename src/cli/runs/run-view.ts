@@ -5,6 +5,7 @@ import { networkLine } from "../network/network-view.ts";
 import { guardianLines } from "../station/guardian-view.ts";
 import { watchLines } from "../station/health-view.ts";
 import { bad, bold, dim, good, type Line, line, lines, type Piece, quotedName } from "../terminal/line.ts";
+import { createMarkdownView } from "../terminal/markdown.ts";
 import { cutToWidth, plainText, wrapText } from "../terminal/plain-text.ts";
 
 /** Lines of a tool's output that are shown; the rest is in the log. */
@@ -45,6 +46,8 @@ export function createRunView(options: { columns: () => number | null }): RunVie
   let tokens = 0;
   let doing = "starting";
   let startedMs = Date.now();
+  /** Of a run that was continued, the figures are those of its last turn. */
+  let turn: { steps: number; tokens: number; costUsd: number | null } | null = null;
   let waiting = false;
   let frame = 0;
 
@@ -54,12 +57,24 @@ export function createRunView(options: { columns: () => number | null }): RunVie
     return columns === null ? Number.POSITIVE_INFINITY : Math.max(20, Math.min(TEXT_COLUMNS_MAX, columns) - 2);
   };
   const paragraph = (text: string): Line[] => (text.trim() === "" ? [] : wrapText(text, textColumns()).map((row) => line`  ${row}`));
+  const markdown = createMarkdownView(textColumns);
   /** Streamed words come in pieces; what is whole is printed, the rest is shown below until it is. */
   const speak = (text: string, finish: boolean): Line[] => {
     said += plainText(text);
-    const lines = said.split("\n");
-    said = finish ? "" : (lines.pop() ?? "");
-    return lines.flatMap(paragraph);
+    const whole = said.split("\n");
+    said = finish ? "" : (whole.pop() ?? "");
+    return [...whole.flatMap((each) => markdown.add(each)), ...(finish ? markdown.end() : [])].map((row) =>
+      row.text === "" ? row : line`  ${row}`,
+    );
+  };
+
+  const spend = ({ usage, costUsd: cost }: Pick<DataOf<"model.ended">, "usage" | "costUsd">): void => {
+    const used = usage.inputTokens + usage.outputTokens;
+    tokens += used;
+    costUsd = costUsd === null || cost === null ? null : costUsd + cost;
+    if (turn === null) return;
+    turn.tokens += used;
+    turn.costUsd = turn.costUsd === null || cost === null ? null : turn.costUsd + cost;
   };
 
   const toolEnded = (data: DataOf<"tool.ended">): Line[] => {
@@ -81,16 +96,18 @@ export function createRunView(options: { columns: () => number | null }): RunVie
   };
 
   const ended = (event: Extract<RunEvent, { type: "run.ended" }>): Line[] => {
-    const { reason, usage, steps } = event.data;
-    const cost = event.data.costUsd === null ? "cost unknown" : `$${event.data.costUsd.toFixed(4)}`;
-    const total = (usage.inputTokens + usage.outputTokens).toLocaleString("en");
+    const { reason, usage } = event.data;
+    const whole = { steps: event.data.steps, tokens: usage.inputTokens + usage.outputTokens, costUsd: event.data.costUsd };
+    const { steps, tokens: used, costUsd: spent } = turn ?? whole;
+    const cost = spent === null ? "cost unknown" : `$${spent.toFixed(4)}`;
+    const total = used.toLocaleString("en");
     const took = showDuration(Math.max(0, Date.parse(event.at) - startedMs));
     const mark = reason === "done" ? good("done") : bad(reason);
     const why = reason === "done" ? [] : plainText(event.data.text).split("\n").flatMap(paragraph);
     waiting = true;
     return [
       ...speak("", true),
-      line`${bold(mark)} after ${steps} ${steps === 1 ? "step" : "steps"} · ${took} · ${total} tokens · ${cost}`,
+      line`${bold(mark)} after ${steps} ${steps === 1 ? "step" : "steps"}${turn === null ? "" : ` (${whole.steps} in all)`} · ${took} · ${total} tokens · ${cost}`,
       ...why,
     ];
   };
@@ -121,6 +138,7 @@ export function createRunView(options: { columns: () => number | null }): RunVie
       }
       case "step.started":
         step = event.data.step;
+        if (turn !== null) turn.steps += 1;
         return [dim(`step ${step}`)];
       case "model.requested":
         waiting = false;
@@ -129,8 +147,7 @@ export function createRunView(options: { columns: () => number | null }): RunVie
       case "model.streamed":
         return event.data.kind === "text" ? speak(event.data.text, false) : [];
       case "model.ended":
-        tokens += event.data.usage.inputTokens + event.data.usage.outputTokens;
-        costUsd = costUsd === null || event.data.costUsd === null ? null : costUsd + event.data.costUsd;
+        spend(event.data);
         return speak("", true);
       case "model.failed": {
         const { error, retryInMs } = event.data;
@@ -188,6 +205,7 @@ export function createRunView(options: { columns: () => number | null }): RunVie
         return ended(event);
       case "run.reopened":
         startedMs = Date.parse(event.at);
+        turn = { steps: 0, tokens: 0, costUsd: 0 };
         waiting = false;
         doing = "starting";
         return [
@@ -205,8 +223,7 @@ export function createRunView(options: { columns: () => number | null }): RunVie
       case "port.opened":
         return [dim(`network ${networkLine(event)}`)];
       case "gateway.called":
-        tokens += event.data.usage.inputTokens + event.data.usage.outputTokens;
-        costUsd = costUsd === null || event.data.costUsd === null ? null : costUsd + event.data.costUsd;
+        spend(event.data);
         return [dim(`gateway ${networkLine(event)}`)];
       case "health.changed":
       case "health.restart_started":

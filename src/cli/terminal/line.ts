@@ -1,7 +1,7 @@
 import { displayWidth, plainText, visibleText } from "./plain-text.ts";
 
 type Mark = keyof typeof markCodes;
-const markCodes = { bold: 1, dim: 2, good: 32, bad: 31 } as const;
+const markCodes = { bold: 1, dim: 2, italic: 3, good: 32, bad: 31, code: 36 } as const;
 
 interface Span {
   text: string;
@@ -75,6 +75,8 @@ export function messageLines(message: string): Line[] {
 
 export const bold = (...pieces: readonly Piece[]): Line => Line.of(pieces, "bold");
 export const dim = (...pieces: readonly Piece[]): Line => Line.of(pieces, "dim");
+export const italic = (...pieces: readonly Piece[]): Line => Line.of(pieces, "italic");
+export const code = (...pieces: readonly Piece[]): Line => Line.of(pieces, "code");
 export const good = (...pieces: readonly Piece[]): Line => Line.of(pieces, "good");
 export const bad = (...pieces: readonly Piece[]): Line => Line.of(pieces, "bad");
 

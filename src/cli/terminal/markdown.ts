@@ -1,0 +1,189 @@
+import { bold, code, dim, italic, Line, type Piece } from "./line.ts";
+import { plainText, wrapText } from "./plain-text.ts";
+import { table } from "./table.ts";
+
+/** Rows of one table that are set in columns; the rest of a longer one is shown as it was written. */
+const TABLE_ROWS_MAX = 200;
+
+/** Renders a model's Markdown line by line, as the lines arrive. */
+export interface MarkdownView {
+  /** One whole line, without its line break; empty while a table is not over. */
+  add(text: string): Line[];
+  /** The text is over. */
+  end(): Line[];
+}
+
+/**
+ * Markdown as a terminal shows it: headings, lists, quotes, tables, fenced and inline code, bold and italic. What is
+ * not Markdown stays as it was written. `columns` is infinite where there is no terminal: then nothing is rendered.
+ */
+export function createMarkdownView(columns: () => number): MarkdownView {
+  let fence: string | null = null;
+  let rows: string[] = [];
+  let isBlankDue = false;
+  let hasBegun = false;
+
+  /** The blank line that is due before the next block. */
+  const gap = (): Line[] => {
+    const due = isBlankDue ? [Line.of([""])] : [];
+    isBlankDue = false;
+    hasBegun = true;
+    return due;
+  };
+  const endTable = (): Line[] => {
+    if (rows.length === 0) return [];
+    const shown = [...gap(), ...tableLines(rows, columns())];
+    rows = [];
+    return shown;
+  };
+  const block = (text: string): Line[] => {
+    const mark = /^ {0,3}(```+|~~~+)/.exec(text)?.[1];
+    if (fence !== null) {
+      if (mark?.startsWith(fence) && text.trim() === mark) {
+        fence = null;
+        return [];
+      }
+      return wrapText(text, columns() - 2).map((row) => Line.of([dim("│ "), code(row)]));
+    }
+    if (mark !== undefined) {
+      fence = mark;
+      return [];
+    }
+    return paragraphLines(text, columns());
+  };
+  return {
+    add(given) {
+      const text = plainText(given);
+      if (columns() === Number.POSITIVE_INFINITY) return text.trim() === "" ? [] : [Line.of([text])];
+      if (fence === null && text.trimStart().startsWith("|") && rows.length < TABLE_ROWS_MAX) {
+        rows.push(text.trim());
+        return [];
+      }
+      const before = endTable();
+      if (text.trim() === "" && fence === null) {
+        isBlankDue = hasBegun;
+        return before;
+      }
+      return [...before, ...gap(), ...block(text)];
+    },
+    end() {
+      const shown = endTable();
+      fence = null;
+      isBlankDue = false;
+      hasBegun = false;
+      return shown;
+    },
+  };
+}
+
+function paragraphLines(text: string, columns: number): Line[] {
+  const heading = /^ {0,3}#{1,6} +(\S.*)$/.exec(text)?.[1];
+  if (heading !== undefined) return styledRows(heading, { columns, mark: bold });
+  if (/^ {0,3}(?:-{3,}|\*{3,}|_{3,})$/.test(text)) return [dim("─".repeat(Math.min(columns, 40)))];
+  const quote = /^ {0,3}> ?(.*)$/.exec(text)?.[1];
+  if (quote !== undefined) return styledRows(quote, { columns: columns - 2 }).map((row) => Line.of([dim("│ "), row]));
+  const item = /^( *)([-*+]|\d{1,9}[.)]) +(\S.*)$/.exec(text);
+  if (item !== null) {
+    const [, indent = "", bullet = "", rest = ""] = item;
+    const head = `${indent}${/\d/.test(bullet) ? bullet : "•"} `;
+    return styledRows(rest, { columns: columns - head.length }).map((row, at) => Line.of([at === 0 ? head : " ".repeat(head.length), row]));
+  }
+  return styledRows(text, { columns });
+}
+
+function tableLines(rows: readonly string[], columns: number): Line[] {
+  const cells = rows.map(cellsOf);
+  const isRule = (row: readonly string[]) => row.every((cell) => /^:?-+:?$/.test(cell));
+  const isTable = rows.length > 1 && isRule(cells[1] ?? []);
+  const shown = !isTable
+    ? []
+    : table(cells.filter((_, at) => at !== 1).map((row, at) => row.map((cell) => (at === 0 ? bold(styled(cell)) : styled(cell)))));
+  const fits = isTable && shown.every(({ width }) => width <= columns);
+  return fits ? shown : rows.flatMap((row) => styledRows(row, { columns }));
+}
+
+/** An escaped bar is part of its cell. */
+function cellsOf(row: string): string[] {
+  const cells: string[] = [];
+  let cell = "";
+  for (let at = row.startsWith("|") ? 1 : 0; at < row.length; at++) {
+    if (row[at] === "\\" && row[at + 1] === "|") {
+      cell += "|";
+      at += 1;
+    } else if (row[at] === "|") {
+      cells.push(cell.trim());
+      cell = "";
+    } else cell += row[at];
+  }
+  return cell.trim() === "" ? cells : [...cells, cell.trim()];
+}
+
+interface Span {
+  text: string;
+  mark: (piece: Piece) => Line;
+}
+
+const plain = (piece: Piece): Line => Line.of([piece]);
+const styled = (text: string): Line => Line.of(spansOf(text).map(({ text: each, mark }) => mark(each)));
+
+/** Wrapped by the characters that are shown, each row with its marks. */
+function styledRows(text: string, { columns, mark = plain }: { columns: number; mark?: Span["mark"] }): Line[] {
+  const spans = spansOf(text);
+  const whole = spans.map(({ text: each }) => each).join("");
+  let at = 0;
+  return wrapText(whole, Math.max(1, columns)).map((row) => {
+    const from = whole.indexOf(row, at);
+    at = from + row.length;
+    return mark(Line.of(slicedSpans(spans, from, at)));
+  });
+}
+
+function slicedSpans(spans: readonly Span[], from: number, to: number): Line[] {
+  const pieces: Line[] = [];
+  let at = 0;
+  for (const { text, mark } of spans) {
+    const piece = text.slice(Math.max(0, from - at), Math.max(0, to - at));
+    at += text.length;
+    if (piece !== "") pieces.push(mark(piece));
+  }
+  return pieces;
+}
+
+const MARKS = [
+  { sign: "`", mark: code },
+  { sign: "**", mark: bold },
+  { sign: "*", mark: italic },
+] as const;
+
+/** A sign that does not close stays as it was written; each is searched for once. */
+function spansOf(text: string): Span[] {
+  const spans: Span[] = [];
+  const unclosed = new Set<string>();
+  let begin = 0;
+  for (let at = 0; at < text.length; ) {
+    const found = MARKS.find(({ sign }) => !unclosed.has(sign) && text.startsWith(sign, at) && opens(text, at, sign));
+    const end = found === undefined ? -1 : closing(text, at + found.sign.length, found.sign);
+    if (found === undefined || end < 0) {
+      if (found !== undefined) unclosed.add(found.sign);
+      at += 1;
+      continue;
+    }
+    if (at > begin) spans.push({ text: text.slice(begin, at), mark: plain });
+    spans.push({ text: text.slice(at + found.sign.length, end), mark: found.mark });
+    at = end + found.sign.length;
+    begin = at;
+  }
+  return begin < text.length || spans.length === 0 ? [...spans, { text: text.slice(begin), mark: plain }] : spans;
+}
+
+/** `2 * 3` and `a*b` are not marks. */
+function opens(text: string, at: number, sign: string): boolean {
+  if (sign === "`") return true;
+  const next = text[at + sign.length];
+  return next !== undefined && next !== " " && next !== "*" && !/\w/.test(text[at - 1] ?? " ");
+}
+
+function closing(text: string, from: number, sign: string): number {
+  const end = text.indexOf(sign, from + 1);
+  return end < 0 || sign === "`" || text[end - 1] !== " " ? end : -1;
+}
