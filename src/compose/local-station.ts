@@ -1,7 +1,7 @@
 import { appendFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type AgentPlaces, foldersOfAgents } from "../agent/file/agent-places.ts";
-import { type ModelOptions, providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
+import { type ModelOptions, modelOfOnlyKey, providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
 import { type AgentSource, createAgentSource } from "../agent/rights/agent-source.ts";
 import { createTrustStore } from "../agent/rights/trust-store.ts";
 import type { Config } from "../contract/config.ts";
@@ -52,6 +52,7 @@ export function openLocalStation(parts: LocalParts): LocalStation {
     driveDetached: (run) => parts.startDetached(["resume", run, "--unless-ended", "--no-station"]),
     settings: {
       defaultModel: config.models.default,
+      keyedModel: () => modelOfOnlyKey(modelOptions(parts)),
       limits: config.limits,
       secretsOf: (owner) => secretsOf(parts, owner),
       author: config.author,

@@ -46,7 +46,14 @@ export function openProgramStation(parts: ProgramParts): LocalStation {
     },
     model: async (name, tape) => (typeof model === "object" ? model : resolveModel(name, { ...models, ...tape })),
     git: { path, home },
-    settings: { defaultModel: undefined, limits: {}, secretsOf: async () => ({}), author: config.author, cwd: folder },
+    settings: {
+      defaultModel: undefined,
+      keyedModel: () => undefined,
+      limits: {},
+      secretsOf: async () => ({}),
+      author: config.author,
+      cwd: folder,
+    },
     ...defined({ hooks }),
   });
 }

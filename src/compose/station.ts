@@ -181,6 +181,7 @@ function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" 
     {
       doctor: "answer",
       choose: "answer",
+      models: "answer",
       attack: "stream",
       conformance: "stream",
       usage: "answer",
@@ -204,6 +205,13 @@ function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" 
             import("./local-station.ts"),
           ]);
           return examineModels({ models: modelOptions(parts), defaultModel: config.models.default, ask });
+        },
+        async listModels(check) {
+          const [{ listModels }, { modelOptions }] = await Promise.all([
+            import("../agent/model/list-models.ts"),
+            import("./local-station.ts"),
+          ]);
+          return listModels({ models: modelOptions(parts), defaultModel: config.models.default, check });
         },
       });
     },

@@ -32,6 +32,25 @@ export const ModelReport = z.object({
 });
 export type ModelReport = z.infer<typeof ModelReport>;
 
+/** The models that the station's keys allow. */
+export const ModelList = z.object({
+  /** What a run uses unless it or its agent names another. */
+  default: z.string().nullable(),
+  /** Where the default comes from: a setting, or the one provider that has a key. */
+  defaultFrom: z.enum(["setting", "key"]).nullable(),
+  providers: z.array(
+    z.object({
+      name: z.string(),
+      /** Any of these variables holds its key. */
+      keys: z.array(z.string()),
+      hasKey: z.boolean(),
+      /** Its usual models; any other name of the provider can be used, too. */
+      models: z.array(z.string()),
+    }),
+  ),
+});
+export type ModelList = z.infer<typeof ModelList>;
+
 /** What `caisson doctor --json` prints. */
 export const DoctorReport = z.object({
   version: z.string(),

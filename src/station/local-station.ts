@@ -77,7 +77,7 @@ export function createLocalStation(options: {
   removeSandbox: (id: SandboxId) => Promise<void>;
   /** Starts a process that drives a run, independent of this one. */
   driveDetached: (run: string) => Promise<void>;
-  settings: Pick<StartRunOptions, "defaultModel" | "limits" | "secretsOf" | "cwd"> & Pick<SessionVerbsOptions, "author">;
+  settings: Pick<StartRunOptions, "defaultModel" | "keyedModel" | "limits" | "secretsOf" | "cwd"> & Pick<SessionVerbsOptions, "author">;
   hooks?: NonNullable<RunsOptions["hooks"]>;
   crashpoint?: Crashpoint;
   /** What fetching a repository says meanwhile, and what of a folder is hidden. */

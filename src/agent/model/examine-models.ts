@@ -2,7 +2,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { ModelReport } from "../../contract/machine-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Model } from "./model.ts";
-import { type ModelOptions, providerVariablesByName, resolveModel } from "./resolve-model.ts";
+import { type ModelOptions, modelOfOnlyKey, providersByName, resolveModel } from "./resolve-model.ts";
 
 const ANSWER_TIMEOUT_MS = 30_000;
 /** The least that all providers take. */
@@ -20,12 +20,12 @@ export async function examineModels(options: {
 }): Promise<ModelReport> {
   const { env } = options.models;
   return {
-    providers: Object.entries(providerVariablesByName).map(([name, { keys, baseUrl }]) => ({
+    providers: Object.entries(providersByName).map(([name, { keys, baseUrl }]) => ({
       name,
       keys: [...keys],
       set: [...keys, baseUrl].filter((variable) => (env[variable] ?? "") !== ""),
     })),
-    default: options.defaultModel ?? null,
+    default: options.defaultModel ?? modelOfOnlyKey(options.models) ?? null,
     asked: options.ask === undefined ? null : await askModel(options.ask, options),
   };
 }

@@ -7,6 +7,7 @@ type Name = Extract<keyof Handlers, `machine.${string}` | `images.${string}`>;
 export const machineHandlers: Handlers<Name> = {
   "machine.doctor": async ({ station, query }) => ({ json: await station.machine.doctor(defined(query)) }),
   "machine.find": async ({ station, query }) => ({ json: await station.machine.find(query.word) }),
+  "machine.models": async ({ station, query }) => ({ json: await station.machine.models(defined(query)) }),
   "machine.stats": async ({ station }) => ({ json: await station.machine.stats() }),
   "machine.usage": async ({ station }) => ({ json: await station.machine.usage() }),
   "machine.prune": async ({ station, body }) => ({ json: await station.machine.prune(body) }),

@@ -5,7 +5,7 @@ import { asCaissonError, failureLines } from "../failure.ts";
 import { bold, dim, type Line, line, messageLines } from "../terminal/line.ts";
 import { wrapText } from "../terminal/plain-text.ts";
 import { chatFooter, choicesOf } from "./chat-footer.ts";
-import { leavingLines, turnLines, unappliedFiles } from "./chat-outcome.ts";
+import { aboutRun, leavingLines, turnLines, unappliedFiles } from "./chat-outcome.ts";
 import { createChatView } from "./chat-view.ts";
 import { completeInput } from "./complete-input.ts";
 import { Conversation } from "./conversation.ts";
@@ -58,7 +58,7 @@ export class Chat {
     const { context, continued, defaultModel } = options;
     this.#options = options;
     this.#prompt = emptyPrompt(options.history.inputs);
-    this.#about = continued?.model ?? defaultModel ?? "no model: /model chooses one";
+    this.#about = continued?.model ?? defaultModel ?? "no model: /model lists what the keys allow";
     this.#view = createChatView({ columns: () => context.stdout.size().cols });
     this.#screen = createScreen(context.stdout, (size) => this.#footer(size));
     this.#conversation = new Conversation({
@@ -126,7 +126,7 @@ export class Chat {
   }
 
   async #afterTurn(run: RunView): Promise<void> {
-    this.#about = `${run.model} · ${run.costUsd === null ? "cost unknown" : `$${run.costUsd.toFixed(4)}`}`;
+    this.#about = `${aboutRun(run)} · ${run.model}`;
     await this.#look();
     await this.#screen.print([...turnLines(this.#changed), line``]);
   }
@@ -256,7 +256,12 @@ export class Chat {
     // The terminal is taken: what is long goes above the prompt, too.
     const unpaged = { ...context, pager: { open: async () => context.stdout, close: async () => undefined } };
     const leave = () => this.#left.resolve();
-    await this.#exclusively(() => runSlashCommand({ context: unpaged, conversation: this.#conversation, defaultModel, leave }, text));
+    const chooseModel = (name: string) => {
+      this.#conversation.model = name;
+      this.#about = `${name} from the next turn on`;
+    };
+    const slash = { context: unpaged, conversation: this.#conversation, defaultModel, chooseModel, leave };
+    await this.#exclusively(() => runSlashCommand(slash, text));
     await this.#screen.print([line``]);
     if (/^\/(apply|undo|new)\b/.test(text)) await this.#look();
   }

@@ -28,11 +28,16 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
     folder: continued === null ? folderFrom(context, given) : continued.folder,
     request: (task) => newRunRequest(context, asGivenToRun(given), { agent, task }),
     model: continued === null ? undefined : model,
-    defaultModel: model ?? context.config.models.default,
+    defaultModel: model ?? context.config.models.default ?? (await keyedModel(context)),
   });
   await chat.untilLeft();
   const signal = context.interruption.received();
   return signal === null ? 0 : exitCodeOf(signal);
+}
+
+/** What the station takes where nobody names a model; undefined where it has to be chosen. */
+async function keyedModel({ station }: CliContext): Promise<string | undefined> {
+  return (await station.machine.models()).default ?? undefined;
 }
 
 function folderFrom(context: CliContext, given: ParsedArguments): string | null {

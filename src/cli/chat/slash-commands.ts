@@ -1,11 +1,13 @@
 import { CaissonError } from "../../contract/error.ts";
+import type { ModelList } from "../../contract/machine-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import { nearest } from "../../lib/nearest.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { CliContext } from "../context.ts";
 import { parseArguments } from "../options/arguments.ts";
 import { runCommands } from "../runs/run-command-specs.ts";
 import { undoCommand } from "../sessions/undo-command-spec.ts";
-import { bold, dim, line } from "../terminal/line.ts";
+import { bold, dim, type Line, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 import type { Conversation } from "./conversation.ts";
 
@@ -15,6 +17,8 @@ export interface SlashContext {
   conversation: Conversation;
   /** Named by the options or the configuration, for a run that is not there yet. */
   defaultModel: string | undefined;
+  /** Used from the next turn on. */
+  chooseModel: (name: string) => void;
   leave: () => void;
 }
 
@@ -80,16 +84,26 @@ function whenIdle(name: string, run: SlashCommand["run"]): SlashCommand["run"] {
   };
 }
 
+/** A name that no provider can have, or whose key is missing, is refused here and not with the next message. */
 async function model(slash: SlashContext, [name]: readonly string[]): Promise<void> {
   const { context, conversation } = slash;
-  if (name !== undefined) conversation.model = name;
+  const { providers } = await context.station.machine.models(defined({ check: name }));
+  if (name !== undefined) slash.chooseModel(name);
   const current = conversation.run === null ? slash.defaultModel : (await context.station.runs.get(conversation.run)).model;
   const chosen = conversation.model ?? current;
   await context.stdout.print(
     chosen === undefined
-      ? [line`No model was chosen.`, dim("/model PROVIDER/MODEL chooses one, such as /model anthropic/claude-sonnet-4-5")]
+      ? line`No model is chosen.`
       : line`${bold(chosen)}${conversation.model === null || chosen === current ? "" : dim(" from the next turn on")}`,
   );
+  if (name === undefined) await context.stdout.print(modelLines(providers));
+}
+
+function modelLines(providers: ModelList["providers"]): Line[] {
+  const usable = providers.filter(({ hasKey }) => hasKey).flatMap(({ models }) => models);
+  if (usable.length > 0)
+    return [...usable.map((each) => line`  ${each}`), dim("/model NAME chooses one of these, or any other of the provider")];
+  return [dim(`No key is set: ${providers.map(({ keys }) => keys[0]).join(", ")}. /model PROVIDER/MODEL chooses a model.`)];
 }
 
 async function cost({ context, conversation }: SlashContext): Promise<void> {

@@ -29,6 +29,16 @@ export const machineCommands: readonly CommandSpec[] = [
     load: () => import("./doctor.ts"),
   },
   {
+    path: ["model", "ls"],
+    summary: "List the models that your keys allow, and the default",
+    details:
+      "The default is --model, then CAISSON_MODEL, then models.default of the config file, then the agent's own model.\nWithout any of them, and with the key of one provider set, it is the first model of that provider.",
+    options: [jsonOption],
+    arguments: [],
+    examples: [["ANTHROPIC_API_KEY=… caisson model ls", ""]],
+    load: async () => ({ run: (await import("./model-list.ts")).listModels }),
+  },
+  {
     path: ["demo"],
     place: "machine",
     summary: "Take a tour: what a sandbox can do, cannot reach, and costs",

@@ -6,6 +6,7 @@ export function machineCalls(to: Connection) {
   return {
     doctor: (query: QueryInput<"machine.doctor"> = {}, given: Signal = {}) => call(to, "machine.doctor", { query, ...given }),
     find: (word: string, given: Signal = {}) => call(to, "machine.find", { query: { word }, ...given }),
+    models: (query: QueryInput<"machine.models"> = {}, given: Signal = {}) => call(to, "machine.models", { query, ...given }),
     stats: (given: Signal = {}) => call(to, "machine.stats", given),
     usage: (given: Signal = {}) => call(to, "machine.usage", given),
     prune: (body: BodyInput<"machine.prune">, given: Signal = {}) => call(to, "machine.prune", { body, ...given }),

@@ -117,6 +117,9 @@ const tests: VerbTests<"sessions" | "agents" | "machine" | "tokens" | "audit" | 
     async doctor(reached) {
       expect(await reached.machine.doctor({ only: ["fake"] })).toMatchObject({ runtimes: [{ name: "fake" }] });
     },
+    async models(reached) {
+      expect(await reached.machine.models()).toEqual(await station().machine.models());
+    },
     async choose(reached) {
       expect(await reached.machine.choose({})).toEqual(await station().machine.choose({}));
     },

@@ -61,6 +61,7 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
       choose: (needs) => machine.choose(needs),
       attack: (subject) => machine.attack(subject),
       conformance: (subject) => machine.conformance(subject),
+      models: (asked) => machine.models(asked),
       stats: () => machine.stats(),
       usage: () => machine.usage(),
       prune: (request) => machine.prune(request),

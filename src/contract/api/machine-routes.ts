@@ -7,6 +7,7 @@ import {
   DoctorReport,
   MachineStats,
   MachineUsage,
+  ModelList,
   NamedThing,
   Pruned,
   PruneMachine,
@@ -38,6 +39,13 @@ export const machineRoutes = {
     summary: "What the station's machine has and how busy it is, and how many sandboxes and runs there are.",
     scope: "read",
     answer: { json: MachineStats },
+  },
+  "machine.models": {
+    summary: "List the models that the station's keys allow, and the default. With `check`, refuse a model that cannot be used.",
+    scope: "run",
+    query: z.strictObject({ check: z.string().min(1).max(200).optional() }),
+    reaches: (body, { check }) => reachOfDoctor(body, { model: check }),
+    answer: { json: ModelList },
   },
   "machine.usage": { summary: "What takes room in the station's state folder.", scope: "admin", answer: { json: MachineUsage } },
   "machine.prune": {

@@ -51,6 +51,7 @@ export const paths = {
   "machine.doctor": "GET /v1/doctor",
   "machine.find": "GET /v1/find",
   "machine.stats": "GET /v1/machine/stats",
+  "machine.models": "GET /v1/machine/models",
   "machine.usage": "GET /v1/machine/usage",
   "machine.prune": "POST /v1/machine/prune",
   "machine.backup": "POST /v1/machine/backup",

@@ -1,4 +1,4 @@
-import type { RuntimeChoice, SuiteSubject, TaskNeeds } from "../../contract/machine-verbs.ts";
+import type { ModelList, RuntimeChoice, SuiteSubject, TaskNeeds } from "../../contract/machine-verbs.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
@@ -9,6 +9,7 @@ import type { MachineVerbs } from "./verbs.ts";
 export interface LocalMachineOptions
   extends Pick<DoctorOptions, "version" | "home" | "path" | "cwd" | "stateDir" | "hiding" | "examineModels"> {
   guestPath: string;
+  listModels: (check: string | undefined) => Promise<ModelList>;
   /** The other verbs. */
   station: PrunedStation;
   runtimes: RuntimeSet;
@@ -32,6 +33,7 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
   const machine: MachineVerbs = {
     doctor: (asked) => examine({ ...options, ...asked }),
     choose: async (needs) => chooseFrom(await machine.doctor(), needs, options.path),
+    models: ({ check } = {}) => options.listModels(check),
     async *attack(asked) {
       const { attackVerdicts } = await import("./run-suites.ts");
       yield* attackVerdicts(await subject(asked), options);

@@ -5,6 +5,7 @@ import type {
   DoctorReport,
   MachineStats,
   MachineUsage,
+  ModelList,
   NamedThing,
   Pruned,
   PruneMachine,
@@ -21,6 +22,11 @@ export interface MachineVerbs {
    * Throws `invalid` for an unknown name of a runtime.
    */
   doctor(options?: { only?: readonly string[]; model?: string }): Promise<DoctorReport>;
+  /**
+   * The models that this machine's keys allow. With `check`, throws `invalid` for a name that is not a model's and
+   * `unauthenticated` for one whose key is missing; no provider is asked.
+   */
+  models(options?: { check?: string }): Promise<ModelList>;
   /** The runtime that suits a task, and why; null when none does. */
   choose(needs: TaskNeeds): Promise<RuntimeChoice | null>;
   /** Attacks a runtime: each verdict as it is reached, at last the signed report. Throws `unavailable`. */

@@ -67,6 +67,7 @@ export function ownedStation(station: Station, view: OwnerView): Station {
     machine: decide(machine, {
       doctor: "shared",
       choose: "shared",
+      models: "shared",
       attack: "shared",
       conformance: "shared",
       stats: "shared",

@@ -43,6 +43,8 @@ export interface StartRunOptions extends RunCreation {
   model: (name: string, tape: ModelTape) => Promise<Model>;
   /** Used when the request names none. */
   defaultModel: string | undefined;
+  /** The default model of the one provider that has a key, where neither a request nor a setting names a model. */
+  keyedModel: () => string | undefined;
   /** What a sandbox has when nobody says otherwise. */
   limits: LimitsRequest;
   /** Those that an owner can name: its own, and the ones that the station's configuration defines. */
@@ -87,12 +89,8 @@ export async function createRequestedRun(
   const asked = await withSettings(file, request, { ...options, secrets });
   refuseBeyondMachine(asked.sandbox.limits);
   queueing?.checkLimits(asked.sandbox.limits);
-  const model = request.model ?? options.defaultModel ?? asked.model;
-  if (model === undefined) {
-    throw new CaissonError("invalid", "no model was chosen", {
-      hint: "Give --model PROVIDER/MODEL, set CAISSON_MODEL, or name one in the agent's file.",
-    });
-  }
+  const model = request.model ?? options.defaultModel ?? asked.model ?? options.keyedModel();
+  if (model === undefined) throw noModel();
   // Fails here, before anything is made, when a model cannot be used or something that the agent names is not there.
   const find = (name: string) => options.agents.load(name, { secrets: nameable });
   const checked = await checkAgent({ ...asked, model }, { find, checkModel: (name) => options.model(name, tapeOf(request)) });
@@ -286,5 +284,12 @@ function checkScope({ name, workspace }: AgentDefinition, scope: Session["scope"
   const option = `--${workspace.scope} NAME`;
   throw new CaissonError("invalid", `the agent ${name} works in a ${workspace.scope}'s workspace, and this is a ${scope}'s`, {
     hint: `Name it with ${option}; its file says \`scope: ${workspace.scope}\`.`,
+  });
+}
+
+/** `unauthenticated`, so that a command whose own environment holds a key drives the run itself. */
+function noModel(): CaissonError {
+  return new CaissonError("unauthenticated", "no model was chosen", {
+    hint: "With one provider's key set, its default model is used: see `caisson model ls`. Or name one: --model PROVIDER/MODEL.",
   });
 }

@@ -143,6 +143,7 @@ export async function createTestStation(options: {
           agents: trusting,
           model: async () => model,
           defaultModel: "scripted",
+          keyedModel: () => undefined,
           limits: {},
           secretsOf: async () => options.secrets ?? {},
           cwd: folder,
