@@ -9,7 +9,7 @@ import { inlineDiff } from "./inline-diff.ts";
  */
 export function createChatView(options: { columns: () => number }): RunView {
   const view = createRunView(options);
-  /** Whether a turn was begun and has not made a step: what the run is told then is what the reader typed, and our note. */
+  /** A turn was begun and has made no step: messages that arrive now are what the reader typed, and our note. */
   let isOpening = false;
   const isTyped = (event: RunEvent): boolean => {
     if (event.type === "run.reopened") isOpening = true;

@@ -87,7 +87,10 @@ interface Room {
   withFolder: boolean;
 }
 
-/** Rows that fit the terminal: the folder and the task share what the other columns leave. Into a pipe no column is left out. */
+/**
+ * Rows that fit the terminal: the folder and the task share what the other columns leave. Into a pipe no column is left
+ * out.
+ */
 function fittedRows({ columns, home, withFolder }: Room, rows: readonly Row[]): string[][] {
   const all = [HEADINGS, ...rows.map(cellsOf)];
   const shortNames = all.map((cells) => cells.map((cell, at) => (HEADINGS[at] === "NAME" ? cutToWidth(cell, NAME_COLUMNS_MAX) : cell)));
