@@ -8,7 +8,7 @@ const notOurs = ["**/node_modules/**", "**/build/**"];
  */
 const leftToNpmTest = [
   "guest/test/**",
-  "src/api/{callers,conditions,connections,fuzz,inside,owned-sandboxes,owned-things,owners,queue,reach,sandbox-events,server,specs}.test.ts",
+  "src/api/{callers,conditions,connections,disk-room,fuzz,inside,owned-sandboxes,owned-things,owners,queue,reach,sandbox-events,server,specs}.test.ts",
   "src/api/{mcp,observe,streams}/**",
   "src/client/station/**",
   "src/cli/options/bad-values.test.ts",

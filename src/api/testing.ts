@@ -38,9 +38,9 @@ export async function openServer(options: UseServerOptions & { defects?: unknown
   const base = await mkdtemp(join(memoryFolder(), "caisson-test-api-"));
   await mkdir(join(base, "config"));
   await writeFile(join(base, "config", "config.json"), JSON.stringify(config));
-  const parts = await fakeStationParts(base, { programs });
+  const parts = await fakeStationParts(base, { programs, station: bounds });
   const station: LocalVerbs = parts.openStation();
-  const runs: ServedRuns = station.serve(queueBounds({ ...parts.local.config.station, ...bounds }));
+  const runs: ServedRuns = station.serve(queueBounds(parts.local.config.station));
   const store = createStore({ stateDir: join(base, "state") });
   const start = (exposure: Partial<ExposureOptions> = {}, observe: ObserveOptions = {}) =>
     startServer({

@@ -9,6 +9,7 @@ import { type SecretSpec, secretsForOwner } from "../contract/network.ts";
 import { LOCAL_OWNER } from "../contract/owner.ts";
 import { defined } from "../lib/defined.ts";
 import type { AppendListener } from "../log/observed-log.ts";
+import type { DiskSharesOptions } from "../sandbox/disk-shares.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
@@ -60,11 +61,17 @@ export function openLocalStation(parts: LocalParts): LocalStation {
     },
     model: (name, tape) => resolveModel(name, { ...modelOptions(parts), ...tape }),
     git: { path: parts.path, home: parts.home },
+    disk: diskOptions(parts.config),
     crashpoint: crashpointFrom(parts),
     onProgress: (text) => parts.say(text),
     onLogBusy: (text) => parts.say(text),
     ...defined({ onAppended: parts.onAppended }),
   });
+}
+
+/** What the configuration says of the disk. */
+function diskOptions({ station }: Pick<LocalParts["config"], "station">): Omit<DiskSharesOptions, "stateDir"> {
+  return { reserveBytes: station.diskReserveBytes, bytesPerOwnerMax: station.diskBytesPerOwnerMax };
 }
 
 /** The secrets that an owner can name: its own first, then those of the configuration that it may use. */

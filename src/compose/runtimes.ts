@@ -15,7 +15,9 @@ export interface RuntimesOptions {
   guestPath: string;
   /** This program and its first arguments, to be started again as the keeper of a network. */
   program: readonly [string, ...string[]];
-  settings?: Partial<Pick<Config, "ociRuntime" | "dockerImage" | "fallbackRuntime" | "models">> & { network?: Partial<NetworkSettings> };
+  settings?: Partial<Pick<Config, "ociRuntime" | "dockerImage" | "fallbackRuntime" | "models" | "station">> & {
+    network?: Partial<NetworkSettings>;
+  };
   pool?: NonNullable<OciOptions["pool"]>;
   /** How this program was called, for hints that say what to type. */
   command?: string;
@@ -60,10 +62,15 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
     },
     factories: {
       oci: async (context) => {
-        const { createOciRuntime } = await import("../runtimes/oci/runtime.ts");
+        const [{ createOciRuntime }, { createDiskShares }] = await Promise.all([
+          import("../runtimes/oci/runtime.ts"),
+          import("../sandbox/disk-shares.ts"),
+        ]);
+        const { diskReserveBytes, diskBytesPerOwnerMax } = settings.station ?? {};
+        const disk = createDiskShares({ stateDir, reserveBytes: diskReserveBytes, bytesPerOwnerMax: diskBytesPerOwnerMax });
         const session = defined({ runtimeDir, busAddress });
         const own = defined({ command: options.command, ociRuntime: settings.ociRuntime, pool: options.pool });
-        return withNetwork(createOciRuntime(context, { home, path, session, ...own }));
+        return withNetwork(createOciRuntime({ ...context, disk }, { home, path, session, ...own }));
       },
       docker: async (context) => {
         const { createDockerRuntime } = await import("../runtimes/docker/runtime.ts");

@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { StationConfig } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { SandboxSpec } from "../contract/sandbox.ts";
 import type { Program } from "../runtimes/fake/program.ts";
@@ -23,8 +24,14 @@ export async function fakeStationParts(
   {
     programs = {},
     env = {},
+    station = {},
     ...options
-  }: { programs?: Readonly<Record<string, Program>>; env?: Readonly<Record<string, string>> } & Pick<StationParts, "onAppended"> = {},
+  }: {
+    programs?: Readonly<Record<string, Program>>;
+    env?: Readonly<Record<string, string>>;
+    /** Besides what a station has that nobody configured. */
+    station?: Partial<StationConfig>;
+  } & Pick<StationParts, "onAppended"> = {},
 ) {
   const stateDir = join(base, "state");
   const configDir = join(base, "config");
@@ -48,7 +55,8 @@ export async function fakeStationParts(
     forget: async () => {},
   };
   const variable = (name: string) => env[name];
-  const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
+  const { config: loaded, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
+  const config = { ...loaded, station: { ...loaded.station, ...station } };
   const local = { cwd, home: base, path: process.env.PATH ?? "", stateDir, configDir, config, configFile, variable };
   const guestPath = join(base, "no-guest");
   const startDetached = async () => {

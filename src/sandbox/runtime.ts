@@ -4,6 +4,7 @@ import type { SeenProcess } from "../contract/health.ts";
 import type { RuntimeName, SandboxId, SnapshotId } from "../contract/ids.ts";
 import type { BuildImage, ImageView } from "../contract/image-verbs.ts";
 import type { Capabilities, SandboxInfo, SandboxSpec, SandboxStats } from "../contract/sandbox.ts";
+import type { DiskShares } from "./disk-shares.ts";
 import type { GitIdentity } from "./git-settings.ts";
 import type { GuestCondition } from "./guest/waits.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
@@ -17,6 +18,8 @@ export interface RuntimeContext {
   /** Who commits inside; absent: nobody. */
   gitIdentity?: () => GitIdentity;
   onEvent?: (event: SandboxEvent) => void;
+  /** What may be written to the state folder. Absent: as `createDiskShares` has it. */
+  disk?: DiskShares;
 }
 
 export interface Finding {

@@ -8,6 +8,7 @@ import { defined } from "../lib/defined.ts";
 import type { Log } from "../log/log.ts";
 import { type AppendListener, observedLog } from "../log/observed-log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
+import { createDiskShares, type DiskSharesOptions } from "../sandbox/disk-shares.ts";
 import { removeRemains } from "../sandbox/remove-remains.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { createStore } from "../sandbox/store.ts";
@@ -78,6 +79,8 @@ export function createLocalStation(options: {
   /** Starts a process that drives a run, independent of this one. */
   driveDetached: (run: string) => Promise<void>;
   settings: Pick<StartRunOptions, "defaultModel" | "keyedModel" | "limits" | "secretsOf" | "cwd"> & Pick<SessionVerbsOptions, "author">;
+  /** What stays free on the disk, and what is kept for one owner. */
+  disk?: Omit<DiskSharesOptions, "stateDir">;
   hooks?: NonNullable<RunsOptions["hooks"]>;
   crashpoint?: Crashpoint;
   /** What fetching a repository says meanwhile, and what of a folder is hidden. */
@@ -98,7 +101,8 @@ export function createLocalStation(options: {
   const ownerGone = (other: string) => isGone({ identity, alive }, other);
   const remove: RunsOptions["removeRemains"] = (runtime, id) => removeRemains(store, runtime, id);
   const places = { home: options.git.home ?? "", stateDir };
-  const fetching = { sessions, stateDir, git: options.git, log, owner, ownerGone };
+  const disk = createDiskShares({ stateDir, ...options.disk });
+  const fetching = { sessions, stateDir, git: options.git, log, owner, ownerGone, disk };
   const model = (name: string, tape: ModelTape = {}) => options.model(name, tape);
   const claim: ClaimName = (name, claimed) => claimName(name, { log, store, sessions, holder: owner, ownerGone, ...claimed });
   const runs = createRuns({
@@ -115,7 +119,7 @@ export function createLocalStation(options: {
     model,
     agent: async (name, owner) => agents.load(name, { secrets: await options.settings.secretsOf(owner) }),
     ...(options.hooks ? { hooks: options.hooks } : {}),
-    prepare: (session, place, { notice }) => prepareWorkspace(session, place, { ...fetching, onProgress: notice }),
+    prepare: (session, place, { notice }) => prepareWorkspace(session, place, { ...fetching, keptFor: session.owner, onProgress: notice }),
   });
   const drives = createRunDrives({ drive: runs.drive });
   const served = createStationQueue({ log, store, stateDir, drives, crashpoint, model, owner, ownerGone, notice: options.onProgress });
@@ -123,12 +127,8 @@ export function createLocalStation(options: {
     const { records } = await store.list();
     for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
   };
-  const uploads = createLocalUploads({
-    stateDir,
-    self: () => store.ownerOf(),
-    alive,
-    used: () => usedUploads({ stateDir, store, sessions, runtimes: options.runtimes }),
-  });
+  const used = () => usedUploads({ stateDir, store, sessions, runtimes: options.runtimes });
+  const uploads = createLocalUploads({ stateDir, disk, self: () => store.ownerOf(), alive, used });
   const common = {
     treeOfUpload: uploads.treeOf,
     claimName: claim,

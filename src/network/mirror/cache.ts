@@ -3,6 +3,7 @@ import { mkdir, open, readdir, rename, stat, unlink, utimes } from "node:fs/prom
 import { dirname, join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import { isErrno } from "../../lib/is-errno.ts";
+import { createDiskShares, type DiskShares } from "../../sandbox/disk-shares.ts";
 import { type CacheEntry, type CacheRecord, encodeRecord, openEntry, readExactly } from "./cache-entry.ts";
 import { createCacheRoom } from "./cache-room.ts";
 
@@ -35,12 +36,20 @@ export interface Draft {
 
 /** No package is larger; the largest known are some 3 GiB. */
 const ENTRY_BYTES_MAX = 4 * 1024 ** 3;
+/** After so many bytes of one entry the disk is looked at again. */
+const LOOK_BYTES = 4 * 1024 ** 2;
 /** Noting each use would write as often as it reads. */
 const USE_NOTED_MS = 60 * 60_000;
 /** Nobody writes one file for so long; its writer died where its process number means nothing here. */
 const TEMPORARY_AGE_MS = 24 * 60 * 60_000;
 
-export async function openCache(options: { folder: string; bytesMax: number; entryBytesMax?: number; now?: () => number }): Promise<Cache> {
+export async function openCache(options: {
+  folder: string;
+  bytesMax: number;
+  entryBytesMax?: number;
+  now?: () => number;
+  disk?: DiskShares;
+}): Promise<Cache> {
   const { folder, bytesMax } = options;
   const now = options.now ?? Date.now;
   const entryBytesMax = Math.min(options.entryBytesMax ?? ENTRY_BYTES_MAX, Math.floor(bytesMax / 2));
@@ -50,6 +59,7 @@ export async function openCache(options: { folder: string; bytesMax: number; ent
   await mkdir(temporary, { recursive: true, mode: 0o700 });
   await sweep(temporary, now());
   const room = createCacheRoom({ folder: entries, bytesMax });
+  const disk = options.disk ?? createDiskShares({ stateDir: folder });
   const closing = new Set<Promise<void>>();
   const pathOf = (key: string) => {
     const name = createHash("sha256").update(key).digest("hex");
@@ -63,7 +73,7 @@ export async function openCache(options: { folder: string; bytesMax: number; ent
       if (entry !== null) await noteUse(path, entry, now());
       return entry;
     },
-    begin: () => beginDraft({ temporary, pathOf, room, entryBytesMax, closing }).catch(asOurs),
+    begin: () => beginDraft({ temporary, pathOf, room, entryBytesMax, closing, disk }).catch(asOurs),
     async confirm(key) {
       const at = new Date(now());
       await utimes(pathOf(key), at, at).catch(() => undefined);
@@ -75,7 +85,8 @@ export async function openCache(options: { folder: string; bytesMax: number; ent
   };
 }
 
-async function beginDraft({ temporary, pathOf, room, entryBytesMax, closing }: DraftOptions): Promise<Draft> {
+async function beginDraft({ temporary, pathOf, room, entryBytesMax, closing, disk }: DraftOptions): Promise<Draft> {
+  await disk.check("a package");
   const at = join(temporary, `${process.pid}-${randomBytes(12).toString("hex")}`);
   const handle = await open(at, "wx+", 0o600);
   let bytes = 0;
@@ -94,6 +105,7 @@ async function beginDraft({ temporary, pathOf, room, entryBytesMax, closing }: D
     async write(chunk) {
       if (bytes + chunk.length > entryBytesMax)
         throw new CaissonError("too_large", `more than ${entryBytesMax} bytes are not kept in one entry`);
+      if (Math.floor(bytes / LOOK_BYTES) !== Math.floor((bytes + chunk.length) / LOOK_BYTES)) await disk.check("a package");
       room.reserve(chunk.length);
       await handle.appendFile(chunk).catch((error) => {
         room.release(chunk.length);
@@ -133,6 +145,7 @@ interface DraftOptions {
   entryBytesMax: number;
   /** Drafts that are about to be closed. */
   closing: Set<Promise<void>>;
+  disk: DiskShares;
 }
 
 function asOurs(error: unknown): never {

@@ -8,6 +8,7 @@ import { type ArtifactView, insideLimits, type StoredArtifact } from "../../cont
 import { parseRequest } from "../../contract/parse-request.ts";
 import { isErrno } from "../../lib/is-errno.ts";
 import { randomLetters } from "../../lib/new-id.ts";
+import { createDiskShares, type DiskShares, type DiskWrite } from "../../sandbox/disk-shares.ts";
 
 /** Files that programs inside left for a run, or for the owner of a sandbox; a folder each in the state folder. */
 export interface Artifacts {
@@ -22,7 +23,7 @@ export interface Artifacts {
 
 const DRAFT_PREFIX = ".new-";
 
-export function createArtifacts({ stateDir }: { stateDir: string }): Artifacts {
+export function createArtifacts({ stateDir, disk = createDiskShares({ stateDir }) }: { stateDir: string; disk?: DiskShares }): Artifacts {
   const root = join(stateDir, "artifacts");
   const folderOf = (of: string) => join(root, of);
   const list = async (of: string): Promise<ArtifactView[]> => {
@@ -40,7 +41,8 @@ export function createArtifacts({ stateDir }: { stateDir: string }): Artifacts {
       await mkdir(folderOf(of), { recursive: true, mode: 0o700 });
       const draft = join(folderOf(of), `${DRAFT_PREFIX}${randomLetters(8)}`);
       try {
-        const stored = await writeAll(draft, data, Math.min(left, insideLimits.artifactBytesMax));
+        const bytesMax = Math.min(left, insideLimits.artifactBytesMax);
+        const stored = await disk.write({ what: "the artifact" }, ({ add }) => writeAll(draft, data, { bytesMax, add }));
         await rename(draft, join(folderOf(of), name));
         return { name, ...stored };
       } catch (error) {
@@ -62,13 +64,18 @@ export function createArtifacts({ stateDir }: { stateDir: string }): Artifacts {
   };
 }
 
-async function writeAll(path: string, data: AsyncIterable<Uint8Array>, bytesMax: number): Promise<{ bytes: number; sha256: string }> {
+async function writeAll(
+  path: string,
+  data: AsyncIterable<Uint8Array>,
+  { bytesMax, add }: { bytesMax: number; add: DiskWrite["add"] },
+): Promise<{ bytes: number; sha256: string }> {
   await using file = await open(path, "wx", 0o600);
   const hash = createHash("sha256");
   let bytes = 0;
   for await (const chunk of data) {
     bytes += chunk.length;
     if (bytes > bytesMax) throw new CaissonError("too_large", `the artifact is larger than the ${bytesMax} bytes that are left for it`);
+    await add(chunk.length);
     hash.update(chunk);
     await file.writeFile(chunk);
   }

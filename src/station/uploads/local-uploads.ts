@@ -11,6 +11,7 @@ import { UploadDigest, UploadId } from "../../contract/upload.ts";
 import { UploadView } from "../../contract/upload-verbs.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { newId } from "../../lib/new-id.ts";
+import { createDiskShares, type DiskShares } from "../../sandbox/disk-shares.ts";
 import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
 import { uploadedTree, uploadsFolder } from "../../sandbox/uploaded-tree.ts";
 import { noSuchUpload } from "./no-such-upload.ts";
@@ -43,6 +44,7 @@ export interface LocalUploadsOptions {
   /** This process, and whether another one lives. */
   self: () => ProcessIdentity;
   alive: (maker: ProcessIdentity) => boolean;
+  disk?: DiskShares;
   limits?: Partial<Record<keyof typeof uploadLimits, number>>;
   now?: () => number;
 }
@@ -58,6 +60,7 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
   const limits = { ...uploadLimits, ...options.limits };
   const now = options.now ?? Date.now;
   const root = uploadsFolder(stateDir);
+  const disk = options.disk ?? createDiskShares({ stateDir });
   const records = async () => await readRecords(root);
   const viewed = (record: UploadRecord, used: ReadonlySet<string>): UploadView => {
     const { version: _, ...view } = record;
@@ -91,7 +94,9 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
       const id = newId("up");
       const part = join(root, partName(id, options.self()));
       try {
-        const made = await receive(archive, { part, id, owner, limits, now, ...(digest && { digest }), ...(signal && { signal }) });
+        const made = await disk.write({ what: "the upload", owner, signal }, ({ add, signal: ending }) =>
+          receive(archive, { part, id, owner, limits, now, add, signal: ending, ...(digest && { digest }) }),
+        );
         const same = (await records()).find((record) => record.owner === owner && record.digest === made.digest);
         if (same !== undefined) {
           await rm(part, { recursive: true, force: true });
@@ -134,12 +139,14 @@ async function receive(
     id: string;
     owner: string;
     digest?: string;
-    signal?: AbortSignal;
+    signal: AbortSignal;
+    /** Asked before each piece is written. */
+    add: (bytes: number) => Promise<void>;
     limits: { bytesMax: number; entriesMax: number; skippedMax: number };
     now: () => number;
   },
 ): Promise<UploadRecord> {
-  const { part, id, owner, limits, signal } = options;
+  const { part, id, owner, limits, signal, add } = options;
   await mkdir(part, { recursive: true, mode: 0o700 });
   const tree = join(part, "tree");
   await mkdir(tree, { mode: TREE_MODE });
@@ -148,7 +155,8 @@ async function receive(
   const source = hashed(archive, hash, {
     received,
     bytesMax: limits.bytesMax + limits.entriesMax * HEADER_BYTES_MAX,
-    ...(signal && { signal }),
+    add,
+    signal,
   });
   const { entries, bytes, skipped } = await unpackFolder(tree, source, {
     bytesMax: limits.bytesMax,
@@ -171,12 +179,18 @@ async function receive(
 async function* hashed(
   archive: AsyncIterable<Uint8Array>,
   hash: ReturnType<typeof createHash>,
-  { received, bytesMax, signal }: { received: { bytes: number }; bytesMax: number; signal?: AbortSignal },
+  {
+    received,
+    bytesMax,
+    signal,
+    add,
+  }: { received: { bytes: number }; bytesMax: number; signal: AbortSignal; add: (bytes: number) => Promise<void> },
 ): AsyncGenerator<Uint8Array> {
   for await (const piece of archive) {
-    if (signal?.aborted) throw new CaissonError("cancelled", "the upload was given up");
+    if (signal.aborted) throw new CaissonError("cancelled", "the upload was given up");
     received.bytes += piece.length;
     if (received.bytes > bytesMax) throw new CaissonError("too_large", `the archive has more than ${bytesMax} bytes`);
+    await add(piece.length);
     hash.update(piece);
     yield piece;
   }

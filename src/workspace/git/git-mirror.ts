@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
-import { mkdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
+import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
+import { createDiskShares, type DiskShares, folderBytes, OWNED_NAME } from "../../sandbox/disk-shares.ts";
 import { checkAddress, cleanAddress, withoutSecretOf } from "./address.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
 
@@ -20,6 +22,9 @@ export interface MirrorOptions {
   ownerGone: (owner: string) => boolean;
   onProgress?: (line: string) => void;
   signal?: AbortSignal;
+  /** What may be written, and for whom a mirror is kept. */
+  disk?: DiskShares;
+  keptFor?: string;
 }
 
 const LOCK_TTL_MS = 30_000;
@@ -44,7 +49,10 @@ export async function fetchMirror(source: GitSource, options: MirrorOptions): Pr
   try {
     if (await stat(join(dir, "HEAD")).catch(() => null)) {
       options.onProgress?.(`fetching ${cleanAddress(source.url)}`);
-      if (await update(dir, source, { remote, git: options.git })) return dir;
+      if (await update(dir, source, { ...options, remote })) {
+        await noteSize(dir, options);
+        return dir;
+      }
       options.onProgress?.("the mirror is damaged; making it again");
     } else options.onProgress?.(`cloning ${cleanAddress(source.url)}`);
     await make(dir, source, options);
@@ -54,11 +62,29 @@ export async function fetchMirror(source: GitSource, options: MirrorOptions): Pr
   }
 }
 
+/** Fetches while the disk, and the share of the one it is kept for, have room. */
+async function whileRoom<Result>(folder: string, options: MirrorOptions, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  const disk = options.disk ?? createDiskShares({ stateDir: options.stateDir });
+  const { keptFor: owner, signal } = options;
+  return await disk.write({ what: "the repository", owner, signal, measured: folder }, ({ signal: ending }) => work(ending));
+}
+
+/** For whom it is kept: the first who fetched it. */
+async function noteSize(dir: string, { keptFor }: MirrorOptions): Promise<void> {
+  const path = join(dir, OWNED_NAME);
+  const known = jsonOrNull(await readFile(path, "utf8").catch(() => "")) as { owner?: unknown } | null;
+  const owner = typeof known?.owner === "string" ? known.owner : keptFor;
+  if (owner !== undefined) await writeFile(path, JSON.stringify({ owner, bytes: await folderBytes(dir) }), { mode: 0o600 });
+}
+
 /** False when the mirror is damaged: fetching into it fails although the remote answers. */
-async function update(dir: string, source: GitSource, { remote, git }: { remote: RemoteGit; git: MirrorOptions["git"] }): Promise<boolean> {
+async function update(dir: string, source: GitSource, options: MirrorOptions & { remote: RemoteGit }): Promise<boolean> {
+  const { remote, git } = options;
+  const fetch = ["fetch", "--prune", "--tags", "--force", "--progress", "origin", "+refs/heads/*:refs/heads/*"];
   try {
-    await remote(["fetch", "--prune", "--tags", "--force", "--progress", "origin", "+refs/heads/*:refs/heads/*"], dir);
+    await whileRoom(join(dir, "objects", "pack"), options, (signal) => remoteGit(source, { ...options, signal })(fetch, dir));
   } catch (error) {
+    if (error instanceof CaissonError && error.code === "no_space") throw error;
     const answers = await remote(["ls-remote", "--quiet", "--", source.url, "HEAD"]).catch(() => null);
     if (answers === null) throw error;
     return false;
@@ -86,7 +112,9 @@ async function make(dir: string, source: GitSource, options: MirrorOptions): Pro
   const fresh = `${dir}.new`;
   await rm(fresh, { recursive: true, force: true });
   try {
-    await remoteGit(source, options)(["clone", "--mirror", "--template=", "--progress", "--", source.url, fresh]);
+    const clone = ["clone", "--mirror", "--template=", "--progress", "--", source.url, fresh];
+    await whileRoom(fresh, options, (signal) => remoteGit(source, { ...options, signal })(clone));
+    await noteSize(fresh, options);
     await rm(dir, { recursive: true, force: true });
     await rename(fresh, dir);
   } finally {

@@ -15,8 +15,12 @@ export interface ImageRoot {
 }
 
 /** Throws what `resolveImage` throws. */
-export async function imageRoot(oci: OciContext, reference: string, options: { signal?: AbortSignal | undefined }): Promise<ImageRoot> {
-  const { rootfsDir, config } = await resolveImage({ ...imageOptions(oci, reference), signal: options.signal });
+export async function imageRoot(
+  oci: OciContext,
+  reference: string,
+  options: { signal?: AbortSignal | undefined; owner?: string | undefined },
+): Promise<ImageRoot> {
+  const { rootfsDir, config } = await resolveImage({ ...imageOptions(oci, reference), ...options });
   return { layer: { dir: rootfsDir, mapped: true }, ...imageFiles({ rootfsDir }), env: config.env };
 }
 
@@ -27,6 +31,7 @@ export function imageOptions(oci: OciContext, reference: string): ResolveImageOp
   return {
     reference,
     stateDir: oci.context.stateDir,
+    disk: oci.context.disk,
     arch: oci.arch,
     env: { HOME: home, PATH: path },
     ...(rootless ? { inside: (argv, how) => runInside(oci, argv, how), remove: (tree) => removeFiles(oci, [tree]) } : {}),

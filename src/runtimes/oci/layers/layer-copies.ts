@@ -29,7 +29,7 @@ export async function copyLayer(oci: OciContext, layer: string, copy: { name: st
   const bytes = await measure(oci, [upper]);
   if (bytes > copy.bytesMax)
     throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy is kept of up to ${copy.bytesMax}`);
-  await copyTree(oci, upper, draft);
+  await copyTree(oci, { from: upper, to: draft });
   renameSync(draft, copyOf(layer, copy.name));
 }
 
@@ -41,7 +41,7 @@ export async function restoreLayer(oci: OciContext, layer: string, name: string 
   await removeThere(oci, [draft, next, old]);
   const copy = name === null ? null : copyOf(layer, name);
   if (copy !== null && existsSync(copy)) {
-    await copyTree(oci, copy, draft);
+    await copyTree(oci, { from: copy, to: draft });
     renameSync(draft, next);
   }
   if (existsSync(upper)) renameSync(upper, old);
@@ -61,7 +61,7 @@ export async function forkLayer(oci: OciContext, from: string, to: string, { cop
     throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy is made of up to ${bytesMax}`);
   shareLayerRange(oci, from, to);
   const { upper, draft } = placesOf(to);
-  await copyTree(oci, source, draft);
+  await copyTree(oci, { from: source, to: draft });
   renameSync(draft, upper);
 }
 

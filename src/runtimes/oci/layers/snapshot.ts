@@ -1,7 +1,7 @@
-import { statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { CaissonError } from "../../../contract/error.ts";
 import type { SnapshotId } from "../../../contract/ids.ts";
+import { createDiskShares } from "../../../sandbox/disk-shares.ts";
 import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { Basis, OciDetails } from "../details.ts";
 import { whileFrozen } from "../freeze.ts";
@@ -13,8 +13,6 @@ import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "
 
 /** The copy of a large tree on a file system without reflinks takes its time. */
 const COPY_TIMEOUT_MS = 30 * 60_000;
-/** `cp` does not say why it failed; with less than this left it is not hard to guess. */
-const NEARLY_FULL_BYTES = 4 * 1024 * 1024;
 
 export interface SnapshotRequest {
   record: SandboxRecord;
@@ -33,7 +31,8 @@ export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): P
   try {
     const copies = layerCopies(record, details);
     await whileFrozen(oci, record.id, async () => {
-      for (const { from, to } of copies) await copyTree(oci, resolve(oci.store.dir(record.id), from), join(draft, to));
+      for (const { from, to } of copies)
+        await copyTree(oci, { from: resolve(oci.store.dir(record.id), from), to: join(draft, to), owner: record.spec.owner });
     });
     const bytes = await measure(
       oci,
@@ -112,15 +111,14 @@ function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Bas
 }
 
 /** As root of the user namespace, which owns the files; links are copied as links. */
-export async function copyTree(oci: OciContext, from: string, to: string): Promise<void> {
-  try {
-    await runInside(oci, ["cp", "-a", "--reflink=auto", "-T", "--", from, to], { timeoutMs: COPY_TIMEOUT_MS });
-  } catch (cause) {
-    const { bavail, bsize } = await statfs(oci.context.stateDir);
-    if (bavail * bsize < NEARLY_FULL_BYTES)
-      throw new CaissonError("no_space", "the disk is too full for a copy of the sandbox's files", { cause });
-    throw cause;
-  }
+export async function copyTree(
+  oci: OciContext,
+  { from, to, owner }: { from: string; to: string; owner?: string | undefined },
+): Promise<void> {
+  const { stateDir, disk = createDiskShares({ stateDir }) } = oci.context;
+  await disk.write({ what: "a copy of the sandbox's files", owner }, ({ signal }) =>
+    runInside(oci, ["cp", "-a", "--reflink=auto", "-T", "--", from, to], { timeoutMs: COPY_TIMEOUT_MS, signal }),
+  );
 }
 
 export async function measure(oci: OciContext, paths: readonly string[]): Promise<number> {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import type { ImageView } from "../../../contract/image-verbs.ts";
+import { createDiskShares, type DiskShares } from "../../../sandbox/disk-shares.ts";
 import { archiveStore } from "./archive-store.ts";
 import { builtImages } from "./built-images.ts";
 import { Digest, emptyImageConfig, ImageConfig, imageConfigOf } from "./image-manifest.ts";
@@ -68,6 +69,9 @@ export interface ResolveImageOptions {
   refresh?: boolean;
   limits?: Partial<ImageLimits>;
   signal?: AbortSignal | undefined;
+  disk?: DiskShares | undefined;
+  /** Whose share of the disk an image that is fetched counts for. */
+  owner?: string | undefined;
 }
 
 /**
@@ -145,7 +149,10 @@ async function gather(
     return archiveStore({ archive: source.path, folder, bytesMax: limits.bytesMax });
   }
   const env = options.env ?? { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
-  await fetchImage({ reference: source.reference, layout: folder, env, timeoutMs: limits.fetchTimeoutMs, signal: options.signal });
+  const { reference } = source;
+  await whileRoom(options, { measured: folder }, (signal) =>
+    fetchImage({ reference, layout: folder, env, timeoutMs: limits.fetchTimeoutMs, signal }),
+  );
   return { ...folderStore(folder), name: source.reference };
 }
 
@@ -161,18 +168,37 @@ export async function unpackFound(work: {
   const image = join(draft, "image");
   await mkdir(image, { mode: 0o700 });
   const keepOwners = options.keepOwners ?? (options.inside !== undefined || process.getuid?.() === 0);
-  const { bytes } = await unpackInProcess({
-    request: { layers: found.layers, target: join(image, "rootfs"), keepOwners, bytesMax: limits.bytesMax, entriesMax: limits.entriesMax },
-    folder: draft,
-    timeoutMs: limits.unpackTimeoutMs,
-    inside: options.inside,
-    signal: options.signal,
-  });
+  const { disk = createDiskShares(options), owner } = options;
+  const left = owner === undefined ? limits.bytesMax : await disk.left(owner);
+  const { bytes } = await whileRoom(options, {}, (signal) =>
+    unpackInProcess({
+      request: {
+        layers: found.layers,
+        target: join(image, "rootfs"),
+        keepOwners,
+        bytesMax: Math.min(limits.bytesMax, left),
+        entriesMax: limits.entriesMax,
+      },
+      folder: draft,
+      timeoutMs: limits.unpackTimeoutMs,
+      inside: options.inside,
+      signal,
+    }),
+  );
   const record = { digest: found.digest, config: imageConfigOf(found.document) };
-  await writeDurably(join(image, "image.json"), JSON.stringify(record));
+  await writeDurably(join(image, "image.json"), JSON.stringify({ ...record, bytes, ...(owner !== undefined && { owner }) }));
   await flush(image);
   const folder = await cache.publish(image, templateName(found.digest));
   return { template: { ...record, rootfsDir: join(folder, "rootfs") }, bytes };
+}
+
+/** Fetches or unpacks while the disk, and the share of the one it is for, have room. */
+async function whileRoom<Result>(
+  { stateDir, disk = createDiskShares({ stateDir }), owner, signal }: ResolveImageOptions,
+  measured: { measured?: string },
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  return await disk.write({ what: "the image", owner, signal, ...measured }, (write) => work(write.signal));
 }
 
 /**
