@@ -26,14 +26,14 @@ export async function openShips(
     import("../station/sessions/changed-work.ts"),
   ]);
   const { stateDir, config } = settings;
+  const { log, crashpoint } = local;
   const git = { path: settings.path };
   const secrets = (owner: string) => secretsOf(settings, owner);
-  const reach = createReach({ git, send: requestOutward, now: Date.now, secretsOf: secrets });
+  const reach = createReach({ git, locks: { stateDir, crashpoint }, send: requestOutward, now: Date.now, secretsOf: secrets });
   // As it is now, and at no step before.
   const filesAfter = async () => null;
   const workOf = async (session: string) => workOfSession(await local.sessions.get(session), { ...local, ...local.reading, filesAfter });
   const kind = createShipKind({ stateDir, git, reach, workOf, now: () => new Date() });
-  const { log, crashpoint } = local;
   const things = createDrivenThings(kind, { log, driver, crashpoint });
   const { runs, sessions } = station;
   return { kind, verbs: createLocalShips(things, { runs, sessions, specs, secretsOf: secrets, author: config.author }) };

@@ -52,7 +52,7 @@ export function callersSessions(station: Remote, options: CallersSessions): Sess
     },
     async branch(name, request = {}) {
       const found = await find(name);
-      return await branchWork(work(found), request, options);
+      return await branchWork(work(found), request, { ...options, stateDir: options.places.stateDir });
     },
   };
 }

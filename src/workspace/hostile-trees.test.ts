@@ -101,6 +101,7 @@ async function attempt(base: string, entries: readonly HostileEntry[], rounds: r
         message: "m",
         author: { name: "a", email: "a@x" },
         git: { path: process.env.PATH ?? "" },
+        locks: { stateDir: join(base, "state") },
       }),
     );
     await orRefused(applyChanges(changes, { folder, stateDir: join(base, "state"), includeConfiguration: true, force: true }));

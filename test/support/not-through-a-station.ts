@@ -8,6 +8,7 @@ import { type StationMode, stationMode } from "./station-modes.ts";
  */
 const about: readonly { file: string; test?: RegExp; mode?: StationMode; reason: string }[] = [
   { file: "apply-crashes.e2e.test.ts", reason: "the command that is killed applies nothing: the station does" },
+  { file: "ship-killed.e2e.test.ts", reason: "the command that is killed ships nothing: the station does" },
   {
     file: "runs-control.e2e.test.ts",
     test: /^is answered after the first process was killed|^SIGTERM lets go of a run/,

@@ -151,6 +151,7 @@ async function observeGit({ folder, canary }: Place, path: string): Promise<Trie
       message: "m",
       author,
       git: { path },
+      locks: { stateDir: join(folder, "..", "state") },
     });
     answers[what] = await outcomeOf(branch);
   }

@@ -1,15 +1,17 @@
 import { CaissonError } from "../../contract/error.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { type BranchedSession, BranchSession } from "../../contract/session-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import { commitToBranch } from "../../workspace/git/branch.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
+import type { ApplyWorkOptions } from "./apply-work.ts";
 import type { ChangedWork } from "./changed-work.ts";
 
 /** See `SessionVerbs.branch`. */
 export async function branchWork(
   work: ChangedWork,
   request: BranchSession,
-  options: { git: Pick<GitOptions, "path">; author: { name: string; email: string } },
+  options: { git: Pick<GitOptions, "path">; author: { name: string; email: string } } & ApplyWorkOptions,
 ): Promise<BranchedSession> {
   const { repository: named, name, message, includeConfiguration } = parseRequest(BranchSession, request, "a branch");
   const folder = named ?? ownRepository(work);
@@ -20,6 +22,7 @@ export async function branchWork(
     message: message ?? `Changes of ${work.id}\n`,
     author: options.author,
     git: { path: options.git.path },
+    locks: { stateDir: options.stateDir, ...defined({ crashpoint: options.crashpoint }) },
     includeConfiguration,
     ...(work.source.kind === "git" && work.commit !== null ? { base: work.commit } : {}),
   });

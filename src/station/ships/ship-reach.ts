@@ -6,6 +6,7 @@ import { readSecretFile } from "../../network/secrets/read-secret-file.ts";
 import { createSecretScope } from "../../network/secrets/secret-scope.ts";
 import { createBareRemote } from "../../workspace/git/bare-remote.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
+import type { LockRecords } from "../../workspace/git/ref-locks.ts";
 import type { Connection } from "./connection.ts";
 import type { Forge } from "./forges/forge.ts";
 import { createGitea } from "./forges/gitea.ts";
@@ -20,6 +21,8 @@ export interface ReachOptions {
   secretsOf(owner: string): Promise<Readonly<Record<string, SecretSpec>>>;
   send(request: OutwardRequest): Promise<OutwardReply>;
   git: Pick<GitOptions, "path">;
+  /** Of bare repositories on this machine. */
+  locks: LockRecords;
   now(): number;
 }
 
@@ -31,7 +34,7 @@ export function createReach(options: ReachOptions): ShipParts["reach"] {
     const token: Connection["token"] = (request) => tokenFor(target, request, { ...options, owner });
     const connection: Connection = { send: options.send, token, allowPrivate: target.allowPrivate, signal, now: options.now };
     const remote = target.remote.startsWith("/")
-      ? createBareRemote({ path: target.remote, hash, git: options.git })
+      ? createBareRemote({ path: target.remote, hash, git: options.git, locks: options.locks })
       : createHttpRemote(target.remote, connection);
     const forges: Readonly<Record<ShipTarget["forge"], () => Forge>> = {
       github: () => createGithub(target.remote, connection),

@@ -80,7 +80,7 @@ export async function makeShipRig(options: {
   const secret = { from: { file: tokenFile }, hosts: ["127.0.0.1"], ports: [Number(portOf(options.target.remote))] };
   const send: typeof requestOutward = (request) =>
     requestOutward(options.hurries?.test(`${request.method} ${request.url}`) === true ? { ...request, timeoutMs: HURRIED_MS } : request);
-  const reach = createReach({ git, send, now: () => nowMs, secretsOf: async () => ({ TOKEN: secret }) });
+  const reach = createReach({ git, locks: { stateDir }, send, now: () => nowMs, secretsOf: async () => ({ TOKEN: secret }) });
   const parts: ShipParts = { stateDir, git, workOf: async () => work, reach };
   const events: ShipRig["events"] = [];
   const tell: ShipRig["tell"] = (event) => void events.push(makeEvent(shipEvents, event as never, new Date(nowMs).toISOString()));

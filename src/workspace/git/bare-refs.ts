@@ -1,9 +1,13 @@
 import { dirname } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { type LockRecords, lockFile } from "./ref-locks.ts";
 import { isRefName } from "./ref-name.ts";
 import type { RefUpdate } from "./remote.ts";
-import { makeFolders, type NewFiles, packedRefs, type RepositoryFiles, refText, writeNew } from "./repository-files.ts";
+import { makeFolders, type NewFiles, packedRefs, type RepositoryFiles, refText } from "./repository-files.ts";
+
+interface LockedFiles extends NewFiles {
+  locks: LockRecords;
+}
 
 const HASH = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const DEPTH_MAX = 32;
@@ -36,17 +40,15 @@ export async function headRef(repository: RepositoryFiles): Promise<string | nul
  * Moves a ref as git does it: whoever has its lock file decides. Throws `conflict` for one that is not where it is said
  * to be, or that cannot stand beside others, `busy` while another has the lock.
  */
-export async function moveRef(repository: RepositoryFiles, update: RefUpdate, options: NewFiles): Promise<void> {
+export async function moveRef(repository: RepositoryFiles, update: RefUpdate, options: LockedFiles): Promise<void> {
   const { ref, from, to } = update;
   const { common } = repository;
   makeFolders(common, dirname(ref), options);
-  await using lock = await lockFile(repository, { path: `${ref}.lock`, content: `${to ?? from}\n`, options });
-  const refs = await readRefs(repository);
-  const isAt = refs.get(ref) ?? null;
-  if (isAt !== from) throw new CaissonError("conflict", `${ref} is not where it was`, { details: { ref } });
-  const beside = [...refs.keys()].find((other) => other.startsWith(`${ref}/`) || ref.startsWith(`${other}/`));
-  if (to !== null && from === null && beside !== undefined)
-    throw new CaissonError("conflict", `${ref} cannot stand beside ${beside}`, { details: { ref } });
+  // Before the lock, which is held for as long as one ref takes: a repository may have a great many.
+  const beside = to !== null && from === null ? besides(ref, await readRefs(repository)) : undefined;
+  if (beside !== undefined) throw new CaissonError("conflict", `${ref} cannot stand beside ${beside}`, { details: { ref } });
+  await using lock = await lockFile(common, { path: `${ref}.lock`, content: `${to ?? from}\n`, ...options });
+  if ((await readRef(repository, ref)) !== from) throw new CaissonError("conflict", `${ref} is not where it was`, { details: { ref } });
   if (to !== null) lock.becomes(ref);
   else {
     await removePacked(repository, ref, options);
@@ -55,38 +57,21 @@ export async function moveRef(repository: RepositoryFiles, update: RefUpdate, op
   common.syncFolder(dirname(ref));
 }
 
-interface LockFile extends AsyncDisposable {
-  /** Takes the place of this file, whole. */
-  becomes(path: string): void;
-}
+const besides = (ref: string, refs: ReadonlyMap<string, string>) =>
+  [...refs.keys()].find((other) => other.startsWith(`${ref}/`) || ref.startsWith(`${other}/`));
 
-async function lockFile(
-  { common }: RepositoryFiles,
-  { path, content, options }: { path: string; content: string; options: NewFiles },
-): Promise<LockFile> {
-  try {
-    await writeNew(common, path, { ...options, content: Buffer.from(content), mode: 0o644 });
-  } catch (error) {
-    if (!isErrno(error, "EEXIST")) throw error;
-    throw new CaissonError("busy", `somebody else holds ${path}`, { hint: `If nobody does, remove it.` });
-  }
-  let isThere = true;
-  return {
-    becomes(target) {
-      common.rename(path, target);
-      isThere = false;
-    },
-    async [Symbol.asyncDispose]() {
-      if (isThere) common.unlink(path);
-    },
-  };
+/** While its lock is held nobody moves it between the two places. */
+async function readRef(repository: RepositoryFiles, ref: string): Promise<string | null> {
+  const text = await refText(repository.common, ref);
+  if (text !== null && HASH.test(text)) return text;
+  return (await packedRefs(repository)).get(ref) ?? null;
 }
 
 /** From the file of all refs together, with the line of what a tag leads to. */
-async function removePacked(repository: RepositoryFiles, ref: string, options: NewFiles): Promise<void> {
+async function removePacked(repository: RepositoryFiles, ref: string, options: LockedFiles): Promise<void> {
   if (!(await packedRefs(repository)).has(ref)) return;
   const lines = ((await refText(repository.common, "packed-refs")) ?? "").split("\n");
   const kept = lines.filter((line, index) => !line.endsWith(` ${ref}`) && !(line.startsWith("^") && lines[index - 1]?.endsWith(` ${ref}`)));
-  await using lock = await lockFile(repository, { path: "packed-refs.lock", content: `${kept.join("\n")}\n`, options });
+  await using lock = await lockFile(repository.common, { path: "packed-refs.lock", content: `${kept.join("\n")}\n`, ...options });
   lock.becomes("packed-refs");
 }

@@ -2,6 +2,7 @@ import { headRef, moveRef, readRefs } from "./bare-refs.ts";
 import type { GitOptions } from "./host-git.ts";
 import { knownOf, packOf } from "./packs.ts";
 import { makePrivateRepository } from "./private-repository.ts";
+import { type LockRecords, removeDeadLocks } from "./ref-locks.ts";
 import type { GitRemote } from "./remote.ts";
 import { addObjects, openBareRepository, type RepositoryFiles } from "./repository-files.ts";
 
@@ -9,6 +10,7 @@ export interface BareRemoteOptions {
   path: string;
   hash: RepositoryFiles["hash"];
   git: Pick<GitOptions, "path">;
+  locks: LockRecords;
 }
 
 /**
@@ -16,9 +18,11 @@ export interface BareRemoteOptions {
  * hooks may name programs, and no git is there to run them.
  */
 export function createBareRemote(options: BareRemoteOptions): GitRemote {
+  const { locks } = options;
   const open = () => openBareRepository(options.path, options);
   return {
     async refs() {
+      await removeDeadLocks(locks);
       using repository = open();
       return { refs: await readRefs(repository), head: await headRef(repository), capabilities: new Set() };
     },
@@ -31,7 +35,7 @@ export function createBareRemote(options: BareRemoteOptions): GitRemote {
         await own.git(["unpack-objects", "-q"], { input: pack });
         await addObjects(repository, own.objects, { owner });
       }
-      for (const update of updates) await moveRef(repository, update, { owner });
+      for (const update of updates) await moveRef(repository, update, { owner, locks });
     },
     async fetch({ wants, haves }) {
       using repository = open();

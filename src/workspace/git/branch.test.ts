@@ -53,6 +53,7 @@ const branch = (changes: readonly Change[], more: Partial<BranchOptions> = {}) =
     message: "What it did\n",
     author: { name: "Ann", email: "ann@x" },
     git: { path },
+    locks: { stateDir: join(base, "state") },
     ...more,
   });
 const filesOf = (ref: string) => git("ls-tree", "-r", "-z", "--name-only", ref).split("\0").filter(Boolean);

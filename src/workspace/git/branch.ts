@@ -1,11 +1,12 @@
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { Change, LeftOut } from "../change.ts";
 import { committable } from "./committable.ts";
 import type { GitOptions } from "./host-git.ts";
 import { makeCommit } from "./make-commit.ts";
 import { checkCommit, makePrivateRepository, type PrivateRepository } from "./private-repository.ts";
-import { addBranch, addObjects, headOf, openRepository, refuseTaken } from "./repository-files.ts";
+import { type LockRecords, lockFile } from "./ref-locks.ts";
+import { addObjects, headOf, makeFolders, type NewFiles, openRepository, type RepositoryFiles, refuseTaken } from "./repository-files.ts";
 
 export interface BranchOptions {
   /** The user's folder: a git work tree, or a folder in one. */
@@ -14,6 +15,7 @@ export interface BranchOptions {
   message: string;
   author: { name: string; email: string };
   git: Pick<GitOptions, "path">;
+  locks: LockRecords;
   /** Also files that tools outside act on. */
   includeConfiguration?: boolean;
   /** The commit the changes begin from; absent: the repository's HEAD. It must be there. */
@@ -51,8 +53,25 @@ export async function commitToBranch(changes: readonly Change[], options: Branch
   const { uid, gid } = repository.common.identity;
   const owner = process.getuid?.() === 0 ? { uid, gid } : null;
   await addObjects(repository, own.objects, { owner });
-  await addBranch(repository, options.name, commit, { owner });
+  await addBranch(repository, { name: options.name, commit }, { owner, locks: options.locks });
   return { commit, branch: options.name, repository: repository.root, skipped, ignored };
+}
+
+/**
+ * As git does it: whoever has the lock file decides. Throws `exists` when somebody was faster, `busy` while another has
+ * the lock.
+ */
+async function addBranch(
+  repository: RepositoryFiles,
+  { name, commit }: { name: string; commit: string },
+  options: NewFiles & { locks: LockRecords },
+): Promise<void> {
+  const ref = `refs/heads/${name}`;
+  makeFolders(repository.common, dirname(ref), options);
+  await using lock = await lockFile(repository.common, { path: `${ref}.lock`, content: `${commit}\n`, ...options });
+  await refuseTaken(repository, name);
+  lock.becomes(ref);
+  repository.common.syncFolder(dirname(ref));
 }
 
 async function checkName(name: string, own: PrivateRepository): Promise<void> {

@@ -29,7 +29,14 @@ const changes: Change[] = [
 ];
 let branches = 0;
 const branch = () =>
-  commitToBranch(changes, { folder, name: `caisson/${branches++}`, message: "m", author: { name: "A", email: "a@x" }, git: { path } });
+  commitToBranch(changes, {
+    folder,
+    name: `caisson/${branches++}`,
+    message: "m",
+    author: { name: "A", email: "a@x" },
+    git: { path },
+    locks: { stateDir: join(base, "state") },
+  });
 
 beforeEach(() => {
   base = mkdtempSync(join(tmpdir(), "caisson-test-"));

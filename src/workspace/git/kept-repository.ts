@@ -1,6 +1,9 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isErrno } from "../../lib/is-errno.ts";
+import { lstatOrNull } from "../../lib/lstat-or-null.ts";
 import { randomLetters } from "../../lib/new-id.ts";
+import { currentProcess, isRunning } from "../../sandbox/process-identity.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
 import type { OwnRepository } from "./make-commit.ts";
 import { quotedPath } from "./private-repository.ts";
@@ -16,6 +19,31 @@ export interface KeptRepositoryOptions {
   git: Pick<GitOptions, "path">;
 }
 
+const SCRATCH_AGE_MS_MAX = 3_600_000;
+
+/** Named for its maker, so that it is known when that one died. */
+function scratchName(): string {
+  const { pid, startTicks } = currentProcess();
+  return `work-${pid}-${startTicks}-${randomLetters(8)}`;
+}
+
+/** Removes the scratch folders of processes that died. */
+async function sweepScratch(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (isErrno(error, "ENOENT")) return [];
+    throw error;
+  });
+  for (const name of names) {
+    if (!name.startsWith("work-")) continue;
+    const [, pid, startTicks] = /^work-(\d{1,10})-(\d{1,18})-/.exec(name) ?? [];
+    const isDead =
+      pid === undefined
+        ? Date.now() - (lstatOrNull(join(folder, name))?.mtimeMs ?? Date.now()) > SCRATCH_AGE_MS_MAX
+        : !isRunning({ pid: Number(pid), startTicks: Number(startTicks) });
+    if (isDead) await rm(join(folder, name), { recursive: true, force: true });
+  }
+}
+
 export interface KeptRepository extends OwnRepository, AsyncDisposable {}
 
 /**
@@ -25,7 +53,8 @@ export interface KeptRepository extends OwnRepository, AsyncDisposable {}
 export async function openKeptRepository(options: KeptRepositoryOptions): Promise<KeptRepository> {
   const { folder, hash, borrows, git } = options;
   const gitDir = join(folder, "repository.git");
-  const scratch = join(folder, `work-${randomLetters(8)}`);
+  const scratch = join(folder, scratchName());
+  await sweepScratch(folder);
   for (const each of ["objects/info", "refs", "info"]) await mkdir(join(gitDir, each), { recursive: true, mode: 0o700 });
   await mkdir(scratch, { mode: 0o700 });
   const format =

@@ -217,32 +217,6 @@ export async function addObjects(repository: RepositoryFiles, from: string, opti
   }
 }
 
-/**
- * As git does it: whoever has the lock file decides. Throws `exists` when somebody was faster, `busy` while another has
- * the lock.
- */
-export async function addBranch(repository: RepositoryFiles, name: string, commit: string, options: NewFiles): Promise<void> {
-  const ref = `refs/heads/${name}`;
-  makeFolders(repository.common, dirname(ref), options);
-  const lock = `${ref}.lock`;
-  try {
-    await writeNew(repository.common, lock, { ...options, content: Buffer.from(`${commit}\n`), mode: 0o644 });
-  } catch (error) {
-    if (!isErrno(error, "EEXIST")) throw error;
-    throw new CaissonError("busy", `somebody else is making the branch ${name}`, {
-      hint: `If nobody is, remove ${join(repository.common.path, lock)}.`,
-    });
-  }
-  try {
-    await refuseTaken(repository, name);
-  } catch (error) {
-    repository.common.unlink(lock);
-    throw error;
-  }
-  repository.common.rename(lock, ref);
-  repository.common.syncFolder(dirname(ref));
-}
-
 export function makeFolders(tree: FolderTree, path: string, { owner }: NewFiles): void {
   const parts = path.split("/");
   for (let depth = 1; depth <= parts.length; depth++) {

@@ -1,0 +1,84 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createBareRemote } from "./bare-remote.ts";
+
+let base = "";
+let bare = "";
+let stateDir = "";
+const author = { GIT_AUTHOR_NAME: "u", GIT_AUTHOR_EMAIL: "u@x", GIT_COMMITTER_NAME: "u", GIT_COMMITTER_EMAIL: "u@x" };
+const git = (...args: string[]) =>
+  execFileSync("git", ["-C", bare, ...args], { encoding: "utf8", env: { ...process.env, ...author } }).trim();
+
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  [bare, stateDir] = [join(base, "bare.git"), join(base, "state")];
+  execFileSync("git", ["init", "-q", "--bare", "-b", "main", bare]);
+  const tree = git("mktree");
+  git("update-ref", "refs/heads/main", git("commit-tree", "-m", "first", tree));
+  git("update-ref", "refs/heads/next", git("commit-tree", "-m", "second", "-p", "main", tree));
+});
+afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+const path = process.env.PATH ?? "";
+const push = (update: Parameters<ReturnType<typeof createBareRemote>["push"]>[0][number]) =>
+  createBareRemote({ path: bare, hash: "sha1", git: { path }, locks: { stateDir } }).push([update], null);
+const everything = () => readdirSync(bare, { recursive: true, encoding: "utf8" });
+
+/** Another process that moves a ref, and is killed at its Nth step. Says whether it was. */
+function pushAndDie(update: object, at: number): boolean {
+  const program = `
+    import { createBareRemote } from ${JSON.stringify(join(import.meta.dirname, "bare-remote.ts"))};
+    const { bare, stateDir, update, at } = JSON.parse(process.argv[1]);
+    let step = 0;
+    const crashpoint = () => { if (step++ === at) process.kill(process.pid, "SIGKILL"); };
+    await createBareRemote({ path: bare, hash: "sha1", git: { path: process.env.PATH }, locks: { stateDir, crashpoint } }).push([update], null);
+  `;
+  const order = JSON.stringify({ bare, stateDir, update, at });
+  const { signal, stderr, status } = spawnSync(process.execPath, ["--input-type=module", "--eval", program, order], { encoding: "utf8" });
+  expect([status, signal], stderr).toEqual(signal === null ? [0, null] : [null, "SIGKILL"]);
+  return signal === "SIGKILL";
+}
+
+describe("a process that is killed while it moves a ref of a bare repository", () => {
+  test.each(["makes", "moves", "removes"] as const)("and %s it leaves no lock to the next one", async (what) => {
+    const [main, next] = [git("rev-parse", "main"), git("rev-parse", "next")];
+    const before = what === "makes" ? null : main;
+    const update = { ref: "refs/heads/work/x", from: before, to: what === "removes" ? null : next };
+    let kills = 0;
+    for (let at = 0; ; at++) {
+      if (before === null) git("update-ref", "-d", "refs/heads/work/x");
+      else git("update-ref", "refs/heads/work/x", before);
+      if (what === "removes") git("pack-refs", "--all");
+      if (!pushAndDie(update, at)) break;
+      kills += 1;
+      const isDone = (await createBareRemote({ path: bare, hash: "sha1", git: { path }, locks: { stateDir } }).refs()).refs;
+      const now = isDone.get("refs/heads/work/x") ?? null;
+      expect([before, update.to], `killed at ${at}`).toContain(now);
+      // As the ship does it: what is done is not done again.
+      if (now !== update.to) await push(update);
+      expect(
+        everything().filter((name) => name.includes("lock")),
+        `killed at ${at}`,
+      ).toEqual([]);
+      expect(readdirSync(join(stateDir, "ref-locks"))).toEqual([]);
+      // And anybody else can push there.
+      git("update-ref", "refs/heads/work/x", main);
+    }
+    expect(kills).toBeGreaterThan(4);
+    git("fsck", "--strict");
+  });
+
+  test("takes no lock from somebody else", async () => {
+    const next = git("rev-parse", "next");
+    const update = { ref: "refs/heads/x", from: null, to: next };
+    expect(pushAndDie(update, 2)).toBe(true);
+    // Ours was there once; git has one of the same name and content by now.
+    rmSync(join(bare, "refs/heads/x.lock"), { force: true });
+    writeFileSync(join(bare, "refs/heads/x.lock"), `${next}\n`);
+    await expect(push(update)).rejects.toMatchObject({ code: "busy" });
+    expect(everything().filter((name) => name.includes("lock"))).toEqual(["refs/heads/x.lock"]);
+  });
+});
