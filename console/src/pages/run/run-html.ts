@@ -1,7 +1,7 @@
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import tokensCss from "../../design/tokens.css?raw";
 import { cost, tokens } from "../../parts/amounts.ts";
-import { type AnsiSpan, ansiSpans } from "../../parts/ansi.tsx";
+import { type AnsiSpan, ansiSpans } from "../../parts/ansi-spans.ts";
 import { duration } from "../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { diffOfArguments, subjectOf } from "./argument-diff.ts";
