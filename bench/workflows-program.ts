@@ -10,6 +10,7 @@ import { createDrivenThings } from "../src/station/driven/driven-verbs.ts";
 import { createDriver } from "../src/station/driven/driver.ts";
 import { createLocalWorkflows, createSubWorkflowWork, type WorkflowThings } from "../src/station/workflows/local-workflows.ts";
 import { createWorkflowKind, type StepOutcome } from "../src/station/workflows/workflow-kind.ts";
+import { evaluateHere } from "../src/workflow/expressions/evaluate.ts";
 
 const AT_ONCE = 100;
 const IDLE_MS = 20_000;
@@ -22,9 +23,10 @@ const begun = new Set<string>();
 
 await using log = createSqliteLog({ path });
 const kind = createWorkflowKind({
+  evaluator: evaluateHere,
   agent: {},
   merge: {},
-  workflow: createSubWorkflowWork((): WorkflowThings => things),
+  workflow: createSubWorkflowWork((): WorkflowThings => things, evaluateHere),
   command: {
     async perform(effect) {
       begun.add(effect.id);
@@ -45,7 +47,7 @@ await using driver = createDriver({
   onDefect: (error) => process.stderr.write(`${error}\n`),
 });
 const things: WorkflowThings = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
-const verbs = createLocalWorkflows(things);
+const verbs = createLocalWorkflows(things, evaluateHere);
 
 async function startAll(definition: (at: number) => object): Promise<void> {
   for (let at = 0; at < wanted; at += AT_ONCE) {

@@ -61,6 +61,8 @@ const bundle = await rolldown({
     "kept-script": join(root, "scripts", "kept-script.ts"),
     // A program of its own, started beside whichever file starts it.
     "unpack-main": source("runtimes", "oci", "template", "unpack-main.ts"),
+    // A thread, started likewise.
+    "expression-thread-main": source("station", "workflows", "expression-thread-main.ts"),
     ...(forPackage && library),
   },
   platform: "node",

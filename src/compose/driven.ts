@@ -40,7 +40,10 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
     let onDefect = (error: unknown) => options.say(`something that is driven stands still: ${(error as Error).message}`);
     const driver = createDriver({ ...local, kinds, runs: childRuns(options.station.runs), onDefect: (error) => onDefect(error) });
     return {
-      driver,
+      async close() {
+        await driver[Symbol.asyncDispose]();
+        await workflows[Symbol.asyncDispose]();
+      },
       specs: specs.verbs,
       ships: ships.verbs,
       merges: merges.verbs,
@@ -62,7 +65,7 @@ export function composeDriven(options: DrivenSettings & { local: () => Promise<L
     workflows: lazyVerbs<WorkflowVerbs>(workflowKinds, async () => (await opened()).workflows),
     /** Drives everything there is, as a station does. It ends with `close`. */
     serve: async (onDefect: (error: unknown) => void) => await (await opened()).serve(onDefect),
-    close: async () => await (await opening?.catch(() => undefined))?.driver[Symbol.asyncDispose](),
+    close: async () => await (await opening?.catch(() => undefined))?.close(),
   };
 }
 

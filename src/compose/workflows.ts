@@ -7,7 +7,7 @@ import type { DrivenParts } from "./driven.ts";
 export async function openWorkflows(
   { local, station, driver }: DrivenParts,
   merges: MergeVerbs,
-): Promise<{ kind: AnyKind; verbs: WorkflowVerbs }> {
+): Promise<{ kind: AnyKind; verbs: WorkflowVerbs } & AsyncDisposable> {
   const [
     { createDrivenThings },
     { createWorkflowKind },
@@ -16,6 +16,7 @@ export async function openWorkflows(
     { createCommandWork },
     { createMergeWork },
     { createSessionCommands },
+    { createExpressionThread },
   ] = await Promise.all([
     import("../station/driven/driven-verbs.ts"),
     import("../station/workflows/workflow-kind.ts"),
@@ -24,13 +25,20 @@ export async function openWorkflows(
     import("../station/workflows/command-work.ts"),
     import("../station/workflows/merge-work.ts"),
     import("../station/workflows/session-commands.ts"),
+    import("../station/workflows/expression-thread.ts"),
   ]);
+  const expressions = createExpressionThread();
   const kind = createWorkflowKind({
+    evaluator: expressions.evaluate,
     agent: createAgentWork(station),
-    workflow: createSubWorkflowWork(() => things),
+    workflow: createSubWorkflowWork(() => things, expressions.evaluate),
     merge: createMergeWork({ merges, sessions: station.sessions }),
     ...createCommandWork({ ...station, inSession: createSessionCommands({ ...local, runtime: local.viewing.runtime }) }),
   });
   const things = createDrivenThings(kind, { ...local, driver });
-  return { kind, verbs: createLocalWorkflows(things) };
+  return {
+    kind,
+    verbs: createLocalWorkflows(things, expressions.evaluate),
+    [Symbol.asyncDispose]: () => expressions[Symbol.asyncDispose](),
+  };
 }

@@ -1,7 +1,7 @@
 import { CaissonError } from "../contract/error.ts";
 import { ITEMS_MAX, type StepOf, type WorkflowStep } from "../contract/workflow.ts";
 import { unreachable } from "../lib/unreachable.ts";
-import { evaluate, evaluateCondition, fillIn } from "./expression.ts";
+import { type Evaluate, evaluateCondition, fillIn, UNKNOWN } from "./expression.ts";
 import { joinBranches } from "./join.ts";
 import { hasBegun, inside, type Place } from "./place.ts";
 import type { Json } from "./state.ts";
@@ -26,10 +26,10 @@ export function begin(turn: Turn, step: WorkflowStep, at: { path: string; frame:
     if (turn.state.started + turn.events.length > STEPS_STARTED_MAX) {
       throw new CaissonError("too_large", `the workflow has started more than ${STEPS_STARTED_MAX} steps`);
     }
-    const scope = turn.scopeIn(frame);
-    if (attempt === 1 && step.when !== undefined && !evaluateCondition(step.when, scope)) return void turn.skipped(path);
+    const evaluate = turn.evaluating(frame);
+    if (attempt === 1 && step.when !== undefined && !evaluateCondition(step.when, evaluate)) return void turn.skipped(path);
     if (step.kind === "set") {
-      const data = Object.fromEntries(Object.entries(step.data).map(([place, value]) => [place, fillIn(value, scope)]));
+      const data = fillIn(step.data, evaluate);
       return void turn.ended(step, path, {
         attempt,
         frame,
@@ -38,17 +38,19 @@ export function begin(turn: Turn, step: WorkflowStep, at: { path: string; frame:
       });
     }
     if (step.kind === "fail")
-      return void turn.ended(step, path, { attempt, frame, result: failedWith("failed", String(fillIn(step.text, scope))) });
+      return void turn.ended(step, path, { attempt, frame, result: failedWith("failed", String(fillIn(step.text, evaluate))) });
     turn.started(step, path, { attempt, ...givenTo(turn, step, frame) });
   } catch (error) {
+    // It begins in the next turn, which knows.
+    if (error === UNKNOWN) return;
     turn.ended(step, path, { attempt, frame, result: failedBy(error) });
   }
 }
 
 function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" }>, frame: Frame): { given: Json; due?: string } {
-  const scope = turn.scopeIn(frame);
+  const evaluate = turn.evaluating(frame);
   const filled = (value: unknown): Json =>
-    bounded(fillIn(JSON.parse(JSON.stringify(value ?? null)) as Json, scope), `what ${step.name} is given`);
+    bounded(fillIn(JSON.parse(JSON.stringify(value ?? null)) as Json, evaluate), `what ${step.name} is given`);
   switch (step.kind) {
     case "agent":
       return { given: withSession(filled({ task: step.task, input: step.input ?? {} }), sessionGiven(turn, step, frame)) };
@@ -63,16 +65,16 @@ function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" 
     case "approval":
       return { given: filled({ text: step.text }) };
     case "timer":
-      return { given: null, due: dueOf(turn, step, evaluateUntil(step, scope)) };
+      return { given: null, due: dueOf(turn, step, evaluateUntil(step, evaluate)) };
     case "foreach": {
-      const items = evaluate(step.in, scope);
+      const items = evaluate(step.in);
       if (!Array.isArray(items)) throw new CaissonError("invalid", `${step.in} gives no list for ${step.name}`);
       if (items.length > ITEMS_MAX)
         throw new CaissonError("too_large", `${step.name} has ${items.length} items; at most ${ITEMS_MAX} are taken`);
       return { given: bounded({ items }, `what ${step.name} is given`) };
     }
     case "switch": {
-      const index = step.cases.findIndex(({ when }) => evaluateCondition(when, scope));
+      const index = step.cases.findIndex(({ when }) => evaluateCondition(when, evaluate));
       return { given: { branch: index >= 0 ? index : step.default === undefined ? null : "default" } };
     }
     case "signal":
@@ -100,8 +102,7 @@ function mergedSessions(turn: Turn, { of, name }: StepOf<"merge">, frame: Frame)
   throw new CaissonError("invalid", `there is nothing to merge for ${name}: ${of.join(", ")} left no workspace`);
 }
 
-const evaluateUntil = (step: StepOf<"timer">, scope: Parameters<typeof evaluate>[1]): Json =>
-  step.until === undefined ? null : evaluate(step.until, scope);
+const evaluateUntil = (step: StepOf<"timer">, evaluate: Evaluate): Json => (step.until === undefined ? null : evaluate(step.until));
 
 function dueOf(turn: Turn, step: StepOf<"timer">, until: Json): string {
   if (step.for !== undefined) return turn.after(step.for);

@@ -25,7 +25,7 @@ export function withDefaults(schema: ValueSchema, value: Json): Json {
 function problemsWith(schema: ValueSchema, value: Json, what: string): string[] {
   if (schema.type !== undefined && !hasType(schema.type, value)) return [`${what} must be ${article(schema.type)}`];
   const problems: string[] = [];
-  if (schema.enum !== undefined && !schema.enum.some((each) => JSON.stringify(each) === JSON.stringify(value))) {
+  if (schema.enum !== undefined && !isOneOf(schema.enum, value)) {
     problems.push(
       `${what} must be one of ${schema.enum
         .map((each) => JSON.stringify(each))
@@ -45,6 +45,11 @@ function problemsWith(schema: ValueSchema, value: Json, what: string): string[] 
   return problems;
 }
 
+function isOneOf(allowed: readonly Json[], value: Json): boolean {
+  const text = JSON.stringify(value);
+  return allowed.some((each) => JSON.stringify(each) === text);
+}
+
 function problemsWithList({ items, maxItems }: ValueSchema, value: Json[], what: string): string[] {
   const tooMany = maxItems !== undefined && value.length > maxItems ? [`${what} must have at most ${maxItems} entries`] : [];
   return items === undefined ? tooMany : [...tooMany, ...value.flatMap((each, index) => problemsWith(items, each, `${what}[${index}]`))];
@@ -54,10 +59,11 @@ function problemsWithObject(schema: ValueSchema, value: Record<string, Json>, wh
   const { properties = {}, required = [], additionalProperties = true } = schema;
   const missing = required.filter((name) => !Object.hasOwn(value, name)).map((name) => `${what}.${name} is missing`);
   const known = Object.keys(properties);
-  const extra = additionalProperties ? [] : Object.keys(value).filter((name) => !known.includes(name));
+  const extra = additionalProperties ? [] : Object.keys(value).filter((name) => !Object.hasOwn(properties, name));
+  const names = known.join(", ").slice(0, 300);
   return [
     ...missing,
-    ...extra.map((name) => `${what} has no ${JSON.stringify(name)} (there are ${known.join(", ")})`),
+    ...extra.map((name) => `${what} has no ${JSON.stringify(name)} (there are ${names})`),
     ...Object.entries(properties).flatMap(([name, each]) =>
       Object.hasOwn(value, name) ? problemsWith(each, value[name] ?? null, `${what}.${name}`) : [],
     ),

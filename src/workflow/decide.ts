@@ -6,7 +6,8 @@ import type { NewWorkflowEvent } from "../contract/workflow-event.ts";
 import { durationFrom } from "../lib/quantity.ts";
 import { advance, begin } from "./advance.ts";
 import { checkAgainst } from "./check-value.ts";
-import { fillIn } from "./expression.ts";
+import { fillIn, UNKNOWN } from "./expression.ts";
+import type { Evaluator, KnownValue, WantedValue } from "./expressions/evaluate.ts";
 import { decideSchedule } from "./schedule.ts";
 import type { Json, WorkflowState } from "./state.ts";
 import { bounded, CANCELLED, type Frame, type Result, RUNNING, Turn, type WorkflowEffect } from "./turn.ts";
@@ -19,8 +20,38 @@ export type WorkflowDecision =
   | { effects: readonly WorkflowEffect[]; waits: { due?: Date; person?: string; signal?: string } }
   | { end: { finish: DrivenFinish; text: string | null } };
 
-/** What follows from an instance's state: pure, so that every process that folds the same events decides the same. */
-export function decideWorkflow(state: WorkflowState, look: { facts: Readonly<DrivenFacts>; now: Date }): WorkflowDecision {
+interface Look {
+  facts: Readonly<DrivenFacts>;
+  now: Date;
+}
+
+/** Values of expressions that a decision needs. */
+interface Wants {
+  wants: ReadonlyMap<string, WantedValue>;
+}
+
+/**
+ * What follows from an instance's state: every process that folds the same events decides the same. Expressions are
+ * evaluated elsewhere, within bounds: the decision is made as far as it goes without their values, and again with them.
+ */
+export async function decideWorkflow(state: WorkflowState, look: Look, evaluator: Evaluator): Promise<WorkflowDecision> {
+  return await knowing(look.facts, evaluator, (known) => decideWith(state, { ...look, known }));
+}
+
+async function knowing<Outcome extends object>(
+  { owner }: Readonly<DrivenFacts>,
+  evaluator: Evaluator,
+  decide: (known: ReadonlyMap<string, KnownValue>) => Outcome | Wants,
+): Promise<Outcome> {
+  const known = new Map<string, KnownValue>();
+  for (;;) {
+    const outcome = decide(known);
+    if (!("wants" in outcome)) return outcome;
+    for (const [key, wanted] of outcome.wants) known.set(key, await evaluator(wanted, { owner }));
+  }
+}
+
+function decideWith(state: WorkflowState, look: Look & { known: ReadonlyMap<string, KnownValue> }): WorkflowDecision | Wants {
   const { definition } = state;
   if (definition === null) throw new CaissonError("internal", `the workflow ${look.facts.id} has no definition`);
   if (state.schedule !== null) return decideSchedule({ ...state, schedule: state.schedule }, look);
@@ -32,10 +63,11 @@ export function decideWorkflow(state: WorkflowState, look: { facts: Readonly<Dri
   }
   const result = runSequence(turn, rootFrame(state, definition, look.facts));
   if (turn.events.length > 0) return { append: turn.events.slice(0, EVENTS_MAX) };
+  if (turn.wanted.size > 0) return { wants: turn.wanted };
   if (result.status !== "running" && state.needsCleaning) {
     return { effects: [{ id: `${look.facts.id}/clean#${state.started}`, do: "clean" }], waits: {} };
   }
-  if (result.status !== "running") return { end: endOf(state, result, look) };
+  if (result.status !== "running") return endOf(state, result, look);
   const waits = {
     ...(turn.dueMs !== Number.POSITIVE_INFINITY && { due: new Date(turn.dueMs) }),
     ...(turn.persons[0] !== undefined && { person: turn.persons.join("\n").slice(0, 2000) }),
@@ -74,17 +106,18 @@ function deadlineOf(state: WorkflowState, { timeout }: WorkflowDefinition): stri
 function endOf(
   state: WorkflowState,
   result: Exclude<Result, { status: "running" }>,
-  { facts }: { facts: Readonly<DrivenFacts> },
-): { finish: DrivenFinish; text: string | null } {
-  if (state.cancelling.get("") === "timeout") return { finish: "timed_out", text: "its time was over" };
-  if (result.status === "cancelled") return { finish: "cancelled", text: facts.cancelRequested?.text || null };
-  if (result.status === "failed") return { finish: "failed", text: result.error.text.slice(0, 2000) };
+  { facts, known }: { facts: Readonly<DrivenFacts>; known: ReadonlyMap<string, KnownValue> },
+): { end: { finish: DrivenFinish; text: string | null } } | Wants {
+  const end = (finish: DrivenFinish, text: string | null) => ({ end: { finish, text: text?.slice(0, 2000) ?? null } });
+  if (state.cancelling.get("") === "timeout") return end("timed_out", "its time was over");
+  if (result.status === "cancelled") return end("cancelled", facts.cancelRequested?.text || null);
+  if (result.status === "failed") return end("failed", result.error.text);
   try {
-    outputOf(state, facts);
-    return { finish: "completed", text: null };
+    const found = outputWith(state, facts, known);
+    return "wants" in found ? found : end("completed", null);
   } catch (error) {
     if (!(error instanceof CaissonError)) throw error;
-    return { finish: "failed", text: error.message.slice(0, 2000) };
+    return end("failed", error.hint === undefined ? error.message : error.sentences);
   }
 }
 
@@ -92,20 +125,29 @@ function endOf(
  * What came of an instance whose steps have completed: the definition's `output`, or the last step's. Throws `invalid`
  * for one that is not as the definition says, `too_large`.
  */
-export function outputOf(state: WorkflowState, facts: Readonly<DrivenFacts>): Json {
+export async function outputOf(state: WorkflowState, facts: Readonly<DrivenFacts>, evaluator: Evaluator): Promise<Json> {
+  return (await knowing(facts, evaluator, (known) => outputWith(state, facts, known))).output;
+}
+
+function outputWith(state: WorkflowState, facts: Readonly<DrivenFacts>, known: ReadonlyMap<string, KnownValue>): { output: Json } | Wants {
   const { definition } = state;
-  if (definition === null || state.schedule !== null) return null;
+  if (definition === null || state.schedule !== null) return { output: null };
   const frame = rootFrame(state, definition, facts);
   const last = definition.steps.findLast((step: WorkflowStep) => state.steps.get(step.name)?.status === "completed");
-  const turn = new Turn(state, { facts, now: new Date(lastTime(state)) });
-  const output =
-    definition.output === undefined
-      ? last === undefined
-        ? null
-        : (state.steps.get(last.name)?.output ?? null)
-      : bounded(fillIn(definition.output, turn.scopeIn(frame)), "the output");
-  if (definition.outputSchema !== undefined) checkAgainst(definition.outputSchema, output, "the output");
-  return output;
+  const turn = new Turn(state, { facts, now: new Date(lastTime(state)), known });
+  try {
+    const output =
+      definition.output === undefined
+        ? last === undefined
+          ? null
+          : (state.steps.get(last.name)?.output ?? null)
+        : bounded(fillIn(definition.output, turn.evaluating(frame)), "the output");
+    if (definition.outputSchema !== undefined) checkAgainst(definition.outputSchema, output, "the output");
+    return { output };
+  } catch (error) {
+    if (error === UNKNOWN) return { wants: turn.wanted };
+    throw error;
+  }
 }
 
 /** Of the state, not of the clock: it is looked at again later, and has to be the same. */

@@ -6,6 +6,7 @@ import type { WorkflowDefinition, WorkflowStep } from "../contract/workflow.ts";
 import type { NewWorkflowEvent, OwnWorkflowEvent, StepError } from "../contract/workflow-event.ts";
 import { createWorkflowKind } from "../station/workflows/workflow-kind.ts";
 import { decideWorkflow, outputOf } from "./decide.ts";
+import { evaluateHere } from "./expressions/evaluate.ts";
 import { applyToWorkflow, emptyWorkflow, type Json, type WorkflowState } from "./state.ts";
 import type { StepEffect } from "./turn.ts";
 import { checkDefinition } from "./validate.ts";
@@ -168,6 +169,7 @@ function meantOnce(step: WorkflowStep, { data, attempt }: { data: Record<string,
 }
 
 const kind = createWorkflowKind({
+  evaluator: evaluateHere,
   agent: {},
   workflow: {},
   merge: {},
@@ -203,9 +205,14 @@ async function driven(definition: WorkflowDefinition, chance: (below: number) =>
       state = emptyWorkflow();
       for (const event of log) applyToWorkflow(state, event);
     }
-    const decision = decideWorkflow(state, { facts, now });
+    const decision = await decideWorkflow(state, { facts, now }, evaluateHere);
     if ("end" in decision)
-      return { ...decision.end, state, asked, output: decision.end.finish === "completed" ? outputOf(state, facts) : null };
+      return {
+        ...decision.end,
+        state,
+        asked,
+        output: decision.end.finish === "completed" ? await outputOf(state, facts, evaluateHere) : null,
+      };
     if ("append" in decision) append(decision.append);
     else if (decision.effects.length > 0) {
       const effect = decision.effects[chance(decision.effects.length)] as StepEffect;

@@ -5,7 +5,8 @@ import type { WorkspaceSource } from "../contract/session.ts";
 import type { WorkflowDuration, WorkflowStep } from "../contract/workflow.ts";
 import type { NewWorkflowEvent, StepError, StepStatus } from "../contract/workflow-event.ts";
 import { durationFrom } from "../lib/quantity.ts";
-import type { Scope } from "./expression.ts";
+import { type Evaluate, type Scope, UNKNOWN } from "./expression.ts";
+import type { KnownValue, WantedValue } from "./expressions/evaluate.ts";
 import type { Json, StepDone, StepState, WorkflowState } from "./state.ts";
 
 /** Started in one instance, attempts and items included. */
@@ -15,6 +16,8 @@ export const VALUE_BYTES_MAX = 256 * 1024;
 const BACKOFF_MS = 1_000;
 const DELAY_MS_MAX = 300_000;
 const ERROR_TEXT_MAX = 4000;
+/** Values asked for at a time: what follows from them is appended before more are. */
+const WANTED_MAX = 500;
 
 /** What comes of a step or of a list of them. */
 export type Result =
@@ -74,13 +77,33 @@ export class Turn {
   readonly effects: WorkflowEffect[] = [];
   readonly persons: string[] = [];
   readonly signals: string[] = [];
+  /** Expressions whose values it needs and does not know. */
+  readonly wanted = new Map<string, WantedValue>();
+  readonly #known: ReadonlyMap<string, KnownValue>;
   readonly #taken = new Set<number>();
   dueMs = Number.POSITIVE_INFINITY;
 
-  constructor(state: WorkflowState, look: { facts: Readonly<DrivenFacts>; now: Date }) {
+  constructor(state: WorkflowState, look: { facts: Readonly<DrivenFacts>; now: Date; known: ReadonlyMap<string, KnownValue> }) {
     this.state = state;
     this.facts = look.facts;
     this.now = look.now;
+    this.#known = look.known;
+  }
+
+  /** Values of expressions of a step in this frame, as far as they are known; the others become `wanted`. */
+  evaluating(frame: Frame): Evaluate {
+    let scope: Scope | undefined;
+    return (expression) => {
+      const key = `${frame.prefix}\0${expression}`;
+      const known = this.#known.get(key);
+      if (known === undefined) {
+        scope ??= this.scopeIn(frame);
+        if (this.wanted.size < WANTED_MAX) this.wanted.set(key, { expression, scope });
+        throw UNKNOWN;
+      }
+      if ("error" in known) throw known.error;
+      return known.value;
+    };
   }
 
   hasCome(time: string): boolean {
@@ -191,7 +214,7 @@ export const failedWith = (code: string, text: string): Extract<Result, { status
 
 /** What an expression's failure does to its step. */
 export function failedBy(error: unknown): Extract<Result, { status: "failed" }> {
-  if (error instanceof CaissonError) return failedWith(error.code, error.message);
+  if (error instanceof CaissonError) return failedWith(error.code, error.hint === undefined ? error.message : error.sentences);
   throw error;
 }
 

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { evaluate, evaluateCondition, fillIn } from "./expression.ts";
+import { evaluateCondition, fillIn } from "./expression.ts";
+import { evaluateWithin } from "./expressions/engine.ts";
 import { workflowSchema } from "./json-schema.ts";
 import { checkDefinition, readDefinition } from "./validate.ts";
 
@@ -84,11 +85,11 @@ test("what is far too large or too deep is refused without a look into it", () =
 
 test("expressions see what they are given, and nothing else", () => {
   const scope = { input: { n: 2, list: [1, 2, 3] }, data: {} };
-  expect(evaluate("input.list.filter(x, x > 1).map(x, x * input.n)", scope)).toEqual([4, 6]);
-  expect(fillIn({ a: "${input.n}", b: "n=${input.n}, $${left}" }, scope)).toEqual({ a: 2, b: "n=2, ${left}" });
-  for (const name of ["process", "globalThis", "input.constructor", "data.__proto__.x"])
-    expect(() => evaluate(name, scope)).toThrow("cannot be evaluated");
-  expect(() => evaluateCondition("input.n", scope)).toThrow("not true or false");
+  const evaluate = (expression: string) => evaluateWithin(expression, scope);
+  expect(evaluate("input.list.filter(x, x > 1).map(x, x * input.n)")).toEqual([4, 6]);
+  expect(fillIn({ a: "${input.n}", b: "n=${input.n}, $${left}" }, evaluate)).toEqual({ a: 2, b: "n=2, ${left}" });
+  for (const name of ["process", "globalThis", "input.constructor", "data.__proto__.x"]) expect(() => evaluate(name), name).toThrow();
+  expect(() => evaluateCondition("input.n", evaluate)).toThrow("not true or false");
 });
 
 test("the published schema is that of the definition", () => {

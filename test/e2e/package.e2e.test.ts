@@ -111,6 +111,15 @@ describe("the package, installed from its tarball in an empty folder", () => {
     expect(inProject(["caisson", "demo"])).toMatchObject({ stdout: expect.stringContaining("Everything held."), status: 0 });
   });
 
+  test("evaluates the expressions of workflows in its own thread", () => {
+    const file = join(project, "flow.yaml");
+    writeFileSync(file, 'name: x\nsteps:\n  - { name: a, kind: set, data: { sum: "${1 + 2}" } }\noutput: "${data.sum}"\n');
+    expect(inProject(["caisson", "workflow", "run", file, "--json"])).toMatchObject({
+      stdout: expect.stringMatching(/"output": ?3\b/),
+      status: 0,
+    });
+  });
+
   test("says which Node it needs to an older one", () => {
     const older = join(base, "older");
     mkdirSync(older);

@@ -110,7 +110,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
       await this.#recordOutcomes();
       if (folded.facts.finish !== null) return "ended";
       const now = this.#options.now();
-      const decision: Decision<New, Work> = folded.facts.paused === null ? this.#decide(now) : { effects: [] };
+      const decision: Decision<New, Work> = folded.facts.paused === null ? await this.#decide(now) : { effects: [] };
       if ("append" in decision) await this.#appendDecided(decision);
       else if ("end" in decision) await this.#appendOrTakeIn([{ type: "driven.ended", data: decision.end }]);
       else {
@@ -135,9 +135,9 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
     await Promise.all([...this.#running.values()].map(({ settled }) => settled));
   }
 
-  #decide(now: Date): Decision<New, Work> {
+  async #decide(now: Date): Promise<Decision<New, Work>> {
     const { state, facts } = this.#options.folded;
-    return this.#kind.decide(state, { facts, now });
+    return await this.#kind.decide(state, { facts, now });
   }
 
   /** A kind that waits for a time that has come would be asked for ever. */

@@ -8,6 +8,7 @@ import { AnswerApproval, SendSignal, StartWorkflow, type WorkflowView } from "..
 import { idFrom, newId } from "../../lib/new-id.ts";
 import { checkAgainst, withDefaults } from "../../workflow/check-value.ts";
 import { outputOf } from "../../workflow/decide.ts";
+import type { Evaluator } from "../../workflow/expressions/evaluate.ts";
 import { checkCron, firingId, nextTime, OF_SCHEDULE } from "../../workflow/schedule.ts";
 import type { Json, WorkflowState } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
@@ -25,10 +26,10 @@ const SIGNALS_MAX = 1000;
 export type WorkflowThings = DrivenThings<WorkflowState, NewWorkflowEvent>;
 
 /** The verbs, over the things that the driver drives. */
-export function createLocalWorkflows(things: WorkflowThings): WorkflowVerbs {
+export function createLocalWorkflows(things: WorkflowThings, evaluator: Evaluator): WorkflowVerbs {
   const shown = async ({ id }: { id: string }): Promise<WorkflowView> => {
     const [head, folded] = [await things.get(id), await things.fold(id)];
-    return { ...head, ...detailsOf(folded) };
+    return { ...head, ...detailsOf(folded, await outputShown(folded, evaluator)) };
   };
   const said = async (saying: Promise<DrivenView>) => await shown(await saying);
   return {
@@ -153,12 +154,20 @@ function checkSize(value: Json, what: string): void {
   });
 }
 
-function detailsOf({ state, facts }: Folded<WorkflowState>): Omit<WorkflowView, keyof DrivenView> {
+/** What came of one that has completed. It could be computed when it ended; where it cannot be now, it is left out. */
+async function outputShown({ state, facts }: Folded<WorkflowState>, evaluator: Evaluator): Promise<Json> {
+  if (facts.finish !== "completed") return null;
+  return await outputOf(state, facts, evaluator).catch((error: unknown) => {
+    if (error instanceof CaissonError) return null;
+    throw error;
+  });
+}
+
+function detailsOf({ state, facts }: Folded<WorkflowState>, output: Json): Omit<WorkflowView, keyof DrivenView> {
   const { definition, digest, input, data, root } = state;
   const steps = [...state.steps].map(([path, { kind, status, attempt, child, output, error, due, retryAt, startedAt, endedAt }]) => {
     return { path, kind, status, attempt, child, output, error, due: retryAt ?? due, startedAt, endedAt };
   });
-  const output = facts.finish === "completed" ? outputOf(state, facts) : null;
   return { definition: definition as unknown as Json, digest, input, data, root, schedule: scheduleOf(state, facts), steps, output };
 }
 
@@ -172,7 +181,7 @@ function scheduleOf({ schedule, started }: WorkflowState, { finish }: Folded<Wor
 const INSTANCES_KEPT = 100;
 
 /** Steps that are workflows: driven things of their own, with the workflow as their parent. */
-export function createSubWorkflowWork(things: () => WorkflowThings): StepWork {
+export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: Evaluator): StepWork {
   const idOf = (effect: Pick<StepEffect, "id">) => idFrom("wf", digestOfEffect(effect.id));
   return {
     async start(effect, { facts }) {
@@ -204,7 +213,7 @@ export function createSubWorkflowWork(things: () => WorkflowThings): StepWork {
       else signal.throwIfAborted();
       if (effect.depth === OF_SCHEDULE) await forget(things(), idOf({ id: firingId(schedule.id, effect.attempt - INSTANCES_KEPT) }));
       const { facts, state } = await things().fold(id);
-      if (facts.finish === "completed") return { status: "completed", output: outputOf(state, facts) };
+      if (facts.finish === "completed") return { status: "completed", output: await outputOf(state, facts, evaluator) };
       if (facts.finish === "cancelled") return { status: "cancelled" };
       return {
         status: "failed",

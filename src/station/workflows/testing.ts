@@ -1,4 +1,5 @@
 import type { Log } from "../../log/log.ts";
+import { evaluateHere } from "../../workflow/expressions/evaluate.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { noCrash } from "../crashpoint.ts";
 import { createDrivenThings } from "../driven/driven-verbs.ts";
@@ -26,9 +27,10 @@ export function createTestWorkflows(options: {
 }): TestWorkflows {
   const asked: string[] = [];
   const kind = createWorkflowKind({
+    evaluator: evaluateHere,
     agent: {},
     merge: {},
-    workflow: createSubWorkflowWork(() => things),
+    workflow: createSubWorkflowWork(() => things, evaluateHere),
     command: {
       async perform(effect, { signal }) {
         asked.push(effect.id);
@@ -42,7 +44,7 @@ export function createTestWorkflows(options: {
   const things = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
   return {
     things,
-    verbs: createLocalWorkflows(things),
+    verbs: createLocalWorkflows(things, evaluateHere),
     driver,
     asked,
     [Symbol.asyncDispose]: async () => await driver[Symbol.asyncDispose](),

@@ -3,6 +3,7 @@ import type { CaissonError } from "../../contract/error.ts";
 import type { NewWorkflowEvent, OwnWorkflowEvent, StepError, StepStatus } from "../../contract/workflow-event.ts";
 import { workflowEvents } from "../../contract/workflow-event.ts";
 import { decideWorkflow } from "../../workflow/decide.ts";
+import type { Evaluator } from "../../workflow/expressions/evaluate.ts";
 import { applyToWorkflow, emptyWorkflow, type Json, type StepDone, type WorkflowState } from "../../workflow/state.ts";
 import { retryAt, type StepEffect, type WorkflowEffect } from "../../workflow/turn.ts";
 import type { EffectContext, Kind } from "../driven/kind.ts";
@@ -27,6 +28,8 @@ export interface StepWork {
 }
 
 export interface WorkflowWork {
+  /** Where expressions are evaluated. */
+  evaluator: Evaluator;
   agent: StepWork;
   workflow: StepWork;
   command: StepWork;
@@ -43,7 +46,7 @@ export function createWorkflowKind(work: WorkflowWork): WorkflowKind {
     events: workflowEvents,
     empty: emptyWorkflow,
     apply: (state, event) => applyToWorkflow(state, event as OwnWorkflowEvent),
-    decide: decideWorkflow,
+    decide: async (state, look) => await decideWorkflow(state, look, work.evaluator),
     async perform(effect, context) {
       if (effect.do === "clean") return [{ type: "workflow.cleaned", data: { sandboxes: await work.clean(context) } }];
       const { kind, path, attempt } = effect;

@@ -1,0 +1,174 @@
+import { Environment } from "@marcbachmann/cel-js";
+import type { z } from "zod";
+import { CaissonError } from "../../contract/error.ts";
+import { Budget } from "./budget.ts";
+import { compilePattern } from "./linear-pattern.ts";
+
+type Json = z.core.util.JSONType;
+type Parsed = ReturnType<Environment["parse"]>;
+
+/** Expressions that stay parsed, by their characters: what one takes grows with its text. */
+const REMEMBERED_CHARACTERS_MAX = 256 * 1024;
+const EXPRESSION_CHARACTERS_MAX = 10_000;
+const RESULT_DEPTH_MAX = 32;
+const RESULT_BYTES_MAX = 1024 * 1024;
+const DURATION_CHARACTERS_MAX = 100;
+/** The name that `matches` has inside: the library's own is a regular expression that backtracks. */
+const MATCHES = "matchesInLinearTime";
+
+/** A part of a parsed expression, as the library has it. */
+export interface ExpressionNode {
+  op: string;
+  args: unknown;
+  meta: Record<string, unknown>;
+}
+
+interface Evaluator {
+  run(node: ExpressionNode, context: unknown): unknown;
+}
+
+/** Of the evaluation that is going on: evaluations are synchronous, one after the other. */
+let budget = new Budget();
+
+const environment = new Environment({
+  unlistedVariablesAreDyn: true,
+  limits: { maxAstNodes: 1000, maxDepth: 50, maxListElements: 1000, maxMapEntries: 1000, maxCallArguments: 32 },
+}).registerFunction(
+  `string.${MATCHES}(string): bool`,
+  (text: string, pattern: string) => compilePattern(pattern).matches(text, (steps) => budget.patternSteps(steps)),
+  { async: false } as object,
+);
+countSteps();
+
+const parsed = new Map<string, Parsed>();
+let rememberedCharacters = 0;
+
+/** Throws what the library throws for a malformed expression, and an Error for one that is too long. */
+export function parseExpression(expression: string): Parsed {
+  const known = parsed.get(expression);
+  if (known !== undefined) return known;
+  if (expression.length > EXPRESSION_CHARACTERS_MAX) throw new Error(`it has more than ${EXPRESSION_CHARACTERS_MAX} characters`);
+  const made = environment.parse(expression);
+  for (const node of nodesOf(made.ast)) prepare(node);
+  parsed.set(expression, made);
+  rememberedCharacters += expression.length;
+  for (const old of parsed.keys()) {
+    if (rememberedCharacters <= REMEMBERED_CHARACTERS_MAX) break;
+    parsed.delete(old);
+    rememberedCharacters -= old.length;
+  }
+  return made;
+}
+
+const durations = new WeakSet<object>();
+const iterated = new WeakSet<object>();
+
+function prepare({ op, args }: ExpressionNode): void {
+  if (op === "rcall" && (args as unknown[])[0] === "matches") (args as unknown[])[0] = MATCHES;
+  if (op === "call" && (args as unknown[])[0] === "duration") for (const each of (args as [string, object[]])[1]) durations.add(each);
+  if (op === "comprehension") iterated.add((args as { iterable: object }).iterable);
+}
+
+/** All parts of an expression, those that its macros stand for as well. */
+export function nodesOf(root: unknown): ExpressionNode[] {
+  const nodes = new Set<ExpressionNode>();
+  const seen = new Set<unknown>();
+  const open: unknown[] = [root];
+  while (open.length > 0) {
+    const next = open.pop();
+    if (next === null || typeof next !== "object" || seen.has(next)) continue;
+    seen.add(next);
+    const { op, meta } = next as Partial<ExpressionNode>;
+    if (typeof op === "string" && meta !== undefined) {
+      nodes.add(next as ExpressionNode);
+      open.push((next as ExpressionNode).args, meta.alternate, meta.macro);
+    } else for (const each of Object.values(next)) open.push(each);
+  }
+  return [...nodes];
+}
+
+/**
+ * The expression's value, as JSON has it. It has a budget of steps and bytes, and is made to run where it can be ended.
+ * Throws `too_large` beyond the budget, and what the library throws.
+ */
+export function evaluateWithin(expression: string, scope: Json): Json {
+  const evaluate = parseExpression(expression);
+  budget = new Budget();
+  try {
+    const value = evaluate(toCel(scope) as Record<string, unknown>);
+    budget.check();
+    const size = budget.sizeOf(value);
+    if (size > RESULT_BYTES_MAX) throw new CaissonError("too_large", `it gives a value of more than ${RESULT_BYTES_MAX} bytes`);
+    return toJson(value, 0);
+  } catch (error) {
+    budget.check();
+    throw error;
+  }
+}
+
+/** Whose operands are looked at from their beginning to their end, or become a part of something new. */
+const lookingAtAll = new Set(["+", "==", "!=", "in", "<", "<=", ">", ">=", "call", "rcall", "list", "map"]);
+
+/**
+ * Counts each part that is evaluated, in the one function of the library that all go through. What looks at whole
+ * values pays for their size.
+ */
+function countSteps(): void {
+  const evaluator = evaluatorOf(environment);
+  const run = evaluator.run.bind(evaluator);
+  /** Of the operands that the innermost part has evaluated so far. */
+  let operands = 0;
+  evaluator.run = (node, context) => {
+    budget.step();
+    const outer = operands;
+    operands = 0;
+    const value = run(node, context);
+    if (lookingAtAll.has(node.op)) budget.bytes(operands + (isNew(node.op) ? budget.sizeOf(value) : 0));
+    if (durations.has(node) && typeof value === "string" && value.length > DURATION_CHARACTERS_MAX)
+      throw new Error("a duration is too long");
+    if (iterated.has(node) && !Array.isArray(value)) budget.bytes(budget.sizeOf(value));
+    // A list that is being made changes; it is looked at once it is whole.
+    operands = outer + (node.op === "accuPush" || node.op === "accuValue" ? 0 : budget.sizeOf(value));
+    return value;
+  };
+}
+
+const isNew = (op: string) => op === "+" || op === "call" || op === "rcall" || op === "list" || op === "map";
+
+/** The library hands it to every part that it evaluates. */
+function evaluatorOf(of: Environment): Evaluator {
+  const probe = of.parse("true") as Parsed & { ast: { evaluate: unknown } };
+  let found: Evaluator | undefined;
+  Object.defineProperty(probe.ast, "evaluate", {
+    value: (evaluator: Evaluator) => {
+      found = evaluator;
+      return true;
+    },
+  });
+  probe({});
+  if (found === undefined || typeof found.run !== "function")
+    throw new CaissonError("internal", "the evaluator of expressions is not known");
+  return found;
+}
+
+/** CEL's whole numbers are 64 bits wide; JSON's numbers that are whole become those. */
+function toCel(value: unknown): unknown {
+  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
+  if (Array.isArray(value)) return value.map(toCel);
+  if (value === null || typeof value !== "object") return value;
+  const made: Record<string, unknown> = Object.create(null);
+  for (const [key, each] of Object.entries(value)) made[key] = toCel(each);
+  return made;
+}
+
+function toJson(value: unknown, depth: number): Json {
+  if (depth > RESULT_DEPTH_MAX) throw new CaissonError("too_large", `a value is more than ${RESULT_DEPTH_MAX} deep`);
+  if (typeof value === "bigint") return Number(value);
+  if (value === null || typeof value === "string" || typeof value === "boolean") return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (Array.isArray(value)) return value.map((each) => toJson(each, depth + 1));
+  if (value instanceof Map) return Object.fromEntries([...value].map(([key, each]) => [String(key), toJson(each, depth + 1)]));
+  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Uint8Array || typeof value !== "object") throw new CaissonError("invalid", "it gives what JSON cannot say");
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, toJson(each, depth + 1)]));
+}
