@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { cpuMs } from "../../test/support/cpu-time.ts";
 import { tries } from "../../test/support/thorough.ts";
 import type { PermissionRules } from "../contract/agent.ts";
-import { joinedFloor, matches, permissionFloor, permissionFor, permissionRules } from "./permissions.ts";
+import { matchesStars } from "../lib/wildcards.ts";
+import { joinedFloor, permissionFloor, permissionFor, permissionRules } from "./permissions.ts";
 import { shellCommands } from "./shell-commands.ts";
 import { gitTool } from "./tools/git.ts";
 
@@ -209,7 +210,7 @@ describe("shell lines", () => {
             .map((part) => part.replaceAll(".", "\\."))
             .join("[^]*")}$`,
         );
-        expect(matches(subject, pattern)).toBe(expression.test(subject));
+        expect(matchesStars(pattern, subject)).toBe(expression.test(subject));
       }),
       { numRuns: tries(2000) },
     );

@@ -1,5 +1,6 @@
 import type { PermissionPreset, PermissionRules } from "../contract/agent.ts";
 import type { Permission } from "../contract/run.ts";
+import { matchesStars } from "../lib/wildcards.ts";
 import { shellCommands } from "./shell-commands.ts";
 
 const fetchers = ["curl", "wget"];
@@ -41,7 +42,7 @@ export function permissionFloor(asked: PermissionPreset | PermissionRules | read
   if (typeof asked === "string") return permissionPresets[asked];
   if (!isBoth(asked)) return {};
   const [preset, rules] = asked;
-  const isNamed = (pattern: string) => Object.keys(rules).some((own) => matches(own, pattern));
+  const isNamed = (pattern: string) => Object.keys(rules).some((own) => matchesStars(pattern, own));
   return Object.fromEntries(Object.entries(permissionPresets[preset]).filter(([pattern]) => !isNamed(pattern)));
 }
 
@@ -110,7 +111,7 @@ function afterAnswers(verdict: Verdict, always: ReadonlySet<string> | undefined)
 function longest(subject: string, rules: PermissionRules): Verdict | null {
   let best: Verdict | null = null;
   for (const [pattern, permission] of Object.entries(rules)) {
-    if (!matches(subject, pattern)) continue;
+    if (!matchesStars(pattern, subject)) continue;
     const same = pattern.length === best?.pattern.length && strictness[permission] > strictness[best.permission];
     if (best === null || pattern.length > best.pattern.length || same) best = { permission, pattern };
   }
@@ -121,20 +122,4 @@ function subjectsOf(subject: string): string[] {
   if (!subject.startsWith("bash:")) return [subject];
   const { commands, pipelines } = shellCommands(subject.slice("bash:".length));
   return [subject, ...[...commands, ...pipelines].map((each) => `bash:${each}`)];
-}
-
-/** Glob with `*` only, without building a regular expression a long pattern could make slow. */
-export function matches(text: string, pattern: string): boolean {
-  const pieces = pattern.split("*");
-  const first = pieces[0] ?? "";
-  const last = pieces.at(-1) ?? "";
-  if (pieces.length === 1) return text === pattern;
-  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false;
-  let at = first.length;
-  for (const piece of pieces.slice(1, -1)) {
-    const found = text.indexOf(piece, at);
-    if (found === -1 || found + piece.length > text.length - last.length) return false;
-    at = found + piece.length;
-  }
-  return true;
 }

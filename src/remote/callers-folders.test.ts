@@ -233,3 +233,38 @@ describe("a sandbox on a folder of this machine, at a station elsewhere", () => 
     expect(puts).toBe(0);
   });
 });
+
+describe("hiding rules that a station gives", () => {
+  /** The station, as one that lies about what a folder's rules were. */
+  const lying = (of: Station, rules: { hide: string[]; show: string[] }): Station => ({
+    ...of,
+    sessions: {
+      ...of.sessions,
+      get: async (...args) => {
+        const view = await of.sessions.get(...args);
+        const { source } = view;
+        if (source.kind !== "upload") return view;
+        return { ...view, source: { ...source, origin: { ...source.origin, hiding: rules } } };
+      },
+    },
+  });
+
+  test("with many stars do not make diff hang", async () => {
+    const name = await run(atHome());
+    await writeFile(join(folder, "a".repeat(200)), "x");
+    const { session } = await atHome().runs.get(name);
+    const home = atHome(lying(station, { hide: [`${"*a".repeat(40)}*b`], show: [] }));
+    expect((await home.sessions.diff(session)).files.map(({ path }) => path)).toContain("a.txt");
+  });
+
+  test("are refused beyond the count and length that anybody may name", async () => {
+    const { session } = await atHome().runs.get(await run(atHome()));
+    for (const hide of [Array.from({ length: 101 }, () => "x"), ["a".repeat(2000)]]) {
+      const home = atHome(lying(station, { hide, show: [] }));
+      await expect(home.sessions.diff(session)).rejects.toMatchObject({
+        code: "invalid",
+        message: expect.stringContaining("hiding rules"),
+      });
+    }
+  });
+});

@@ -54,7 +54,7 @@ export async function sendFolder(
   const folder = await realFolder(named);
   if (!options.isNamed) refuseWrongPlace(folder, { places: options.places, option: options.option });
   await settleFolder(folder, options.places);
-  const hidden = hiddenHere(folder, options);
+  const hidden = await hiddenHere(folder, options);
   tellHidden(hidden.credentials, folder, notice);
   const pack = (onSkipped?: (name: string, reason: string) => void) =>
     bounded(packFolder(folder, { excludePaths: hidden.all, ...defined({ onSkipped }) }), folder);
@@ -71,11 +71,11 @@ export async function sendFolder(
 }
 
 /** The files of a folder that stay on this machine, relative to it. */
-export function hiddenHere(
+export async function hiddenHere(
   folder: string,
   { places, hiding }: { places: SendFolder["places"]; hiding?: HidingRules | undefined },
-): { all: string[]; credentials: string[] } {
-  const { paths: credentials, complete } = findCredentialFiles(folder, hiding ?? { hide: [], show: [] }, searchBounds);
+): Promise<{ all: string[]; credentials: string[] }> {
+  const { paths: credentials, complete } = await findCredentialFiles(folder, hiding ?? { hide: [], show: [] }, searchBounds);
   if (!complete) {
     throw new CaissonError("too_large", `${folder} is too large to be looked through for credentials`, {
       hint: "Send a folder in it, or name a repository with --repo URL.",

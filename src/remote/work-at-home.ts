@@ -1,11 +1,12 @@
 import type { ManifestSide } from "../contract/changes-manifest.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { WorkspaceSource } from "../contract/session.ts";
+import { HidingRules } from "../contract/workspace-guard.ts";
 import { defined } from "../lib/defined.ts";
 import type { ChangedWork } from "../station/sessions/changed-work.ts";
 import type { Station } from "../station/station.ts";
 import { lookAtFolder } from "../workspace/apply-recovery.ts";
-import { type Changes, type FileSide, sameSide } from "../workspace/change.ts";
+import { type Changes, type FileSide, pathsBelow, sameSide } from "../workspace/change.ts";
 import { readChanges } from "../workspace/changes.ts";
 import { digestOf, type ReadChangesArchive, readChangesArchive, sideFrom } from "../workspace/changes-archive.ts";
 import { FolderTree } from "../workspace/folder-tree.ts";
@@ -75,8 +76,9 @@ async function comparedWith(
 ): Promise<{ changes: Changes; broughtBefore: Map<string, string> }> {
   using lower = openFolder(folder);
   using rules = openIgnoreRules(folder);
-  const { all: hidden } = hiddenHere(folder, { places: options.places, hiding });
-  const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
+  const { all } = await hiddenHere(folder, { places: options.places, hiding: checkedRules(hiding) });
+  const isHidden = pathsBelow(all);
+  const isSeen = (path: string) => !isHidden(path);
   const files = new Map(manifest.files.filter(({ path }) => isSeen(path)).map((file) => [file.path, file]));
   const found = await readChanges({
     candidates: [...files.keys()],
@@ -99,6 +101,15 @@ async function comparedWith(
     if (sameSide(await readLower(lower, path), side)) broughtBefore.set(path, blob);
   }
   return { changes: { ...found, ignored: found.ignored + manifest.ignored }, broughtBefore };
+}
+
+/** They come from a station, which is not believed: no more and no longer ones are used than the contract allows. */
+function checkedRules(hiding: HidingRules | undefined): HidingRules | undefined {
+  const parsed = HidingRules.optional().safeParse(hiding);
+  if (parsed.success) return parsed.data;
+  throw new CaissonError("invalid", "the station gave hiding rules that are not valid", {
+    hint: "Ask its operator, or log in to another station: caisson login URL",
+  });
 }
 
 const isStill = (now: FileSide, before: ManifestSide | null) =>

@@ -54,4 +54,14 @@ export function isWithin(path: string, named: readonly string[]): boolean {
   return named.some((each) => each === "." || path === each || path.startsWith(`${each}/`));
 }
 
+/** A test of whether a path is one of these or below one, which costs the same however many there are. */
+export function pathsBelow(named: readonly string[]): (path: string) => boolean {
+  const all = new Set(named);
+  return (path) => {
+    if (all.size === 0) return false;
+    for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) if (all.has(path.slice(0, end))) return true;
+    return false;
+  };
+}
+
 export const gitMode = (side: FileSide) => (side.kind === "link" ? "120000" : side.mode & 0o111 ? "100755" : "100644");

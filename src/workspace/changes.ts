@@ -4,7 +4,7 @@ import type { HidingRules } from "../contract/workspace-guard.ts";
 import { WORKSPACE } from "../sandbox/path.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { viewState } from "../sandbox/state-places.ts";
-import { type Change, type Changes, type FileSide, type LeftOut, sameSide } from "./change.ts";
+import { type Change, type Changes, type FileSide, type LeftOut, pathsBelow, sameSide } from "./change.ts";
 import { compareAll } from "./compare-all.ts";
 import { compareLayer } from "./compare-layer.ts";
 import { findCredentialFiles } from "./credential-files.ts";
@@ -62,8 +62,8 @@ export async function findChanges(options: {
   const { paths, leftOut, madeAtMs: seenAtMs } = await compare({ ...options, lower });
   const { copiedAtMs = 0, sinceMs } = options;
   const madeAtMs = (path: string) => (seenAtMs(path) <= copiedAtMs ? sinceMs : seenAtMs(path));
-  const hidden = [...hiddenPlaces(options), ...(options.hidden ?? [])];
-  const isSeen = (path: string) => !hidden.some((each) => path === each || path.startsWith(`${each}/`));
+  const isHidden = pathsBelow([...(await hiddenPlaces(options)), ...(options.hidden ?? [])]);
+  const isSeen = (path: string) => !isHidden(path);
   return await readChanges({
     candidates: paths.filter(isSeen),
     leftOut: leftOut.filter(({ path }) => isSeen(path)),
@@ -78,10 +78,18 @@ export async function findChanges(options: {
   });
 }
 
-export function hiddenPlaces({ lower, stateDir, hiding }: { lower: string; stateDir: string; hiding?: HidingRules }): string[] {
+export async function hiddenPlaces({
+  lower,
+  stateDir,
+  hiding,
+}: {
+  lower: string;
+  stateDir: string;
+  hiding?: HidingRules;
+}): Promise<string[]> {
   if (!existsSync(lower)) return [];
   const places = viewState(stateDir).placesIn(realpathSync(lower), { mountsBelow: true });
-  return [...places.map(({ path }) => path), ...(hiding === undefined ? [] : findCredentialFiles(lower, hiding).paths)];
+  return [...places.map(({ path }) => path), ...(hiding === undefined ? [] : (await findCredentialFiles(lower, hiding)).paths)];
 }
 
 function openLower(path: string): FolderTree {

@@ -16,10 +16,10 @@ const put = (path: string, text = "") => {
   mkdirSync(dirname(join(folder, path)), { recursive: true });
   writeFileSync(join(folder, path), text);
 };
-const found = (rules = none) => findCredentialFiles(folder, rules).paths.sort();
+const found = async (rules = none) => (await findCredentialFiles(folder, rules)).paths.sort();
 const privateKey = `-----BEGIN ${"RSA PRIVATE"} KEY-----\nMIIE\n`;
 
-describe("files that look like credentials", () => {
+describe("files that look like credentials", async () => {
   test.each([
     ...[
       ".env",
@@ -33,20 +33,20 @@ describe("files that look like credentials", () => {
       "credentials.json",
     ],
     ...["config/service-account-prod.json", "release.keystore", ".pypirc", ".aws/credentials", ".docker/config.json", ".kube/config"],
-  ])("%s is one by its name", (path) => {
+  ])("%s is one by its name", async (path) => {
     put(path, "x");
-    expect(found()).toEqual([path]);
+    expect(await found()).toEqual([path]);
   });
 
   test.each([".env.example", ".env.sample", "example.env", "env.ts", "environment.json", "id_rsa.pub", "README.md", ".envrc"])(
     "%s is not",
-    (path) => {
+    async (path) => {
       put(path, "x");
-      expect(found()).toEqual([]);
+      expect(await found()).toEqual([]);
     },
   );
 
-  test("others are so by what they hold", () => {
+  test("others are so by what they hold", async () => {
     put("server.pem", privateKey);
     put("ca.pem", "-----BEGIN CERTIFICATE-----\n");
     put("tls.key", `-----BEGIN ${"PRIVATE"} KEY-----\n`);
@@ -54,46 +54,46 @@ describe("files that look like credentials", () => {
     put(".npmrc", `//registry.example.com/:_authToken=${"npm"}_123\n`);
     put("packages/a/.npmrc", `save-exact=true\n//registry.example.com/:_authToken=${"$"}{NPM_TOKEN}\n`);
     put("pip.conf", "[global]\nindex-url = https://me:secret@pypi.example/simple\n");
-    expect(found()).toEqual([".npmrc", "pip.conf", "server.pem", "tls.key"]);
+    expect(await found()).toEqual([".npmrc", "pip.conf", "server.pem", "tls.key"]);
   });
 
-  test("a folder of keys is hidden as a whole, and a link by its name", () => {
+  test("a folder of keys is hidden as a whole, and a link by its name", async () => {
     put(".ssh/config");
     put("real", "x");
     symlinkSync("real", join(folder, ".env"));
-    expect(found()).toEqual([".env", ".ssh"]);
+    expect(await found()).toEqual([".env", ".ssh"]);
   });
 
-  test("rules add to them and take away from them; a path counts from the root, a name everywhere", () => {
+  test("rules add to them and take away from them; a path counts from the root, a name everywhere", async () => {
     put("a/app.secret");
     put("config/prod.yml");
     put("b/config/prod.yml");
     put(".env");
     put("b/.env");
-    expect(found({ hide: ["*.secret", "config/prod.yml"], show: ["/.env"] })).toEqual(["a/app.secret", "b/.env", "config/prod.yml"]);
-    expect(found({ hide: [".env.example"], show: ["*"] })).toEqual([]);
+    expect(await found({ hide: ["*.secret", "config/prod.yml"], show: ["/.env"] })).toEqual(["a/app.secret", "b/.env", "config/prod.yml"]);
+    expect(await found({ hide: [".env.example"], show: ["*"] })).toEqual([]);
     put(".env.example");
-    expect(found({ hide: [".env.example"], show: [".env"] })).toEqual([".env.example"]);
+    expect(await found({ hide: [".env.example"], show: [".env"] })).toEqual([".env.example"]);
   });
 
-  test("dependencies and git's own are not looked into, nor what lies deep", () => {
+  test("dependencies and git's own are not looked into, nor what lies deep", async () => {
     put("node_modules/x/.env");
     put(".git/.env");
     put("a/b/c/.env");
     put("a/b/c/d/.env");
-    expect(found()).toEqual(["a/b/c/.env"]);
+    expect(await found()).toEqual(["a/b/c/.env"]);
   });
 
-  test("a huge folder is looked through as far as a bound, from its root down", () => {
+  test("a huge folder is looked through as far as a bound, from its root down", async () => {
     for (let index = 0; index < 50; index++) put(`many/f${index}`);
     put("many/deeper/.env");
     put(".env");
-    expect(findCredentialFiles(folder, none, { ...searchBounds, entriesMax: 20 })).toEqual({ paths: [".env"], complete: false });
-    expect(findCredentialFiles(folder, none, { ...searchBounds, timeMaxMs: -1 })).toEqual({ paths: [], complete: false });
-    expect(findCredentialFiles(folder, none)).toMatchObject({ complete: true });
+    expect(await findCredentialFiles(folder, none, { ...searchBounds, entriesMax: 20 })).toEqual({ paths: [".env"], complete: false });
+    expect(await findCredentialFiles(folder, none, { ...searchBounds, timeMaxMs: -1 })).toEqual({ paths: [], complete: false });
+    expect(await findCredentialFiles(folder, none)).toMatchObject({ complete: true });
   });
 
-  test("a folder that cannot be read has none", () => {
-    expect(findCredentialFiles(join(folder, "absent"), none)).toEqual({ paths: [], complete: true });
+  test("a folder that cannot be read has none", async () => {
+    expect(await findCredentialFiles(join(folder, "absent"), none)).toEqual({ paths: [], complete: true });
   });
 });

@@ -1,6 +1,8 @@
 import { closeSync, constants, type Dirent, openSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
 import type { HidingRules } from "../contract/workspace-guard.ts";
+import { createPauses } from "../lib/pauses.ts";
+import { matchesWildcards } from "../lib/wildcards.ts";
 
 /**
  * How far a folder is looked through. Files near its root come first, so that what is missed in a huge one lies deep.
@@ -8,6 +10,7 @@ import type { HidingRules } from "../contract/workspace-guard.ts";
 export interface SearchBounds {
   depthMax: number;
   entriesMax: number;
+  /** Of work; while other work has the event loop, none of it passes. */
   timeMaxMs: number;
 }
 export const searchBounds: SearchBounds = { depthMax: 4, entriesMax: 20_000, timeMaxMs: 500 };
@@ -52,7 +55,11 @@ const hiddenByContent: readonly { names: readonly string[]; holds: RegExp }[] = 
  * The files of a folder that a sandbox is not to see. Links are not followed. Never throws: what cannot be read is not
  * seen inside either.
  */
-export function findCredentialFiles(folder: string, rules: HidingRules, bounds: SearchBounds = searchBounds): CredentialFiles {
+export async function findCredentialFiles(
+  folder: string,
+  rules: HidingRules,
+  bounds: SearchBounds = searchBounds,
+): Promise<CredentialFiles> {
   const hide = matcher([...hiddenByName, ...rules.hide]);
   const asked = matcher(rules.hide);
   const show = matcher(rules.show);
@@ -66,15 +73,17 @@ export function findCredentialFiles(folder: string, rules: HidingRules, bounds: 
       hide(path) || (entry.isFile() && byContent.some(({ matches, holds }) => matches(path) && holds.test(headOf(join(folder, path)))))
     );
   };
-  const until = performance.now() + bounds.timeMaxMs;
+  const pause = createPauses();
   const paths: string[] = [];
   let entriesLeft = bounds.entriesMax;
   let level = [""];
   for (let depth = 0; level.length > 0 && depth < bounds.depthMax; depth++) {
     const next: string[] = [];
     for (const at of level) {
-      if (entriesLeft <= 0 || performance.now() > until) return { paths, complete: false };
+      if (entriesLeft <= 0) return { paths, complete: false };
       for (const entry of entriesOf(join(folder, at))) {
+        // Asked of each entry: what one costs depends on the rules.
+        if ((await pause()) > bounds.timeMaxMs) return { paths, complete: false };
         entriesLeft--;
         const path = at === "" ? entry.name : `${at}/${entry.name}`;
         if (isHidden(path, entry)) paths.push(path);
@@ -86,19 +95,25 @@ export function findCredentialFiles(folder: string, rules: HidingRules, bounds: 
   return { paths, complete: true };
 }
 
-/** Whether a path, relative to the workspace, is one of the patterns'. */
+/** Whether one of the patterns names a path, which is relative to the workspace. */
 function matcher(patterns: readonly string[]): (path: string) => boolean {
-  if (patterns.length === 0) return () => false;
-  const named = patterns.map((pattern) => {
-    const text = pattern.replace(/^\/+|\/+$/g, "");
-    const source = text
-      .replaceAll(/[.+^${}()|[\]\\]/g, "\\$&")
-      .replaceAll("*", "[^/]*")
-      .replaceAll("?", "[^/]");
-    return pattern.includes("/") ? `^${source}$` : `(?:^|/)${source}$`;
-  });
-  const all = new RegExp(named.join("|"));
-  return (path) => all.test(path);
+  const names: string[] = [];
+  const paths: string[][] = [];
+  for (const pattern of patterns) {
+    const segments = pattern.split("/").filter((segment) => segment !== "");
+    if (pattern.includes("/")) paths.push(segments);
+    else names.push(pattern);
+  }
+  return (path) => {
+    const segments = path.split("/");
+    const name = segments.at(-1) ?? "";
+    return (
+      names.some((pattern) => matchesWildcards(pattern, name)) ||
+      paths.some(
+        (pattern) => pattern.length === segments.length && pattern.every((each, index) => matchesWildcards(each, segments[index] ?? "")),
+      )
+    );
+  };
 }
 
 function entriesOf(folder: string): Dirent[] {

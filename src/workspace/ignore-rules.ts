@@ -1,8 +1,9 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { createPauses } from "../lib/pauses.ts";
 import { isWithin } from "./change.ts";
 import { FolderTree } from "./folder-tree.ts";
-import { type IgnorePattern, matchesPattern, parseIgnorePatterns } from "./ignore-patterns.ts";
+import { IGNORE_BYTES_MAX, type IgnorePattern, matchesPattern, namesOf, parseIgnorePatterns } from "./ignore-patterns.ts";
 import { readLower } from "./read-side.ts";
 
 export const IGNORE_FILE = ".gitignore";
@@ -20,6 +21,7 @@ export interface IgnoreRules {
 export function createIgnoreRules(read: (folder: string) => Promise<string | null>): IgnoreRules {
   const patterns = new Map<string, Promise<readonly IgnorePattern[]>>();
   const folders = new Map<string, Promise<boolean>>([["", Promise.resolve(false)]]);
+  const pause = createPauses();
   const patternsOf = (folder: string): Promise<readonly IgnorePattern[]> => {
     const known = patterns.get(folder) ?? read(folder).then((text) => parseIgnorePatterns(text ?? ""));
     patterns.set(folder, known);
@@ -29,7 +31,9 @@ export function createIgnoreRules(read: (folder: string) => Promise<string | nul
   const isNamed = async (path: string, isFolder: boolean): Promise<boolean> => {
     for (let folder = parentOf(path); ; folder = parentOf(folder)) {
       const within = folder === "" ? path : path.slice(folder.length + 1);
-      const last = (await patternsOf(folder)).findLast((pattern) => matchesPattern(pattern, within, { isFolder }));
+      const names = namesOf(within);
+      const last = (await patternsOf(folder)).findLast((pattern) => matchesPattern(pattern, names, { isFolder }));
+      await pause();
       if (last !== undefined) return !last.isNegated;
       if (folder === "") return false;
     }
@@ -56,7 +60,7 @@ export function openIgnoreRules(folder: string): IgnoreRules & Disposable {
   const read = async (at: string) => {
     const side = await readLower(tree, join(at, IGNORE_FILE)).catch(() => null);
     // Git follows no link here, either.
-    return side?.kind === "file" ? side.content.toString("utf8") : null;
+    return side?.kind === "file" ? side.content.toString("utf8", 0, IGNORE_BYTES_MAX) : null;
   };
   const rules = createIgnoreRules(read);
   return {
@@ -92,8 +96,9 @@ export async function withoutIgnored(
   const { rules, paths = [], includeIgnored = false } = options;
   if (includeIgnored) return { kept: [...candidates], ignored: 0 };
   const named: string[] = [];
+  const all = new Set(candidates);
   for (const path of paths.map((each) => each.replace(/\/$/, "")))
-    if (path !== "." && (candidates.includes(path) || (await rules.ignoresFolder(path)))) named.push(path);
+    if (path !== "." && (all.has(path) || (await rules.ignoresFolder(path)))) named.push(path);
   const kept: string[] = [];
   for (const path of candidates) if (isWithin(path, named) || !(await rules.ignores(path)) || !(await options.isNew(path))) kept.push(path);
   return { kept, ignored: candidates.length - kept.length };

@@ -1,3 +1,5 @@
+import { matchesStars } from "../lib/wildcards.ts";
+
 /**
  * Files that tools outside the sandbox act on, by what acts on them. A pattern is a path or its end; `*` stands for any
  * part of a name, and `/` at the end for everything in a folder.
@@ -147,22 +149,38 @@ function names(text: string): string[] {
   return text.split(/\s+/).filter((name) => name !== "");
 }
 
-type Compiled = readonly { tool: string; matches: RegExp }[];
+type Compiled = readonly { tool: string; matches: (names: readonly string[]) => boolean }[];
 const held = compile(heldBack);
 const told = compile(toldOf);
 
-const toolFor = (path: string, compiled: Compiled) => compiled.find(({ matches }) => matches.test(path))?.tool ?? null;
+/** Without regard to case: file systems may have none. */
+function toolFor(path: string, compiled: Compiled): string | null {
+  const names = path.toLowerCase().split("/");
+  return compiled.find(({ matches }) => matches(names))?.tool ?? null;
+}
 
-/** Without regard to case: file systems may have none. A folder's own name counts as well: it may come as a link. */
+/** A folder's own name counts as well as what is in it: it may come as a link. */
 function compile(table: readonly ProtectedFiles[]): Compiled {
   return table.map(({ tool, patterns }) => {
-    const parts = patterns.map((pattern) => {
-      const escaped = pattern
-        .replace(/\/$/, "")
-        .replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&")
-        .replaceAll("*", "[^/]*");
-      return pattern.endsWith("/") ? `${escaped}(?:/.*)?` : escaped;
-    });
-    return { tool, matches: new RegExp(`(?:^|/)(?:${parts.join("|")})$`, "is") };
+    const files = new Set<string>();
+    const folders = new Set<string>();
+    const others: { segments: string[]; isFolder: boolean }[] = [];
+    for (const pattern of patterns) {
+      const isFolder = pattern.endsWith("/");
+      const text = (isFolder ? pattern.slice(0, -1) : pattern).toLowerCase();
+      if (text.includes("*") || text.includes("/")) others.push({ segments: text.split("/"), isFolder });
+      else (isFolder ? folders : files).add(text);
+    }
+    const matches = (names: readonly string[]) =>
+      files.has(names.at(-1) ?? "") || names.some((name) => folders.has(name)) || others.some((other) => isNamed(names, other));
+    return { tool, matches };
   });
+}
+
+function isNamed(names: readonly string[], { segments, isFolder }: { segments: readonly string[]; isFolder: boolean }): boolean {
+  const last = names.length - segments.length;
+  for (let from = isFolder ? 0 : Math.max(0, last); from <= last; from += 1) {
+    if (segments.every((segment, index) => matchesStars(segment, names[from + index] ?? ""))) return true;
+  }
+  return false;
 }

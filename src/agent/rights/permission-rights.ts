@@ -24,12 +24,14 @@ export function canMatchTheSame(left: string, right: string): boolean {
   for (let index = 0; index < left.length; index++) {
     const character = left[index];
     const next: number[] = [];
-    for (const at of reached) {
-      const other = right[at];
-      if (character === "*") for (let to = at; to <= right.length; to++) next.push(to);
-      else if (other === "*") next.push(at);
-      else if (other === character) next.push(at + 1);
-    }
+    // From the first place on, every place: once, not for each that was reached.
+    if (character === "*") for (let to = Math.min(...reached); to <= right.length; to++) next.push(to);
+    else
+      for (const at of reached) {
+        const other = right[at];
+        if (other === "*") next.push(at);
+        else if (other === character) next.push(at + 1);
+      }
     reached = new Set(closure(right, next));
   }
   return reached.has(right.length);

@@ -1,5 +1,6 @@
-import { matchesGlob } from "node:path/posix";
 import { z } from "zod";
+import { compileGlob } from "../../lib/glob.ts";
+import { createPauses } from "../../lib/pauses.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
 import type { Tool } from "../tool.ts";
 import { GLOB_ENTRIES_MAX, GLOB_RESULTS_MAX, GREP_FILE_MEGABYTES_MAX, GREP_MATCHES_MAX, LINE_CHARACTERS_MAX } from "./limits.ts";
@@ -26,9 +27,16 @@ export const globTool: Tool<z.infer<typeof GlobArguments>> = {
     const folder = absolutePath(args.folder ?? "/workspace");
     // Models write absolute patterns, too.
     const pattern = args.pattern.startsWith(`${folder}/`) ? args.pattern.slice(folder.length + 1) : args.pattern;
+    const matches = compileGlob(pattern);
+    if (matches === null) return { outcome: "error", text: MALFORMED };
     const { entries, truncated } = await context.sandbox.list(folder, { depth: 64, entriesMax: GLOB_ENTRIES_MAX });
     const wanted = (name: string) => name.split("/").every((part) => !SKIPPED.has(part) || pattern.includes(part));
-    const found = entries.filter((entry) => entry.kind === "file" && wanted(entry.name) && matchesGlob(entry.name, pattern));
+    const found: typeof entries = [];
+    const pause = createPauses();
+    for (const entry of entries) {
+      if (entry.kind === "file" && wanted(entry.name) && matches(entry.name)) found.push(entry);
+      await pause();
+    }
     found.sort((a, b) => b.modifiedMs - a.modifiedMs);
     const shown = found.slice(0, GLOB_RESULTS_MAX).map((entry) => shownPath(`${folder}/${entry.name}`));
     if (shown.length === 0) return { outcome: "ok", text: "No file matches." };
@@ -37,6 +45,8 @@ export const globTool: Tool<z.infer<typeof GlobArguments>> = {
     return { outcome: "ok", text: `${shown.join("\n")}${more}${cut}` };
   },
 };
+
+const MALFORMED = "This is not a glob: `*`, `**`, `?`, `[a-z]` and at most 64 alternatives by `{a,b}` are known.";
 
 const GrepArguments = z.strictObject({
   pattern: z.string().min(1).max(2000).describe("A regular expression."),
@@ -53,6 +63,8 @@ export const grepTool: Tool<z.infer<typeof GrepArguments>> = {
   repeatable: true,
   subject: (args) => `grep:${args.pattern}`,
   async run(args, context) {
+    const includes = args.include === undefined || args.include.startsWith("!") ? () => true : compileGlob(args.include.replace(/^\//, ""));
+    if (includes === null) return { outcome: "error", text: MALFORMED };
     const shown = shownPath(args.path ?? "/workspace");
     const path = shown === "/workspace" ? "." : shown.startsWith("/") ? shown : `./${shown}`;
     const { ended, stdout, stderr } = await runCommand(context.sandbox, {
@@ -63,7 +75,7 @@ export const grepTool: Tool<z.infer<typeof GrepArguments>> = {
     });
     if (ended.kind === "timedOut")
       return { outcome: "error", text: `grep took longer than ${GREP_TIMEOUT_MS} ms; narrow it with path or include.` };
-    const lines = matchingLines(stdout, { path, include: args.include });
+    const lines = matchingLines(stdout, { path, includes });
     const complaint = stderr.trim();
     if (lines.length === 0) {
       return complaint === ""
@@ -92,19 +104,19 @@ exec find "$2" \\( -name .git -o -name node_modules \\) -prune -o -type f -size 
 `;
 
 /** In the order of paths and lines, and only of included files: plain grep gives them as the disk does. */
-function matchingLines(output: string, options: { path: string; include: string | undefined }): string[] {
-  const lines = output.split("\n").filter((line) => line !== "");
-  const pathOf = (line: string) => /^(.*?):\d+:/.exec(line)?.[1] ?? line;
+function matchingLines(output: string, options: { path: string; includes: (path: string) => boolean }): string[] {
+  const found = output
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => ({ line, path: /^(.*?):\d+:/.exec(line)?.[1] ?? line }));
   // Stable, so that a file's lines stay in their order.
-  lines.sort((a, b) => (pathOf(a) < pathOf(b) ? -1 : pathOf(a) > pathOf(b) ? 1 : 0));
-  const { include } = options;
-  if (include === undefined) return lines;
-  return lines.filter((line) => {
-    const path = pathOf(line);
+  found.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+  const included = found.filter(({ path }) => {
     const relative = path.startsWith(`${options.path}/`) ? path.slice(options.path.length + 1) : path;
     const name = relative.slice(relative.lastIndexOf("/") + 1);
-    return include.startsWith("!") || matchesGlob(name, include) || matchesGlob(relative, include.replace(/^\//, ""));
+    return options.includes(name) || options.includes(relative);
   });
+  return included.map(({ line }) => line);
 }
 
 const shorten = (line: string) => (line.length > LINE_CHARACTERS_MAX ? `${line.slice(0, LINE_CHARACTERS_MAX)}…` : line);

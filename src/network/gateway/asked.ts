@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { GatewayWire } from "../../contract/network.ts";
+import { matchesStars } from "../../lib/wildcards.ts";
 import { countIn, type JsonObject, objectsIn, textIn } from "./json-value.ts";
-import { matchesPattern } from "./model-pattern.ts";
 import type { Route } from "./routes.ts";
 
 const MODEL_LENGTH_MAX = 200;
@@ -29,9 +29,7 @@ export function askedModel(route: Route, body: JsonObject, patterns: readonly st
 
 /** A pattern may be written with the wire before it, as models are elsewhere: `anthropic/claude-*`. */
 export function allowsModel(wire: GatewayWire, model: string, patterns: readonly string[] | undefined): boolean {
-  return (
-    patterns === undefined || patterns.some((pattern) => matchesPattern(pattern, model) || matchesPattern(pattern, `${wire}/${model}`))
-  );
+  return patterns === undefined || patterns.some((pattern) => matchesStars(pattern, model) || matchesStars(pattern, `${wire}/${model}`));
 }
 
 export function checkModel(wire: GatewayWire, model: string, patterns: readonly string[] | undefined): void {

@@ -43,14 +43,14 @@ export async function examine(options: DoctorOptions): Promise<DoctorReport> {
     runtimes: reports,
     chosen: await chosenOf(options),
     visible: template.describe(),
-    workspace: examineFolder(options),
+    workspace: await examineFolder(options),
     models: await options.examineModels(options.model),
   };
 }
 
-function examineFolder({ cwd, home, stateDir, hiding }: DoctorOptions): DoctorReport["workspace"] {
+async function examineFolder({ cwd, home, stateDir, hiding }: DoctorOptions): Promise<DoctorReport["workspace"]> {
   const refused = whyWrongPlace(cwd, { home, stateDir });
-  const { paths, complete } = refused === null ? findCredentialFiles(cwd, hiding) : { paths: [], complete: true };
+  const { paths, complete } = refused === null ? await findCredentialFiles(cwd, hiding) : { paths: [], complete: true };
   return { folder: cwd, refused, hidden: paths, complete };
 }
 

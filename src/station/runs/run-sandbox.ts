@@ -110,7 +110,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     const spec = runSpec({ ...options, session, hasLayer: capabilities.workspaceLayer });
     for (const { path } of sharedFolders(spec)) await settleFolder(path, options.places);
     const notice = options.notice ?? (() => {});
-    const guarded = guardedRunSpec(spec, { ...options, session, capabilities, notice });
+    const guarded = await guardedRunSpec(spec, { ...options, session, capabilities, notice });
     const sandbox = await options.runtime.create(guarded);
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;

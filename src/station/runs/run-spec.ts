@@ -44,7 +44,7 @@ export function runSpec(options: {
  * The same without what its sandbox is not to see or change of the user's folders. They are looked at each time: much
  * may have changed since the run began. Throws `invalid`, `unsupported`.
  */
-export function guardedRunSpec(
+export async function guardedRunSpec(
   spec: SandboxSpec,
   options: {
     definition: AgentDefinition;
@@ -53,16 +53,16 @@ export function guardedRunSpec(
     capabilities: Capabilities;
     notice: (text: string) => void;
   },
-): SandboxSpec {
+): Promise<SandboxSpec> {
   const { session, places, capabilities, notice } = options;
   const { mountGuard } = options.definition.sandbox;
   const rules = session.source.kind === "folder" ? session.source.hiding : undefined;
   const folders = sharedFolders({ ...spec, mounts: [] });
-  const hidden = rules === undefined ? spec : hideCredentials(spec, { folders, rules, capabilities, notice });
+  const hidden = rules === undefined ? spec : await hideCredentials(spec, { folders, rules, capabilities, notice });
   if (mountGuard === undefined) return hidden;
   const { allowHooks, ...mountRules } = mountGuard;
   const mounts = checkedMounts(spec.mounts, places);
-  const guarded = hideCredentials({ ...hidden, mounts }, { folders: mounts, rules: mountRules, capabilities, notice });
+  const guarded = await hideCredentials({ ...hidden, mounts }, { folders: mounts, rules: mountRules, capabilities, notice });
   return allowHooks ? guarded : guardWritable(guarded, { places, capabilities });
 }
 

@@ -34,11 +34,11 @@ const specOf = (access: WorkspaceAccess = "ro") =>
   });
 
 describe("a mount is guarded as the workspace is", () => {
-  test("files that look like credentials are hidden in each, and told with where they are inside", () => {
+  test("files that look like credentials are hidden in each, and told with where they are inside", async () => {
     const told: string[] = [];
     const spec = specOf();
     const rules = { hide: [], show: [] };
-    const hidden = hideCredentials(spec, { folders: sharedFolders(spec), rules, capabilities, notice: (text) => told.push(text) });
+    const hidden = await hideCredentials(spec, { folders: sharedFolders(spec), rules, capabilities, notice: (text) => told.push(text) });
     expect(hidden.deniedPaths).toEqual(["/workspace/.env", "/mnt/data/.env"]);
     expect(told).toEqual([
       "1 file that looks like a credential is hidden inside: .env (--show NAME shows it)",

@@ -32,11 +32,12 @@ export function checkedMounts(mounts: readonly FolderMount[], places: KnownPlace
  * those are, once for each folder. A runtime that cannot hide files is told of only where somebody asked for more than
  * the default: then this throws `unsupported`.
  */
-export function hideCredentials(
+export async function hideCredentials(
   spec: SandboxSpec,
   options: { folders: readonly FolderMount[]; rules: HidingRules; capabilities: PathAbility; notice: (text: string) => void },
-): SandboxSpec {
-  const denied = options.folders.flatMap((folder) => hiddenIn(folder, options));
+): Promise<SandboxSpec> {
+  const denied: string[] = [];
+  for (const folder of options.folders) denied.push(...(await hiddenIn(folder, options)));
   if (denied.length > HIDDEN_MAX) {
     throw new CaissonError("too_large", `${denied.length} files look like credentials; at most ${HIDDEN_MAX} can be hidden`, {
       hint: "Show those that are none with --show PATTERN.",
@@ -46,11 +47,11 @@ export function hideCredentials(
 }
 
 /** Paths inside. */
-function hiddenIn(
+async function hiddenIn(
   { path: folder, target }: FolderMount,
   { rules, capabilities, notice }: { rules: HidingRules; capabilities: PathAbility; notice: (text: string) => void },
-): string[] {
-  const { paths: found, complete } = findCredentialFiles(folder, rules);
+): Promise<string[]> {
+  const { paths: found, complete } = await findCredentialFiles(folder, rules);
   if (!complete) notice(`${folder} was not looked through to the end: credentials deep in it are visible inside`);
   if (found.length === 0) return [];
   const paths = found.map((path) => `${target}/${path}`);

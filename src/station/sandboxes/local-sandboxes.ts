@@ -234,7 +234,7 @@ async function guardedSpec(
   const checked = { ...spec, mounts: checkedMounts(spec.mounts, places) };
   const capabilities = await options.runtime.capabilities();
   const rules = { hide: guard.hide, show: guard.show };
-  const hidden = hideCredentials(checked, { folders: sharedFolders(checked), rules, capabilities, notice });
+  const hidden = await hideCredentials(checked, { folders: sharedFolders(checked), rules, capabilities, notice });
   return guard.allowHooks ? hidden : guardWritable(hidden, { places, capabilities });
 }
 
