@@ -113,6 +113,7 @@ describe("the package, installed from its tarball in an empty folder", () => {
 
   test("evaluates the expressions of workflows in its own thread", () => {
     const file = join(project, "flow.yaml");
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: expressions of workflows are written so.
     writeFileSync(file, 'name: x\nsteps:\n  - { name: a, kind: set, data: { sum: "${1 + 2}" } }\noutput: "${data.sum}"\n');
     expect(inProject(["caisson", "workflow", "run", file, "--json"])).toMatchObject({
       stdout: expect.stringMatching(/"output": ?3\b/),
