@@ -7,7 +7,7 @@ type Segment = "**" | { tokens: readonly NameToken[]; takesDots: boolean };
 
 /**
  * A test of paths by a glob: `*` and `?` within a name, `[a-z]`, `{a,b}`, and `**` for any number of folders. As in a
- * shell, a name with a leading dot is meant only where the pattern has that dot. Null for a malformed pattern, or for one
+ * shell, a name with a leading dot is meant only where the pattern has that dot. Null for a malformed pattern, or one
  * that stands for more than 64 others. Its cost grows with the pattern times the path, whatever the pattern is.
  */
 export function compileGlob(pattern: string): ((path: string) => boolean) | null {

@@ -1,7 +1,6 @@
 import { createElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
 import { expect, test } from "vitest";
-import { cpuMs } from "../../../test/support/cpu-time.ts";
 import { Ansi } from "./ansi.tsx";
 import { ansiSpans } from "./ansi-spans.ts";
 
@@ -32,25 +31,6 @@ test("a colour is numbers or nothing", () => {
   expect(ansiSpans("\u001b[38;5;196mx")[0]?.color).toMatch(/^\d+, \d+, \d+$/);
   expect(ansiSpans("\u001b[38;2;1;2;3mx")[0]?.color).toBe("1, 2, 3");
 });
-
-test.each(["a", "\r", "1;", " ", "\u001b[", "\u001b[1m", "\u001b]", "é", "\u202e", "\u001b[1;31;", "a\r"])(
-  "output of %j costs as much for each character, however long it is",
-  (piece) => {
-    const cost = (characters: number) => {
-      const text = piece.repeat(Math.ceil(characters / piece.length));
-      return Math.min(
-        ...[1, 2, 3].map(() => {
-          const startMs = cpuMs();
-          ansiSpans(text);
-          return cpuMs() - startMs;
-        }),
-      );
-    };
-    cost(50_000);
-    // Eight times the text: a quadratic cost is sixty-four times as high.
-    expect(cost(400_000)).toBeLessThan(24 * Math.max(cost(50_000), 4));
-  },
-);
 
 test("one long line is drawn, in a bounded number of pieces", () => {
   expect(renderToStaticMarkup(createElement(Ansi, { text: "a".repeat(30_000) }))).toContain("a".repeat(30_000));

@@ -1,4 +1,5 @@
-import { type CharacterTest, type PatternNode, parsePattern } from "./pattern-syntax.ts";
+import type { CharacterTest } from "./pattern-characters.ts";
+import { type PatternNode, parsePattern } from "./pattern-syntax.ts";
 
 /**
  * A regular expression that is matched in time that grows with the text times the expression, whatever both are: no
