@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
@@ -50,20 +50,53 @@ export async function takePlace(stateDir: string, note: Omit<StationNote, "pid">
   };
 }
 
-/** Null when another process has it. One that is just ending, and has said so, is waited for. */
+/**
+ * Null when another process has it. One that is just ending, and has said so, is waited for. A file that is damaged is
+ * emptied: SQLite looks at it only once nobody holds it, and it keeps nothing but the lock. Throws `unavailable`.
+ */
 async function lockFile(path: string, { isServing }: { isServing: () => Promise<boolean> }): Promise<DatabaseSync | null> {
   const deadline = performance.now() + WAIT_MS;
-  for (;;) {
-    const lock = new DatabaseSync(path);
-    try {
-      lock.exec("BEGIN EXCLUSIVE");
-      return lock;
-    } catch {
-      lock.close();
+  for (let isEmptied = false; ; ) {
+    const tried = tryLock(path);
+    if (tried.lock !== null) return tried.lock;
+    const fault = faultOf(tried.error);
+    if (fault === "damaged" && !isEmptied) {
+      // In place: whoever opened it before must not be left with another file.
+      await truncate(path);
+      isEmptied = true;
+      continue;
     }
+    if (fault !== "held") throw unusable(path, tried.error);
     if ((await isServing()) || performance.now() > deadline) return null;
     await delay(LOOK_MS);
   }
+}
+
+function tryLock(path: string): { lock: DatabaseSync } | { lock: null; error: unknown } {
+  let lock: DatabaseSync | null = null;
+  try {
+    lock = new DatabaseSync(path);
+    lock.exec("BEGIN EXCLUSIVE");
+    return { lock };
+  } catch (error) {
+    lock?.close();
+    return { lock: null, error };
+  }
+}
+
+/** SQLite's primary codes: busy and locked; damaged and not a database. */
+function faultOf(error: unknown): "held" | "damaged" | "other" {
+  const code = typeof error === "object" && error !== null && "errcode" in error ? Number(error.errcode) & 0xff : -1;
+  if (code === 5 || code === 6) return "held";
+  return code === 11 || code === 26 ? "damaged" : "other";
+}
+
+function unusable(path: string, cause: unknown): CaissonError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new CaissonError("unavailable", `the station's lock ${path} cannot be used: ${why}`, {
+    hint: "No station holds it. See that it is a file of yours on a disk that can be written to, or remove it.",
+    cause,
+  });
 }
 
 async function pidIn(notePath: string): Promise<number | null> {

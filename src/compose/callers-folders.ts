@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { RemoteStation } from "../client/station/remote-station.ts";
 import type { StationStatus } from "../contract/api/station-routes.ts";
 import { readStationNote, stationFolder } from "../contract/station-note.ts";
+import { isProcessRunning } from "../lib/process-stat.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { SandboxVerbs } from "../station/sandboxes/verbs.ts";
 import type { SessionVerbs } from "../station/sessions/verbs.ts";
@@ -52,7 +53,7 @@ export function callersFolders(
 /** By the note that the station of a state folder leaves there. */
 function isOwnStation({ pid, version }: StationStatus, { stateDir }: Pick<Caller, "stateDir">): boolean {
   const note = readStationNote(textOf(stationFolder(stateDir).notePath));
-  return note !== null && note.pid === pid && note.version === version && isThere(pid);
+  return note !== null && note.pid === pid && note.version === version && isProcessRunning(pid);
 }
 
 function textOf(path: string): string {
@@ -60,14 +61,5 @@ function textOf(path: string): string {
     return readFileSync(path, "utf8");
   } catch {
     return "";
-  }
-}
-
-/** A station that was killed left its note. */
-function isThere(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }

@@ -9,6 +9,7 @@ import type { StationConfig } from "../contract/config.ts";
 import { CaissonError } from "../contract/error.ts";
 import { stationFolder } from "../contract/station-note.ts";
 import { isErrno } from "../lib/is-errno.ts";
+import { isProcessRunning } from "../lib/process-stat.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { AppendListener } from "../log/observed-log.ts";
 import { startDetached } from "./network.ts";
@@ -108,7 +109,7 @@ async function shutDown(
   await withClient(socketPath, (client) => client.shutDown(request));
   if (request.drain === true) await untilDrained(socketPath, onWait);
   const deadline = performance.now() + END_MS;
-  while (isThere(pid)) {
+  while (isProcessRunning(pid)) {
     if (performance.now() > deadline) {
       throw new CaissonError("timeout", `the station ${pid} has not ended yet`, {
         hint: `It was asked to; \`kill -9 ${pid}\` ends it at once.`,
@@ -125,14 +126,6 @@ async function untilDrained(socketPath: string, onWait?: (runs: number) => Promi
     if (status === null || status.runs.atWork === 0) return;
     if (status.runs.atWork !== told) await onWait?.(status.runs.atWork);
     told = status.runs.atWork;
-  }
-}
-
-function isThere(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }
 

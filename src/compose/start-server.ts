@@ -37,7 +37,7 @@ export async function startStation(parts: ServerParts, options: Parameters<Serve
   void parts.warm().catch(() => {});
   watched.log.say("the station listens", { url: server.status.url, version: parts.version });
   void server.askedToEnd.then(() => watched.log.say("the station was asked to end"));
-  return withWork(server, startWork(station, { onDefect }));
+  return withWork(server, startWork(station, { stateDir, onDefect }));
 }
 
 /** It is not waited for: the station listens before it looks after anything. */

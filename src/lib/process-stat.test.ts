@@ -4,7 +4,7 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { hasEnded, isStopped, processStat } from "./process-stat.ts";
+import { hasEnded, isProcessRunning, isStopped, processStat } from "./process-stat.ts";
 
 test("says who started a process, since when it is there and what it takes", () => {
   const own = processStat(process.pid);
@@ -49,5 +49,20 @@ test("tells a process with a terminal from one without", async () => {
   } finally {
     inTerminal.kill("SIGKILL");
     await once(inTerminal, "close");
+  }
+});
+
+test("takes a process that has ended, and that nobody reaps, for none that runs", async () => {
+  // The shell becomes a program that never asks for its children.
+  const parent = spawn("sh", ["-c", "true & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] });
+  const exited = once(parent, "exit");
+  try {
+    const [text] = (await once(parent.stdout, "data")) as [Buffer];
+    const pid = Number(text.toString());
+    await expect.poll(() => processStat(pid)?.state).toBe("Z");
+    expect([isProcessRunning(pid), isProcessRunning(process.pid)]).toEqual([false, true]);
+  } finally {
+    parent.kill("SIGKILL");
+    await exited;
   }
 });

@@ -2,7 +2,7 @@ import { CaissonError } from "../contract/error.ts";
 import type { SandboxId } from "../contract/ids.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
 import type { Runtime } from "./runtime.ts";
-import type { Store } from "./store.ts";
+import { ifRemoved, type Store } from "./store.ts";
 
 /** An owner who cannot be alive: no boot has this name. */
 const nobody: ProcessIdentity = { pid: 1, startTicks: 0, bootId: "none" };
@@ -34,6 +34,6 @@ export async function removeRemains(store: Store, runtime: Runtime, id: SandboxI
     return;
   }
   const record = await store.read(id).catch(() => null);
-  if (record !== null) await store.write({ ...record, state: "completing", owner: nobody });
+  if (record !== null) await store.write({ ...record, state: "completing", owner: nobody }).catch(ifRemoved);
   await runtime.sweep();
 }

@@ -165,3 +165,22 @@ test("new ids have the form of the contract and differ", () => {
   expect(ids.size).toBe(1000);
   for (const id of ids) expect(id).toMatch(/^sb_[a-z2-7]{12}$/);
 });
+
+test("a record that is written while another process removes the sandbox is not found, and no raw failure", async () => {
+  const other = createStore({ stateDir });
+  for (let round = 0; round < 150; round++) {
+    const made = record();
+    await store.write(made);
+    const completing = { ...made, state: "completing" as const };
+    const outcomes = await Promise.allSettled([
+      store.write(completing),
+      other.remove(made.id),
+      store.write(completing),
+      store.label(made.id, { round: "x" }),
+      other.remove(made.id),
+    ]);
+    for (const outcome of outcomes) if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ code: "not_found" });
+    await store.remove(made.id);
+  }
+  expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
+});

@@ -14,7 +14,7 @@ import { isErrno } from "../lib/is-errno.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import { KnownFiles } from "../lib/known-files.ts";
 import { newId, randomLetters } from "../lib/new-id.ts";
-import { replaceFile, writeSynced } from "../lib/replace-file.ts";
+import { replaceFile, temporaryName, writeSynced } from "../lib/replace-file.ts";
 import { LABELS_NAME, readLabels } from "./labels-file.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
 
@@ -102,7 +102,7 @@ export function createStore(options: { stateDir: string }): Store {
       const target = dir(record.id);
       const text = `${JSON.stringify(record, null, 1)}\n`;
       if (await isDirectory(target)) {
-        await replaceFile(target, RECORD_NAME, text);
+        await replaceFile(target, RECORD_NAME, text).catch(rethrow(record.id));
         return;
       }
       const { pid, startTicks } = currentProcess();
@@ -114,7 +114,9 @@ export function createStore(options: { stateDir: string }): Store {
         await rename(fresh, target);
       } catch (error) {
         await rm(fresh, { recursive: true, force: true });
-        throw error;
+        // Another process was faster to write it down.
+        if (!isErrno(error, "ENOTEMPTY", "EEXIST")) throw error;
+        await replaceFile(target, RECORD_NAME, text).catch(rethrow(record.id));
       }
     },
     note(record) {
@@ -122,9 +124,13 @@ export function createStore(options: { stateDir: string }): Store {
       const text = `${JSON.stringify(record, null, 1)}\n`;
       const { pid, startTicks } = currentProcess();
       if (lstatSync(target, { throwIfNoEntry: false })?.isDirectory()) {
-        const temporary = join(target, `${RECORD_NAME}.${randomLetters(8)}.tmp`);
-        writeFileSync(temporary, text, { flag: "wx", mode: 0o600 });
-        renameSync(temporary, join(target, RECORD_NAME));
+        const temporary = temporaryName(join(target, RECORD_NAME));
+        try {
+          writeFileSync(temporary, text, { flag: "wx", mode: 0o600 });
+          renameSync(temporary, join(target, RECORD_NAME));
+        } catch (error) {
+          rethrow(record.id)(error);
+        }
         return;
       }
       const fresh = join(root, `${NEW_PREFIX}${pid}-${startTicks}-${randomLetters(8)}`);
@@ -135,7 +141,7 @@ export function createStore(options: { stateDir: string }): Store {
     },
     async label(id, labels) {
       if (!(await isDirectory(dir(id)))) throw noSandbox(id);
-      await replaceFile(dir(id), LABELS_NAME, `${JSON.stringify(labels)}\n`);
+      await replaceFile(dir(id), LABELS_NAME, `${JSON.stringify(labels)}\n`).catch(rethrow(id));
     },
     async read(id) {
       const outcome = await readRecord(dir(id));
@@ -249,6 +255,17 @@ async function parseRecord(path: string, sizeBytes: number): Promise<ReadOutcome
   if (value === null) return { missing: false, reason: `${RECORD_NAME} is not JSON` };
   const parsed = checkValue(SandboxRecord, value);
   return parsed.success ? { record: parsed.data } : { missing: false, reason: tellProblems(parsed.problems) };
+}
+
+/** Of a sandbox that another process removes, which takes away what is being written, too. */
+const rethrow = (id: SandboxId) => (error: unknown) => {
+  if (!isErrno(error, "ENOENT")) throw error;
+  throw new CaissonError("not_found", `the sandbox ${id} was removed by another process meanwhile`, { cause: error });
+};
+
+/** For whoever notes that a sandbox ends: one that is gone has ended. */
+export function ifRemoved(error: unknown): void {
+  if (!(error instanceof CaissonError && error.code === "not_found")) throw error;
 }
 
 const noSandbox = (id: SandboxId) =>

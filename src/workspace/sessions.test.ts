@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -174,6 +174,47 @@ describe("a session", () => {
     await sessions.repair("bad");
     expect(await sessions.get("bad")).toMatchObject({ source: { kind: "empty" } });
     expect(existsSync(join(dir, "sessions", "bad", "layer"))).toBe(true);
+  });
+
+  test("whose records cannot be read keeps them: only a missing one is an empty one", async () => {
+    const sessions = store(1);
+    await create(sessions);
+    const path = join(dir, "sessions", "s", "applied.json");
+    expect(await sessions.applied("s")).toEqual(new Map());
+    await sessions.noteApplied("s", new Map([["a", "1"]]));
+    const text = readFileSync(path, "utf8");
+    // A folder of that name stands for whatever keeps a file from being read.
+    renameSync(path, `${path}-aside`);
+    mkdirSync(path);
+    await expect(sessions.noteApplied("s", new Map([["b", "2"]]))).rejects.toMatchObject({ code: "unavailable" });
+    rmSync(path, { recursive: true });
+    writeFileSync(path, text.slice(0, 5));
+    await expect(sessions.noteApplied("s", new Map([["b", "2"]]))).rejects.toMatchObject({ code: "internal", hint: expect.any(String) });
+    renameSync(`${path}-aside`, path);
+    await sessions.noteApplied("s", new Map([["b", "2"]]));
+    expect([...(await sessions.applied("s")).keys()]).toEqual(["a", "b"]);
+  });
+
+  test("that cannot be read is not one that is missing", async () => {
+    const sessions = store(1);
+    await create(sessions);
+    await expect(sessions.get("none")).rejects.toMatchObject({ code: "not_found" });
+    const path = join(dir, "sessions", "s", "session.json");
+    rmSync(path);
+    mkdirSync(path);
+    await expect(sessions.get("s")).rejects.toMatchObject({ code: "unavailable" });
+    await expect(sessions.list()).rejects.toMatchObject({ code: "unavailable" });
+  });
+
+  test("is cleared of what killed processes were about to put in place of its record", async () => {
+    const sessions = store(1);
+    await create(sessions);
+    const folder = join(dir, "sessions", "s");
+    const names = ["session.json.999999999-1-abcdefgh.tmp", "session.json.abcdefgh.tmp", "applied.json.hgfedcba.tmp"];
+    for (const name of names) writeFileSync(join(folder, name), "{");
+    for (const name of names.slice(1, 2)) utimesSync(join(folder, name), 1, 1);
+    await sessions.update("s", { commit: null });
+    expect(readdirSync(folder).filter((name) => name.endsWith(".tmp"))).toEqual(["applied.json.hgfedcba.tmp"]);
   });
 
   test("has a history without secrets, in which the same thing is noted once", async () => {

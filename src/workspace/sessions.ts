@@ -9,9 +9,11 @@ import type { HostProcess, ProcessIdentity } from "../contract/process-identity.
 import { SessionId } from "../contract/run.ts";
 import { RestorePoint, Session } from "../contract/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
+import { fromSystem } from "../contract/system-error.ts";
+import { isErrno } from "../lib/is-errno.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
 import { KnownFiles } from "../lib/known-files.ts";
-import { replaceFile } from "../lib/replace-file.ts";
+import { replaceFile, sweepTemporaries } from "../lib/replace-file.ts";
 import type { Log } from "../log/log.ts";
 import { uploadedTree } from "../sandbox/uploaded-tree.ts";
 import { withoutSecret } from "./git/address.ts";
@@ -73,7 +75,8 @@ export function createSessionStore(options: {
 
   const get = async (id: string): Promise<Session> => {
     const path = join(dirOf(id), "session.json");
-    const found = await known.get(path, async () => Session.safeParse(jsonOrNull(await readFile(path, "utf8")))).catch(() => null);
+    const read = async () => Session.safeParse(jsonOrNull(await readFile(path, "utf8")));
+    const found = await known.get(path, read).catch((error: unknown) => ifMissing(error, { path, value: null }));
     if (found === null) throw new CaissonError("not_found", `there is no session ${id}`, { hint: "`caisson session ls` lists them." });
     // Its own for each: whoever prepares it writes down in it what came of that.
     if (found.success) return { ...found.data };
@@ -85,6 +88,7 @@ export function createSessionStore(options: {
   const update: SessionStore["update"] = async (id, facts) => {
     const session = { ...(await get(id)), ...facts };
     await replace(id, "session.json", session);
+    await sweepTemporaries(dirOf(id));
     return session;
   };
   const history: SessionStore["history"] = async (id) => {
@@ -97,8 +101,12 @@ export function createSessionStore(options: {
     await log.append(stream(id), [makeEvent(sessionEvents, event)]);
   };
   const readRecord = async <Value>(id: string, name: string): Promise<Record<string, Value>> => {
-    const text = await readFile(join(dirOf(id), name), "utf8").catch(() => "{}");
-    return (jsonOrNull(text) ?? {}) as Record<string, Value>;
+    const path = join(dirOf(id), name);
+    const text = await readFile(path, "utf8").catch((error: unknown) => ifMissing(error, { path, value: "{}" }));
+    const record = jsonOrNull(text);
+    if (typeof record === "object" && record !== null && !Array.isArray(record)) return record as Record<string, Value>;
+    // Taken for an empty one it would be written over, and what it says would be lost.
+    throw new CaissonError("internal", `${path} is damaged`, { hint: `Mend it, or remove it: ${RECORDS[name]}.` });
   };
   const applied: SessionStore["applied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
   return {
@@ -119,6 +127,7 @@ export function createSessionStore(options: {
       const dir = dirOf(request.id);
       await mkdir(root, { recursive: true, mode: 0o700 });
       await mkdir(dir, { mode: 0o700 }).catch((error: unknown) => {
+        if (!isErrno(error, "EEXIST")) throw unreadable(error, dir);
         throw new CaissonError("exists", `there is a session ${request.id} already`, {
           hint: `Use it with --session ${request.id}, or choose another name.`,
           cause: error,
@@ -136,7 +145,7 @@ export function createSessionStore(options: {
     has: async (id) =>
       await stat(dirOf(id)).then(
         () => true,
-        () => false,
+        (error: unknown) => ifMissing(error, { path: dirOf(id), value: false }),
       ),
     async repair(id) {
       const at = now().toISOString();
@@ -145,8 +154,8 @@ export function createSessionStore(options: {
       await replace(id, "session.json", repaired);
     },
     async list() {
-      const names = await readdir(root).catch(() => [] as string[]);
-      const sessions = await Promise.all(names.slice(0, SESSIONS_MAX).map((id) => get(id).catch(() => null)));
+      const names = await readdir(root).catch((error: unknown) => ifMissing(error, { path: root, value: [] as string[] }));
+      const sessions = await Promise.all(names.slice(0, SESSIONS_MAX).map((id) => get(id).catch(ifUnusable)));
       return sessions.filter((session) => session !== null).sort((a, b) => b.lastUsedAt.localeCompare(a.lastUsedAt));
     },
     paths(session) {
@@ -159,6 +168,31 @@ export function createSessionStore(options: {
 function lowerOf(source: Session["source"], { stateDir }: { stateDir: string }): string | null {
   if (source.kind === "upload") return uploadedTree(stateDir, source.upload);
   return source.kind === "folder" ? source.path : null;
+}
+
+/** What it means for a session that one of its records is gone. */
+const RECORDS: Readonly<Record<string, string>> = {
+  "applied.json": "then files that were applied before count as changed by you",
+  "folders.json": "then everything in its folders is compared",
+  "restore-points.json": "then its turns cannot be taken back",
+};
+
+/** Only what is missing is missing: any other failure to read is one, and says nothing about what is there. */
+function ifMissing<Value>(error: unknown, { path, value }: { path: string; value: Value }): Value {
+  if (isErrno(error, "ENOENT")) return value;
+  throw unreadable(error, path);
+}
+
+function unreadable(error: unknown, path: string): unknown {
+  if (error instanceof CaissonError) return error;
+  const why = error instanceof Error ? error.message : String(error);
+  return fromSystem(error) ?? new CaissonError("unavailable", `${path} cannot be read: ${why}`, { cause: error });
+}
+
+/** For whoever can do without: one that went away meanwhile, one whose record is damaged, and what is no session. */
+export function ifUnusable(error: unknown): null {
+  if (error instanceof CaissonError && ["not_found", "internal", "invalid"].includes(error.code)) return null;
+  throw error;
 }
 
 /** A record that is damaged leads nowhere. */

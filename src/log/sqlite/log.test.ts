@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
@@ -9,6 +10,7 @@ import { StepStarted } from "../../contract/run-event.ts";
 import { describeLog } from "../conformance/describe-log.ts";
 import { describeLockHolder, lockHolder } from "./lock-holder.ts";
 import { createSqliteLog } from "./log.ts";
+import { openDatabase, translateSqlite } from "./open.ts";
 import { schema, schemaSince2 } from "./schema.ts";
 
 const makeDir = () => mkdtemp(join(memoryFolder(), "caisson-test-log-"));
@@ -77,6 +79,17 @@ test("a file that is no log gives a clear error", () =>
   }));
 
 const step = (number: number) => ({ type: "step.started", version: 1, data: { step: number } });
+
+test("a disk that fails, and a file that cannot be opened, are said with their reason", () => {
+  const failed = Object.assign(new Error("disk I/O error"), { errcode: 1546 });
+  expect(translateSqlite(failed, "appending to the log")).toMatchObject({
+    code: "unavailable",
+    message: "appending to the log: the log cannot be used: disk I/O error (SQLite 1546)",
+    hint: expect.stringContaining("dmesg"),
+    details: { log: true },
+  });
+  expect(() => openDatabase(tmpdir())).toThrow(/opening .*: the log cannot be used: EISDIR/);
+});
 
 test("heads that are missing, behind, or of an older version are made again from the events", () =>
   withFile(async (path) => {

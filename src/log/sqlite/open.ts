@@ -1,8 +1,11 @@
-import { chmodSync, existsSync, statfsSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { CaissonError } from "../../contract/error.ts";
+import { fromSystem } from "../../contract/system-error.ts";
+import { defined } from "../../lib/defined.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import { SCHEMA_VERSION, schema, schemaSince2, schemaSince3, schemaSince4 } from "./schema.ts";
 
 /** SQLite's primary result codes that need an answer of their own; the extended code's low byte is the primary one. */
@@ -11,9 +14,11 @@ const LOCKED = 6;
 const READ_ONLY = 8;
 const CORRUPT = 11;
 const FULL = 13;
+const IO = 10;
+const CANNOT_OPEN = 14;
 const NOT_A_DATABASE = 26;
 
-export type SqliteFault = "busy" | "damaged" | "full" | "readOnly" | "other";
+export type SqliteFault = "busy" | "damaged" | "full" | "readOnly" | "io" | "other";
 
 /** What went wrong, by SQLite's own code, never by its words. */
 export function sqliteFault(error: unknown): SqliteFault {
@@ -22,7 +27,15 @@ export function sqliteFault(error: unknown): SqliteFault {
   if (code === CORRUPT || code === NOT_A_DATABASE) return "damaged";
   if (code === FULL) return "full";
   if (code === READ_ONLY) return "readOnly";
+  if (code === IO || code === CANNOT_OPEN) return "io";
   return "other";
+}
+
+/** SQLite's words, with the code that says which operation failed. */
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = typeof error === "object" && error !== null && "errcode" in error ? ` (SQLite ${Number(error.errcode)})` : "";
+  return `${message}${code}`;
 }
 
 /** All have `details.log`: what failed is the log, not whatever somebody wanted to put down in it. */
@@ -50,8 +63,13 @@ export function translateSqlite(error: unknown, what: string): CaissonError {
         ...about,
         hint: "The disk is full or read-only, or the log is another user's.",
       });
+    case "io":
+      return new CaissonError("unavailable", `${what}: the log cannot be used: ${reasonOf(error)}`, {
+        ...about,
+        hint: "The disk or its file system failed, or it was mounted read-only after an error: look at `dmesg`. Nothing that was acknowledged is lost.",
+      });
     case "other":
-      return new CaissonError("unavailable", `${what}: the log cannot be used`, about);
+      return new CaissonError("unavailable", `${what}: the log cannot be used: ${reasonOf(error)}`, about);
   }
 }
 
@@ -76,7 +94,26 @@ export function openDatabase(path: string): DatabaseSync {
     const readable = isNew || fault === "busy" || fault === "damaged" ? null : openForReading(path);
     if (readable !== null) return readable;
     if (fault !== "busy" && fault !== "damaged" && isFull(path)) throw noSpace(path, error);
-    throw translateSqlite(error, `opening ${path}`);
+    throw systemReason(path) ?? translateSqlite(error, `opening ${path}`);
+  }
+}
+
+/** What the machine says of the file itself, where SQLite only says that it cannot be opened. */
+function systemReason(path: string): CaissonError | null {
+  try {
+    closeSync(openSync(path, "r+"));
+    return null;
+  } catch (error) {
+    const known = fromSystem(error);
+    if (known !== null)
+      return new CaissonError(known.code, `opening ${path}: ${known.message}`, {
+        ...defined({ hint: known.hint }),
+        cause: error,
+        details: { log: true },
+      });
+    if (isErrno(error, "ENOENT")) return null;
+    const why = error instanceof Error ? error.message : String(error);
+    return new CaissonError("unavailable", `opening ${path}: the log cannot be used: ${why}`, { cause: error, details: { log: true } });
   }
 }
 

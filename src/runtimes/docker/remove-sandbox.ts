@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
-import type { SandboxRecord } from "../../sandbox/store.ts";
+import { ifRemoved, type SandboxRecord } from "../../sandbox/store.ts";
 import { containerName } from "./container-config.ts";
 import { DockerDetails } from "./details.ts";
 import type { DockerContext } from "./docker-context.ts";
@@ -20,7 +20,7 @@ export async function removeSandbox(docker: DockerContext, record: SandboxRecord
   const engine = details.success ? await docker.engineFor(details.data.engineSocket) : await docker.engine();
   // A record that is gone means that somebody else removed it all; writing it would bring it back.
   const current = await docker.store.read(record.id).catch(() => null);
-  if (current !== null && current.state !== "completing") await docker.store.write({ ...current, state: "completing" });
+  if (current !== null && current.state !== "completing") await docker.store.write({ ...current, state: "completing" }).catch(ifRemoved);
   await removeContainer(engine, containerName(record.id));
   if (details.success && details.data.ownImage !== null) await removeImage(engine, details.data.ownImage);
   await docker.store.remove(record.id);

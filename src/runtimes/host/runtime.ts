@@ -17,7 +17,7 @@ import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { seenProcesses } from "../../sandbox/seen-processes.ts";
 import { parseSpec } from "../../sandbox/spec.ts";
 import { viewState } from "../../sandbox/state-places.ts";
-import { createStore, infoOf, isOrphan, type SandboxRecord, type Store } from "../../sandbox/store.ts";
+import { createStore, ifRemoved, infoOf, isOrphan, type SandboxRecord, type Store } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { hostCapabilities, hostLimits, hostWarnings, refuseUnenforceable } from "./capabilities.ts";
 import { guestAlive, killEverything, processesOf, SANDBOX_MARK, SOCKET_NAME, startGuest } from "./guest-process.ts";
@@ -172,7 +172,7 @@ function wallOf(host: HostContext, { id, details }: SandboxRecord, connection: G
 async function destroy({ store }: HostContext, id: SandboxId, connection: GuestConnection | null): Promise<void> {
   const dir = store.dir(id);
   const record = await store.read(id).catch(() => null);
-  if (record !== null) await store.write({ ...record, state: "completing" });
+  if (record !== null) await store.write({ ...record, state: "completing" }).catch(ifRemoved);
   if (connection !== null && !connection.isClosed) await shutDown(connection);
   await killEverything(realPath(dir), id);
   await store.remove(id);

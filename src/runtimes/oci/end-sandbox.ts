@@ -42,7 +42,8 @@ function noteEnding(oci: OciContext, record: SandboxRecord): void {
     oci.store.note(record);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : "";
-    if (code !== "ENOSPC" && code !== "EDQUOT" && code !== "no_space") throw error;
+    // Another process that removes it is as far.
+    if (code !== "ENOSPC" && code !== "EDQUOT" && code !== "no_space" && code !== "not_found") throw error;
   }
 }
 

@@ -10,6 +10,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { RestoredBackup } from "../../contract/machine-verbs.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { newId } from "../../lib/new-id.ts";
+import { isProcessRunning } from "../../lib/process-stat.ts";
 import { createSqliteLog } from "../../log/sqlite/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
@@ -137,17 +138,9 @@ async function checkLog(path: string): Promise<void> {
 /** What a backup or a restore left whose process died. */
 async function removeDrafts(stateDir: string): Promise<void> {
   const drafts = (await readdir(stateDir)).filter(
-    (name) => name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length).split("-")[0])),
+    (name) => name.startsWith(PREFIX) && !isProcessRunning(Number(name.slice(PREFIX.length).split("-")[0])),
   );
   for (const name of drafts) await rm(join(stateDir, name), { recursive: true, force: true });
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 async function isZipped(file: string): Promise<boolean> {

@@ -6,6 +6,7 @@ import { fakeStationParts } from "../../compose/testing.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { makeEvent } from "../../contract/event-family.ts";
 import { runEvents } from "../../contract/run-event.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
 import { noCrash } from "../crashpoint.ts";
 import type { LocalStation } from "../local-station.ts";
 import { headOfRun, runStream } from "../runs/head-of-run.ts";
@@ -37,6 +38,9 @@ let nowMs = 0;
 let taken: TakenRoom;
 /** What becomes of a run that is driven; absent: it works until the test ends. */
 let outcome: (run: string) => Promise<never>;
+/** Runs are driven by the engine, on the fake runtime. */
+let isReal = false;
+let createSandbox: Runtime["create"] | null = null;
 const begun: string[] = [];
 const notices: string[] = [];
 let driven = Promise.withResolvers<void>();
@@ -44,6 +48,9 @@ let driven = Promise.withResolvers<void>();
 beforeEach(async () => {
   base = await mkdtemp(join(memoryFolder(), "caisson-test-queue-"));
   const parts = await fakeStationParts(base);
+  [isReal, createSandbox] = [false, null];
+  const create = parts.fake.create.bind(parts.fake);
+  parts.fake.create = (...args) => (createSandbox ?? create)(...args);
   local = await parts.openLocal();
   await writeFile(join(base, "model.yaml"), "turns: [{ say: Done. }]\n");
   served = local.serve(bounds);
@@ -55,7 +62,7 @@ beforeEach(async () => {
     log: local.log,
     ownerGone: () => true,
     isNeighbour: () => false,
-    drives: createRunDrives({ drive }),
+    drives: createRunDrives({ drive: (run, asked) => (isReal ? local.runs.drive(run, asked) : drive(run)) }),
     room: { taken: async () => taken },
     bounds,
     crashpoint: noCrash,
@@ -130,6 +137,41 @@ describe("a run that cannot be driven", () => {
     await queue.goOn(run, { by: "user", why: "resume" });
     await expect.poll(() => notices.length, { timeout: 60_000 }).toBe(FAILURES_MAX + 1);
     await expect.poll(async () => (await queued(run))?.startAt, { timeout: 60_000 }).toBe(new Date(nowMs + 5_000).toISOString());
+  });
+
+  test("because its sandbox cannot be started just now is tried again before its first step, too", async () => {
+    isReal = true;
+    createSandbox = async () => {
+      throw new CaissonError("unavailable", "the launcher ended before it was done");
+    };
+    const [run = ""] = await waitingRuns(undefined);
+    await queue.refresh(run);
+    await expect.poll(async () => (await queued(run))?.for).toBe("retry");
+    expect(Date.parse((await queued(run))?.startAt ?? "") - nowMs).toBe(5_000);
+    createSandbox = null;
+    nowMs += 5_000;
+    await queue.refresh(run);
+    await expect.poll(async () => (await headOfRun(local.log, run)).facts.status).toBe("ended");
+    expect((await local.runs.state(run)).ended).toMatchObject({ reason: "done" });
+    await expect.poll(() => queue.counts().atWork).toBe(0);
+  });
+
+  test("because its sandbox cannot be started at all ends with the reason", async () => {
+    isReal = true;
+    createSandbox = async () => {
+      throw new CaissonError("unavailable", "the launcher ended before it was done");
+    };
+    const [run = ""] = await waitingRuns(undefined);
+    for (let times = 1; times < FAILURES_MAX; times += 1) {
+      await queue.refresh(run);
+      await expect.poll(() => notices.length).toBe(times);
+      await expect.poll(async () => (await queued(run))?.for).toBe("retry");
+      nowMs += 10 * 60_000;
+    }
+    await queue.refresh(run);
+    await expect.poll(async () => (await headOfRun(local.log, run)).facts.status).toBe("ended");
+    expect((await local.runs.state(run)).ended).toEqual({ reason: "error", text: "The launcher ended before it was done." });
+    await expect.poll(() => queue.counts().atWork).toBe(0);
   });
 
   test("because another process has it is left to that one", async () => {

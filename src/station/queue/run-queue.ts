@@ -241,7 +241,12 @@ export class RunQueue {
     this.#places = null;
     this.#turns.set(facts.owner, Math.max(0, ...this.#turns.values()) + 1);
     const tape = facts.queued?.tape ?? null;
-    drives.begin(run, { driver: "station", ...(tape !== null && { model: (name: string) => this.#options.model(name, defined(tape)) }) });
+    const isRetried = (this.#failures.get(run) ?? 0) + 1 < FAILURES_MAX;
+    drives.begin(run, {
+      driver: "station",
+      isRetried,
+      ...(tape !== null && { model: (name: string) => this.#options.model(name, defined(tape)) }),
+    });
     crashpoint("queue.begin:after");
     void this.#settle(run, drives.outcome(run) ?? Promise.resolve());
   }

@@ -16,7 +16,7 @@ import { Resources } from "../../lib/resources.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
-import type { SessionStore } from "../../workspace/sessions.ts";
+import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import type { ClaimName } from "../names/claim-name.ts";
@@ -70,6 +70,8 @@ export interface DriveOptions extends RunsOptions {
   signal: AbortSignal;
   /** As what this process drives it; default `caller`. */
   driver?: RunDriver;
+  /** Whoever drives it tries again after a failure that may pass, also before its first step. */
+  isRetried?: boolean;
   /** A sub-run works in its parent's sandbox. */
   shared?: Workplace;
 }
@@ -98,7 +100,7 @@ async function endStopped(journal: OwnedJournal, options: DriveOptions): Promise
   const network = options.shared?.network ?? { settle: async () => undefined };
   await endRun({ journal, network }, { reason: "cancelled", text: `Stopped by ${journal.state.stopRequested}.` });
   if (options.shared) return;
-  const session = await options.sessions.get(journal.state.session).catch(() => null);
+  const session = await options.sessions.get(journal.state.session).catch(ifUnusable);
   const name = session?.runtime ?? journal.state.sandbox?.runtime;
   // No sandbox was ever made for it.
   if (name === undefined || name === null) return;

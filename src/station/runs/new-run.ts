@@ -10,7 +10,7 @@ import { isErrno } from "../../lib/is-errno.ts";
 import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
-import { type NewSession, removeFolder, type SessionStore } from "../../workspace/sessions.ts";
+import { ifUnusable, type NewSession, removeFolder, type SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { removeKeptFiles } from "../sessions/remove-session.ts";
 import { runStream } from "./head-of-run.ts";
@@ -127,7 +127,7 @@ async function sweepOne(creation: RunCreation, announced: Announced, note: strin
 
 async function removeUnused(creation: RunCreation, announced: Announced): Promise<void> {
   // No sandbox of a run's was ever on it, so it holds nothing but what its making put there.
-  const session = await creation.sessions.get(announced.session).catch(() => null);
+  const session = await creation.sessions.get(announced.session).catch(ifUnusable);
   if (session !== null && session.runtime !== null)
     await removeKeptFiles(session, { sessions: creation.sessions, runtimes: await creation.runtimes() });
   const folder = join(creation.stateDir, "sessions");

@@ -10,6 +10,7 @@ import type { RunFacts } from "../../contract/run-facts.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { HeldLease } from "../../log/hold-lease.ts";
+import { ifUnusable } from "../../workspace/sessions.ts";
 import { keepRestorePoint } from "../sessions/restore-points.ts";
 import type { RunsOptions } from "./drive.ts";
 import { finishRun } from "./finish-runs.ts";
@@ -101,7 +102,7 @@ async function whenPutAway(run: string, options: RunsOptions & { owner: string }
 }
 
 async function putAway(state: RunState, options: RunsOptions): Promise<void> {
-  const session = await options.sessions.get(state.session).catch(() => null);
+  const session = await options.sessions.get(state.session).catch(ifUnusable);
   const name = session?.runtime ?? state.sandbox?.runtime;
   // No sandbox was ever made for it.
   if (name === undefined || name === null) return;

@@ -51,6 +51,8 @@ export interface DriveRunOptions {
   model?: (name: string) => Promise<Model>;
   /** As what; default `caller`. */
   driver?: RunDriver;
+  /** The caller tries again after a failure that may pass: then one before the first step is thrown, too. */
+  isRetried?: boolean;
 }
 
 /** The engine under the verbs: it makes runs, drives them, and takes what others say to them. */

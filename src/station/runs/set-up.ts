@@ -29,7 +29,7 @@ interface PreparedWorkplace extends Workplace {
 /**
  * Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason: a
  * run that nobody drives and that never began would look like one that can do better without anybody's doing. Resuming
- * it tries again.
+ * it tries again. Where the driver tries again by itself, what may pass is thrown instead.
  */
 export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, options: DriveOptions): Promise<Tool[] | null> {
   const { state } = journal;
@@ -39,10 +39,14 @@ export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, opt
     return await inLiveSandbox(place, () => toolsFor(journal, place, options));
   } catch (error) {
     if (!(error instanceof CaissonError) || state.step > 0 || isLogFailure(error) || options.signal.aborted) throw error;
+    if (options.isRetried === true && mayPass(error)) throw error;
     await endRun({ journal, network: place.network }, { reason: "error", text: error.sentences });
     return null;
   }
 }
+
+/** Whether the same may succeed a little later; a full disk is not a call's to retry, and is the queue's. */
+const mayPass = (error: CaissonError) => error.retryable || error.code === "no_space";
 
 /** A sandbox that dies before the run has begun is replaced once: nothing has happened in it that would be missed. */
 async function inLiveSandbox<Result>(place: PreparedWorkplace, work: () => Promise<Result>): Promise<Result> {

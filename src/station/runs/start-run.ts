@@ -21,6 +21,7 @@ import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { refuseWrongPlace } from "../../workspace/wrong-place.ts";
 import { checkAgent } from "../agents/check-agent.ts";
 import type { ClaimName } from "../names/claim-name.ts";
+import { foundOrNull } from "../names/found-or-null.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import { checkedMounts } from "../sandboxes/guard-workspace.ts";
 import { namedSecrets, withNamedSecrets } from "../secrets/named-secrets.ts";
@@ -252,7 +253,7 @@ async function mountsOf(
 async function knownSession(request: StartRun, { sessions, owner }: StartRunOptions & { owner: string }): Promise<Session | null> {
   if (request.session === undefined) return null;
   const id = sessionIdOf(request.session.id, owner);
-  const known = await sessions.get(id).catch(() => null);
+  const known = await foundOrNull(sessions.get(id));
   if (!known) return null;
   if (request.source !== undefined || request.from !== undefined) {
     throw new CaissonError("invalid", `the session ${request.session.id} has its workspace already, and a run cannot bring it another`, {

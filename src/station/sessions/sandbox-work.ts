@@ -2,6 +2,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
+import { isErrno } from "../../lib/is-errno.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
@@ -25,8 +26,15 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
   const { id } = record;
   const file = join(options.store.dir(id), APPLIED_NAME);
   const applied = async () => {
-    const text = await readFile(file, "utf8").catch(() => "{}");
-    return new Map(Object.entries((jsonOrNull(text) ?? {}) as Record<string, string>));
+    const text = await readFile(file, "utf8").catch((error: unknown) => {
+      if (isErrno(error, "ENOENT")) return "{}";
+      throw error;
+    });
+    const record = jsonOrNull(text);
+    if (typeof record === "object" && record !== null) return new Map(Object.entries(record as Record<string, string>));
+    throw new CaissonError("internal", `${file} is damaged`, {
+      hint: "Remove it: then files that were applied before count as changed by you.",
+    });
   };
   return {
     id,

@@ -59,7 +59,9 @@ export async function lockFile(
   } catch (error) {
     await release();
     if (!isErrno(error, "EEXIST")) throw error;
-    throw new CaissonError("busy", `somebody else holds ${join(tree.path, path)}`, { hint: "If nobody does, remove it." });
+    throw new CaissonError("busy", `somebody else holds ${join(tree.path, path)}`, {
+      hint: `If nobody does, remove ${join(tree.path, path)}.`,
+    });
   }
   let isHeld = true;
   return {
