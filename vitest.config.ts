@@ -10,6 +10,7 @@ const leftToNpmTest = [
   "guest/test/**",
   "src/api/{callers,conditions,connections,disk-room,fuzz,inside,owned-sandboxes,owned-things,owners,queue,reach,sandbox-events,server,specs}.test.ts",
   "src/api/{mcp,observe,streams}/**",
+  "src/api/overload/overload.test.ts",
   "src/client/station/**",
   "src/cli/options/bad-values.test.ts",
   "src/cli/station/station-commands.test.ts",

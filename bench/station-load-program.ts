@@ -1,50 +1,31 @@
 /**
- * Requests of all kinds at a fixed rate: `station-load-program.ts JSON`. A request's time counts from when it was due, so that a station that stalls is not
- * spared those that would have come meanwhile. Prints what came of them as JSON.
+ * Requests at a fixed rate: `station-load-program.ts JSON`. A request's time counts from when it was due, so that a station that stalls is not spared
+ * those that would have come meanwhile. Prints what came of them as JSON, with those that were refused apart.
  */
 import { Agent, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { summarise } from "./measure.ts";
-import type { LoadResult } from "./station-load.ts";
+import type { LoadOrder, LoadResult } from "./station-load-result.ts";
 
-const { url, token, sandbox, run, rate, seconds } = JSON.parse(process.argv[2] ?? "{}") as Record<
-  "url" | "token" | "sandbox" | "run",
-  string
-> &
-  Record<"rate" | "seconds", number>;
-const agent = new Agent({ keepAlive: true, maxSockets: 128 });
+const order = JSON.parse(process.argv[2] ?? "{}") as LoadOrder;
+const { url, token, rate, seconds, kinds, sockets } = order;
+const agent = new Agent({ keepAlive: sockets > 0, maxSockets: sockets > 0 ? sockets : Number.POSITIVE_INFINITY });
 const TICK_MS = 2;
+const TIMEOUT_MS = 30_000;
+const SAID_MAX = 3;
 
-interface Kind {
-  name: string;
-  /** Of a hundred requests. */
-  share: number;
-  method: "GET" | "POST" | "PUT";
-  path: string;
-  body?: string;
-}
-
-const content = `/v1/sandboxes/${sandbox}/files/content?path=/workspace`;
-const kinds: readonly Kind[] = [
-  { name: "a page of runs", share: 30, method: "GET", path: "/v1/runs?limit=50&state=open" },
-  { name: "one run", share: 20, method: "GET", path: `/v1/runs/${run}` },
-  { name: "a page of its events", share: 15, method: "GET", path: `/v1/runs/${run}/events?limit=50` },
-  { name: "the station's status", share: 12, method: "GET", path: "/v1/status" },
-  { name: "sandboxes", share: 8, method: "GET", path: "/v1/sandboxes?limit=50" },
-  { name: "a small file read", share: 8, method: "GET", path: `${content}/small` },
-  { name: "a small file written", share: 4, method: "PUT", path: `${content}/written`, body: "x".repeat(1024) },
-  { name: "a command", share: 3, method: "POST", path: `/v1/sandboxes/${sandbox}/exec`, body: JSON.stringify({ argv: ["true"] }) },
-];
 /** A hundred of them in an order in which equal ones are apart. */
-const order = kinds
+const turns = kinds
   .flatMap((kind) => Array.from({ length: kind.share }, (_, at) => ({ kind, at: (at + 0.5) / kind.share })))
   .sort((left, right) => left.at - right.at)
   .map(({ kind }) => kind);
 
 const times = new Map<string, number[]>(kinds.map(({ name }) => [name, []]));
+const refusedMs: number[] = [];
+const failures: Record<string, number> = {};
 let failed = 0;
 
-function ask({ name, method, path, body }: Kind, dueMs: number): Promise<void> {
+function ask({ name, method, path, body }: LoadOrder["kinds"][number], dueMs: number): Promise<void> {
   return new Promise((resolve) => {
     const headers = {
       authorization: `Bearer ${token}`,
@@ -55,22 +36,25 @@ function ask({ name, method, path, body }: Kind, dueMs: number): Promise<void> {
     };
     const fail = (why: string) => {
       failed += 1;
-      if (failed <= 5) process.stderr.write(`${name}: ${why}\n`);
+      failures[why] = (failures[why] ?? 0) + 1;
+      if (failed <= SAID_MAX) process.stderr.write(`${name}: ${why}\n`);
       resolve();
     };
-    const sent = request(`${url}${path}`, { method, agent, headers }, (answer) => {
-      let text = "";
-      answer.on("data", (data: Buffer) => {
-        if (answer.statusCode !== 200 && answer.statusCode !== 201) text += data.toString();
-      });
-      answer.on("error", (error) => fail(error.message));
+    const sent = request(`${url}${path}`, { method, agent, headers, timeout: TIMEOUT_MS }, (answer) => {
+      const { statusCode = 0 } = answer;
+      answer.resume();
+      answer.on("error", (error) => fail((error as NodeJS.ErrnoException).code ?? error.message));
       answer.on("end", () => {
-        if ((answer.statusCode ?? 0) >= 300) return fail(`${answer.statusCode} ${text.slice(0, 300)}`);
-        times.get(name)?.push(performance.now() - dueMs);
+        const tookMs = performance.now() - dueMs;
+        const isRefused = (statusCode === 503 || statusCode === 429) && answer.headers["retry-after"] !== undefined;
+        if (isRefused) refusedMs.push(tookMs);
+        else if (statusCode < 300) times.get(name)?.push(tookMs);
+        else return fail(`status ${statusCode}`);
         resolve();
       });
     });
-    sent.on("error", (error) => fail(error.message));
+    sent.on("timeout", () => sent.destroy(new Error("timeout")));
+    sent.on("error", (error) => fail((error as NodeJS.ErrnoException).code ?? error.message));
     sent.end(body);
   });
 }
@@ -79,7 +63,7 @@ const startMs = performance.now();
 const asked: Promise<void>[] = [];
 for (let n = 0; n < rate * seconds; await delay(TICK_MS)) {
   for (const now = performance.now(); n < rate * seconds && startMs + (n * 1000) / rate <= now; n++)
-    asked.push(ask(order[n % order.length] as Kind, startMs + (n * 1000) / rate));
+    asked.push(ask(turns[n % turns.length] as LoadOrder["kinds"][number], startMs + (n * 1000) / rate));
 }
 await Promise.all(asked);
 const tookSeconds = (performance.now() - startMs) / 1000;
@@ -87,10 +71,10 @@ const quantiles = (values: readonly number[]) => ({ p50: summarise(values).p50, 
 const all = [...times.values()].flat();
 const result: LoadResult = {
   asked: asked.length,
-  answered: all.length + failed,
+  accepted: { ...quantiles(all), perSecond: all.length / tookSeconds },
+  refused: quantiles(refusedMs),
   failed,
-  perSecond: all.length / tookSeconds,
-  ...quantiles(all),
+  failures,
   kinds: Object.fromEntries([...times].map(([name, values]) => [name, quantiles(values)])),
 };
 process.stdout.write(JSON.stringify(result));

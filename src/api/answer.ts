@@ -7,6 +7,8 @@ import { type SentStream, withContent } from "./send-answer.ts";
 
 /** How often a stream of events that has nothing to say says that it is alive. */
 const PING_MS = 15_000;
+/** When to come again, where nothing says better. */
+const RETRY_AFTER_SECONDS = 5;
 const encoder = new TextEncoder();
 
 export function jsonAnswer(value: unknown, status: number): Response {
@@ -36,7 +38,8 @@ export function problemAnswer(error: unknown, { request, onDefect }: { request: 
   const hasBody = request.headers.has("transfer-encoding") || (request.headers.get("content-length") ?? "0") !== "0";
   const told = asCaissonError(error, onDefect);
   const problem = problemOf(told);
-  const retryAfter = told.details?.retryAfterSeconds;
+  const retryAfter =
+    told.details?.retryAfterSeconds ?? (problem.status === 429 || problem.status === 503 ? RETRY_AFTER_SECONDS : undefined);
   const headers = {
     "content-type": "application/problem+json",
     ...noStore,

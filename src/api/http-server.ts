@@ -3,6 +3,8 @@ import type { createServer as createTlsServer } from "node:https";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { Arrival } from "./admit.ts";
 import type { App } from "./app.ts";
+import { refuseBroken } from "./overload/refuse-request.ts";
+import type { RequestIntake } from "./overload/request-intake.ts";
 import type { PortConnection, PortConnections } from "./port-connections.ts";
 import type { ServePreviews } from "./previews/serve-previews.ts";
 import { sendAnswer } from "./send-answer.ts";
@@ -16,10 +18,11 @@ const SOCKET_CONNECTIONS_MAX = 1024;
 /** Read and written ahead on a connection: Node's 64 KiB are one piece of a file, and each would be waited for. */
 const AHEAD_BYTES = 256 * 1024;
 
-/** What answers: requests, and those that want a WebSocket. */
+/** What answers: requests, and those that want a WebSocket, both as the intake lets them in. */
 export interface Faces {
   app: App;
   upgrades: Upgrades;
+  intake: RequestIntake;
 }
 
 interface HttpServer {
@@ -33,7 +36,7 @@ interface HttpServer {
 }
 
 /** One way in, which does not listen yet. */
-export function serverOf({ app, upgrades }: Faces, options: HttpServer): Server {
+export function serverOf({ app, upgrades, intake }: Faces, options: HttpServer): Server {
   const { server: create, arrivalOf, previews = null, tls, connections } = options;
   const timeouts = { headersTimeout: HEADERS_MS, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: 1000 };
   const server = createAdaptorServer({
@@ -44,7 +47,7 @@ export function serverOf({ app, upgrades }: Faces, options: HttpServer): Server 
         connection?.begin();
         outgoing.once("close", () => connection?.end());
         if (previews?.takes(incoming)) void previews.answer(incoming, outgoing, connection);
-        else listener(incoming, outgoing);
+        else intake.request(incoming, outgoing, { arrival: arrivalOf(incoming), handle: listener });
       })) as typeof createServer,
     serverOptions: { ...timeouts, ...tls, ...(tls && { handshakeTimeout: HANDSHAKE_MS }), highWaterMark: AHEAD_BYTES },
     async fetch(request, env) {
@@ -61,8 +64,13 @@ export function serverOf({ app, upgrades }: Faces, options: HttpServer): Server 
     const connection = connections?.of(request.socket);
     connection?.begin();
     if (previews?.takes(request)) void previews.upgrade(request, socket, head, connection);
-    else void upgrades.accept(request, socket, head, arrivalOf(request));
+    else {
+      const arrival = arrivalOf(request);
+      intake.upgrade(request, socket, { arrival, accept: () => upgrades.accept(request, socket, head, arrival) });
+    }
   });
+  server.on("clientError", refuseBroken);
+  server.on("connection", () => intake.accepted());
   return server;
 }
 

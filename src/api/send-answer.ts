@@ -30,6 +30,8 @@ export async function sendAnswer(response: Response, outgoing: ServerResponse): 
   const content = contents.get(response);
   if (content === undefined) return response;
   const headers = Object.fromEntries(response.headers);
+  // The body came to its end after all: a connection that stays is one less to accept.
+  if (headers.connection === "close" && outgoing.req?.complete === true) delete headers.connection;
   if (typeof content === "string") {
     outgoing.writeHead(response.status, { ...headers, "content-length": Buffer.byteLength(content) });
     outgoing.end(content);

@@ -19,7 +19,8 @@ import { closedServer, listenOnPort, listenOnSocket } from "./listen.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
 import { takePlace } from "./one-station.ts";
-import { createOpenRequests } from "./open-requests.ts";
+import { createOpenRequests, type OpenRequests } from "./open-requests.ts";
+import { createRequestIntake, type IntakeOptions } from "./overload/request-intake.ts";
 import { createPortConnections } from "./port-connections.ts";
 import { withPreviewUrls } from "./previews/preview-urls.ts";
 import type { ServePreviews } from "./previews/serve-previews.ts";
@@ -49,6 +50,9 @@ export interface ServerOptions extends ExposureOptions {
   /** The runs that it drives. */
   runs: ServerRuns;
   consoleDir: string;
+  intake?: IntakeOptions;
+  /** Whether a second thread answers while this one stands still; only in a process of its own. */
+  guardsStalls?: boolean;
 }
 
 export interface ServerRuns {
@@ -85,16 +89,16 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const place = await takePlace(options.stateDir, { version: options.version, protocol: PROTOCOL, settings: options.settings });
   const requests = createOpenRequests();
   const { runs } = options;
-  const asked = Promise.withResolvers<ShutDown>();
-  const askedAtOnce = Promise.withResolvers<void>();
+  const [asked, askedAtOnce] = [Promise.withResolvers<ShutDown>(), Promise.withResolvers<void>()];
   const startedAt = new Date().toISOString();
   let url = "";
   const status = (): StationStatus => {
     const { draining, atWork, queued } = runs.counts();
     const itself = { version: options.version, protocol: PROTOCOL, pid: process.pid, startedAt, url, requests: requests.count() };
-    return { ...itself, draining, runs: { atWork, queued } };
+    return { ...itself, draining, runs: { atWork, queued }, load: intake.load() };
   };
-  const admit = createAdmission({ ...options, names: exposure });
+  const intake = createRequestIntake(options.intake);
+  const admit = intake.learningFrom(createAdmission({ ...options, names: exposure }));
   const mcp = lazyMcp(options);
   const answers = lazyAnswers(stationFolder(options.stateDir).answersPath);
   let closing: Promise<void> | undefined;
@@ -129,7 +133,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   });
   const streams = lazyStreams();
   const upgrades = createUpgrades({ ...options, audit, admit, requests, streams: streams.load });
-  const faces: Faces = { app, upgrades };
+  const faces: Faces = { app, upgrades, intake };
   const previews = await previewsOf(given, exposure);
   const { server: byPort, stopRenewing } = await portServer(faces, { exposure, previews, onDefect: options.onDefect });
   const bySocket = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
@@ -139,8 +143,10 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     url = await listenOnPort(byPort, { exposure, port: options.port });
     await listenOnSocket(bySocket, place.socketPath);
     await listenOnSocket(byInside, insideSocket(options.stateDir));
+    if (options.guardsStalls === true) await intake.guardStalls({ byPort, bySocket, certificate: exposure.certificate, status });
   } catch (error) {
     stopRenewing();
+    intake[Symbol.dispose]();
     for (const server of servers) server.close();
     await place[Symbol.asyncDispose]();
     throw error;
@@ -148,14 +154,12 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const close = async () => {
     stopRenewing();
     observation[Symbol.dispose]();
+    intake[Symbol.dispose]();
     const closed = Promise.all(servers.map(closedServer));
     requests.endStreams();
     previews?.close();
     await mcp.close();
-    if (!(await inTime(requests.idle(), GRACE_MS))) {
-      requests.abortAll();
-      await inTime(requests.idle(), ABORT_MS);
-    }
+    await finished(requests);
     await inTime(streams.close(), ABORT_MS);
     for (const server of servers) server.closeIdleConnections();
     if (!(await inTime(closed, ABORT_MS))) for (const server of servers) server.closeAllConnections();
@@ -178,6 +182,13 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     close: closeOnce,
     [Symbol.asyncDispose]: closeOnce,
   };
+}
+
+/** Requests under way have a few seconds; then they are ended. */
+async function finished(requests: OpenRequests): Promise<void> {
+  if (await inTime(requests.idle(), GRACE_MS)) return;
+  requests.abortAll();
+  await inTime(requests.idle(), ABORT_MS);
 }
 
 /** Loaded only where previews have names of their own. */

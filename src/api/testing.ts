@@ -16,8 +16,10 @@ import { createStore } from "../sandbox/store.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
 import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
 import { queueBounds } from "../station/queue/queue-bounds.ts";
+import type { Station } from "../station/station.ts";
 import type { ExposureOptions } from "./exposure.ts";
 import type { ObserveOptions } from "./observe/observation.ts";
+import type { IntakeOptions } from "./overload/request-intake.ts";
 import { startServer } from "./server.ts";
 
 interface UseServerOptions {
@@ -28,13 +30,16 @@ interface UseServerOptions {
   config?: object;
   /** What the station may do at once. */
   bounds?: Partial<StationConfig>;
+  intake?: IntakeOptions;
+  /** What the server asks instead of the real station, for what is to fail or hang. */
+  instead?: (station: Station) => Station;
 }
 
 /**
  * A station of the fake runtime that serves, in a folder of its own. `defects` are what it would have told its owner.
  */
 export async function openServer(options: UseServerOptions & { defects?: unknown[] } = {}) {
-  const { programs = {}, bounds = {}, config = {}, chronicles = false, defects = [] } = options;
+  const { programs = {}, bounds = {}, config = {}, chronicles = false, defects = [], intake = {}, instead = (same) => same } = options;
   const base = await mkdtemp(join(memoryFolder(), "caisson-test-api-"));
   await mkdir(join(base, "config"));
   await writeFile(join(base, "config", "config.json"), JSON.stringify(config));
@@ -45,7 +50,7 @@ export async function openServer(options: UseServerOptions & { defects?: unknown
   const start = (exposure: Partial<ExposureOptions> = {}, observe: ObserveOptions = {}) =>
     startServer({
       stationFor: (view) =>
-        ownedStation({ ...station, sandboxes: boundedSandboxes(station.sandboxes, { queue: runs.queue, store }) }, view),
+        instead(ownedStation({ ...station, sandboxes: boundedSandboxes(station.sandboxes, { queue: runs.queue, store }) }, view)),
       runs,
       authenticate: (token) => station.tokens.authenticate(token),
       authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: store.dir, nowMs: Date.now() }),
@@ -58,6 +63,7 @@ export async function openServer(options: UseServerOptions & { defects?: unknown
       port: 0,
       onDefect: (error) => defects.push(error),
       observe,
+      intake,
       ...exposure,
     });
   const server = await start();

@@ -5,8 +5,12 @@ const PAUSE_MAX_MS = 5_000;
 
 /** Waits before the attempt of this number, from 1 on, each time longer; the signal ends it. */
 export function pauseBefore(attempt: number, signal: AbortSignal | undefined): Promise<void> {
+  return pause(Math.min(PAUSE_FIRST_MS * 2 ** (attempt - 1), PAUSE_MAX_MS), signal);
+}
+
+export function pause(pauseMs: number, signal: AbortSignal | undefined): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, Math.min(PAUSE_FIRST_MS * 2 ** (attempt - 1), PAUSE_MAX_MS));
+  const timer = setTimeout(resolve, pauseMs);
   const stop = () => {
     clearTimeout(timer);
     resolve();

@@ -2,11 +2,15 @@ import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Problem } from "../contract/api/problem.ts";
 import type { BodyInput, Json, Params, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError, errorCodes } from "../contract/error.ts";
-import { pauseBefore } from "./attempts.ts";
+import { pause, pauseBefore } from "./attempts.ts";
 import type { OpenSocket } from "./stream-socket.ts";
 
 /** How often a request is made before a connection that breaks is taken for a failure. */
 const REQUESTS_MAX = 5;
+
+/** How long a station that says when to come again is waited for: at a time, and in all. */
+const RETRY_AFTER_SECONDS_MAX = 5;
+const RETRY_MS_MAX = 10_000;
 
 /** What `fetch` is to the client: the global one of browsers and Node, or one that goes another way. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Answer>;
@@ -115,11 +119,19 @@ async function untilAnswered(
 ): Promise<Answer> {
   if (method === "POST") headers["idempotency-key"] ??= crypto.randomUUID();
   let hasBroken = false;
+  let waitedMs = 0;
   for (let attempts = 1; ; attempts++) {
     try {
       return await attempt();
     } catch (error) {
       if (!(error instanceof CaissonError) || attempts === REQUESTS_MAX) throw error;
+      const retryMs = retryAfterMs(error);
+      if (retryMs !== null && waitedMs + retryMs <= RETRY_MS_MAX) {
+        waitedMs += retryMs;
+        await pause(retryMs, signal);
+        if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up");
+        continue;
+      }
       const broke = error.code === "unavailable" && error.details?.isBroken === true;
       // What was changed meanwhile is not what an earlier attempt found.
       if (broke && method !== "POST" && method !== "GET") throw error;
@@ -129,6 +141,13 @@ async function untilAnswered(
     await pauseBefore(attempts, signal);
     if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up");
   }
+}
+
+/** When an overloaded station, which has done nothing, wants to be asked again. Callers are spread a little. */
+function retryAfterMs({ code, details }: CaissonError): number | null {
+  const seconds = details?.overload === true || details?.stalledMs !== undefined ? details.retryAfterSeconds : undefined;
+  if ((code !== "busy" && code !== "unavailable") || typeof seconds !== "number" || seconds > RETRY_AFTER_SECONDS_MAX) return null;
+  return seconds * 1000 * (1 + Math.random() / 4);
 }
 
 async function failureOf(response: Answer): Promise<CaissonError> {

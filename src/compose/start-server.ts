@@ -30,6 +30,7 @@ export async function startStation(parts: ServerParts, options: Parameters<Serve
     authenticate: (token) => station.tokens.authenticate(token),
     authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: store.dir, nowMs: Date.now() }),
     audit: station.audit,
+    guardsStalls: true,
     onDefect,
   });
   void runs.queue().catch(onDefect);

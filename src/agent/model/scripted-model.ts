@@ -5,6 +5,7 @@ import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { Usage } from "../../contract/usage.ts";
+import { jsonOrNull } from "../../lib/json-or-null.ts";
 import type { Model, ModelChunk, ModelRequest } from "./model.ts";
 
 const FailureCode = z.enum(["unavailable", "busy", "invalid", "timeout", "protocol", "too_large"]);
@@ -108,7 +109,8 @@ export async function loadScriptedModel(path: string): Promise<Model> {
   });
   let value: unknown;
   try {
-    value = parse(text);
+    // A script that is JSON may be long, and YAML takes fifty times as long to read it.
+    value = jsonOrNull(text) ?? parse(text);
   } catch (error) {
     throw new CaissonError("invalid", `the script ${path} is not YAML: ${error instanceof Error ? error.message : error}`);
   }

@@ -1,3 +1,4 @@
+import type { StationStatus } from "../../contract/api/station-routes.ts";
 import type { Arrival } from "../admit.ts";
 import { checkOrigin, isLoopback, type StationNames } from "../gate.ts";
 import { createHealth, type Health } from "./health.ts";
@@ -32,7 +33,7 @@ export function createObservation(options: {
   observe: ObserveOptions;
   /** With everything in it. */
   station: WatchedStation;
-  status: () => { requests: number; startedAt: string };
+  status: () => Pick<StationStatus, "requests" | "startedAt" | "load">;
   version: string;
   names: StationNames;
   isEnding: () => boolean;

@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { StationStatus } from "../../contract/api/station-routes.ts";
 import type { HealthView, IncidentView } from "../../contract/health.ts";
 import type { MachineStats } from "../../contract/machine-verbs.ts";
 import type { RunQueueView } from "../../contract/run-queue.ts";
@@ -29,7 +30,7 @@ export function createStationMetrics({
   version,
 }: {
   station: WatchedStation;
-  status: () => { requests: number; startedAt: string };
+  status: () => Pick<StationStatus, "requests" | "startedAt" | "load">;
   version: string;
 }): StationMetrics {
   const delay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
@@ -61,6 +62,7 @@ export function createStationMetrics({
         ...healthFamilies(subjects, incidents),
         ...processFamilies(),
         ...loopFamilies(delay),
+        ...loadFamilies(status().load),
       ];
       delay.reset();
       return families;
@@ -174,6 +176,18 @@ function healthFamilies(subjects: readonly HealthView[], incidents: readonly Inc
       "Incidents that are kept, by kind and by what was wrong.",
       counted(incidents, ({ subject: { kind }, condition }) => ({ kind, condition })),
     ),
+  ];
+}
+
+/** How many requests wait, and how many were refused instead. */
+function loadFamilies(load: StationStatus["load"]): Family[] {
+  if (load === undefined) return [];
+  const refused = Object.entries(load.refused).map(([kind, value]) => ({ labels: { class: kind }, value }));
+  const help = "Requests that were refused because of overload, by class.";
+  return [
+    gauge("caisson_waiting_requests", "Requests that wait for their turn.", load.waiting),
+    gauge("caisson_request_wait_seconds", "The longest that a request waited for its turn in the last minute.", load.waitedMs / 1000),
+    { name: "caisson_requests_refused_total", help, type: "counter", samples: refused },
   ];
 }
 

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { StationStatus } from "../../contract/api/station-routes.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { NewToken } from "../../contract/token-verbs.ts";
 import { defined } from "../../lib/defined.ts";
@@ -81,7 +82,7 @@ export async function status(context: CliContext, given: ParsedArguments): Promi
   } else if (found === null) {
     await context.stderr.print(line`caisson: no station runs`);
   } else {
-    const { pid, url, startedAt, version, draining, runs } = found;
+    const { pid, url, startedAt, version, draining, runs, load, stalledMs } = found;
     const rows = [
       ["process", String(pid)],
       ["address", url],
@@ -89,11 +90,20 @@ export async function status(context: CliContext, given: ParsedArguments): Promi
       ["since", startedAt],
       ["version", version],
       ["runs", `${runs.atWork} at work, ${runs.queued} queued${draining ? "; it takes no more, and ends" : ""}`],
+      ...(load === undefined ? [] : [["load", loadText(load)]]),
+      ...(stalledMs === undefined
+        ? []
+        : [["stalled", `for ${Math.round(stalledMs / 1000)} s: it waits for its disk, or something keeps it busy`]]),
       ["commands", commandsOf(target)],
     ];
     await context.stdout.print(table(rows));
   }
   return found === null ? 1 : 0;
+}
+
+function loadText({ loopDelayMs, waiting, refused }: NonNullable<StationStatus["load"]>): string {
+  const all = Object.values(refused).reduce((sum, count) => sum + count, 0);
+  return `loop ${loopDelayMs} ms late, ${waiting} requests wait, ${all} refused since the start`;
 }
 
 /** How commands work while it runs. */

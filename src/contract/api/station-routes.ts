@@ -20,6 +20,21 @@ export const StationStatus = z.object({
   draining: z.boolean(),
   /** Runs that it drives, and those that wait in its queue. */
   runs: z.object({ atWork: z.int().nonnegative(), queued: z.int().nonnegative() }),
+  /** How busy it is. Absent from older stations. */
+  load: z
+    .object({
+      /** How late its event loop was at worst in the last moments. */
+      loopDelayMs: z.number().nonnegative(),
+      /** Requests that wait for their turn. */
+      waiting: z.int().nonnegative(),
+      /** The longest that a request waited in the last minute. */
+      waitedMs: z.number().nonnegative(),
+      /** Requests that were refused because of overload since the start, by class. */
+      refused: z.record(z.enum(["vital", "control", "work", "list"]), z.int().nonnegative()),
+    })
+    .optional(),
+  /** Present while its loop stands still, as when its disk does not answer: how long. All else is as it was before. */
+  stalledMs: z.int().nonnegative().optional(),
 });
 export type StationStatus = z.infer<typeof StationStatus>;
 

@@ -1,0 +1,60 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Figures, Row } from "./report.ts";
+import type { StationProcess } from "./station-process.ts";
+
+/** As fine as the delay of the loop is measured. */
+const RESOLUTION_MS = 5;
+const ROUNDS = 3;
+const TEXT_BYTES = 900_000;
+const HOLD_MS_MAX = 50;
+
+/** How long the largest requests and stored values keep the loop of the station. */
+export async function measureHolds(station: StationProcess, folder: string): Promise<Figures> {
+  const { client, url, token } = station;
+  const model = join(folder, "large.json");
+  const say = "Line of a large answer.\n".repeat(TEXT_BYTES / 24);
+  await writeFile(model, JSON.stringify({ turns: [...Array(4).fill(largeTurn(say)), { say }] }));
+  // Before those that wait.
+  const { run } = await client.runs.start({ task: "Say much.", model: `scripted:${model}`, priority: 100 });
+  await client.runs.wait(run);
+  const { session } = await client.runs.get(run);
+  const call = async (path: string, init: RequestInit = {}) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const answer = await fetch(`${url}${path}`, { ...init, headers });
+    // Read to its end.
+    for await (const _ of answer.body ?? []);
+  };
+  const post = (path: string, body: string) => call(path, { method: "POST", body });
+  const steps = Array.from({ length: 1_000 }, (_, at) => ({ name: `s${at}`, kind: "set", data: { at } }));
+  const things: Record<string, () => Promise<unknown>> = {
+    "a list of 1,000 of all runs": () => call("/v1/runs?limit=1000"),
+    "the queue": () => call("/v1/queue"),
+    "a page of large events": () => call(`/v1/runs/${run}/events?limit=1000`),
+    "a run whose events are large": () => call(`/v1/runs/${run}`),
+    "a large diff": () => call(`/v1/sessions/${session}/diff`),
+    "a workflow of 1,000 steps": () => post("/v1/workflows/validate", JSON.stringify({ definition: { name: "large", steps } })),
+    "a body of 1 MiB": () => post("/v1/workflows/validate", JSON.stringify({ definition: { name: "x".repeat(2 ** 20 - 100) } })),
+    "the OpenAPI document": () => call("/v1/openapi.json"),
+    "the figures": () => call("/metrics"),
+    "a backup": () => post("/v1/machine/backup", "{}"),
+  };
+  const rows: Row[] = [];
+  for (const [name, work] of Object.entries(things)) {
+    await work();
+    const held: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      await station.delay();
+      await work();
+      held.push(Math.max(0, (await station.delay()).mostMs - RESOLUTION_MS));
+    }
+    // The least: what else the machine does only adds.
+    rows.push({ group: "how long one request holds the loop", name, value: Math.min(...held), unit: "ms", n: ROUNDS });
+  }
+  const worst = Math.max(...rows.map(({ value }) => value));
+  return { rows, targets: [{ name: "the longest hold of the loop by one request", measured: worst, unit: "ms", atMost: HOLD_MS_MAX }] };
+}
+
+function largeTurn(say: string): object {
+  return { say, calls: [{ tool: "write", arguments: { path: "large.txt", content: say } }] };
+}

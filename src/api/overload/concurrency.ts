@@ -1,0 +1,67 @@
+const AT_ONCE_MAX = 8;
+const AT_ONCE_MIN = 4;
+/** Above this lateness of the loop fewer requests run at once; below it, more. */
+const LATE_MS = 40;
+const ADJUST_MS = 100;
+
+/** How many requests are worked at, which follows how late the loop is. */
+export interface Concurrency {
+  hasRoom(): boolean;
+  /** One more; call what it gives when it was answered. */
+  begin(): () => void;
+  /** Calls `onRoom` when one of those at work has become one that only waits. */
+  lookAgain(): void;
+}
+
+/**
+ * A request counts until it is answered, and for `freshMs` at most: one that follows events or waits for a command
+ * costs nothing while it does.
+ */
+export function createConcurrency(options: {
+  loopDelayMs: () => number;
+  now: () => number;
+  freshMs: number;
+  onRoom: () => void;
+  later: (work: () => void, delayMs: number) => void;
+}): Concurrency {
+  const { now, freshMs, onRoom } = options;
+  /** Oldest first. */
+  const fresh = new Map<symbol, number>();
+  let max = AT_ONCE_MAX;
+  let adjustedMs = now();
+  let isLooking = false;
+  const adjust = (atMs: number) => {
+    if (atMs - adjustedMs < ADJUST_MS) return;
+    adjustedMs = atMs;
+    max = options.loopDelayMs() > LATE_MS ? Math.max(AT_ONCE_MIN, Math.floor(max * 0.75)) : Math.min(AT_ONCE_MAX, max + 1);
+  };
+  const forgetStale = (atMs: number) => {
+    for (const [id, sinceMs] of fresh) {
+      if (atMs - sinceMs < freshMs) return;
+      fresh.delete(id);
+    }
+  };
+  return {
+    hasRoom() {
+      const atMs = now();
+      adjust(atMs);
+      if (fresh.size >= max) forgetStale(atMs);
+      return fresh.size < max;
+    },
+    begin() {
+      const id = Symbol();
+      fresh.set(id, now());
+      return () => {
+        if (fresh.delete(id)) onRoom();
+      };
+    },
+    lookAgain() {
+      if (isLooking) return;
+      isLooking = true;
+      options.later(() => {
+        isLooking = false;
+        onRoom();
+      }, freshMs / 2);
+    },
+  };
+}

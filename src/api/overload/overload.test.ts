@@ -1,0 +1,130 @@
+import { Agent, type IncomingHttpHeaders, request } from "node:http";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { beforeEach, describe, expect, test } from "vitest";
+import { CaissonError } from "../../contract/error.ts";
+import { useServer } from "../testing.ts";
+import { refuseBroken } from "./refuse-request.ts";
+
+interface Asked {
+  url: string;
+  token?: string;
+  agent?: Agent;
+  method?: string;
+  body?: Buffer;
+}
+
+/** Rejects for a connection that is reset. */
+function ask(path: string, { url, token, agent, method = "GET", body }: Asked): Promise<{ status: number; headers: IncomingHttpHeaders }> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { "content-type": "application/json", "content-length": body.length }),
+    };
+    const sent = request(`${url}${path}`, { method, headers, ...(agent ? { agent } : { agent: false }) }, (answer) => {
+      answer.resume().once("end", () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers }));
+      answer.once("error", reject);
+    });
+    sent.once("error", reject);
+    sent.end(body);
+  });
+}
+
+const lateLoop = { recentMs: () => 1_000, [Symbol.dispose]: () => {} };
+
+describe("a station whose lists hang, and whose loop is late", () => {
+  let hanging = Promise.withResolvers<never>();
+  const { server, token, endedRun } = useServer({
+    intake: { loop: lateLoop },
+    instead: (real) => ({ ...real, runs: { ...real.runs, list: () => hanging.promise } }),
+  });
+  beforeEach(() => {
+    hanging = Promise.withResolvers();
+    hanging.promise.catch(() => {});
+  });
+  const release = (agent: Agent) => {
+    agent.destroy();
+    hanging.reject(new CaissonError("cancelled", "the test is over"));
+  };
+
+  /** Requests of one owner that are never answered, more than wait; gives the answers of those that were refused. */
+  async function flood(count: number): Promise<{ agent: Agent; refused: { status: number; headers: IncomingHttpHeaders }[] }> {
+    const ada = await token("run", { owner: "ada" });
+    const { url } = server().status;
+    await ask("/v1/status", { url, token: ada });
+    const agent = new Agent({ keepAlive: true, maxSockets: count });
+    const refused: { status: number; headers: IncomingHttpHeaders }[] = [];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    for (let at = 0; at < count; at++) {
+      ask("/v1/runs", { url, token: ada, agent }).then(
+        (answer) => {
+          refused.push(answer);
+          if (refused.length === count / 2) resolve();
+        },
+        () => {},
+      );
+    }
+    await promise;
+    return { agent, refused };
+  }
+
+  test("refuses a flood with 429 or 503 and Retry-After, and serves everybody else", async () => {
+    const { agent, refused } = await flood(200);
+    const { url } = server().status;
+    const bob = await token("run", { owner: "bob" });
+    expect(refused.every(({ status, headers }) => [429, 503].includes(status) && Number(headers["retry-after"]) >= 1)).toBe(true);
+    expect((await ask("/healthz", { url })).status).toBe(200);
+    expect((await ask("/v1/status", { url, token: bob })).status).toBe(200);
+    expect((await ask("/v1/sandboxes", { url, token: bob })).status).toBe(200);
+    const run = await endedRun({ owner: "bob" });
+    expect((await ask(`/v1/runs/${run}/stop`, { url, token: bob, method: "POST" })).headers["retry-after"]).toBeUndefined();
+    release(agent);
+  });
+
+  test("tells in its status and its figures how many it refused", async () => {
+    const { agent, refused } = await flood(200);
+    const { load } = server().status;
+    expect(load?.refused.list).toBeGreaterThanOrEqual(refused.length);
+    expect(load?.loopDelayMs).toBe(1_000);
+    release(agent);
+  });
+
+  test("refuses a large body without a reset", async () => {
+    const { agent } = await flood(200);
+    const { url } = server().status;
+    const eve = "tok_nobody_x";
+    const body = Buffer.alloc(900_000, " ");
+    const answers = await Promise.all(Array.from({ length: 100 }, () => ask("/v1/runs", { url, token: eve, method: "POST", body })));
+    expect(answers.some(({ headers }) => headers["retry-after"] !== undefined)).toBe(true);
+    release(agent);
+  });
+});
+
+describe("a station under a client that never pauses", () => {
+  const { server, token } = useServer();
+
+  test("answers a new connection soon while another client keeps 200 busy", async () => {
+    const { url } = server().status;
+    const [ada, bob] = [await token("run", { owner: "ada" }), await token("run", { owner: "bob" })];
+    const agent = new Agent({ keepAlive: true, maxSockets: 200 });
+    let served = 0;
+    let isOver = false;
+    const loops = Array.from({ length: 200 }, async () => {
+      while (!isOver) if ((await ask("/v1/runs", { url, token: ada, agent })).status === 200) served += 1;
+    });
+    for (let at = 0; at < 3; at++) expect((await ask("/v1/runs", { url, token: bob })).status).toBe(200);
+    // Without a bound on each turn, all 200 are served in each of the turns until the new one is accepted.
+    expect(served).toBeLessThan(2_000);
+    isOver = true;
+    await Promise.all(loops);
+    agent.destroy();
+  });
+});
+
+test("a header that comes too slowly is answered with 408 and Retry-After", async () => {
+  const socket = new PassThrough();
+  refuseBroken(Object.assign(new Error("slow"), { code: "ERR_HTTP_REQUEST_TIMEOUT" }), socket);
+  const said = await text(socket);
+  expect(said).toMatch(/^HTTP\/1\.1 408 .*\r\n/);
+  expect(said).toContain("retry-after: 1\r\n");
+});

@@ -1,0 +1,111 @@
+import { paths, type RouteName } from "../../contract/api/paths.ts";
+
+/** In the order in which requests are served when there are too many; those of the last class are refused first. */
+export const requestClasses = ["vital", "control", "work", "list"] as const;
+export type RequestClass = (typeof requestClasses)[number];
+
+/** They say how the station is, or end it, and cost next to nothing. */
+const vital: readonly RouteName[] = ["station.status", "station.shutdown"];
+
+/** They stop something, or answer somebody who waits: an overloaded station needs them most. */
+const control: readonly RouteName[] = [
+  "runs.stop",
+  "runs.answer",
+  "runs.pause",
+  "runs.send",
+  "workflows.cancel",
+  "workflows.pause",
+  "workflows.approve",
+  "workflows.signal",
+  "specs.cancel",
+  "specs.decide",
+  "ships.cancel",
+  "ships.pause",
+  "merges.cancel",
+  "merges.pause",
+  "webhooks.pause",
+  "sandboxes.pause",
+  "sandboxes.remove",
+  "processes.kill",
+  "processes.signal",
+  "tokens.revoke",
+  "secrets.remove",
+  "networks.revoke",
+  "previews.close",
+  "inside.beat",
+];
+
+/** They cost the most, and can be asked for again. */
+const lists: readonly RouteName[] = [
+  ...(Object.keys(paths) as RouteName[]).filter((name) => name.endsWith(".list") && name !== "inbox.list"),
+  "station.openapi",
+  "ships.events",
+  "webhooks.deliveries",
+  "workflows.events",
+  "specs.events",
+  "specs.diff",
+  "specs.export",
+  "merges.events",
+  "machine.doctor",
+  "machine.stats",
+  "machine.usage",
+  "machine.find",
+  "agents.trusted",
+  "sandboxes.changedFiles",
+  "networks.log",
+  "runs.events",
+  "runs.allEvents",
+  "runs.check",
+  "runs.queue",
+  "inside.events",
+  "inside.artifacts",
+  "health.incidents",
+  "guardian.log",
+  "sessions.diff",
+  "sessions.patch",
+  "sessions.changes",
+  "sessions.points",
+  "sessions.files",
+  "sessions.unapplied",
+];
+
+interface Pattern {
+  /** Null where anything may stand. */
+  parts: readonly (string | null)[];
+  kind: RequestClass;
+}
+
+/** By method and number of parts. */
+const patterns = new Map<string, Pattern[]>();
+for (const [kind, names] of [
+  ["vital", vital],
+  ["control", control],
+  ["list", lists],
+] as const) {
+  for (const name of names) {
+    const [method = "", path = ""] = paths[name].split(" ");
+    const parts = path.split("/").map((part) => (part.startsWith("{") ? null : part));
+    const key = `${method} ${parts.length}`;
+    patterns.set(key, [...(patterns.get(key) ?? []), { parts, kind }]);
+  }
+}
+
+const observed = new Map<string, RequestClass>([
+  ["/healthz", "vital"],
+  ["/readyz", "vital"],
+]);
+
+/** By method and target alone, before anything else of the request is read. */
+export function classOf(method: string, target: string): RequestClass {
+  const end = target.indexOf("?");
+  const path = end < 0 ? target : target.slice(0, end);
+  const known = observed.get(path);
+  if (known !== undefined) return known;
+  const parts = path.split("/", 12);
+  const found = patterns.get(`${method} ${parts.length}`)?.find((pattern) => matches(pattern.parts, parts));
+  return found?.kind ?? "work";
+}
+
+function matches(pattern: Pattern["parts"], parts: readonly string[]): boolean {
+  return pattern.every((part, at) => part === null || part === parts[at]);
+}

@@ -1,0 +1,306 @@
+import { type Concurrency, createConcurrency } from "./concurrency.ts";
+import { type RequestClass, requestClasses } from "./request-class.ts";
+import { createStartRate, type StartRate } from "./start-rate.ts";
+
+/** Requests that wait, of one caller and of all. */
+const WAITING_PER_KEY_MAX = 64;
+const WAITING_MAX = 256;
+/** How long starting requests may keep the loop before others have a turn. */
+const SLICE_MS = 2;
+/** The same while connections arrive: Node accepts one of them each turn. */
+const ACCEPTING_SLICE_MS = 0.5;
+const ACCEPTING_MS = 10;
+/** After this a request that is not answered waits for something, and makes room for another. */
+const FRESH_MS = 30;
+/** A caller whose queue was empty within this time sends a burst; after it, more than its share. */
+const BURST_MS = 250;
+/** How long a request waits at most: in a burst, and of a caller that sends more than its share. */
+const waitMsMax: Readonly<Record<RequestClass, { burst: number; overload: number }>> = {
+  vital: { burst: 5_000, overload: 2_000 },
+  control: { burst: 5_000, overload: 1_000 },
+  work: { burst: 2_000, overload: 80 },
+  list: { burst: 1_000, overload: 40 },
+};
+/** A caller that asks again at once would keep the loop busy with refusals: many of them are sent later. */
+const PACE_WINDOW_MS = 100;
+const paces = [
+  { from: 200, delayMs: 150 },
+  { from: 80, delayMs: 40 },
+] as const;
+/** What a request counts against its caller's share. */
+const costs: Readonly<Record<RequestClass, number>> = { vital: 1, control: 1, work: 2, list: 3 };
+const retryAfterSeconds: Readonly<Record<RequestClass, number>> = { vital: 1, control: 1, work: 1, list: 2 };
+
+/** `share`: this caller has too many waiting. `overload`: it waited for too long, or too many others wait. */
+export interface Refusal {
+  why: "share" | "overload";
+  retryAfterSeconds: number;
+}
+
+interface Submission {
+  kind: RequestClass;
+  /** Whose share it counts against: an owner, or an address. */
+  key: string;
+  /** `done` is called when it was answered. */
+  start(done: () => void): void;
+  refuse(refusal: Refusal): void;
+}
+
+interface SchedulerFigures {
+  waiting: number;
+  /** Since the start, by class. */
+  refused: Record<RequestClass, number>;
+  /** The longest wait of a request that was started within the last minute or so. */
+  waitedMs: number;
+}
+
+export interface RequestScheduler extends Disposable {
+  /** Starts it now or in a later turn of the loop, or refuses it. `cancel`: its caller has gone. */
+  submit(submission: Submission): { cancel(): void };
+  /** A connection was accepted; others may wait behind it. */
+  accepted(): void;
+  figures(): SchedulerFigures;
+}
+
+interface Waiting extends Submission {
+  sinceMs: number;
+  isOut: boolean;
+}
+
+interface Share {
+  queues: Record<RequestClass, Waiting[]>;
+  count: number;
+  /** Since when something of it waits. */
+  sinceMs: number;
+  /** What it has had, as start-time fair queueing counts it. */
+  used: number;
+}
+
+interface SchedulerOptions {
+  /** The worst lateness of the loop in the last moments. */
+  loopDelayMs: () => number;
+  now?: () => number;
+  /** Calls back in the next turn of the loop. */
+  nextTurn?: (work: () => void) => void;
+  later?: (work: () => void, delayMs: number) => void;
+}
+
+/**
+ * Few requests are at work at once, so that turns of the loop stay short: Node accepts one connection each turn. The
+ * rest waits in a queue for each caller. Classes come first, then the caller that has had least; what waits too long is
+ * refused while that is still cheap.
+ */
+export function createRequestScheduler(options: SchedulerOptions): RequestScheduler {
+  return new FairScheduler(options);
+}
+
+class FairScheduler implements RequestScheduler {
+  readonly #now: () => number;
+  readonly #nextTurn: (work: () => void) => void;
+  readonly #later: (work: () => void, delayMs: number) => void;
+  readonly #shares = new Map<string, Share>();
+  readonly #concurrency: Concurrency;
+  readonly #rate: StartRate;
+  readonly #refused: Record<RequestClass, number> = { vital: 0, control: 0, work: 0, list: 0 };
+  #waiting = 0;
+  #isScheduled = false;
+  #isEnded = false;
+  #turnBeganMs: number | null = null;
+  #acceptedMs = Number.NEGATIVE_INFINITY;
+  #pace = { sinceMs: 0, count: 0 };
+  #longest = { ms: 0, atMs: 0 };
+  /** Of the last that was started: who comes back after a while begins here, not with what it did not use. */
+  #floor = 0;
+
+  constructor({ loopDelayMs, now, nextTurn, later }: SchedulerOptions) {
+    this.#now = now ?? (() => performance.now());
+    this.#nextTurn = nextTurn ?? ((work) => void setImmediate(work));
+    this.#later = later ?? ((work, delayMs) => void setTimeout(work, delayMs));
+    this.#rate = createStartRate(this.#now());
+    const onRoom = () => this.#schedule();
+    this.#concurrency = createConcurrency({ loopDelayMs, now: this.#now, later: this.#later, freshMs: FRESH_MS, onRoom });
+  }
+
+  submit(submission: Submission): { cancel(): void } {
+    const sinceMs = this.#now();
+    const item: Waiting = { ...submission, sinceMs, isOut: false };
+    const mayStart = this.#waiting === 0 && this.#hasTime(sinceMs) && this.#concurrency.hasRoom();
+    if (this.#isEnded || mayStart) this.#start(item, sinceMs);
+    else this.#enqueue(item);
+    return {
+      cancel: () => {
+        const share = this.#shares.get(item.key);
+        if (!item.isOut && share?.queues[item.kind].includes(item)) this.#takeOut(share, item);
+      },
+    };
+  }
+
+  accepted(): void {
+    this.#acceptedMs = this.#now();
+  }
+
+  figures(): SchedulerFigures {
+    return { waiting: this.#waiting, refused: { ...this.#refused }, waitedMs: Math.round(this.#longest.ms) };
+  }
+
+  [Symbol.dispose](): void {
+    this.#isEnded = true;
+    for (const { queues } of this.#shares.values())
+      for (const kind of requestClasses) for (const item of queues[kind]) if (!item.isOut) this.#refuse(item, "overload");
+    this.#shares.clear();
+    this.#waiting = 0;
+  }
+
+  #start(item: Waiting, atMs: number): void {
+    item.isOut = true;
+    this.#rate.count(atMs);
+    const waitedMs = atMs - item.sinceMs;
+    if (waitedMs >= this.#longest.ms || atMs - this.#longest.atMs > 60_000) this.#longest = { ms: waitedMs, atMs };
+    item.start(this.#concurrency.begin());
+  }
+
+  #refuse(item: Waiting, why: Refusal["why"]): void {
+    this.#refused[item.kind] += 1;
+    const atMs = this.#now();
+    if (atMs - this.#pace.sinceMs > PACE_WINDOW_MS) this.#pace = { sinceMs: atMs, count: 0 };
+    this.#pace.count += 1;
+    const answer = () => item.refuse({ why, retryAfterSeconds: retryAfterSeconds[item.kind] });
+    const delayMs = paces.find(({ from }) => this.#pace.count >= from)?.delayMs;
+    if (delayMs === undefined) answer();
+    else this.#later(answer, delayMs);
+  }
+
+  #takeOut(share: Share, item: Waiting): void {
+    item.isOut = true;
+    this.#waiting -= 1;
+    share.count -= 1;
+    if (share.count === 0) this.#shares.delete(item.key);
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting === 0 || this.#isEnded) return;
+    this.#isScheduled = true;
+    this.#nextTurn(() => this.#dispatch());
+  }
+
+  #dispatch(): void {
+    this.#isScheduled = false;
+    if (this.#isEnded) return;
+    const beganMs = this.#now();
+    const endsMs = beganMs + this.#sliceMs(beganMs);
+    this.#refuseLate(beganMs);
+    for (let atMs = beganMs; this.#waiting > 0 && atMs < endsMs && this.#concurrency.hasRoom(); atMs = this.#now()) {
+      const { share, item } = nextOf(this.#shares);
+      this.#takeOut(share, item);
+      this.#floor = Math.max(this.#floor, share.used);
+      share.used += costs[item.kind];
+      this.#start(item, atMs);
+    }
+    if (this.#waiting > 0 && this.#concurrency.hasRoom()) this.#schedule();
+    else if (this.#waiting > 0) this.#concurrency.lookAgain();
+  }
+
+  #refuseLate(atMs: number): void {
+    for (const share of this.#shares.values()) {
+      for (const kind of requestClasses) {
+        const queue = share.queues[kind];
+        while (queue[0] !== undefined && (queue[0].isOut || atMs - queue[0].sinceMs > waitMaxOf(kind, share, atMs))) {
+          const item = queue.shift() as Waiting;
+          if (item.isOut) continue;
+          this.#takeOut(share, item);
+          this.#refuse(item, "overload");
+        }
+      }
+    }
+  }
+
+  #sliceMs(atMs: number): number {
+    return atMs - this.#acceptedMs < ACCEPTING_MS ? ACCEPTING_SLICE_MS : SLICE_MS;
+  }
+
+  /** Whether this turn of the loop still has time. All sockets that have something to read are read in one turn. */
+  #hasTime(atMs: number): boolean {
+    if (this.#turnBeganMs !== null) return atMs - this.#turnBeganMs < this.#sliceMs(atMs);
+    this.#turnBeganMs = atMs;
+    this.#nextTurn(() => {
+      this.#turnBeganMs = null;
+    });
+    return true;
+  }
+
+  #enqueue(item: Waiting): void {
+    const { key, kind, sinceMs } = item;
+    const share = this.#shares.get(key) ?? { queues: emptyQueues(), count: 0, sinceMs, used: this.#floor };
+    const why = this.#whyRefused(item, share);
+    if (why !== null) {
+      this.#refuse(item, why);
+      return;
+    }
+    this.#shares.set(key, share);
+    share.queues[kind].push(item);
+    share.count += 1;
+    this.#waiting += 1;
+    this.#schedule();
+    if (!this.#concurrency.hasRoom()) this.#concurrency.lookAgain();
+  }
+
+  /** Null where there is room, or where something less urgent made some. */
+  #whyRefused(item: Waiting, share: Share): Refusal["why"] | null {
+    if (this.#isHopeless(item, share)) return "share";
+    if (share.count >= WAITING_PER_KEY_MAX && !this.#evict(share, item.kind)) return "share";
+    const isFull = this.#waiting >= WAITING_MAX && !this.#evictFor(share) && !this.#evict(share, item.kind);
+    return isFull ? "overload" : null;
+  }
+
+  /** Whether it would only wait to be refused: by what waits before it, and how fast requests are started. */
+  #isHopeless({ kind, sinceMs }: Waiting, share: Share): boolean {
+    if (kind === "vital" || kind === "control") return false;
+    const before = requestClasses.slice(0, requestClasses.indexOf(kind) + 1);
+    const ahead = before.reduce((sum, each) => sum + share.queues[each].length, 0);
+    return (ahead * Math.max(1, this.#shares.size)) / this.#rate.perMs(sinceMs) > waitMaxOf(kind, share, sinceMs);
+  }
+
+  /** Refuses the newest request of the last class that has one, but none of `keep` or before it. */
+  #evict(share: Share, keep: RequestClass | null): boolean {
+    for (const kind of requestClasses.toReversed()) {
+      if (kind === keep) return false;
+      const item = share.queues[kind].findLast(({ isOut }) => !isOut);
+      if (item === undefined) continue;
+      this.#takeOut(share, item);
+      this.#refuse(item, "share");
+      return true;
+    }
+    return false;
+  }
+
+  /** Makes room for a caller that has fewer waiting than another. */
+  #evictFor(share: Share): boolean {
+    const largest = [...this.#shares.values()].reduce((most, each) => (each.count > most.count ? each : most));
+    return largest.count > share.count + 1 && this.#evict(largest, null);
+  }
+}
+
+function waitMaxOf(kind: RequestClass, share: Share, atMs: number): number {
+  return waitMsMax[kind][atMs - share.sinceMs > BURST_MS ? "overload" : "burst"];
+}
+
+const emptyQueues = (): Share["queues"] => ({ vital: [], control: [], work: [], list: [] });
+
+/** Vital ones and control before all others; then whose share is least used, and of that the most urgent. */
+function nextOf(shares: ReadonlyMap<string, Share>): { share: Share; item: Waiting } {
+  for (const kinds of [["vital"], ["control"], ["work", "list"]] as const) {
+    let best: { share: Share; queue: Waiting[] } | undefined;
+    for (const share of shares.values()) {
+      if (best !== undefined && best.share.used <= share.used) continue;
+      const queue = kinds.map((kind) => withoutGone(share.queues[kind])).find((each) => each.length > 0);
+      if (queue !== undefined) best = { share, queue };
+    }
+    if (best !== undefined) return { share: best.share, item: best.queue.shift() as Waiting };
+  }
+  throw new Error("no request waits");
+}
+
+function withoutGone(queue: Waiting[]): Waiting[] {
+  while (queue[0]?.isOut) queue.shift();
+  return queue;
+}

@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { socketFetch } from "../../client/socket-fetch.ts";
+
+/** On SIGUSR2 the loop stands still as it does in a write to a frozen disk, until the file is removed. */
+const hook = (file: string) =>
+  `data:text/javascript,${encodeURIComponent(`
+  import { existsSync } from "node:fs";
+  process.on("SIGUSR2", () => {
+    const cell = new Int32Array(new SharedArrayBuffer(4));
+    while (existsSync(${JSON.stringify(file)})) Atomics.wait(cell, 0, 0, 20);
+  });`)}`;
+
+let home: string;
+let station: ChildProcess;
+let up: { url: string; token: string; socket: string };
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "caisson-stalled-"));
+  const program = join(import.meta.dirname, "..", "..", "main.ts");
+  const env = { ...process.env, CAISSON_HOME: home };
+  station = spawn(process.execPath, ["--import", hook(join(home, "frozen")), program, "up", "--port", "0", "--json"], {
+    env,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  let said = "";
+  for await (const line of createInterface({ input: station.stdout as NodeJS.ReadableStream })) {
+    said += line;
+    if (line === "}" || said.endsWith("}")) break;
+  }
+  up = JSON.parse(said) as typeof up;
+});
+
+afterEach(async () => {
+  await rm(join(home, "frozen"), { force: true });
+  const closed = once(station, "close");
+  station.kill("SIGTERM");
+  await closed;
+  await rm(home, { recursive: true, force: true });
+});
+
+const ask = (path: string, token = up.token) =>
+  fetch(`${up.url}${path}`, { headers: { authorization: `Bearer ${token}`, connection: "close" } });
+
+test("status and health are answered while the station waits for its disk, and all else is refused", async () => {
+  expect((await ask("/v1/status")).status).toBe(200);
+  await writeFile(join(home, "frozen"), "");
+  station.kill("SIGUSR2");
+  const stalled = await ask("/v1/status");
+  expect(stalled.status).toBe(200);
+  expect(await stalled.json()).toMatchObject({ pid: station.pid, stalledMs: expect.any(Number) });
+  expect((await ask("/healthz")).status).toBe(200);
+  expect((await ask("/readyz")).status).toBe(503);
+  const refused = await ask("/v1/runs");
+  expect(refused.status).toBe(503);
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await ask("/v1/status", "tok_unknown_token")).status).toBe(503);
+  const bySocket = await socketFetch(up.socket)("http://station/v1/status", {});
+  expect(bySocket.status).toBe(200);
+  await rm(join(home, "frozen"));
+  await expect.poll(async () => Object.hasOwn((await (await ask("/v1/status")).json()) as object, "stalledMs")).toBe(false);
+  expect((await ask("/v1/runs")).status).toBe(200);
+});
