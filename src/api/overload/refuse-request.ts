@@ -2,7 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:ht
 import type { Duplex } from "node:stream";
 import { problemOf } from "../../contract/api/problem.ts";
 import { CaissonError } from "../../contract/error.ts";
-import type { Refusal } from "./request-scheduler.ts";
+import type { Refusal } from "./share.ts";
 
 /** A body up to this size is read and dropped, so that the connection stays. */
 const SMALL_BODY_BYTES = 64 * 1024;

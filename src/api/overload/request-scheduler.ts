@@ -1,5 +1,6 @@
 import { type Concurrency, createConcurrency } from "./concurrency.ts";
 import { type RequestClass, requestClasses } from "./request-class.ts";
+import { emptyQueues, nextOf, type Refusal, type Share, type Submission, type Waiting } from "./share.ts";
 import { createStartRate, type StartRate } from "./start-rate.ts";
 
 /** Requests that wait, of one caller and of all. */
@@ -31,21 +32,6 @@ const paces = [
 const costs: Readonly<Record<RequestClass, number>> = { vital: 1, control: 1, work: 2, list: 3 };
 const retryAfterSeconds: Readonly<Record<RequestClass, number>> = { vital: 1, control: 1, work: 1, list: 2 };
 
-/** `share`: this caller has too many waiting. `overload`: it waited for too long, or too many others wait. */
-export interface Refusal {
-  why: "share" | "overload";
-  retryAfterSeconds: number;
-}
-
-interface Submission {
-  kind: RequestClass;
-  /** Whose share it counts against: an owner, or an address. */
-  key: string;
-  /** `done` is called when it was answered. */
-  start(done: () => void): void;
-  refuse(refusal: Refusal): void;
-}
-
 interface SchedulerFigures {
   waiting: number;
   /** Since the start, by class. */
@@ -60,20 +46,6 @@ export interface RequestScheduler extends Disposable {
   /** A connection was accepted; others may wait behind it. */
   accepted(): void;
   figures(): SchedulerFigures;
-}
-
-interface Waiting extends Submission {
-  sinceMs: number;
-  isOut: boolean;
-}
-
-interface Share {
-  queues: Record<RequestClass, Waiting[]>;
-  count: number;
-  /** Since when something of it waits. */
-  sinceMs: number;
-  /** What it has had, as start-time fair queueing counts it. */
-  used: number;
 }
 
 interface SchedulerOptions {
@@ -282,25 +254,4 @@ class FairScheduler implements RequestScheduler {
 
 function waitMaxOf(kind: RequestClass, share: Share, atMs: number): number {
   return waitMsMax[kind][atMs - share.sinceMs > BURST_MS ? "overload" : "burst"];
-}
-
-const emptyQueues = (): Share["queues"] => ({ vital: [], control: [], work: [], list: [] });
-
-/** Vital ones and control before all others; then whose share is least used, and of that the most urgent. */
-function nextOf(shares: ReadonlyMap<string, Share>): { share: Share; item: Waiting } {
-  for (const kinds of [["vital"], ["control"], ["work", "list"]] as const) {
-    let best: { share: Share; queue: Waiting[] } | undefined;
-    for (const share of shares.values()) {
-      if (best !== undefined && best.share.used <= share.used) continue;
-      const queue = kinds.map((kind) => withoutGone(share.queues[kind])).find((each) => each.length > 0);
-      if (queue !== undefined) best = { share, queue };
-    }
-    if (best !== undefined) return { share: best.share, item: best.queue.shift() as Waiting };
-  }
-  throw new Error("no request waits");
-}
-
-function withoutGone(queue: Waiting[]): Waiting[] {
-  while (queue[0]?.isOut) queue.shift();
-  return queue;
 }
