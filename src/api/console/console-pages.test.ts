@@ -26,6 +26,21 @@ describe("the console's pages", () => {
     expect((await get("/runs", { method: "POST" })).status).toBe(401);
   });
 
+  test("say at an address that a person opened that nothing is there, and leave programs their answer", async () => {
+    await build();
+    const html = { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } };
+    for (const path of ["/nonsense", "/nonsense/deeper?x=1", "/v2/runs"]) {
+      const answer = await get(path, html);
+      expect([answer.status, answer.headers.get("content-type")], path).toEqual([404, "text/html; charset=utf-8"]);
+      expect(await answer.text()).toContain("<title>Caisson</title>");
+      const program = await get(path);
+      expect([program.status, program.headers.get("content-type")], path).toEqual([401, "application/problem+json"]);
+    }
+    for (const path of ["/v1/nonsense", "/v1", "/mcp", "/assets/missing.js", "/missing.svg"])
+      expect((await get(path, html)).headers.get("content-type"), path).toContain("json");
+    expect((await get("/nonsense", { ...html, method: "POST" })).status).toBe(401);
+  });
+
   test("let no other origin's and no inline script in, and are framed by nobody", async () => {
     await build();
     const policy = (await get("/")).headers.get("content-security-policy") ?? "";

@@ -51,7 +51,8 @@ export function createConsolePages({ folder, names }: { folder: string; names: S
   return async (request, arrival) => {
     if (request.method !== "GET" && request.method !== "HEAD") return null;
     const { pathname } = new URL(request.url);
-    const isPage = pages.has(pathname.split("/")[1] ?? "");
+    const isKnown = pages.has(pathname.split("/")[1] ?? "");
+    const isPage = isKnown || isMistyped(request, pathname);
     if (!isPage && !isAsset(pathname)) return null;
     try {
       checkOrigin({ headers: request.headers, via: arrival.via, names });
@@ -61,9 +62,15 @@ export function createConsolePages({ folder, names }: { folder: string; names: S
     reading ??= import("./console-files.ts").then(({ readConsoleFiles }) => readConsoleFiles(folder));
     const files = await reading;
     const file = files.get(isPage ? "/index.html" : pathname);
-    if (file !== undefined) return fileAnswer(file, { request, headers });
+    if (file !== undefined) return fileAnswer(file, { request, headers, status: isPage && !isKnown ? 404 : 200 });
     return isPage ? new Response(notBuilt, { status: 503, headers: { "content-type": "text/plain; charset=utf-8" } }) : null;
   };
+}
+
+/** An address that a person opened and nothing is at: the console says so in words. Programs get the API's answer. */
+function isMistyped({ headers }: Request, pathname: string): boolean {
+  const isApi = /^\/(?:v1|mcp)(?:\/|$)/.test(pathname);
+  return !isApi && !isAsset(pathname) && (headers.get("accept") ?? "").includes("text/html");
 }
 
 /** What lies beside the page; never anything of the API's. */
@@ -71,14 +78,19 @@ function isAsset(pathname: string): boolean {
   return pathname.startsWith("/assets/") || /^\/[a-z0-9-]+\.(svg|png|ico|webmanifest|js)$/.test(pathname);
 }
 
-function fileAnswer(file: ConsoleFile, { request, headers }: { request: Request; headers: Readonly<Record<string, string>> }): Response {
+function fileAnswer(
+  file: ConsoleFile,
+  { request, headers, status }: { request: Request; headers: Readonly<Record<string, string>>; status: 200 | 404 },
+): Response {
   const { bytes, packed, type, etag, isHashed } = file;
   const caching = { etag, "cache-control": isHashed ? "public, max-age=31536000, immutable" : "no-cache" };
-  if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: { ...headers, ...caching } });
+  if (status === 200 && request.headers.get("if-none-match") === etag)
+    return new Response(null, { status: 304, headers: { ...headers, ...caching } });
   const isPacked = packed !== null && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
   const body = isPacked ? packed : bytes;
   const encoding: Record<string, string> = isPacked ? { "content-encoding": "gzip" } : {};
   return new Response(request.method === "HEAD" ? null : body, {
+    status,
     headers: { ...headers, ...caching, ...encoding, vary: "accept-encoding", "content-type": type, "content-length": `${body.length}` },
   });
 }
