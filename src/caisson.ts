@@ -9,10 +9,7 @@ if (major < nodeNeeded[0] || (major === nodeNeeded[0] && minor < nodeNeeded[1]))
   process.exit(125);
 }
 if (["--version", "-V", "-v", "version"].includes(process.argv[2] ?? "")) await sayVersion();
-else {
-  if (process.versions.pnp !== undefined) await (await import("./yarn-handles.ts")).completeYarnHandles();
-  await import("./main.ts");
-}
+else await import("./main.ts");
 
 async function sayVersion(): Promise<void> {
   const { packageFiles, versionOf } = await import("./package-files.ts");

@@ -72,8 +72,6 @@ export type { SandboxNetwork } from "./sandbox/sandbox-network.ts";
 export { stageIn, stageOut } from "./sandbox/stage.ts";
 export { readText, writeText } from "./sandbox/text.ts";
 
-if (process.versions.pnp !== undefined) await (await import("./yarn-handles.ts")).completeYarnHandles();
-
 export interface CaissonOptions {
   /** Where sandboxes, snapshots and sockets live; default `defaultStateDir()`. */
   stateDir?: string;

@@ -31,7 +31,6 @@ export { CaissonError, type ErrorCode } from "../contract/error.ts";
 export type { RunEvent } from "../contract/run-event.ts";
 export type { ListRuns, RunView, StartRunInput } from "../contract/run-verbs.ts";
 export type { SandboxInfo, SandboxSpecInput } from "../contract/sandbox.ts";
-export type { CommandResult } from "./calls/sandbox-calls.ts";
 export type { Fetch } from "./request.ts";
 export type { OpenSocket } from "./stream-socket.ts";
 

@@ -59,6 +59,7 @@ export const sessionKinds = {
   changes: "stream",
   note: "answer",
   apply: "answer",
+  applied: "answer",
   undo: "answer",
   points: "answer",
   files: "answer",

@@ -114,6 +114,38 @@ export const AppliedSession = z.object({
 });
 export type AppliedSession = z.infer<typeof AppliedSession>;
 
+export const AskApplied = z.strictObject({
+  /** By its number; absent: the last. */
+  apply: z.int().positive().optional(),
+});
+export type AskApplied = z.input<typeof AskApplied>;
+
+/** One apply of a session or sandbox, as it is remembered. */
+export const AppliedChanges = z.object({
+  /** Its number; later ones have larger numbers. */
+  apply: z.int().positive(),
+  at: z.string(),
+  folder: z.string(),
+  count: z.int().nonnegative(),
+  hasDiff: z.boolean(),
+});
+export type AppliedChanges = z.infer<typeof AppliedChanges>;
+
+export const AppliedFile = z.object({
+  ...ChangedFile.pick({ path: true, from: true, kind: true, linesAdded: true, linesRemoved: true }).shape,
+  /** As git writes it; of binary and of big files only that they differ. Null where there was no room to keep it. */
+  patch: z.object({ encoding: z.enum(["utf8", "base64"]), text: z.string() }).nullable(),
+});
+export type AppliedFile = z.infer<typeof AppliedFile>;
+
+/** What an apply changed in the folder. `isWhole`: nothing was too much to be kept. */
+export const AppliedDiff = z.object({ apply: z.int().positive(), files: z.array(AppliedFile), isWhole: z.boolean() });
+export type AppliedDiff = z.infer<typeof AppliedDiff>;
+
+/** The last applies, the latest first, with the diff of the one that was asked for. */
+export const SessionApplies = z.object({ session: SessionId, applies: z.array(AppliedChanges), diff: AppliedDiff.nullable() });
+export type SessionApplies = z.infer<typeof SessionApplies>;
+
 /** What was done elsewhere with the changes of a session or sandbox, by whoever has the folder they belong to. */
 export const NoteSession = z.strictObject({
   /** Git's names of what was brought home, by path; empty for a file that was removed there. */

@@ -62,6 +62,8 @@ export function workAtHome(
     },
     applied: async () => new Map(),
     noteApplied: (files) => tell({ applied: Object.fromEntries([...broughtBefore, ...files]) }),
+    // The station keeps what it is told of.
+    keepApplied: async () => undefined,
     record: async (event) => {
       if (event.type === "session.applied" || event.type === "session.branched") await tell({ event });
     },

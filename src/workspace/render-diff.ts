@@ -42,6 +42,15 @@ export function* renderSections(changes: readonly Change[], options: { brief?: b
     for (const section of sections(change)) yield* renderSection(section, budget, { isBrief: options.brief === true });
 }
 
+/** The same, change by change. */
+export function* renderEach(changes: readonly Change[], options: { brief?: boolean } = {}): Generator<{ change: Change; patch: Buffer }> {
+  const budget = newDiffBudget();
+  for (const change of changes) {
+    const pieces = sections(change).flatMap((section) => [...renderSection(section, budget, { isBrief: options.brief === true })]);
+    yield { change, patch: Buffer.concat(pieces) };
+  }
+}
+
 /** Throws `cancelled` once the signal is given. */
 export async function diffStat(changes: readonly Change[], options: { signal?: AbortSignal } = {}): Promise<DiffStat[]> {
   const budget = newDiffBudget();

@@ -25,6 +25,7 @@ export const sessionHandlers: Handlers<Name> = {
     return nothing;
   },
   "sessions.apply": async ({ station, params, body }) => ({ json: await station.sessions.apply(params.session, body) }),
+  "sessions.applied": async ({ station, params, query }) => ({ json: await station.sessions.applied(params.session, defined(query)) }),
   "sessions.branch": async ({ station, params, body }) => ({ json: await station.sessions.branch(params.session, body) }),
   "sessions.unlock": async ({ station, params, body }) => ({ json: { session: await station.sessions.unlock(params.session, body) } }),
   "sessions.discard": async ({ station, params, query }) => ({ json: { session: await station.sessions.discard(params.session, query) } }),

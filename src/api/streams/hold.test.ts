@@ -15,7 +15,7 @@ describe("a sandbox that is held", () => {
     const held = await streams.createHeld({ spec: { labels: { of: "a test" } } });
     expect(held.info).toMatchObject({ keep: false, labels: { of: "a test" } });
     expect(await ids()).toEqual([held.info.id]);
-    expect((await sandboxes.exec(held.info.id, { argv: ["echo", "there"] })).stdout).toBe("there\n");
+    expect((await sandboxes.exec(held.info.id, { argv: ["echo", "there"] })).stdout.text).toBe("there\n");
     await held.release();
     await held.release();
     expect(await ids()).toEqual([]);

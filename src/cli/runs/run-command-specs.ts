@@ -236,6 +236,7 @@ export const runCommands: readonly CommandSpec[] = [
     options: [
       { name: "stat", summary: "Only file names and line counts" },
       { name: "ignored", summary: "Also show new files that your .gitignore files name" },
+      { name: "applied", summary: "Show what the last `apply` brought to a folder" },
       {
         name: "at",
         value: "STEP",

@@ -9,6 +9,7 @@ import { joined, line, quotedName } from "../terminal/line.ts";
 import { visibleText } from "../terminal/plain-text.ts";
 import { printDiff } from "../terminal/print-diff.ts";
 import { type Cell, table } from "../terminal/table.ts";
+import { showApplied, tellApplied } from "./applied-changes.ts";
 import { parseStep } from "./step-of-run.ts";
 
 type ShownFile = Pick<ChangedFile, "path" | "from" | "changedOutside" | "heldBack">;
@@ -17,6 +18,7 @@ type ShownFile = Pick<ChangedFile, "path" | "from" | "changedOutside" | "heldBac
 export async function diff(context: CliContext, given: ParsedArguments): Promise<number> {
   const { sessions } = context.station;
   const { name, paths, isRunNamed } = await runAndPaths(context, given.positionals);
+  if (given.flag("applied")) return await showApplied(context, given, { name, paths });
   const at = given.option("at");
   const step = at === undefined ? {} : { at: parseStep("--at", at) };
   const asked = { paths, includeIgnored: given.flag("ignored"), signal: context.interruption.signal, ...step };
@@ -37,6 +39,7 @@ export async function diff(context: CliContext, given: ParsedArguments): Promise
     await tellFiles(context, files);
     await tellLeftOut(context, leftOut);
     await tellIgnored(context, ignored, "--ignored shows them");
+    if (files.length === 0 && at === undefined) await tellApplied(context, name);
     return 0;
   }
   const found = await sessions.diff(name, asked);
@@ -49,6 +52,7 @@ export async function diff(context: CliContext, given: ParsedArguments): Promise
   await tellFiles(context, found.files);
   await tellLeftOut(context, found.leftOut);
   await tellIgnored(context, found.ignored, "--ignored shows them");
+  if (found.files.length === 0 && at === undefined) await tellApplied(context, name);
   return 0;
 }
 

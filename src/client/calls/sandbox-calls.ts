@@ -1,17 +1,6 @@
-import type { ExecResult } from "../../contract/api/exec.ts";
 import type { BodyInput, EventData, QueryInput } from "../../contract/api/routes.ts";
 import { eventData } from "../event-stream.ts";
 import { type Connection, call, type Signal } from "../request.ts";
-
-/** What a command wrote, and how it ended. */
-export interface CommandResult extends Omit<ExecResult, "stdout" | "stderr"> {
-  /** As text; what is not UTF-8 is replaced. */
-  stdout: string;
-  stderr: string;
-  /** As it was written. */
-  stdoutBytes: Uint8Array;
-  stderrBytes: Uint8Array;
-}
 
 export function sandboxCalls(to: Connection) {
   return {
@@ -33,11 +22,8 @@ export function sandboxCalls(to: Connection) {
       call(to, "snapshots.list", { query, ...(signal && { signal }) }),
     removeSnapshot: (snapshot: string, given: Signal = {}) => call(to, "snapshots.remove", { params: { snapshot }, ...given }),
     /** Runs a command and gives its whole output. The signal ends it. */
-    exec: async (sandbox: string, body: BodyInput<"sandboxes.exec">, given: Signal = {}): Promise<CommandResult> => {
-      const { stdout, stderr, ...result } = await call(to, "sandboxes.exec", { params: { sandbox }, body, ...given });
-      const [stdoutBytes, stderrBytes] = [bytesOf(stdout), bytesOf(stderr)];
-      return { ...result, stdout: textOf(stdoutBytes), stderr: textOf(stderrBytes), stdoutBytes, stderrBytes };
-    },
+    exec: (sandbox: string, body: BodyInput<"sandboxes.exec">, given: Signal = {}) =>
+      call(to, "sandboxes.exec", { params: { sandbox }, body, ...given }),
     /** The same while it runs. Not taken up again: a command whose caller has gone away is ended. */
     execEvents: (sandbox: string, body: BodyInput<"sandboxes.exec">, given: Signal = {}) =>
       eventData<EventData<"sandboxes.exec">>(to, "sandboxes.exec", { input: { params: { sandbox }, body, ...given }, resume: false }),
@@ -46,9 +32,3 @@ export function sandboxCalls(to: Connection) {
     sweep: (given: Signal = {}) => call(to, "sandboxes.sweep", given),
   };
 }
-
-function bytesOf({ encoding, text }: ExecResult["stdout"]): Uint8Array {
-  return encoding === "utf8" ? new TextEncoder().encode(text) : Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-}
-
-const textOf = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);

@@ -15,6 +15,8 @@ export function sessionCalls(to: Connection) {
     },
     apply: (session: string, body: BodyInput<"sessions.apply"> = {}, given: Signal = {}) =>
       call(to, "sessions.apply", { params: { session }, body, ...given }),
+    applied: (session: string, query: QueryInput<"sessions.applied"> = {}, given: Signal = {}) =>
+      call(to, "sessions.applied", { params: { session }, query, ...given }),
     branch: (session: string, body: BodyInput<"sessions.branch"> = {}, given: Signal = {}) =>
       call(to, "sessions.branch", { params: { session }, body, ...given }),
     /** The same piece by piece, with what is known of each file and what was left out. */

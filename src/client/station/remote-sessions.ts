@@ -25,6 +25,7 @@ export function remoteSessions({ sessions }: Pick<Client, "sessions">): SessionV
     },
     note: (name, note) => sessions.note(name, note),
     apply: (name, options) => sessions.apply(name, options),
+    applied: (name, options) => sessions.applied(name, options),
     undo: (run, options) => sessions.undo(run, options),
     points: (name) => sessions.points(name),
     files: (name, options) => sessions.files(name, options),

@@ -46,6 +46,12 @@ const tests: VerbTests<"sessions" | "agents" | "machine" | "tokens" | "audit" | 
     async apply(reached) {
       await expect(reached.sessions.apply("no-such")).rejects.toMatchObject({ code: "not_found" });
     },
+    async applied(reached) {
+      const run = await endedRun();
+      expect(await reached.sessions.applied(run)).toEqual({ session: run, applies: [], diff: null });
+      await expect(reached.sessions.applied(run, { apply: 7 })).rejects.toMatchObject({ code: "not_found" });
+      await expect(reached.sessions.applied("no-such")).rejects.toMatchObject({ code: "not_found" });
+    },
     async undo(reached) {
       await expect(reached.sessions.undo("run_aaaaaaaaaaaa")).rejects.toMatchObject({ code: "not_found" });
     },

@@ -151,6 +151,7 @@ export const paths = {
   "sessions.diff": "GET /v1/sessions/{session}/diff",
   "sessions.patch": "GET /v1/sessions/{session}/patch",
   "sessions.apply": "POST /v1/sessions/{session}/apply",
+  "sessions.applied": "GET /v1/sessions/{session}/applied",
   "sessions.branch": "POST /v1/sessions/{session}/branch",
   "sessions.unlock": "POST /v1/sessions/{session}/unlock",
   "sessions.discard": "DELETE /v1/sessions/{session}",

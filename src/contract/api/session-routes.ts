@@ -3,6 +3,7 @@ import { SessionId } from "../run.ts";
 import {
   AppliedSession,
   ApplySession,
+  AskApplied,
   BranchedSession,
   BranchSession,
   CleanedSessions,
@@ -16,6 +17,7 @@ import {
   ListSessions,
   NoteSession,
   ReadSessionFile,
+  SessionApplies,
   SessionDetails,
   SessionDiff,
   SessionFiles,
@@ -81,6 +83,13 @@ export const sessionRoutes = {
     body: ApplySession,
     bodyOptional: true,
     answer: { json: AppliedSession },
+  },
+  "sessions.applied": {
+    summary: "What the last applies of a session brought to a folder: each with its time, and the diff of one of them.",
+    scope: "read",
+    params,
+    query: AskApplied,
+    answer: { json: SessionApplies },
   },
   "sessions.branch": {
     summary: "Commit a session's changes on a new branch of a repository of the station's machine.",

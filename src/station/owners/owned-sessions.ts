@@ -23,6 +23,7 @@ export function ownedSessions({ sessions }: Pick<Station, "sessions">, view: Own
     },
     note: async (name, note) => await sessions.note(await own.work(name), note),
     apply: async (name, options) => await sessions.apply(await own.work(name), options),
+    applied: async (name, options) => await sessions.applied(await own.work(name), options),
     undo: async (run, options) => await sessions.undo(await own.run(run), options),
     points: async (name) => await sessions.points(await own.session(name)),
     files: async (name, options) => await sessions.files(await own.session(name), options),

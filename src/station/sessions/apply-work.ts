@@ -47,6 +47,10 @@ export async function applyWork(
   });
   const { applied } = result;
   if (folder === own && !work.notesBefore) await work.noteApplied(blobsOf(changes, applied));
+  const brought = new Set(applied);
+  // What is applied is applied, whether its diff can be kept or not.
+  if (applied.length > 0)
+    await work.keepApplied({ folder, changes: changes.filter(({ path }) => brought.has(path)) }).catch(() => undefined);
   if (applied.length > 0) {
     const data = { folder, paths: applied.slice(0, PATHS_RECORDED_MAX), count: applied.length };
     await work.record({ type: "session.applied", data });

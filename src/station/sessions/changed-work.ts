@@ -1,6 +1,7 @@
 import type { Session, WorkspaceSource } from "../../contract/session.ts";
 import type { NewSessionEvent } from "../../contract/session-event.ts";
-import type { Changes } from "../../workspace/change.ts";
+import { keepAppliedDiff } from "../../workspace/applied-diffs.ts";
+import type { Change, Changes } from "../../workspace/change.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import { type ChangesOptions, changesOf } from "./session-changes.ts";
 import type { KeptFiles } from "./step-files.ts";
@@ -25,6 +26,8 @@ export interface ChangedWork {
   notesBefore: boolean;
   /** Empty for a file that was removed there. */
   noteApplied(files: ReadonlyMap<string, string>): Promise<void>;
+  /** What was brought to a folder, to be looked at later. */
+  keepApplied(applied: { folder: string; changes: readonly Change[] }): Promise<void>;
   /** Into its history, where there is one. */
   record(event: NewSessionEvent): Promise<void>;
 }
@@ -46,6 +49,7 @@ export function workOfSession(
     },
     applied: () => options.sessions.applied(id),
     noteApplied: (files) => options.sessions.noteApplied(id, files),
+    keepApplied: (applied) => keepAppliedDiff(options.sessions.paths(session).dir, { ...applied, at: new Date().toISOString() }),
     record: (event) => options.sessions.record(id, event),
   };
 }

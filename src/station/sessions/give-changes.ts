@@ -31,4 +31,12 @@ export async function noteWork(work: ChangedWork, request: NoteSession): Promise
     throw new CaissonError("conflict", `${work.what} works on a folder of the station's own machine`);
   if (applied !== undefined) await work.noteApplied(new Map(Object.entries(applied)));
   if (event !== undefined) await work.record(event);
+  if (event?.type === "session.applied") await keepBrought(work, event.data).catch(() => undefined);
+}
+
+/** What somebody brought to a folder of theirs, as it is in the session: the folder itself cannot be seen from here. */
+async function keepBrought(work: ChangedWork, { folder, paths }: { folder: string; paths: readonly string[] }): Promise<void> {
+  const brought = new Set(paths);
+  const { changes } = await work.changes({ includeIgnored: true });
+  await work.keepApplied({ folder, changes: changes.filter(({ path }) => brought.has(path)) });
 }

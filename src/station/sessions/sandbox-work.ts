@@ -8,6 +8,7 @@ import { randomLetters } from "../../lib/new-id.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
 import { uploadOfTree } from "../../sandbox/uploaded-tree.ts";
+import { keepAppliedDiff } from "../../workspace/applied-diffs.ts";
 import { lookAtFolder } from "../../workspace/apply-recovery.ts";
 import type { Changes } from "../../workspace/change.ts";
 import { findChanges } from "../../workspace/changes.ts";
@@ -53,6 +54,7 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
       await writeFile(part, JSON.stringify(Object.fromEntries([...(await applied()), ...files])), { mode: 0o600 });
       await rename(part, file);
     },
+    keepApplied: (applied) => keepAppliedDiff(options.store.dir(id), { ...applied, at: new Date().toISOString() }),
     record: async () => undefined,
   };
 }

@@ -68,6 +68,24 @@ test("changes are applied, and the session's history says so; what tools outside
   await expect(sessions.apply("mine", { folder: 7 as never })).rejects.toMatchObject({ code: "invalid" });
 });
 
+test("what was applied can be looked at afterwards, each apply by itself", async () => {
+  await using station = await createTestStation({ script, files });
+  await run(station);
+  const { sessions } = station.verbs;
+  expect(await sessions.applied("mine")).toEqual({ session: "mine", applies: [], diff: null });
+  await sessions.apply("mine", { paths: ["a.txt"] });
+  await sessions.apply("mine", { paths: ["c.txt"] });
+  const last = await sessions.applied("mine");
+  expect(last.applies).toMatchObject([
+    { apply: 2, folder: station.folder, count: 1, hasDiff: true },
+    { apply: 1, folder: station.folder, count: 1, hasDiff: true },
+  ]);
+  expect(last.diff).toMatchObject({ apply: 2, isWhole: true, files: [{ path: "c.txt", kind: "added", linesAdded: 2, linesRemoved: 0 }] });
+  const { diff } = await sessions.applied("mine", { apply: 1 });
+  expect(diff?.files).toMatchObject([{ path: "a.txt", patch: { encoding: "utf8", text: expect.stringContaining("-old\n+new\n") } }]);
+  await expect(sessions.applied("mine", { apply: 3 })).rejects.toMatchObject({ code: "not_found" });
+});
+
 test("a sandbox that is running is looked at and let go of, whatever comes of it", async () => {
   let held = 0;
   const counting = (runtime: Runtime): Runtime => ({

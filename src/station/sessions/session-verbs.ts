@@ -10,6 +10,7 @@ import type { Crashpoint } from "../crashpoint.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
 import type { RunCreation } from "../runs/new-run.ts";
+import { appliedWork } from "./applied-work.ts";
 import { applyWork } from "./apply-work.ts";
 import { branchWork } from "./branch-work.ts";
 import { type ChangedWork, workOfSession } from "./changed-work.ts";
@@ -81,6 +82,13 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     note: async (name, request) => await noteWork(await findWork(name), request),
     unapplied: async (name) => await unappliedOf(await find(name), options),
     apply: async (name, request = {}) => await applyWork(await findWork(name), request, options),
+    async applied(name, asked = {}) {
+      const sandbox = await sandboxNamed(name, options);
+      if (sandbox !== null && sandbox.spec.labels.session === undefined)
+        return await appliedWork({ id: sandbox.id, dir: options.store.dir(sandbox.id), history: [] }, asked);
+      const session = await find(sandbox?.spec.labels.session ?? name);
+      return await appliedWork({ id: session.id, dir: sessions.paths(session).dir, history: await sessions.history(session.id) }, asked);
+    },
     undo: async (run, asked = {}) => await undoTurn(await options.findRun(run), asked, options),
     points: async (name) => await pointsOf(await find(name), options),
     files: async (name, asked = {}) => await listFiles(await seen(name, asked.at), asked, options),

@@ -1,6 +1,7 @@
 import type {
   AppliedSession,
   ApplySession,
+  AskApplied,
   BranchedSession,
   BranchSession,
   CleanedSessions,
@@ -12,6 +13,7 @@ import type {
   ListSessions,
   NoteSession,
   ReadSessionFile,
+  SessionApplies,
   SessionDetails,
   SessionDiff,
   SessionFiles,
@@ -58,6 +60,11 @@ export interface SessionVerbs {
   note(name: string, note: NoteSession): Promise<void>;
   /** Brings the changes to the user's folder. Throws `conflict`, `unsafe`, `invalid`, `denied`, `no_space`. */
   apply(name: string, options?: ApplySession): Promise<AppliedSession>;
+  /**
+   * What the last applies brought where, the latest first, and what that was: of the one that is asked for, or of the
+   * last. Throws `not_found` for one that is not kept.
+   */
+  applied(name: string, options?: AskApplied): Promise<SessionApplies>;
   /**
    * Takes back what the last turn of a run changed in files, and with each further call what the turn before did, or
    * with `to` every turn since a step at once; what was applied stays applied, and the agent is told when it goes on.

@@ -73,6 +73,7 @@ export async function makeShipRig(options: {
     applied: async () => new Map(),
     notesBefore: true,
     noteApplied: async () => undefined,
+    keepApplied: async () => undefined,
     record: async () => undefined,
   };
   let nowMs = Date.parse(BEGAN);
