@@ -17,8 +17,9 @@ export function Dialog({
   useEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
-    // The browser would choose the first button; its own attribute for this is not kept by React.
-    shown?.querySelector<HTMLElement>("[data-first-focus]")?.focus();
+    // The browser would choose the first element that can have the focus, even one that Tab skips; its own attribute for this is not kept by React.
+    const first = shown?.querySelector<HTMLElement>("[data-first-focus]") ?? shown?.querySelector<HTMLElement>("input, textarea, select");
+    first?.focus();
     return () => shown?.close();
   }, []);
   return (

@@ -1,7 +1,8 @@
 import { Search, X } from "lucide-react";
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useRef } from "react";
 import { Button } from "./button.tsx";
 import styles from "./filters.module.css";
+import { usePageKeys } from "./page-keys.ts";
 
 /** A row of ways to narrow a list down, above it. */
 export function Filters({ children, onClear }: { children: ReactNode; onClear?: (() => void) | undefined }) {
@@ -20,16 +21,11 @@ export function Filters({ children, onClear }: { children: ReactNode; onClear?: 
 /** `/` anywhere on the page goes to it. */
 export function SearchBox({ label, value, onValue }: { label: string; value: string; onValue(value: string): void }) {
   const box = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-      if ((event.target as Element).closest("input, textarea, select, [contenteditable]") !== null) return;
-      event.preventDefault();
-      box.current?.focus();
-    };
-    document.addEventListener("keydown", listen);
-    return () => document.removeEventListener("keydown", listen);
-  }, []);
+  usePageKeys((event) => {
+    if (event.key !== "/") return;
+    event.preventDefault();
+    box.current?.focus();
+  });
   return (
     <div className={styles.search}>
       <Search aria-hidden="true" />

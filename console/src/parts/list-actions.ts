@@ -1,5 +1,6 @@
-import { type KeyboardEvent, type MouseEvent, useCallback, useRef } from "react";
+import { type MouseEvent, type RefObject, useCallback, useRef } from "react";
 import { useLocation } from "wouter";
+import { usePageKeys } from "./page-keys.ts";
 import { type Selection, type SelectionStep, step } from "./selection.ts";
 
 const PAGE_ROWS = 10;
@@ -19,7 +20,8 @@ export function useListKeys<Item>(props: ListActions<Item>, show: (index: number
   const { items, idOf, hrefOf, selection, onSelection, onKey } = props;
   const [, navigate] = useLocation();
   return (event: KeyboardEvent) => {
-    if (event.target instanceof HTMLInputElement && event.key !== "Escape") return;
+    // A checkbox of a row takes its own key, and leaves the list the others.
+    if (event.target instanceof HTMLInputElement && event.key === " ") return;
     const taken = stepOf(event);
     if (taken !== null) {
       event.preventDefault();
@@ -30,9 +32,26 @@ export function useListKeys<Item>(props: ListActions<Item>, show: (index: number
       return;
     }
     const current = items.find((item) => idOf(item) === selection.current);
-    if (event.key === "Enter" && current !== undefined && event.target === event.currentTarget) navigate(hrefOf(current));
+    if (event.key === "Enter" && current !== undefined && !isPressable(event.target)) navigate(hrefOf(current));
     else if (!event.ctrlKey && !event.metaKey && !event.altKey && onKey?.(event.key)) event.preventDefault();
   };
+}
+
+/** Where Enter does something of its own. */
+const isPressable = (target: EventTarget | null) => target instanceof Element && target.closest("a, button, summary") !== null;
+
+/** The keys that a list has even while nothing in it has the focus; arrows and the like scroll the page then. */
+const EVERYWHERE: ReadonlySet<string> = new Set(["j", "k", "J", "K", "x"]);
+
+/** Gives the list its keys wherever the focus is on the page, and then the focus. */
+export function useListKeysEverywhere(list: RefObject<HTMLElement | null>, onKeyDown: (event: KeyboardEvent) => void): void {
+  usePageKeys((event) => {
+    const here = list.current;
+    if (here === null || (event.target instanceof Node && here.contains(event.target))) return;
+    if (!EVERYWHERE.has(event.key) && !(event.key === "Enter" && !isPressable(event.target))) return;
+    here.focus({ preventScroll: true });
+    onKeyDown(event);
+  });
 }
 
 function stepOf({ key, shiftKey, ctrlKey, metaKey }: KeyboardEvent): SelectionStep | null {

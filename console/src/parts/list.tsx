@@ -2,7 +2,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp } from "lucide-react";
 import { type MouseEvent, memo, type ReactNode, useEffect, useId, useRef } from "react";
 import styles from "./list.module.css";
-import { useListKeys, useRowClicks } from "./list-actions.ts";
+import { useListKeys, useListKeysEverywhere, useRowClicks } from "./list-actions.ts";
 import { type Selection, step } from "./selection.ts";
 import { useIsPhone } from "./use-is-phone.ts";
 
@@ -61,6 +61,7 @@ export function List<Item>(props: ListProps<Item>) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: measured again when the layout changes.
   useEffect(() => rows.measure(), [isPhone]);
   const onKeyDown = useListKeys(props, (index) => rows.scrollToIndex(index));
+  useListKeysEverywhere(scroller, onKeyDown);
   const onRow = useRowClicks(props);
   const template = `28px ${columns.map(({ width }) => width).join(" ")}`;
   return (
@@ -76,7 +77,7 @@ export function List<Item>(props: ListProps<Item>) {
         aria-rowcount={items.length}
         aria-activedescendant={selection.current === null ? undefined : `${prefix}${selection.current}`}
         tabIndex={0}
-        onKeyDown={onKeyDown}
+        onKeyDown={(event) => onKeyDown(event.nativeEvent)}
       >
         <div className={styles.all} style={{ blockSize: rows.getTotalSize() }} role="presentation">
           {rows.getVirtualItems().map(({ index, start, size }) => {

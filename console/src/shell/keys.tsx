@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { listenForPlaces } from "./shortcuts.ts";
 
@@ -8,6 +8,7 @@ const Palette = lazy(() => import("./palette.tsx"));
 export function Keys() {
   const [, navigate] = useLocation();
   const [isOpen, setOpen] = useState(false);
+  const typed = useTypedEarly(isOpen);
   useEffect(() => listenForPlaces(navigate), [navigate]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -21,7 +22,25 @@ export function Keys() {
   if (!isOpen) return null;
   return (
     <Suspense fallback={null}>
-      <Palette onClose={() => setOpen(false)} />
+      <Palette takeTyped={() => typed.current} onClose={() => setOpen(false)} />
     </Suspense>
   );
+}
+
+/** Letters that are typed while the palette is still loaded belong to it, and are no shortcuts of the page. */
+function useTypedEarly(isOpen: boolean) {
+  const typed = useRef("");
+  useEffect(() => {
+    typed.current = "";
+    if (!isOpen) return;
+    const onKey = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null) return;
+      if (event.key.length === 1) typed.current += event.key;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    };
+    addEventListener("keydown", onKey, { capture: true });
+    return () => removeEventListener("keydown", onKey, { capture: true });
+  }, [isOpen]);
+  return typed;
 }

@@ -1,4 +1,5 @@
 import { Command } from "cmdk";
+import { useState } from "react";
 import { useLocation } from "wouter";
 import { Dialog } from "../parts/dialog.tsx";
 import { visibleText, visibleTitle } from "../parts/visible-text.ts";
@@ -21,8 +22,9 @@ function hasEveryWord(value: string, search: string): 0 | 1 {
 }
 
 /** Goes anywhere by a part of its name. */
-export default function Palette({ onClose }: { onClose(): void }) {
+export default function Palette({ takeTyped, onClose }: { takeTyped(): string; onClose(): void }) {
   const [, navigate] = useLocation();
+  const [search, setSearch] = useState(takeTyped);
   const runs = useRuns().data?.runs.slice(0, SHOWN_MAX) ?? [];
   const sandboxes = useSandboxes().data?.sandboxes.slice(-SHOWN_MAX) ?? [];
   const work = useWork().data?.slice(0, SHOWN_MAX) ?? [];
@@ -33,7 +35,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
   return (
     <Dialog title="Go to" onClose={onClose}>
       <Command label="Go to" className={styles.palette} filter={hasEveryWord}>
-        <Command.Input autoFocus placeholder="A page, a run, a sandbox…" className={styles.input} />
+        <Command.Input placeholder="A page, a run, a sandbox…" className={styles.input} value={search} onValueChange={setSearch} />
         <Command.List className={styles.list}>
           <Command.Empty>Nothing is called that.</Command.Empty>
           <Command.Group heading="Pages">

@@ -1,3 +1,5 @@
+import { isPageKey } from "../parts/page-keys.ts";
+
 /** Every key that does something, wherever one is; pages add their own while they are shown. */
 export interface Shortcut {
   /** As somebody presses it: `g r` is one after the other. */
@@ -21,6 +23,7 @@ export const shortcuts: readonly (Shortcut & { href?: string })[] = [
   { keys: "k", does: "Row before", where: "lists" },
   { keys: "x", does: "Select the row", where: "lists" },
   { keys: "Enter", does: "Open the row", where: "lists" },
+  { keys: "n", does: "New sandbox", where: "the list of sandboxes" },
 ];
 
 const TOGETHER_MS = 1_000;
@@ -30,7 +33,7 @@ export function listenForPlaces(go: (href: string) => void): () => void {
   let first = "";
   let at = 0;
   const onKey = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (!isPageKey(event)) return;
     const pressed = first !== "" && event.timeStamp - at < TOGETHER_MS ? `${first} ${event.key}` : event.key;
     const found = shortcuts.find(({ keys }) => keys === pressed);
     first = event.key;
@@ -42,8 +45,4 @@ export function listenForPlaces(go: (href: string) => void): () => void {
   };
   addEventListener("keydown", onKey);
   return () => removeEventListener("keydown", onKey);
-}
-
-export function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || target.closest("input, textarea, select, .xterm, dialog") !== null);
 }
