@@ -1,9 +1,11 @@
 import { QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
-import { Redirect, Route, Switch } from "wouter";
+import { Redirect, Route, Router, Switch } from "wouter";
 import { Loading } from "./parts/loading.tsx";
 import { Toasts } from "./parts/toasts.tsx";
+import { aroundNavigation } from "./parts/unsaved.ts";
 import { Keys } from "./shell/keys.tsx";
+import { LeaveDialog } from "./shell/leave-dialog.tsx";
 import { NotFound } from "./shell/not-found.tsx";
 import { Notices } from "./shell/notices.tsx";
 import { Shell } from "./shell/shell.tsx";
@@ -49,14 +51,17 @@ export function App() {
     <QueryClientProvider client={queries}>
       <StationProvider token={token} signOut={signOut}>
         <LiveProvider>
-          <Shell>
-            <Suspense fallback={<Loading />}>
-              <Pages />
-            </Suspense>
-          </Shell>
-          <Keys />
-          <Notices />
-          <Toasts />
+          <Router aroundNav={aroundNavigation}>
+            <Shell>
+              <Suspense fallback={<Loading />}>
+                <Pages />
+              </Suspense>
+            </Shell>
+            <Keys />
+            <Notices />
+            <Toasts />
+            <LeaveDialog />
+          </Router>
         </LiveProvider>
       </StationProvider>
     </QueryClientProvider>

@@ -6,8 +6,10 @@ import "./design/tokens.css";
 import "./design/base.css";
 import { App } from "./app.tsx";
 import { applyTheme } from "./design/theme.ts";
+import { guardHistory } from "./parts/unsaved.ts";
 
 applyTheme();
+guardHistory();
 const root = document.getElementById("root");
 if (root !== null) {
   createRoot(root).render(

@@ -1,11 +1,14 @@
 import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import styles from "./tabs.module.css";
+import { UnsavedDot } from "./unsaved-dot.tsx";
 
 export interface Tab {
   href: string;
   label: string;
   count?: number | undefined;
+  /** Whether something in it is not saved. */
+  isUnsaved?: boolean;
 }
 
 /** Places within a page, each with an address of its own. */
@@ -21,6 +24,7 @@ export function Tabs({ tabs, current, label }: { tabs: readonly Tab[]; current: 
       {tabs.map((tab) => (
         <Link key={tab.href} href={tab.href} className={styles.tab ?? ""} aria-current={tab.href === current ? "page" : undefined} replace>
           {tab.label}
+          {tab.isUnsaved && <UnsavedDot />}
           {tab.count !== undefined && tab.count > 0 && <span className={styles.count}>{tab.count}</span>}
         </Link>
       ))}

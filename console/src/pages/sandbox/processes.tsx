@@ -100,5 +100,5 @@ async function signalProcess(
   const argv = ["/bin/sh", "-c", 'kill -s "$1" "$2"', "sh", name, String(pid)];
   const { ended, stderr } = await station.sandboxes.exec(sandbox, { argv, ...(uid === 0 && { user: "root" }) });
   if (ended.kind === "exited" && ended.exitCode === 0) return;
-  throw new CaissonError("conflict", `cannot signal process ${pid}: ${stderr.trim().slice(0, COMMAND_SHOWN_MAX) || ended.kind}`);
+  throw new CaissonError("conflict", `cannot signal process ${pid}: ${stderr.text.trim().slice(0, COMMAND_SHOWN_MAX) || ended.kind}`);
 }

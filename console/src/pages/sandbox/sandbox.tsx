@@ -10,6 +10,7 @@ import { NameLine } from "../../parts/name-line.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
+import { useIsUnsaved } from "../../parts/unsaved.ts";
 import { visibleText } from "../../parts/visible-text.ts";
 import { SandboxState } from "../sandboxes/sandbox-state.tsx";
 import styles from "./sandbox.module.css";
@@ -48,6 +49,7 @@ const isGone = (error: unknown) => error instanceof CaissonError && error.code =
 
 function SandboxPage({ sandbox, isGone: gone }: { sandbox: SandboxInfo; isGone: boolean }) {
   const [params] = useSearchParams();
+  const isUnsaved = useIsUnsaved();
   const asked = params.get("tab") ?? "terminal";
   const chosen = (asked in tabs ? asked : "terminal") as keyof typeof tabs;
   const { part: Part } = tabs[chosen];
@@ -68,10 +70,10 @@ function SandboxPage({ sandbox, isGone: gone }: { sandbox: SandboxInfo; isGone: 
         <Tabs
           label="Parts of the sandbox"
           current={hrefOf(chosen)}
-          tabs={Object.entries(tabs).map(([tab, { label }]) => ({ href: hrefOf(tab), label }))}
+          tabs={Object.entries(tabs).map(([tab, { label }]) => ({ href: hrefOf(tab), label, isUnsaved: tab === "files" && isUnsaved }))}
         />
         <div className={styles.part}>
-          {gone ? (
+          {gone && !isUnsaved ? (
             <Empty title="This sandbox was removed" action={<ButtonLink href="/sandboxes">All sandboxes</ButtonLink>} />
           ) : (
             <Suspense fallback={<Loading />}>

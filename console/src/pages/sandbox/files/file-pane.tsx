@@ -5,6 +5,8 @@ import { Confirm } from "../../../parts/confirm.tsx";
 import { Copy } from "../../../parts/copy.tsx";
 import { Empty } from "../../../parts/empty.tsx";
 import { say, sayProblem } from "../../../parts/toasts.tsx";
+import { dropUnsaved } from "../../../parts/unsaved.ts";
+import { UnsavedDot } from "../../../parts/unsaved-dot.tsx";
 import { useIsPhone } from "../../../parts/use-is-phone.ts";
 import { visibleText } from "../../../parts/visible-text.ts";
 import { useStation } from "../../../station/station.tsx";
@@ -46,7 +48,7 @@ export function FilePane({ sandbox, path, isFolder, onPath, onDirty }: FilePaneP
         sandbox={sandbox}
         path={path}
         onDirty={onDirty}
-        head={(extra) => <PaneHead {...{ sandbox, path, isFolder, onPath, extra }} />}
+        head={(extra, isDirty = false) => <PaneHead {...{ sandbox, path, isFolder, onPath, extra, isDirty }} />}
       />
     </div>
   );
@@ -58,7 +60,8 @@ function PaneHead({
   isFolder,
   onPath,
   extra,
-}: Omit<FilePaneProps, "onDirty" | "path"> & { path: string; extra?: ReactNode }) {
+  isDirty = false,
+}: Omit<FilePaneProps, "onDirty" | "path"> & { path: string; extra?: ReactNode; isDirty?: boolean }) {
   const station = useStation();
   const isPhone = useIsPhone();
   const lookAgain = useFoldersAgain(sandbox);
@@ -67,6 +70,7 @@ function PaneHead({
     await station.files.remove(sandbox, { path, recursive: isFolder });
     await lookAgain();
     say(`Removed ${nameOf(path)}.`);
+    dropUnsaved();
     onPath(null);
   };
   return (
@@ -75,6 +79,7 @@ function PaneHead({
       <code className={styles.path} title={visibleText(path)}>
         {visibleText(path)}
       </code>
+      {isDirty && <UnsavedDot />}
       <Copy text={path} what="path" />
       {extra}
       <Button
@@ -83,7 +88,13 @@ function PaneHead({
         icon={<Download />}
         onClick={() => void download(station, { sandbox, path, isFolder }).catch(sayProblem)}
       />
-      <Button look="plain" label="Rename" icon={<Pencil />} onClick={() => setAsked("rename")} />
+      <Button
+        look="plain"
+        label={isDirty ? "Rename (save first)" : "Rename"}
+        icon={<Pencil />}
+        disabled={isDirty}
+        onClick={() => setAsked("rename")}
+      />
       <Button look="plain" label="Remove" icon={<Trash2 />} onClick={() => setAsked("remove")} />
       {asked === "rename" && <RenameEntry {...{ sandbox, path, isFolder, onPath }} onClose={() => setAsked(null)} />}
       {asked === "remove" && (

@@ -3,6 +3,7 @@ import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Button } from "../../../parts/button.tsx";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
+import { UnsavedDot } from "../../../parts/unsaved-dot.tsx";
 import { visibleText } from "../../../parts/visible-text.ts";
 import { FileSearch } from "./file-search.tsx";
 import styles from "./files.module.css";
@@ -20,11 +21,13 @@ interface FileTreeProps {
   onRoot(root: string): void;
   path: string | null;
   isFolder: boolean;
+  /** Whether the open file has changes that are not saved. */
+  isDirty: boolean;
   onPath(path: string | null, kind?: "file" | "folder"): void;
   onUpload(files: readonly DroppedFile[]): void;
 }
 
-export function FileTree({ sandbox, root, onRoot, path, isFolder, onPath, onUpload }: FileTreeProps) {
+export function FileTree({ sandbox, root, onRoot, path, isFolder, isDirty, onPath, onUpload }: FileTreeProps) {
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(path === null ? [] : foldersTo(path, root)));
   const [typed, setTyped] = useState("");
   const [asked, setAsked] = useState<"file" | "folder" | null>(null);
@@ -41,7 +44,8 @@ export function FileTree({ sandbox, root, onRoot, path, isFolder, onPath, onUplo
     const next = new Set(open);
     if (!next.delete(row.path)) next.add(row.path);
     setOpen(next);
-    onPath(row.path, "folder");
+    // To look around in the tree is no reason to leave a file that is being written.
+    if (!isDirty) onPath(row.path, "folder");
   };
   return (
     <div className={styles.side}>
@@ -70,7 +74,7 @@ export function FileTree({ sandbox, root, onRoot, path, isFolder, onPath, onUplo
         <>
           {error !== null && <Problem error={error} />}
           {isLoading && <Loading rows={4} />}
-          <Rows rows={rows} path={path} onToggle={toggle} onPath={onPath} />
+          <Rows rows={rows} path={path} isDirty={isDirty} onToggle={toggle} onPath={onPath} />
           {!isLoading && error === null && rows.length === 0 && <p className={styles.none}>Empty. Drop files here, or make one.</p>}
           {[...listings.values()].some(({ truncated }) => truncated) && (
             <p className={styles.none}>Some folders are too long to show whole.</p>
@@ -85,11 +89,13 @@ export function FileTree({ sandbox, root, onRoot, path, isFolder, onPath, onUplo
 function Rows({
   rows,
   path,
+  isDirty,
   onToggle,
   onPath,
 }: {
   rows: readonly TreeRow[];
   path: string | null;
+  isDirty: boolean;
   onToggle(row: TreeRow): void;
   onPath(path: string): void;
 }) {
@@ -124,6 +130,7 @@ function Rows({
         >
           <Icon row={row} />
           <span className={styles.label}>{visibleText(row.name)}</span>
+          {isDirty && row.path === path && <UnsavedDot />}
         </button>
       ))}
     </div>

@@ -8,6 +8,8 @@ import { Empty } from "../../../parts/empty.tsx";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
 import { say, sayProblem } from "../../../parts/toasts.tsx";
+import { useUnsaved } from "../../../parts/unsaved.ts";
+import { visibleText } from "../../../parts/visible-text.ts";
 import { useStation } from "../../../station/station.tsx";
 import { contentsOf, PICTURE_BYTES_MAX, pictureType, SHOWN_BYTES_MAX } from "./file-contents.ts";
 import styles from "./files.module.css";
@@ -20,7 +22,7 @@ interface FileViewProps {
   sandbox: string;
   path: string;
   onDirty(isDirty: boolean): void;
-  head(extra?: ReactNode): ReactNode;
+  head(extra?: ReactNode, isDirty?: boolean): ReactNode;
 }
 
 /** One file, to read and, where that is safe, to edit. What changed inside meanwhile is not written over unasked. */
@@ -44,7 +46,8 @@ export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
     },
     [onDirty],
   );
-  useLeaveWarning(isDirty);
+  useEffect(() => () => onDirty(false), [onDirty]);
+  useUnsaved(isDirty, { text: `What you changed in ${visibleText(nameOf(path))} is not saved.`, params: ["tab", "root", "path", "kind"] });
   const write = async () => {
     if (text.current === null) return;
     const saved = text.current();
@@ -81,6 +84,7 @@ export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
             </Button>
           )}
         </>,
+        isDirty,
       )}
       {contents.kind === "binary" && <Empty title="Not text">{bytes(info.sizeBytes)} of bytes that cannot be shown here.</Empty>}
       {contents.kind === "picture" && <Picture name={nameOf(path)} type={contents.type} bytes={contents.bytes} />}
@@ -116,13 +120,4 @@ async function readFile(station: Client, { sandbox, path, signal }: { sandbox: s
   const stream = await station.files.read(sandbox, { path, offset: 0, length: Math.max(1, Math.min(length, info.sizeBytes)) }, { signal });
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   return { info, contents: contentsOf(nameOf(path), bytes, info) };
-}
-
-function useLeaveWarning(isDirty: boolean): void {
-  useEffect(() => {
-    if (!isDirty) return;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, [isDirty]);
 }

@@ -22,12 +22,11 @@ export default function Files({ sandbox }: SandboxPart) {
   const root = params.get("root") === "/" ? "/" : "/workspace";
   const path = params.get("path");
   const isFolder = params.get("kind") === "folder";
-  if (sandbox.state !== "running") return <Empty title={`The sandbox is ${sandbox.state}`}>Files can be seen while it runs.</Empty>;
-  const choose = (next: string | null, kind: "file" | "folder" = "file") => {
-    if (next !== path && isDirty && !confirm("What you changed is not saved. Leave it?")) return;
-    setDirty(false);
+  // What somebody wrote stays in view, to be copied or saved when it runs again.
+  if (sandbox.state !== "running" && !isDirty)
+    return <Empty title={`The sandbox is ${sandbox.state}`}>Files can be seen while it runs.</Empty>;
+  const choose = (next: string | null, kind: "file" | "folder" = "file") =>
     change({ path: next, kind: kind === "folder" ? "folder" : null });
-  };
   const into = path === null ? root : isFolder ? path : folderOf(path);
   const drop = (event: DragEvent) => {
     event.preventDefault();
@@ -56,6 +55,7 @@ export default function Files({ sandbox }: SandboxPart) {
           onRoot={(next) => change({ root: next === "/" ? "/" : null, path: null, kind: null })}
           path={path}
           isFolder={isFolder}
+          isDirty={isDirty}
           onPath={choose}
           onUpload={(files) => void send(into, files).catch(sayProblem)}
         />
