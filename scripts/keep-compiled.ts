@@ -4,12 +4,6 @@ import { join } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 
 /**
- * What a script imports late its module imports for it: a script has no loader of its own, and to give it one is an experiment of Node's that warns every
- * program. As long as the keyword, so that no column moves.
- */
-const LOAD = "$load$";
-
-/**
  * Makes of one file of the bundle two: a script, of which scripts/kept-script.ts keeps the compiled form, and a module of the old name that runs it. The
  * script is a function of what the module imports, and returns what it exports. Throws where that would not be the same: for an export that changes
  * after the module ran.
@@ -39,17 +33,15 @@ export function keepCompiled(dir: string, name: string): void {
   const assigned = assignedIn(program);
   const changing = exported.filter(({ local }) => variables.has(local) && assigned.has(local));
   if (changing.length > 0) throw new Error(`${name}: exports that may change: ${changing.map(({ local }) => local).join(", ")}`);
-  if (code.includes(LOAD)) throw new Error(`${name}: the name ${LOAD} is taken`);
-  const edits = [
-    ...cuts.map(({ start, end }) => ({ start, end, text: code.slice(start, end).replaceAll(/[^\n]/g, "") })),
-    ...importsIn(program).map(({ start }) => ({ start, end: start + LOAD.length, text: LOAD })),
-  ].sort((left, right) => left.start - right.start);
   // No line moves, so that source maps stay right.
-  const body = edits.reduceRight((rest, { start, end, text }) => rest.slice(0, start) + text + rest.slice(end), code);
-  const script = `(function (${[LOAD, ...given].join(", ")}) { "use strict"; ${body}\nreturn [${exported.map(({ local }) => local).join(", ")}];\n})`;
+  const body = cuts.reduceRight(
+    (text, { start, end }) => text.slice(0, start) + text.slice(start, end).replaceAll(/[^\n]/g, "") + text.slice(end),
+    code,
+  );
+  const script = `(function (${given.join(", ")}) { "use strict"; ${body}\nreturn [${exported.map(({ local }) => local).join(", ")}];\n})`;
   const sum = createHash("sha256").update(script).digest("hex").slice(0, 16);
   writeFileSync(join(dir, `${name}.js`), script);
-  const call = `runScript({ dir: import.meta.dirname, name: ${JSON.stringify(name)}, sum: ${JSON.stringify(sum)} }, [${["(name) => import(name)", ...given].join(", ")}])`;
+  const call = `runScript({ dir: import.meta.dirname, name: ${JSON.stringify(name)}, sum: ${JSON.stringify(sum)} }, [${given.join(", ")}])`;
   writeFileSync(
     modulePath,
     [
@@ -64,13 +56,6 @@ export function keepCompiled(dir: string, name: string): void {
 
 function nameOf(node: { type: string } & ({ name: string } | { value: unknown })): string {
   return "name" in node ? node.name : JSON.stringify(node.value);
-}
-
-function importsIn(node: object, found: { start: number }[] = []): { start: number }[] {
-  const { type, start } = node as { type?: string; start?: number };
-  if (type === "ImportExpression" && start !== undefined) found.push({ start });
-  for (const child of Object.values(node)) if (typeof child === "object" && child !== null) importsIn(child, found);
-  return found;
 }
 
 /** Names that are given a new value somewhere, in whichever scope. */

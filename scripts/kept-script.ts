@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Script } from "node:vm";
+import { constants, Script } from "node:vm";
 
 /**
  * Runs a script of the bundle, in the form that an earlier process of the same command compiled it to. Node's own
@@ -14,6 +14,7 @@ export function runScript(script: { dir: string; name: string; sum: string }, gi
   const cachedData = kept === null ? undefined : readKept(kept);
   const compiled = new Script(readFileSync(path, "utf8"), {
     filename: path,
+    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     ...(cachedData && { cachedData }),
   });
   if (kept !== null) keepAtExit(compiled, { path: kept, isNew: cachedData === undefined || compiled.cachedDataRejected === true });
@@ -32,8 +33,7 @@ function keptFolder(): string | null {
 
 function isCommandLine(): boolean {
   try {
-    const started = realpathSync(process.argv[1] ?? "");
-    return ["caisson.mjs", "launch.cjs"].some((name) => started === join(import.meta.dirname, name));
+    return realpathSync(process.argv[1] ?? "") === join(import.meta.dirname, "caisson.mjs");
   } catch {
     return false;
   }

@@ -44,13 +44,10 @@ function part(word: string): void {
   keepCompiled(bundle, "part");
 }
 
-async function streams(args = ["exec", "0"], entry = "caisson.mjs"): Promise<{ stdout: string; stderr: string }> {
+async function run(args = ["exec", "0"], entry = "caisson.mjs"): Promise<string> {
   const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: cache };
   const outcome = promisify(execFile)(process.execPath, [join(bundle, entry), ...args], { env });
-  return await outcome.catch((error: { stdout: string; stderr: string }) => error);
-}
-async function run(args = ["exec", "0"], entry = "caisson.mjs"): Promise<string> {
-  return (await streams(args, entry)).stdout;
+  return (await outcome.catch((error: { stdout: string; stderr: string }) => error)).stdout;
 }
 
 function kept(): { path: string; ino: number }[] {
@@ -69,11 +66,6 @@ describe("what is kept of a compiled script", () => {
     expect(first.map(({ path }) => path)).toEqual([expect.stringMatching(/\/exec-part-[0-9a-f]{16}$/)]);
     expect(await run()).toBe("hello you laterhello !false\n");
     expect(kept()).toEqual(first);
-  });
-
-  test("a program that uses it hears of no experiment of Node's", async () => {
-    put("program.mjs", 'import { greet } from "./part.mjs"; console.log(await greet("you"));');
-    expect(await streams([], "program.mjs")).toEqual({ stdout: "hello you laterhello\n", stderr: "" });
   });
 
   test("what is damaged, cut off or empty is not used, and made again", async () => {

@@ -37,7 +37,7 @@ describe("kill -9 of a station that restarts a sandbox", () => {
     const home = await newHome(point.replace(".", "-"));
     const first = await serve(home, point);
     const { id } = await first.client.sandboxes.create({});
-    const kept = async (client: Client) => (await client.sandboxes.exec(id, { argv: ["cat", "/workspace/a"] })).stdout;
+    const kept = async (client: Client) => (await client.sandboxes.exec(id, { argv: ["cat", "/workspace/a"] })).stdout.text;
     await first.client.sandboxes.exec(id, { argv: ["sh", "-c", "echo kept > /workspace/a"] });
     process.kill(Number(await readFile(join(home, "sandboxes", id, "guest.pid"), "utf8")), "SIGSTOP");
     expect((await first.going.ended).signal).toBe("SIGKILL");

@@ -8,11 +8,32 @@ interface Around {
   problem?: string | undefined;
 }
 
-export function Field({ label, hint, problem, ...rest }: Around & InputHTMLAttributes<HTMLInputElement>) {
+/** `offers`: values to choose from while something else can still be typed. */
+export function Field({
+  label,
+  hint,
+  problem,
+  offers = [],
+  ...rest
+}: Around & { offers?: readonly string[] } & InputHTMLAttributes<HTMLInputElement>) {
   const id = useId();
   return (
     <FieldFrame {...{ id, label, hint, problem }}>
-      <input {...rest} id={id} className={styles.input} aria-invalid={problem !== undefined} aria-describedby={`${id}-about`} />
+      <input
+        {...rest}
+        {...(offers.length > 0 && { list: `${id}-offers` })}
+        id={id}
+        className={styles.input}
+        aria-invalid={problem !== undefined}
+        aria-describedby={`${id}-about`}
+      />
+      {offers.length > 0 && (
+        <datalist id={`${id}-offers`}>
+          {offers.map((value) => (
+            <option key={value} value={value} />
+          ))}
+        </datalist>
+      )}
     </FieldFrame>
   );
 }

@@ -1,4 +1,5 @@
 import Markdown, { type Components } from "react-markdown";
+import { ScrollBox } from "./scroll-box.tsx";
 import { visibleLines } from "./visible-text.ts";
 
 /** A model's words. Markdown without raw HTML; pictures are not fetched, and links lead to web pages or nowhere. */
@@ -11,6 +12,7 @@ export default function Words({ text }: { text: string }) {
 }
 
 const components: Components = {
+  pre: ({ children }) => <ScrollBox label="Code">{children}</ScrollBox>,
   img: ({ alt, src }) => <span>[picture: {alt === undefined || alt === "" ? String(src ?? "") : alt}]</span>,
   a: ({ href, children }) =>
     href !== undefined && /^https?:\/\//i.test(href) ? (

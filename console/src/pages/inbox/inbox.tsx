@@ -6,9 +6,10 @@ import { Empty } from "../../parts/empty.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { QuestionText } from "../../parts/question-text.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { visibleLines, visibleText, visibleTitle } from "../../parts/visible-text.ts";
+import { visibleText, visibleTitle } from "../../parts/visible-text.ts";
 import { useThingsAsking } from "../../station/inbox.ts";
 import { useRuns } from "../../station/queries.ts";
 import { useStation } from "../../station/station.tsx";
@@ -70,7 +71,7 @@ function Asked({ view, asked }: { view: RunView; asked: RunView["asked"][number]
           {visibleText(view.agent)} · <Time at={view.updatedAt} />
         </span>
       </div>
-      <p className={styles.text}>{visibleLines(asked.text)}</p>
+      <QuestionText text={asked.text} isLiteral={asked.kind === "tool"} />
       <div className={styles.actions}>
         <input
           aria-label="What the agent is told besides"

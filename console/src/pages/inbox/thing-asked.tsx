@@ -4,9 +4,10 @@ import type { Client } from "../../../../src/client/connect.ts";
 import { CaissonError } from "../../../../src/contract/error.ts";
 import type { InboxItem } from "../../../../src/contract/inbox-verbs.ts";
 import { Button } from "../../parts/button.tsx";
+import { Markdown } from "../../parts/markdown.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { visibleLines, visibleText } from "../../parts/visible-text.ts";
+import { visibleText } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
 import styles from "./inbox.module.css";
 
@@ -40,7 +41,7 @@ export function ThingAsked({ item }: { item: InboxItem }) {
           {names[item.of.kind]} · <Time at={item.at} />
         </span>
       </div>
-      <p className={styles.text}>{visibleLines(item.text)}</p>
+      <Markdown text={item.text} />
       <div className={styles.actions}>
         {item.asks === "approval" && (
           <>

@@ -1,7 +1,8 @@
 import { Ban, Brain, CircleCheck, CircleX, Info, ListTodo, MessageSquare, Minimize2, TriangleAlert } from "lucide-react";
-import { lazy, memo, type ReactNode, Suspense, useState } from "react";
+import { memo, type ReactNode, useState } from "react";
 import { tokens } from "../../parts/amounts.ts";
 import { Button } from "../../parts/button.tsx";
+import { Markdown } from "../../parts/markdown.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
@@ -10,8 +11,6 @@ import styles from "./items.module.css";
 import { QuestionCard } from "./question-card.tsx";
 import type { TimelineItem, ToolItem } from "./timeline-item.ts";
 import { ToolCard } from "./tool-card.tsx";
-
-const Words = lazy(() => import("../../parts/words.tsx"));
 
 export interface ItemProps {
   item: TimelineItem;
@@ -91,19 +90,8 @@ export const ItemView = memo(function ItemView({ item, run, isOpen, renderLane }
 });
 
 function ModelWords({ text, isStreaming }: { text: string; isStreaming: boolean }) {
-  const plain = (shown: string) => <p className={styles.prose}>{visibleLines(shown)}</p>;
-  if (isStreaming) return <div className={`${styles.words} ${styles.streaming}`}>{plain(text)}</div>;
-  return (
-    <div className={styles.words}>
-      <Clipped text={text}>
-        {(shown) => (
-          <Suspense fallback={plain(shown)}>
-            <Words text={shown} />
-          </Suspense>
-        )}
-      </Clipped>
-    </div>
-  );
+  if (isStreaming) return <p className={`${styles.prose} ${styles.streaming}`}>{visibleLines(text)}</p>;
+  return <Clipped text={text}>{(shown) => <Markdown text={shown} />}</Clipped>;
 }
 
 function Folded({ icon, title, text }: { icon: ReactNode; title: string; text: string }) {

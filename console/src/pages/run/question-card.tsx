@@ -3,9 +3,11 @@ import { useState } from "react";
 import type { Budgets } from "../../../../src/contract/run.ts";
 import { Button } from "../../parts/button.tsx";
 import { Field } from "../../parts/field.tsx";
+import { QuestionText } from "../../parts/question-text.tsx";
 import { sayProblem } from "../../parts/toasts.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
+import { BudgetFields } from "./budget-fields.tsx";
 import styles from "./items.module.css";
 import type { QuestionItem } from "./timeline-item.ts";
 
@@ -37,7 +39,7 @@ export function QuestionCard({ item, run, isOpen }: { item: QuestionItem; run: s
     <section className={`${styles.question} ${isWaiting ? styles.waiting : ""}`}>
       <CircleHelp aria-hidden="true" />
       <div className={styles.questionBody}>
-        <p className={styles.prose}>{visibleLines(item.text)}</p>
+        <QuestionText text={item.text} isLiteral={item.about === "tool"} />
         {item.answer !== null && (
           <p className={styles.quiet}>
             {words[item.answer.answer]} by {visibleText(item.answer.by)}
@@ -65,35 +67,5 @@ export function QuestionCard({ item, run, isOpen }: { item: QuestionItem; run: s
         )}
       </div>
     </section>
-  );
-}
-
-const fields = [
-  { key: "costUsd", label: "Cost in dollars", factor: 1 },
-  { key: "tokens", label: "Tokens", factor: 1 },
-  { key: "steps", label: "Steps", factor: 1 },
-  { key: "timeMs", label: "Minutes", factor: 60_000 },
-] as const;
-
-/** New bounds for the whole run; what is left empty becomes half as much again. */
-function BudgetFields({ budgets, onChange }: { budgets: Budgets; onChange(budgets: Budgets): void }) {
-  return (
-    <div className={styles.budgets}>
-      {fields.map(({ key, label, factor }) => (
-        <Field
-          key={key}
-          label={label}
-          type="number"
-          min={0}
-          step="any"
-          placeholder="half as much again"
-          onChange={(event) => {
-            const { [key]: _, ...others } = budgets;
-            const value = Number(event.target.value) * factor;
-            onChange(value > 0 ? { ...others, [key]: key === "costUsd" ? value : Math.ceil(value) } : others);
-          }}
-        />
-      ))}
-    </div>
   );
 }

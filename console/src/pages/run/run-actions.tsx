@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Download, Pause, Play, Repeat2, Send, Square } from "lucide-react";
+import { Download, Pause, Repeat2, Send, Square } from "lucide-react";
 import { useState } from "react";
 import type { RunView } from "../../../../src/contract/run-verbs.ts";
 import { Button, ButtonLink } from "../../parts/button.tsx";
@@ -10,6 +10,7 @@ import { putRun } from "../../station/queries.ts";
 import { useStation } from "../../station/station.tsx";
 import { ShipDialog } from "../ship/ship-dialog.tsx";
 import { downloadRun } from "./export-run.ts";
+import { ResumeRun } from "./resume-run.tsx";
 
 /** What can be done with a run as a whole. */
 export function RunActions({ view }: { view: RunView }) {
@@ -25,6 +26,7 @@ export function RunActions({ view }: { view: RunView }) {
       .finally(() => setBusy(false));
   };
   const isHeld = view.status === "interrupted" || (view.status === "paused" && view.asked.length === 0);
+  const hasFailed = view.status === "ended" && view.finish !== "done" && view.parent === null;
   const canStop = view.status !== "ended" && view.status !== "damaged";
   return (
     <>
@@ -37,10 +39,11 @@ export function RunActions({ view }: { view: RunView }) {
           Pause
         </Button>
       )}
-      {isHeld && (
-        <Button look="main" icon={<Play />} disabled={isBusy} onClick={() => act(() => station.runs.resume(view.run, { detached: true }))}>
-          Resume
-        </Button>
+      {(isHeld || hasFailed) && (
+        <ResumeRun
+          {...{ view, isBusy }}
+          onResume={(budgets) => act(() => station.runs.resume(view.run, { detached: true, ...(budgets !== null && { budgets }) }))}
+        />
       )}
       {canStop && (
         <Button look="danger" icon={<Square />} disabled={isBusy} onClick={() => setAsking("stop")}>

@@ -14,6 +14,7 @@ import { When } from "./kept/when.tsx";
 import { MessageBox } from "./message-box.tsx";
 import styles from "./run.module.css";
 import { RunActions } from "./run-actions.tsx";
+import { RunBanner } from "./run-banner.tsx";
 import { RunDetails } from "./run-details.tsx";
 import { TimelineView } from "./timeline-view.tsx";
 import { useTimeline } from "./use-timeline.ts";
@@ -77,6 +78,7 @@ function OpenRun({ run }: { run: string }) {
             { href: hrefOf("details"), label: "Details" },
           ]}
         />
+        <RunBanner {...{ view, timeline }} />
         {feed.error !== null && <Problem error={feed.error} onRetry={feed.retry} />}
         {tab === "timeline" && (
           <div className={styles.columns}>

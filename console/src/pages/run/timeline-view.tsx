@@ -93,7 +93,7 @@ export function TimelineView(props: TimelineViewProps) {
       <TimelineTools {...{ find, found, withQuiet, onChange, goTo }} />
       <Minimap
         {...{ view, points, timeline, version }}
-        current={mapped ?? shown[items[0]?.index ?? 0] ?? 0}
+        current={mapped ?? shown[firstInView(items, rows.scrollOffset ?? 0, scroller.current?.clientHeight ?? 0)] ?? 0}
         onGo={(item) => {
           setMapped(item);
           goTo(rowOf(item));
@@ -137,4 +137,15 @@ export function TimelineView(props: TimelineViewProps) {
       )}
     </div>
   );
+}
+
+/**
+ * The row that a reader looks at: the first that begins in view, unless one before it still fills most of the view. What is
+ * drawn beyond the edges, so that scrolling is smooth, does not count.
+ */
+function firstInView(items: readonly { index: number; start: number }[], offsetPx: number, heightPx: number): number {
+  const first = items.findIndex(({ start }) => start >= offsetPx);
+  const begun = items[first];
+  if (begun !== undefined && begun.start < offsetPx + heightPx / 2) return begun.index;
+  return (first === -1 ? items.at(-1) : (items[first - 1] ?? begun))?.index ?? 0;
 }

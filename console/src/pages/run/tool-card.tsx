@@ -2,6 +2,7 @@ import { ChevronRight, FileDiff, FilePlus, FileX } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Ansi } from "../../parts/ansi.tsx";
 import { Badge, type Tone } from "../../parts/badge.tsx";
+import { ScrollBox } from "../../parts/scroll-box.tsx";
 import { duration } from "../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { type DiffLine, diffOfArguments, subjectOf } from "./argument-diff.ts";
@@ -49,9 +50,9 @@ export function ToolCard({ item, lane }: { item: ToolItem; lane: ReactNode }) {
           {item.output !== "" && (
             <Clipped text={item.output}>
               {(text) => (
-                <pre className={styles.output}>
+                <ScrollBox className={styles.output} label="Output">
                   <Ansi text={text} />
-                </pre>
+                </ScrollBox>
               )}
             </Clipped>
           )}
@@ -65,12 +66,20 @@ function Arguments({ given }: { given: unknown }) {
   if (typeof given === "object" && given !== null && Object.keys(given).length === 0) return null;
   const command = (given as { command?: unknown } | null)?.command;
   const text = typeof command === "string" ? command : JSON.stringify(given, null, 2);
-  return <Clipped text={text}>{(shown) => <pre className={styles.arguments}>{visibleLines(shown)}</pre>}</Clipped>;
+  return (
+    <Clipped text={text}>
+      {(shown) => (
+        <ScrollBox className={styles.arguments} label="Arguments">
+          {visibleLines(shown)}
+        </ScrollBox>
+      )}
+    </Clipped>
+  );
 }
 
 export function SmallDiff({ lines }: { lines: readonly DiffLine[] }) {
   return (
-    <pre className={styles.diff}>
+    <ScrollBox className={styles.diff} label="Changes">
       {lines.map((line, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a line is its place.
         <span key={index} className={line.sign === "+" ? styles.added : line.sign === "-" ? styles.removed : undefined}>
@@ -78,7 +87,7 @@ export function SmallDiff({ lines }: { lines: readonly DiffLine[] }) {
           {"\n"}
         </span>
       ))}
-    </pre>
+    </ScrollBox>
   );
 }
 

@@ -1,14 +1,19 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useLocation } from "wouter";
+import { defaultLimits } from "../../../../src/contract/default-limits.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ChoiceField, Field } from "../../parts/field.tsx";
 import { wordsOf } from "../../parts/problem.tsx";
+import { useKnownPlaces } from "../../station/known-places.ts";
 import { keys } from "../../station/queries.ts";
 import { useStation } from "../../station/station.tsx";
-import { networkChoices, policyOf } from "./new-network.ts";
+import { networkChoices } from "./new-network.ts";
+import { sandboxOf } from "./new-sandbox-request.ts";
 import styles from "./sandboxes.module.css";
+
+const MIB = 1024 * 1024;
 
 const runtimes = [
   { value: "", label: "Default" },
@@ -23,6 +28,7 @@ export function NewSandbox({ onClose }: { onClose(): void }) {
   const station = useStation();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
+  const { folders } = useKnownPlaces();
   const [runtime, setRuntime] = useState("");
   const [network, setNetwork] = useState("none");
   const [problem, setProblem] = useState<{ message: string; hint?: string | undefined } | null>(null);
@@ -30,19 +36,12 @@ export function NewSandbox({ onClose }: { onClose(): void }) {
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const word = (name: string) => String(form.get(name) ?? "").trim();
+    const { request, problem: wrong } = sandboxOf((name) => String(form.get(name) ?? "").trim(), { runtime, network });
+    if (request === null) return setProblem({ message: wrong });
     setBusy(true);
     setProblem(null);
     try {
-      const made = await station.sandboxes.create({
-        ...(runtime !== "" && { runtime }),
-        spec: {
-          ...(word("name") !== "" && { name: word("name") }),
-          ...(word("image") !== "" && { template: { kind: "image", reference: word("image") } }),
-          network: policyOf(network, word("hosts")),
-          labels: { from: "console" },
-        },
-      });
+      const made = await station.sandboxes.create(request);
       await queries.invalidateQueries({ queryKey: keys.sandboxes });
       navigate(`/sandboxes/${made.id}`);
     } catch (error) {
@@ -53,7 +52,26 @@ export function NewSandbox({ onClose }: { onClose(): void }) {
   return (
     <Dialog title="New sandbox" onClose={onClose}>
       <form className={styles.form} onSubmit={(event) => void submit(event)}>
-        <Field label="Name" name="name" placeholder="Optional" autoComplete="off" spellCheck={false} autoFocus />
+        <div className={styles.two}>
+          <Field label="Name" name="name" placeholder="Optional" autoComplete="off" spellCheck={false} />
+          <Field
+            label="Labels"
+            name="labels"
+            placeholder="team=web, purpose=review"
+            autoComplete="off"
+            spellCheck={false}
+            hint="KEY=VALUE, separated by commas."
+          />
+        </div>
+        <Field
+          label="Folder"
+          name="folder"
+          placeholder="None: an empty workspace"
+          autoComplete="off"
+          spellCheck={false}
+          offers={folders}
+          hint="A folder of the station's machine. The sandbox gets a copy; files that look like credentials are hidden."
+        />
         <div className={styles.two}>
           <Field
             label="Image"
@@ -68,6 +86,17 @@ export function NewSandbox({ onClose }: { onClose(): void }) {
         <div className={styles.two}>
           <ChoiceField label="Network" choices={networkChoices} value={network} onChoice={setNetwork} />
           {network === "hosts" && <Field label="Hosts" name="hosts" placeholder="api.example.com *.example.org" spellCheck={false} />}
+        </div>
+        <div className={styles.three}>
+          <Field label="Processors" name="cpus" inputMode="decimal" placeholder={String(defaultLimits.cpus)} autoComplete="off" />
+          <Field
+            label="Memory, MiB"
+            name="memory"
+            inputMode="numeric"
+            placeholder={String(defaultLimits.memoryBytes / MIB)}
+            autoComplete="off"
+          />
+          <Field label="Disk, MiB" name="disk" inputMode="numeric" placeholder="No limit" autoComplete="off" />
         </div>
         {problem !== null && (
           <div role="alert">

@@ -4,22 +4,25 @@ import { isStationLabel } from "../../../../src/contract/station-labels.ts";
 import { Activity } from "../../parts/activity.tsx";
 import type { Column } from "../../parts/list.tsx";
 import { Time } from "../../parts/time.tsx";
-import { visibleText } from "../../parts/visible-text.ts";
+import { visibleText, visibleTitle } from "../../parts/visible-text.ts";
+import { useRun } from "../../station/queries.ts";
+import { RunStatus } from "../runs/run-status.tsx";
 import { networkWord, templateWord } from "./narrow-sandboxes.ts";
 import { SandboxState } from "./sandbox-state.tsx";
 import styles from "./sandboxes.module.css";
 
 const LABELS_SHOWN = 3;
 
-export const columns: readonly Column<SandboxInfo>[] = [
-  { id: "name", name: "Name", width: "minmax(160px, 2fr)", canSort: true, cell: (sandbox) => <Name sandbox={sandbox} /> },
-  { id: "state", name: "State", width: "116px", canSort: true, cell: (sandbox) => <SandboxState sandbox={sandbox} /> },
-  { id: "runtime", name: "Runtime", width: "80px", canSort: true, cell: ({ runtime }) => <span className={styles.quiet}>{runtime}</span> },
-  { id: "from", name: "Made from", width: "minmax(0, 0.7fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
-  { id: "network", name: "Network", width: "minmax(0, 1.2fr)", cell: ({ network }) => <Quiet text={networkWord(network)} /> },
-  { id: "labels", name: "Labels", width: "minmax(0, 1.2fr)", cell: (sandbox) => <Labels sandbox={sandbox} /> },
+const columns: readonly Column<SandboxInfo>[] = [
+  { id: "name", name: "Name", width: "minmax(124px, 1.4fr)", canSort: true, cell: (sandbox) => <Name sandbox={sandbox} /> },
+  { id: "state", name: "State", width: "104px", canSort: true, cell: (sandbox) => <SandboxState sandbox={sandbox} /> },
+  { id: "run", name: "Run", width: "minmax(0, 2fr)", cell: ({ labels }) => labels.run !== undefined && <RunOf run={labels.run} /> },
+  { id: "runtime", name: "Runtime", width: "64px", canSort: true, cell: ({ runtime }) => <span className={styles.quiet}>{runtime}</span> },
+  { id: "from", name: "Made from", width: "minmax(64px, 0.7fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
+  { id: "network", name: "Network", width: "minmax(0, 0.9fr)", cell: ({ network }) => <Quiet text={networkWord(network)} /> },
+  { id: "labels", name: "Labels", width: "minmax(0, 2.6fr)", cell: (sandbox) => <Labels sandbox={sandbox} /> },
   { id: "activity", name: "Activity", width: "64px", cell: ({ id, labels }) => <Activity of={labels.run ?? id} /> },
-  { id: "owner", name: "Owner", width: "90px", canSort: true, cell: ({ owner }) => <Quiet text={owner} /> },
+  { id: "owner", name: "Owner", width: "80px", canSort: true, cell: ({ owner }) => <Quiet text={owner} /> },
   {
     id: "created",
     name: "Created",
@@ -34,8 +37,19 @@ export const columns: readonly Column<SandboxInfo>[] = [
   },
 ];
 
+/** Without the columns that would be empty, or the same in every row: the others have their room. */
+export function columnsFor(sandboxes: readonly SandboxInfo[]): readonly Column<SandboxInfo>[] {
+  const isWorthIt: Readonly<Record<string, boolean>> = {
+    run: sandboxes.some(({ labels }) => labels.run !== undefined),
+    labels: sandboxes.some((sandbox) => labelsGiven(sandbox).length > 0),
+    runtime: new Set(sandboxes.map(({ runtime }) => runtime)).size > 1,
+    owner: new Set(sandboxes.map(({ owner }) => owner)).size > 1,
+  };
+  return columns.filter(({ id }) => isWorthIt[id] ?? true);
+}
+
 export function PhoneRow({ sandbox }: { sandbox: SandboxInfo }) {
-  const { runtime, template, network, createdAt } = sandbox;
+  const { runtime, template, network, createdAt, labels } = sandbox;
   return (
     <div className={styles.card}>
       <div className={styles.top}>
@@ -43,6 +57,7 @@ export function PhoneRow({ sandbox }: { sandbox: SandboxInfo }) {
         <SandboxState sandbox={sandbox} />
       </div>
       <div className={styles.bottom}>
+        {labels.run !== undefined && <RunOf run={labels.run} />}
         <span>
           {runtime} · {visibleText(templateWord(template))} · network {visibleText(networkWord(network))} · <Time at={createdAt} />
         </span>
@@ -68,10 +83,25 @@ function Quiet({ text }: { text: string }) {
   );
 }
 
+/** The run that it was made for, by its task; one that is forgotten by its id. */
+function RunOf({ run }: { run: string }) {
+  const { data } = useRun(run);
+  const task = data === undefined ? run : visibleTitle(data.name ?? data.title);
+  return (
+    <span className={styles.run}>
+      {data !== undefined && <RunStatus view={data} />}
+      <Link href={`/runs/${run}`} className={`${styles.task} ${data === undefined ? "mono" : ""}`} title={`${task}\n${run}`} tabIndex={-1}>
+        {task}
+      </Link>
+    </span>
+  );
+}
+
 /** Those that somebody gave it: the station's own are ids, which say nothing here. */
+const labelsGiven = ({ labels }: SandboxInfo) => Object.entries(labels).filter(([key]) => !isStationLabel("sandbox", key));
+
 function Labels({ sandbox }: { sandbox: SandboxInfo }) {
-  const given = Object.entries(sandbox.labels).filter(([key]) => !isStationLabel("sandbox", key));
-  const labels = given.map(([key, value]) => visibleText(`${key}=${value}`));
+  const labels = labelsGiven(sandbox).map(([key, value]) => visibleText(`${key}=${value}`));
   return (
     <span className={styles.labels} title={labels.join("\n")}>
       {labels.slice(0, LABELS_SHOWN).map((label) => (

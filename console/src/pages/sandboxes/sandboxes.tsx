@@ -1,6 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Plus, Trash2 } from "lucide-react";
-import { useEffect, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { Link } from "wouter";
 import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
 import { BulkBar } from "../../parts/bulk-bar.tsx";
@@ -11,6 +11,7 @@ import { FilterChoice, Filters, SearchBox } from "../../parts/filters.tsx";
 import { List } from "../../parts/list.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Page } from "../../parts/page.tsx";
+import { usePageKeys } from "../../parts/page-keys.ts";
 import { Problem } from "../../parts/problem.tsx";
 import { SavedFilters } from "../../parts/saved-filter-list.tsx";
 import { nothingSelected, withoutGone } from "../../parts/selection.ts";
@@ -20,7 +21,7 @@ import { DamagedSandboxes } from "./damaged-sandboxes.tsx";
 import { choicesOf, labelsOf, narrowSandboxes, type SandboxFilter, usualSort } from "./narrow-sandboxes.ts";
 import { NewSandbox } from "./new-sandbox.tsx";
 import { RemoveSandboxes } from "./remove-sandboxes.tsx";
-import { columns, PhoneRow } from "./sandbox-columns.tsx";
+import { columnsFor, PhoneRow } from "./sandbox-columns.tsx";
 import styles from "./sandboxes.module.css";
 
 const phoneRow = (sandbox: SandboxInfo) => <PhoneRow sandbox={sandbox} />;
@@ -34,12 +35,17 @@ export default function Sandboxes() {
   const filter = filterOf(params);
   const sort = sortOf(params, usualSort);
   const all = data?.sandboxes;
+  const columns = useMemo(() => columnsFor(all ?? []), [all]);
   const shown = narrowSandboxes(all ?? [], { filter, sort, nowMs: Date.now() });
   const selection = withoutGone(
     selected,
     shown.map(({ id }) => id),
   );
-  useNewKey(() => setAsked("new"));
+  usePageKeys((event) => {
+    if (event.key !== "n") return;
+    event.preventDefault();
+    setAsked("new");
+  });
   const isNarrowed = Object.values(filter).some((value) => value !== null && value !== "");
   const clear = () => change(Object.fromEntries(filterNames.map((name) => [name, null])));
   const lookAgain = () => void queries.invalidateQueries({ queryKey: keys.sandboxes });
@@ -193,18 +199,4 @@ function NoneYet({ onNew }: { onNew(): void }) {
       <Link href="/start">run of an agent</Link> gets one by itself; <code>caisson sandbox create</code> makes one in a terminal.
     </Empty>
   );
-}
-
-/** `n` makes a new one, wherever the focus is but in a field. */
-function useNewKey(onNew: () => void): void {
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      if (event.key !== "n" || event.ctrlKey || event.metaKey || event.altKey) return;
-      if ((event.target as Element).closest("input, textarea, select, dialog, [contenteditable]") !== null) return;
-      event.preventDefault();
-      onNew();
-    };
-    document.addEventListener("keydown", listen);
-    return () => document.removeEventListener("keydown", listen);
-  });
 }

@@ -1,6 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
-import { useId } from "react";
+import { HarnessSettings } from "../../../../src/contract/agent.ts";
+import type { ModelReport } from "../../../../src/contract/machine-verbs.ts";
 import { ChoiceField, Field, LongField } from "../../parts/field.tsx";
+import { useKnownPlaces } from "../../station/known-places.ts";
 import { useStation } from "../../station/station.tsx";
 import type { Draft, DraftProblems } from "./draft.ts";
 import styles from "./start.module.css";
@@ -16,8 +18,8 @@ export function StartFields({ draft, problems, onChange }: Fields) {
   const agents = useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => station.agents.list({ signal }) });
   const doctor = useQuery({ queryKey: ["doctor"], queryFn: ({ signal }) => station.machine.doctor({}, { signal }), staleTime: 300_000 });
   const names = (agents.data ?? []).filter(({ fault, hidden }) => fault === null && !hidden).map(({ name }) => name);
-  const models = modelsOf(doctor.data?.models);
-  const modelList = useId();
+  const known = useKnownPlaces();
+  const models = modelsOf(doctor.data?.models, known.models);
   return (
     <>
       <LongField
@@ -40,20 +42,19 @@ export function StartFields({ draft, problems, onChange }: Fields) {
         />
         <Field
           label="Model"
-          list={modelList}
+          offers={models}
           placeholder={doctor.data?.models.default ?? "anthropic/…, openai/…, scripted:demo"}
           value={draft.model}
           problem={problems.model}
-          hint={models.length > 1 ? "Empty: the agent's own, or the station's." : "No provider has a key here; scripted:demo needs none."}
+          hint={
+            hasKey(doctor.data?.models)
+              ? "Empty: the agent's own, or the station's."
+              : "No provider has a key here; scripted:demo needs none."
+          }
           onChange={(event) => onChange({ model: event.target.value })}
         />
-        <datalist id={modelList}>
-          {models.map((name) => (
-            <option key={name} value={name} />
-          ))}
-        </datalist>
       </div>
-      <Workspace {...{ draft, problems, onChange }} />
+      <Workspace {...{ draft, problems, onChange }} folders={known.folders} />
       <Walls
         {...{ draft, problems, onChange }}
         runtimes={(doctor.data?.runtimes ?? []).filter(({ usable }) => usable).map(({ name }) => name)}
@@ -63,9 +64,14 @@ export function StartFields({ draft, problems, onChange }: Fields) {
   );
 }
 
-function modelsOf(models: { default: string | null; providers: { name: string; set: string[] }[] } | undefined): string[] {
+type Models = Pick<ModelReport, "default" | "providers"> | undefined;
+
+const hasKey = (models: Models) => models === undefined || models.default !== null || models.providers.some(({ set }) => set.length > 0);
+
+/** The station's own first, then what runs used, then what has a key. */
+function modelsOf(models: Models, used: readonly string[]): string[] {
   const withKeys = (models?.providers ?? []).filter(({ set }) => set.length > 0).map(({ name }) => `${name}/`);
-  return [...new Set([models?.default ?? null, ...withKeys, "scripted:demo"])].filter((name) => name !== null);
+  return [...new Set([models?.default ?? null, ...used, ...withKeys, "scripted:demo"])].filter((name) => name !== null);
 }
 
 const placeFields = {
@@ -74,7 +80,7 @@ const placeFields = {
   run: { label: "Run, or RUN@STEP", placeholder: "run_…@3" },
 } as const;
 
-function Workspace({ draft, problems, onChange }: Fields) {
+function Workspace({ draft, problems, onChange, folders }: Fields & { folders: readonly string[] }) {
   return (
     <div className={styles.row}>
       <ChoiceField
@@ -93,6 +99,7 @@ function Workspace({ draft, problems, onChange }: Fields) {
         <Field
           label={placeFields[draft.source].label}
           placeholder={placeFields[draft.source].placeholder}
+          offers={draft.source === "folder" ? folders : []}
           value={draft.place}
           problem={problems.place}
           onChange={(event) => onChange({ place: event.target.value })}
@@ -180,11 +187,12 @@ function Secrets({
 }
 
 function Bounds({ draft, problems, onChange }: Fields) {
-  const field = (label: string, name: "costUsd" | "steps" | "minutes") => (
+  const { maxSteps, timeoutMs } = useLimits(draft.agent);
+  const field = (label: string, name: "costUsd" | "steps" | "minutes", usual: string) => (
     <Field
       label={label}
       inputMode="decimal"
-      placeholder="no bound"
+      placeholder={usual}
       value={draft[name]}
       problem={problems[name]}
       onChange={(event) => onChange({ [name]: event.target.value })}
@@ -192,11 +200,11 @@ function Bounds({ draft, problems, onChange }: Fields) {
   );
   return (
     <details className={styles.more}>
-      <summary>Bounds, name and labels</summary>
+      <summary>Limits, name and labels</summary>
       <div className={styles.row}>
-        {field("Cost, USD", "costUsd")}
-        {field("Steps", "steps")}
-        {field("Minutes", "minutes")}
+        {field("Cost, USD", "costUsd", "no limit")}
+        {field("Steps", "steps", `${maxSteps} unless you say otherwise`)}
+        {field("Minutes", "minutes", `${Math.round(timeoutMs / 6_000) / 10} unless you say otherwise`)}
       </div>
       <div className={styles.row}>
         <Field
@@ -217,3 +225,17 @@ function Bounds({ draft, problems, onChange }: Fields) {
     </details>
   );
 }
+
+/** The limits that hold where the form says nothing: the agent's own, or those of every agent. */
+function useLimits(agent: string): Pick<HarnessSettings, "maxSteps" | "timeoutMs"> {
+  const station = useStation();
+  const { data } = useQuery({
+    queryKey: ["agent", agent],
+    queryFn: ({ signal }) => station.agents.show(agent, {}, { signal }),
+    retry: false,
+    staleTime: 60_000,
+  });
+  return data?.harness ?? usualLimits;
+}
+
+const usualLimits = HarnessSettings.parse({});

@@ -4,10 +4,11 @@ import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { ScrollBox } from "../../parts/scroll-box.tsx";
 import { useStation } from "../../station/station.tsx";
 import styles from "./welcome.module.css";
 
-const command = 'caisson run "Make the tests pass" --folder .';
+const command = 'caisson run "Make the tests pass"';
 
 /** For the first time: one press, and a run is at work that can be watched. */
 export default function Welcome() {
@@ -54,7 +55,9 @@ export default function Welcome() {
               From the <Link href="/start">form</Link>, or in a terminal, in the folder it is about:
             </p>
             <div className={styles.command}>
-              <code>{command}</code>
+              <ScrollBox as="code" label="The command">
+                {command}
+              </ScrollBox>
               <Copy text={command} what="the command" />
             </div>
           </li>

@@ -37,7 +37,7 @@ export default function Work() {
   return (
     <Page title="Work">
       <div className={styles.page}>
-        <KindTabs items={all} params={params} current={filter.kind} />
+        <KindTabs items={narrowWork(all, { filter: { ...filter, kind: null }, sort })} params={params} current={filter.kind} />
         {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
         {data === undefined && error === null && <Loading rows={10} />}
         {data !== undefined && ofKind.length === 0 && <NoWork kind={filter.kind} />}
@@ -71,7 +71,7 @@ export default function Work() {
   );
 }
 
-/** How many of each are not over. */
+/** How many of each the list shows. */
 function KindTabs({ items, params, current }: { items: readonly WorkItem[]; params: URLSearchParams; current: WorkKind | null }) {
   const hrefOf = (kind: WorkKind | null) => {
     const search = new URLSearchParams(params);
@@ -79,17 +79,16 @@ function KindTabs({ items, params, current }: { items: readonly WorkItem[]; para
     else search.set("kind", kind);
     return search.size === 0 ? "/work" : `/work?${search}`;
   };
-  const open = items.filter(({ state, isPart }) => !isPart && (state === "active" || state === "waiting"));
   return (
     <Tabs
       label="Kinds of work"
       current={hrefOf(current)}
       tabs={[
-        { href: hrefOf(null), label: "All", count: open.length },
+        { href: hrefOf(null), label: "All", count: items.length },
         ...workKinds.map((kind) => ({
           href: hrefOf(kind),
           label: `${kind.slice(0, 1).toUpperCase()}${kind.slice(1)}s`,
-          count: open.filter((item) => item.kind === kind).length,
+          count: items.filter((item) => item.kind === kind).length,
         })),
       ]}
     />

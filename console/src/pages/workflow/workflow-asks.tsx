@@ -5,8 +5,8 @@ import { Ask } from "../../parts/ask.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, LongField } from "../../parts/field.tsx";
+import { Markdown } from "../../parts/markdown.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { visibleLines } from "../../parts/visible-text.ts";
 import { useStation } from "../../station/station.tsx";
 import type { StepAttempt } from "./step-history.ts";
 import { nodeAt, type StepNode } from "./step-tree.ts";
@@ -41,7 +41,7 @@ export function WorkflowAsks({ view, nodes, history, onDone }: AsksProps) {
           { label: "Reject", look: "danger", give: answer(false), done: "Rejected." },
         ]}
       >
-        <p className={styles.words}>{visibleLines(text)}</p>
+        <Markdown text={text} />
       </Ask>
     );
   });

@@ -37,12 +37,14 @@ test("a new file has nothing before, and what is no text is said to be none", ()
 });
 
 test("comments become one message, in the order of what they are about", () => {
+  const side = "after" as const;
   const message = reviewMessage([
-    { path: "b.ts", line: 1, code: "b", text: "third" },
-    { path: "a.ts", line: 9, code: "  nine", text: "second " },
-    { path: "a.ts", line: 2, code: "two", text: "first" },
+    { path: "b.ts", side, line: 1, code: "b", text: "fourth" },
+    { path: "a.ts", side, line: 9, code: "  nine", text: "third " },
+    { path: "a.ts", side: "before", line: 2, code: "two", text: "second" },
+    { path: "a.ts", side, line: null, code: "", text: "first" },
   ]);
   expect(message).toBe(
-    "Please look at these comments on your changes:\n\na.ts:2\n> two\nfirst\n\na.ts:9\n> nine\nsecond\n\nb.ts:1\n> b\nthird",
+    "Please look at these comments on your changes:\n\na.ts\nfirst\n\na.ts:2 (as it was before)\n> two\nsecond\n\na.ts:9\n> nine\nthird\n\nb.ts:1\n> b\nfourth",
   );
 });

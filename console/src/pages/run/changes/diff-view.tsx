@@ -3,47 +3,66 @@ import { languages } from "@codemirror/language-data";
 import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
-import { useEffect, useRef } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { createPortal } from "react-dom";
 import styles from "./changes.module.css";
+import { boxes, removedLineAt, showBox } from "./diff-box.ts";
+import type { DiffPlace } from "./review-comments.ts";
 
 export interface DiffViewProps {
   path: string;
   before: string;
   after: string;
   isSideBySide: boolean;
-  /** A line of the new text was pointed at. */
-  onLine(line: number, code: string): void;
+  /** Absent where nothing can be said about lines. */
+  commenting?: {
+    /** A line was pointed at. */
+    onPlace(place: DiffPlace): void;
+    /** Where the box is, and what is in it. */
+    at: DiffPlace | null;
+    box: ReactNode;
+  };
 }
 
-/** What changed in a file, highlighted by its language; what did not is folded. */
-export default function DiffView({ path, before, after, isSideBySide, onLine }: DiffViewProps) {
+/** What changed in a file, highlighted by its language; what did not is folded. A box can be opened below any line. */
+export default function DiffView({ path, before, after, isSideBySide, commenting }: DiffViewProps) {
   const place = useRef<HTMLDivElement>(null);
-  const pointed = useRef(onLine);
-  pointed.current = onLine;
+  const editors = useRef<readonly EditorView[]>([]);
+  const [content] = useState(() => Object.assign(document.createElement("div"), { className: styles.inText ?? "" }));
+  const pointed = useRef(commenting?.onPlace);
+  pointed.current = commenting?.onPlace;
   useEffect(() => {
     const parent = place.current;
     if (parent === null) return;
     const language = new Compartment();
-    const shared = [look, language.of([])];
-    const numbers = lineNumbers({
-      domEventHandlers: {
-        mousedown(view, block) {
-          const line = view.state.doc.lineAt(block.from);
-          pointed.current(line.number, line.text);
-          return true;
-        },
-      },
-    });
+    const shared = [look, boxes, language.of([])];
     const collapseUnchanged = { margin: 3, minSize: 6 };
-    const views = isSideBySide
-      ? sideBySide({ parent, before, after, shared, numbers, collapseUnchanged })
-      : unified({ parent, before, after, shared, numbers, collapseUnchanged });
+    const make = isSideBySide ? sideBySide : unified;
+    const onPlace = (at: DiffPlace) => pointed.current?.(at);
+    const views = make({ parent, before, after, shared, onPlace, collapseUnchanged });
+    editors.current = views.editors;
     void highlight(path).then((support) => {
       for (const view of views.editors) view.dispatch({ effects: language.reconfigure(support) });
     });
-    return views.destroy;
+    return () => {
+      editors.current = [];
+      views.destroy();
+    };
   }, [path, before, after, isSideBySide]);
-  return <div ref={place} className={styles.diff} />;
+  const at = commenting?.at ?? null;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: shown again where the editors are others.
+  useEffect(() => {
+    showBox(editors.current, at, content);
+    if (at === null) return;
+    const frame = requestAnimationFrame(() => content.querySelector("textarea")?.focus());
+    return () => cancelAnimationFrame(frame);
+  }, [at, content, path, before, after, isSideBySide]);
+  return (
+    <>
+      <div ref={place} className={`${styles.diff} ${commenting === undefined ? "" : styles.commented}`} />
+      {createPortal(commenting?.box, content)}
+    </>
+  );
 }
 
 interface Parts {
@@ -51,24 +70,45 @@ interface Parts {
   before: string;
   after: string;
   shared: Extension;
-  numbers: Extension;
+  onPlace(place: DiffPlace): void;
   collapseUnchanged: { margin: number; minSize: number };
 }
 
-function sideBySide({ parent, before, after, shared, numbers, collapseUnchanged }: Parts) {
+/** Line numbers that can be pointed at. */
+const numbersOf = (side: DiffPlace["side"], onPlace: Parts["onPlace"]): Extension =>
+  lineNumbers({
+    domEventHandlers: {
+      mousedown(view, block) {
+        const { number, text } = view.state.doc.lineAt(block.from);
+        onPlace({ side, line: number, code: text });
+        return true;
+      },
+    },
+  });
+
+function sideBySide({ parent, before, after, shared, onPlace, collapseUnchanged }: Parts) {
   const view = new MergeView({
     parent,
-    a: { doc: before, extensions: [lineNumbers(), shared] },
-    b: { doc: after, extensions: [numbers, shared] },
+    a: { doc: before, extensions: [numbersOf("before", onPlace), shared] },
+    b: { doc: after, extensions: [numbersOf("after", onPlace), shared] },
     collapseUnchanged,
     gutter: true,
   });
   return { editors: [view.a, view.b], destroy: () => view.destroy() };
 }
 
-function unified({ parent, before, after, shared, numbers, collapseUnchanged }: Parts) {
+function unified({ parent, before, after, shared, onPlace, collapseUnchanged }: Parts) {
   const merged = unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged, gutter: true });
-  const view = new EditorView({ parent, state: EditorState.create({ doc: after, extensions: [numbers, shared, merged] }) });
+  const view = new EditorView({
+    parent,
+    state: EditorState.create({ doc: after, extensions: [numbersOf("after", onPlace), shared, merged] }),
+  });
+  // Removed lines have no number here: they are pointed at themselves.
+  const onClick = (event: MouseEvent) => {
+    const removed = event.target instanceof Element ? removedLineAt(view, event.target) : null;
+    if (removed !== null && getSelection()?.isCollapsed !== false) onPlace({ side: "before", ...removed });
+  };
+  view.dom.addEventListener("click", onClick);
   return { editors: [view], destroy: () => view.destroy() };
 }
 
@@ -97,7 +137,6 @@ const look: Extension = [
     "&": { backgroundColor: "transparent", color: "var(--text)", fontSize: "var(--text-s)" },
     ".cm-content, .cm-gutters": { fontFamily: "var(--mono)" },
     ".cm-gutters": { backgroundColor: "transparent", color: "var(--text-3)", border: "none" },
-    ".cm-lineNumbers .cm-gutterElement": { cursor: "pointer" },
     "&.cm-merge-b .cm-changedText, .cm-changedText": { background: "color-mix(in oklab, var(--good), transparent 78%)" },
     "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText": { background: "color-mix(in oklab, var(--bad), transparent 78%)" },
     // What is new as a whole has nothing that stands out in it.

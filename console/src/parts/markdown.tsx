@@ -1,0 +1,16 @@
+import { lazy, Suspense } from "react";
+import styles from "./markdown.module.css";
+import { visibleLines } from "./visible-text.ts";
+
+const Words = lazy(() => import("./words.tsx"));
+
+/** What a model or a person wrote as Markdown; as it was typed until the reader of it is loaded. */
+export function Markdown({ text }: { text: string }) {
+  return (
+    <div className={styles.words}>
+      <Suspense fallback={<p className={styles.plain}>{visibleLines(text)}</p>}>
+        <Words text={text} />
+      </Suspense>
+    </div>
+  );
+}
