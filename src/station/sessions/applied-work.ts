@@ -4,7 +4,9 @@ import type { SessionEvent } from "../../contract/session-event.ts";
 import { AskApplied, type SessionApplies } from "../../contract/session-verbs.ts";
 import { listApplies, readAppliedDiff } from "../../workspace/applied-diffs.ts";
 
-/** See `SessionVerbs.applied`. `dir` is where the applies were kept, `history` what is known of those before any was. */
+/**
+ * See `SessionVerbs.applied`. `dir` is where the applies were kept, `history` what is known of those before any was.
+ */
 export async function appliedWork(
   { id, dir, history }: { id: string; dir: string; history: readonly SessionEvent[] },
   request: AskApplied,
