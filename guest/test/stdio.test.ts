@@ -63,13 +63,15 @@ describe("stdin", () => {
   });
 
   test("whose reader closed it is discarded and acknowledged", async () => {
-    const { stream } = spawnIn(link, { argv: ["sh", "-c", "exec <&-; echo closed; sleep 0.3"], stdin: true });
+    // It lives until it is killed: one that ended by itself could do so before the last acknowledgement.
+    const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "exec <&-; echo closed; exec sleep 600"], stdin: true });
     await started(stream);
     await outputUntil(stream, "closed");
     for (let offset = 0; offset < 1_048_576; offset += 131_072) {
       feed(stream, offset, Buffer.alloc(131_072));
       await acknowledged(stream, offset + 131_072);
     }
+    expect(await link.ask("KILL", { ref })).toBe("OK");
     const frame = await stream.nextOther("STDIN_ACK", "OUTPUT");
     expect(frame.type).toBe("ENDED");
   });

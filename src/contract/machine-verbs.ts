@@ -187,5 +187,11 @@ export const Pruned = z.object({ things: z.array(PrunedThing), bytes: z.number()
 export type Pruned = z.infer<typeof Pruned>;
 
 /** When a backup was made, where, and by which Caisson. */
-export const RestoredBackup = z.object({ createdAt: z.iso.datetime(), host: z.string(), version: z.string() });
+export const RestoredBackup = z.object({
+  createdAt: z.iso.datetime(),
+  host: z.string(),
+  version: z.string(),
+  /** Whether its parts were compared with their digests, which backups of older versions do not have. */
+  isVerified: z.boolean(),
+});
 export type RestoredBackup = z.infer<typeof RestoredBackup>;

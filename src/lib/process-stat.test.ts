@@ -54,7 +54,7 @@ test("tells a process with a terminal from one without", async () => {
 
 test("takes a process that has ended, and that nobody reaps, for none that runs", async () => {
   // The shell becomes a program that never asks for its children.
-  const parent = spawn("sh", ["-c", "true & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] });
+  const parent = spawn("sh", ["-c", "sleep 0.3 & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] });
   const exited = once(parent, "exit");
   try {
     const [text] = (await once(parent.stdout, "data")) as [Buffer];

@@ -36,6 +36,8 @@ export async function restore(context: CliContext, given: ParsedArguments): Prom
   }
   const restored = await context.station.machine.restore(resolve(context.cwd, given.positionals[0] ?? ""));
   if (given.flag("json")) await context.stdout.printJson(restored);
-  else await context.stderr.print(line`caisson: everything is as it was at ${restored.createdAt}`);
+  else if (!restored.isVerified)
+    await context.stderr.print(line`caisson: the backup is of an older version and has no digests: its parts could not be checked`);
+  if (!given.flag("json")) await context.stderr.print(line`caisson: everything is as it was at ${restored.createdAt}`);
   return 0;
 }

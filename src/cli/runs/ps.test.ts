@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { displayWidth } from "../terminal/plain-text.ts";
 import { useTerminalCli } from "../testing.ts";
-import { elsewhereText, leftOutText } from "./ps.ts";
+import { elsewhereText, everyPage, leftOutText } from "./ps.ts";
 
 const cli = useTerminalCli();
 
@@ -45,4 +45,25 @@ test("where runs are only counted up to a bound, there are so many or more", () 
   const list = (total: number, totalIsMinimum = false) => ({ runs: [], total, totalIsMinimum });
   expect(leftOutText({ open: list(2), ended: list(7, true) })).toMatch(/: 2 that are not over, 7 or more that have ended$/);
   expect(leftOutText({ open: list(0) })).toBe(null);
+  // As many as are shown were counted, and there are more.
+  expect(leftOutText({ open: list(0), ended: list(0, true) })).toMatch(/: some that have ended$/);
+});
+
+test("a program that asks for every run gets all pages, each run once", async () => {
+  const script = join(cli.base(), "script.json");
+  await writeFile(script, JSON.stringify({ turns: [{ say: "Done." }] }));
+  for (const task of ["one", "two", "three"]) await cli.onTerminal(["run", task, "--model", `scripted:${script}`]);
+  const all = JSON.parse((await cli.onTerminal(["ps", "--all", "--json"])).text) as { run: string }[];
+  const ids = all.map(({ run }) => run);
+  const asked: (string | undefined)[] = [];
+  const list = async ({ cursor }: { cursor?: string | undefined } = {}) => {
+    asked.push(cursor);
+    const at = Number(cursor ?? 0);
+    // One that changed meanwhile is on two pages.
+    const page = [...ids.slice(at, at + 2), ...ids.slice(0, 1)].map((run) => ({ run }));
+    return { runs: page, total: 2, totalIsMinimum: true, next: at + 2 < ids.length ? String(at + 2) : null } as never;
+  };
+  const found = await everyPage({ list }, { state: "ended", limit: 2 });
+  expect([found.runs.map(({ run }) => run).sort(), found.totalIsMinimum, found.total]).toEqual([[...ids].sort(), false, ids.length]);
+  expect(asked.length).toBe(Math.ceil(ids.length / 2));
 });

@@ -1,4 +1,4 @@
-import type { RunList, RunView } from "../../contract/run-verbs.ts";
+import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
 import type { Unapplied } from "../../contract/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { showDuration } from "../../lib/quantity.ts";
@@ -14,6 +14,8 @@ import { placeText } from "./queue-commands.ts";
 /** Runs that are shown at most; what is left out is counted. */
 const SHOWN_MAX = 1000;
 const ENDED_SHOWN = 10;
+/** Runs of each kind that a program is given; past these it says so. */
+const LISTED_MAX = 100_000;
 /** Sessions that are looked at for what is not applied; of older ones it is not said. */
 const LOOKED_AT_MAX = 100;
 
@@ -23,8 +25,10 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
   const all = given.flag("all");
   const asked = defined({ ...listFrom(given), agent: given.option("agent"), model: given.option("model"), text: given.option("text") });
   const here = { ...(all ? {} : { folder: context.cwd }), ...asked };
-  const open = await runs.list({ state: "open", limit: SHOWN_MAX, ...here });
-  const ended = await runs.list({ state: "ended", limit: all ? SHOWN_MAX : ENDED_SHOWN, ...here });
+  // For a program there is no first screen: it gets all of them.
+  const list = all && given.flag("json") ? (request: ListRuns) => everyPage(runs, request) : (request: ListRuns) => runs.list(request);
+  const open = await list({ state: "open", limit: SHOWN_MAX, ...here });
+  const ended = await list({ state: "ended", limit: all ? SHOWN_MAX : ENDED_SHOWN, ...here });
   const shown = [...open.runs, ...ended.runs];
   if (all) shown.sort((a, b) => (a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1));
   const unapplied = await unappliedOf(context, shown);
@@ -45,6 +49,19 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
   if (rows.length === 0 && all) await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
   if (!all) await tellElsewhere(context, { here: counted([open, ended]) });
   return 0;
+}
+
+/** Page after page. A run that changes meanwhile moves to the front, and is there once. */
+export async function everyPage(runs: Pick<CliContext["station"]["runs"], "list">, request: ListRuns): Promise<RunList> {
+  const found = new Map<string, RunView>();
+  let page = await runs.list(request);
+  for (const run of page.runs) found.set(run.run, run);
+  while (page.next !== null && found.size < LISTED_MAX) {
+    page = await runs.list({ ...request, cursor: page.next });
+    for (const run of page.runs) found.set(run.run, run);
+  }
+  const isCut = page.next !== null;
+  return { ...page, runs: [...found.values()], total: isCut ? Math.max(page.total, found.size + 1) : found.size, totalIsMinimum: isCut };
 }
 
 function rowOf(run: RunView, unapplied: Unapplied | null) {
@@ -193,7 +210,8 @@ export function leftOutText({ open, ended }: { open: Listed; ended?: Listed }): 
   ];
   const parts = kinds.flatMap(({ list, text }) => {
     const total = list === undefined ? 0 : list.total - list.runs.length;
-    return list === undefined || total <= 0 ? [] : [`${orMore({ total, isMinimum: list.totalIsMinimum })} ${text}`];
+    if (list === undefined || (total <= 0 && !list.totalIsMinimum)) return [];
+    return [`${total <= 0 ? "some" : orMore({ total, isMinimum: list.totalIsMinimum })} ${text}`];
   });
   return parts.length === 0 ? null : `the newest ${SHOWN_MAX} of each kind are shown; older ones are not: ${parts.join(", ")}`;
 }

@@ -69,6 +69,8 @@ async function driveHeld<State, New extends NewKindEvent, Work extends Effect>(
   letGo.addEventListener("abort", options.wake.set);
   const driving = new Driving(kind, id, { ...options, held: lease, letGo });
   try {
+    // It was removed since somebody asked for it to be driven: an event now would be a thing without a beginning.
+    if ((await options.log.lastSeq(streamOf(kind, id))) === 0) return "ended";
     await foldOn(options.log, kind, id, options.folded);
     return await driving.untilNothingToDo();
   } finally {
@@ -173,6 +175,8 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
       });
     } catch (error) {
       if (!(error instanceof CaissonError) || error.code !== "conflict") throw error;
+      if ((await log.lastSeq(streamOf(this.#kind, this.#id))) === 0)
+        throw new CaissonError("superseded", `the ${this.#kind.name} ${this.#id} was removed`, { cause: error });
       await this.#takeIn();
       return false;
     }

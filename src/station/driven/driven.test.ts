@@ -10,7 +10,7 @@ import { noCrash } from "../crashpoint.ts";
 import { createDrivenThings } from "./driven-verbs.ts";
 import type { Driver } from "./driver.ts";
 import { ownedDriven } from "./owned-driven.ts";
-import { crashAt, createTestDriver, ownerOf, type ToyEffect, toyKind, toyProjectionOf, typesOf } from "./testing.ts";
+import { crashAt, createTestDriver, ownerOf, type ToyEffect, type ToyState, toyKind, toyProjectionOf, typesOf } from "./testing.ts";
 
 const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -56,6 +56,25 @@ function things(log: Log, driver: Driver, kind = createWorld().kind) {
 }
 
 describe.each(Object.entries(stores))("on the %s log", (_, makeLog) => {
+  test("a thing that is removed does not come back when somebody asks for it to be driven", async () => {
+    const log = await makeLog();
+    const { kind } = createWorld();
+    await using driver = createTestDriver({ log, kinds: [kind], pid: 1 });
+    const toys = things(log, driver, kind);
+    const id = await toys.start({ title: "a toy", owner: "local", events: [plan(2)] });
+    await toys.wait(id);
+    await driver.idle();
+    await toys.remove(id);
+    // Another process has its turn only now, and would have something to say to a thing of which nothing is known.
+    const eager = { ...kind, decide: (state: ToyState) => (state.plan.steps > 0 ? { effects: [] } : { append: [plan(1)] }) };
+    await using other = createTestDriver({ log, kinds: [eager], pid: 2 });
+    await other.serve();
+    other.drive(`toy/${id}`);
+    await new Promise((resolve) => setImmediate(resolve));
+    await other.idle();
+    expect([await log.lastSeq(`toy/${id}`), (await toys.list()).total, other.defects]).toEqual([0, 0, []]);
+  });
+
   test("a thing is driven to its end; its head and its events tell", async () => {
     const log = await makeLog();
     const world = createWorld();

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
@@ -24,6 +25,7 @@ const RESTORING = ".restoring";
 /** What somebody made here before, and a backup must not be mixed with. */
 const madeHere = [...databases, "tokens", "secrets", "sessions", "incidents", "uploads"];
 const GZIP_MAGIC = 0x1f8b;
+const MANIFEST = "manifest.json";
 
 const Manifest = z.object({
   caisson: z.literal("backup"),
@@ -32,6 +34,8 @@ const Manifest = z.object({
   createdAt: z.iso.datetime(),
   host: z.string(),
   stateDir: z.string(),
+  /** SHA-256 of each part, by its name. Backups of older versions have none. */
+  digests: z.record(z.string(), z.string().regex(/^[0-9a-f]{64}$/)).optional(),
 });
 type Manifest = z.infer<typeof Manifest>;
 
@@ -50,8 +54,9 @@ export async function* backUp(options: BackupOptions & { compressed: boolean }):
     await copyDatabases(stateDir, draft);
     await packState(draft, { ...options, databases });
     const createdAt = new Date().toISOString();
-    const manifest: Manifest = { caisson: "backup", format: 1, version: options.version, createdAt, host: hostname(), stateDir };
-    await writeFile(join(draft, "manifest.json"), `${JSON.stringify(manifest, null, 1)}\n`);
+    const about = { version: options.version, createdAt, host: hostname(), stateDir };
+    const manifest: Manifest = { caisson: "backup", format: 1, ...about, digests: await digestsIn(draft) };
+    await writeFile(join(draft, MANIFEST), `${JSON.stringify(manifest, null, 1)}\n`);
     if (options.compressed) yield* Readable.from(packFolder(draft)).compose<Duplex>(createGzip({ level: 1 }));
     else yield* packFolder(draft);
   } finally {
@@ -74,6 +79,7 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
     const plain = zipped ? createReadStream(file).compose<Duplex>(createGunzip()) : createReadStream(file);
     await unpackFolder(draft, plain, { bytesMax: Number.MAX_SAFE_INTEGER });
     const manifest = await readManifest(draft, { file, stateDir });
+    await checkParts(draft, manifest, file);
     await checkLog(join(draft, "log.db"));
     const archives = (await readdir(draft)).filter((name) => name.endsWith(".tar")).sort();
     await writeFile(join(stateDir, RESTORING), "");
@@ -81,7 +87,8 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
     // What makes a folder a state folder comes last: whoever dies before it has restored nothing, and can do it again.
     for (const name of databases.toReversed()) if (existsSync(join(draft, name))) await rename(join(draft, name), join(stateDir, name));
     await rm(join(stateDir, RESTORING));
-    return { createdAt: manifest.createdAt, host: manifest.host, version: manifest.version };
+    const { createdAt, host, version, digests } = manifest;
+    return { createdAt, host, version, isVerified: digests !== undefined };
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
@@ -117,7 +124,7 @@ async function unpackState(archive: string, { stateDir, runtime }: { stateDir: s
 }
 
 async function readManifest(draft: string, { file, stateDir }: { file: string; stateDir: string }): Promise<Manifest> {
-  const parsed = Manifest.safeParse(jsonOrNull(await readFile(join(draft, "manifest.json"), "utf8").catch(() => "")));
+  const parsed = Manifest.safeParse(jsonOrNull(await readFile(join(draft, MANIFEST), "utf8").catch(() => "")));
   if (!parsed.success) {
     throw new CaissonError("invalid", `${file} is not a backup that this Caisson understands`, {
       hint: "`caisson backup FILE` makes one.",
@@ -126,6 +133,30 @@ async function readManifest(draft: string, { file, stateDir }: { file: string; s
   if (parsed.data.stateDir === stateDir) return parsed.data;
   throw new CaissonError("conflict", `the backup is of the state folder ${parsed.data.stateDir}, not of ${stateDir}`, {
     hint: `Snapshots know their place by its path: restore with CAISSON_HOME=${parsed.data.stateDir}.`,
+  });
+}
+
+/** Of every part, which are the files of the draft. */
+async function digestsIn(draft: string): Promise<Record<string, string>> {
+  const digests: Record<string, string> = {};
+  for (const name of (await readdir(draft)).sort()) if (name !== MANIFEST) digests[name] = await digestOf(join(draft, name));
+  return digests;
+}
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of createReadStream(path)) hash.update(piece as Buffer);
+  return hash.digest("hex");
+}
+
+/** Before anything is written. Throws `invalid` for a part that is not what was backed up. */
+async function checkParts(draft: string, { digests }: Manifest, file: string): Promise<void> {
+  if (digests === undefined) return;
+  const found = await digestsIn(draft);
+  const wrong = [...new Set([...Object.keys(digests), ...Object.keys(found)])].filter((name) => digests[name] !== found[name]);
+  if (wrong.length === 0) return;
+  throw new CaissonError("invalid", `${file} is damaged: ${wrong.join(", ")} is not what was backed up; nothing was restored`, {
+    hint: "Copy the backup again from where it was made, or restore an older one.",
   });
 }
 

@@ -1,0 +1,63 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createSqliteLog } from "../../log/sqlite/log.ts";
+import { packFolder } from "../../sandbox/tar/pack-folder.ts";
+import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
+import { backUp, restore } from "./backup.ts";
+
+let base = "";
+let stateDir = "";
+let file = "";
+const CONTENT = "what somebody worked on, in so many words\n".repeat(200);
+
+beforeEach(async () => {
+  base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+  [stateDir, file] = [join(base, "state"), join(base, "backup.tar")];
+  mkdirSync(join(stateDir, "tokens"), { recursive: true, mode: 0o700 });
+  writeFileSync(join(stateDir, "tokens", "t.json"), CONTENT);
+  await createSqliteLog({ path: join(stateDir, "log.db") })[Symbol.asyncDispose]();
+  const pieces: Uint8Array[] = [];
+  for await (const piece of backUp({ stateDir, runtime: null, version: "1", compressed: false } as never))
+    pieces.push(Uint8Array.from(piece));
+  writeFileSync(file, Buffer.concat(pieces));
+  renameSync(stateDir, `${stateDir}-before`);
+  mkdirSync(stateDir, { mode: 0o700 });
+});
+afterEach(() => rmSync(base, { recursive: true, force: true }));
+
+test("a backup in which some bytes were changed is refused before anything is written", async () => {
+  const bytes = readFileSync(file);
+  const at = bytes.indexOf(CONTENT.slice(0, 100)) + 500;
+  expect(at).toBeGreaterThan(600);
+  bytes.fill("x", at, at + 64);
+  writeFileSync(file, bytes);
+  await expect(restore(file, { stateDir, runtime: null })).rejects.toMatchObject({
+    code: "invalid",
+    message: expect.stringContaining("is damaged"),
+  });
+  expect(readdirSync(stateDir)).toEqual([]);
+});
+
+test("a backup is checked and restored; one of an older version is restored unchecked", async () => {
+  expect(await restore(file, { stateDir, runtime: null })).toMatchObject({ version: "1", isVerified: true });
+  expect(readFileSync(join(stateDir, "tokens", "t.json"), "utf8")).toBe(CONTENT);
+  const parts = join(base, "parts");
+  mkdirSync(parts);
+  await unpackFolder(
+    parts,
+    (async function* () {
+      yield readFileSync(file);
+    })(),
+    { bytesMax: Number.MAX_SAFE_INTEGER },
+  );
+  const { digests: _, ...old } = JSON.parse(readFileSync(join(parts, "manifest.json"), "utf8")) as Record<string, unknown>;
+  writeFileSync(join(parts, "manifest.json"), JSON.stringify(old));
+  const pieces: Uint8Array[] = [];
+  for await (const piece of packFolder(parts)) pieces.push(Uint8Array.from(piece));
+  writeFileSync(file, Buffer.concat(pieces));
+  rmSync(stateDir, { recursive: true });
+  mkdirSync(stateDir, { mode: 0o700 });
+  expect(await restore(file, { stateDir, runtime: null })).toMatchObject({ isVerified: false });
+});
