@@ -1,16 +1,32 @@
+/** What a page of events has at most, whatever their number. */
+const PAGE_BYTES = 4 * 1024 ** 2;
+
+/** Whether a page has room for one more event. Counts those it is asked about; a page has at least one. */
+export function createPageRoom({ limit, bytesMax = PAGE_BYTES }: { limit: number; bytesMax?: number }): (event: unknown) => boolean {
+  let events = 0;
+  let bytes = 0;
+  return (event) => {
+    if (events === limit || (events > 0 && bytes >= bytesMax)) return false;
+    events += 1;
+    bytes += JSON.stringify(event).length;
+    return true;
+  };
+}
+
 export interface Numbered {
   seq: number;
   type: string;
 }
 
-/** The first events of some, and the number of the one after them; null where there is none. */
+/** The first events of some, as many as a page has room for, and the number of the one after them; null where there is none. */
 export async function pageOf<Event extends Numbered>(
   events: AsyncIterable<Event>,
   limit: number,
 ): Promise<{ events: Event[]; next: number | null }> {
   const page: Event[] = [];
+  const hasRoom = createPageRoom({ limit });
   for await (const event of events) {
-    if (page.length === limit) return { events: page, next: event.seq };
+    if (!hasRoom(event)) return { events: page, next: event.seq };
     page.push(event);
   }
   return { events: page, next: null };

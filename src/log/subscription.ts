@@ -1,10 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * How many events a subscription takes from the store at a time; what a slow consumer has not asked for is not in
- * memory.
+ * How many events a subscription takes from the store at a time, and how many bytes of them; what a slow consumer has
+ * not asked for is not in memory.
  */
 const PAGE = 500;
+const PAGE_BYTES = 1024 ** 2;
+
+/** What may still be read: events, and bytes of their data. One event is read whatever its size. */
+export interface ReadBudget {
+  limit: number;
+  bytes: number;
+}
 
 /**
  * Everything from a number on, then live. Each round reads the store from where the consumer is, so that nothing can be
@@ -15,8 +22,8 @@ export async function* subscription<Event>(options: {
   signal: AbortSignal | undefined;
   /** Calls back after each append that may concern the subscriber; returns how to stop. */
   listen: (wake: () => void) => () => void;
-  /** The events from this number on, and the number to continue from: the same one when the store has nothing more. */
-  read: (from: number, limit: number) => Promise<{ events: readonly Event[]; next: number }>;
+  /** Some events from this number on, and the number to continue from: the same one when the store has nothing more. */
+  read: (from: number, budget: ReadBudget) => Promise<{ events: readonly Event[]; next: number }>;
   /** Between two looks at the store, for those who need not know at once: what came meanwhile is read together. */
   restMs?: number | undefined;
   /** The number up to which the subscriber has the events already: those are not read again. */
@@ -36,7 +43,7 @@ export async function* subscription<Event>(options: {
     while (!signal?.aborted) {
       woken = false;
       from = Math.max(from, (options.known?.() ?? 0) + 1);
-      const { events, next } = await options.read(from, PAGE);
+      const { events, next } = await options.read(from, { limit: PAGE, bytes: PAGE_BYTES });
       for (const event of events) {
         if (signal?.aborted) return;
         yield event;

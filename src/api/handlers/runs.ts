@@ -4,7 +4,7 @@ import { defined } from "../../lib/defined.ts";
 import type { NumberedRunEvent, RunVerbs } from "../../station/runs/verbs.ts";
 import { type Handlers, nothing } from "../call.ts";
 import { sequenceOf } from "../last-event-id.ts";
-import { numbered } from "../numbered-events.ts";
+import { createPageRoom, numbered } from "../numbered-events.ts";
 import { createFilter, streamedOf } from "../streams/event-filter.ts";
 
 type Name = Extract<keyof Handlers, `runs.${string}`>;
@@ -85,9 +85,10 @@ async function pageOf(
   limit: number,
 ): Promise<{ events: NumberedRunEvent[]; next: number | null }> {
   const page: NumberedRunEvent[] = [];
+  const hasRoom = createPageRoom({ limit });
   try {
     for await (const event of events) {
-      if (page.length === limit) return { events: page, next: event.seq };
+      if (!hasRoom(event)) return { events: page, next: event.seq };
       page.push(event);
     }
   } catch (error) {

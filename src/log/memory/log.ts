@@ -4,7 +4,7 @@ import type { LeaseClock } from "../lease-clock.ts";
 import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
 import type { Lease, Log, StoredEvent, StreamHead } from "../log.ts";
 import { projectionOf as everyProjection, type FindProjection, project } from "../projection.ts";
-import { pageOf, subscription } from "../subscription.ts";
+import { pageOf, type ReadBudget, subscription } from "../subscription.ts";
 
 interface MemoryStream {
   events: StoredEvent[];
@@ -74,11 +74,12 @@ export function createMemoryLog(
     read,
     lastSeq: async (name) => lastSeqOf(streams.get(name)),
     subscribe(name, { fromSeq = 1, signal, known } = {}) {
-      const page = async (from: number, limit: number) => pageOf(await read(name, { fromSeq: from, limit }), from);
+      const page = async (from: number, { limit, bytes }: ReadBudget) =>
+        pageOf(await read(name, { fromSeq: from, limit, bytesMax: bytes }), from);
       return subscription({ from: fromSeq, signal, listen, read: page, known });
     },
     subscribeAll({ prefix = "", types, afterPosition = 0, restMs, signal } = {}) {
-      const page = async (from: number, limit: number) => {
+      const page = async (from: number, { limit }: ReadBudget) => {
         const events = feed
           .slice(from - 1, from - 1 + limit)
           .flatMap((event, index) => (isMeant(event, prefix, types) ? [{ ...structuredClone(event), position: from + index }] : []));
@@ -124,10 +125,20 @@ export function createMemoryLog(
   };
 }
 
-function pageFrom(stream: MemoryStream | undefined, { fromSeq = 1, limit = READ_LIMIT_DEFAULT } = {}): StoredEvent[] {
+function pageFrom(
+  stream: MemoryStream | undefined,
+  { fromSeq = 1, limit = READ_LIMIT_DEFAULT, bytesMax = Number.POSITIVE_INFINITY } = {},
+): StoredEvent[] {
   const { events = [], before = 0 } = stream ?? {};
   const first = Math.max(0, fromSeq - 1 - before);
-  return structuredClone(events.slice(first, first + limit));
+  const page: StoredEvent[] = [];
+  let bytes = 0;
+  for (const event of events.slice(first, first + limit)) {
+    page.push(event);
+    if (bytesMax !== Number.POSITIVE_INFINITY) bytes += JSON.stringify(event.data).length;
+    if (bytes >= bytesMax) break;
+  }
+  return structuredClone(page);
 }
 
 const lastSeqOf = (stream: MemoryStream | undefined): number => (stream === undefined ? 0 : stream.before + stream.events.length);

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { CaissonError } from "../../contract/error.ts";
 import type { PlacedEvent, StoredEvent } from "../log.ts";
+import type { ReadBudget } from "../subscription.ts";
 import { translateSqlite } from "./open.ts";
 
 /** One append: the events `from_seq` to `to_seq` of a stream, the last of which has this position among all events. */
@@ -16,12 +17,12 @@ export interface TypedRead {
   fromSeq: number;
   toSeq: number;
   types: string;
-  limit: number;
+  budget: ReadBudget;
 }
 
 interface FeedOptions {
   database: DatabaseSync;
-  read: (stream: string, fromSeq: number, limit: number) => StoredEvent[];
+  read: (stream: string, fromSeq: number, budget: ReadBudget) => StoredEvent[];
   readTyped: (stream: string, asked: TypedRead) => StoredEvent[];
 }
 
@@ -43,20 +44,22 @@ export function createFeed(options: FeedOptions) {
     /** The events from a position on of streams with one of these prefixes, and the position to continue from. */
     page(
       position: number,
-      { prefixes, types, limit }: { prefixes: readonly string[]; types: string | null; limit: number },
+      { prefixes, types, budget }: { prefixes: readonly string[]; types: string | null; budget: ReadBudget },
     ): { events: PlacedEvent[]; next: number } {
       const events: PlacedEvent[] = [];
+      const { limit } = budget;
       let next = position;
       for (const row of rowsFrom(position, limit)) {
         const fromSeq = Math.max(row.from_seq, row.to_seq - (row.position - next));
         const left = limit - events.length;
         const read = prefixes.some((prefix) => row.stream.startsWith(prefix))
-          ? readAppend(row, { fromSeq, limit: left, types, ...options })
+          ? readAppend(row, { fromSeq, budget, left, types, ...options })
           : [];
         events.push(...read);
         const last = read.at(-1);
-        next = last !== undefined && last.seq < row.to_seq && read.length === left ? last.position + 1 : row.position + 1;
-        if (events.length >= limit) break;
+        const isCut = read.length === left || budget.bytes <= 0;
+        next = last !== undefined && last.seq < row.to_seq && isCut ? last.position + 1 : row.position + 1;
+        if (events.length >= limit || budget.bytes <= 0) break;
       }
       return { events, next };
     },
@@ -77,16 +80,17 @@ export function createFeed(options: FeedOptions) {
 /** What cannot be read of an append is said by one event, and does not keep subscribers from what came after it. */
 function readAppend(
   row: FeedRow,
-  options: Pick<FeedOptions, "read" | "readTyped"> & { fromSeq: number; limit: number; types: string | null },
+  options: Pick<FeedOptions, "read" | "readTyped"> & { fromSeq: number; budget: ReadBudget; left: number; types: string | null },
 ): PlacedEvent[] {
   const { fromSeq, types } = options;
-  const count = Math.min(options.limit, row.to_seq - fromSeq + 1);
+  const ofAppend: ReadBudget = { limit: Math.min(options.left, row.to_seq - fromSeq + 1), bytes: options.budget.bytes };
   const placed = (event: StoredEvent): PlacedEvent => ({ ...event, position: row.position - (row.to_seq - event.seq) });
   try {
     const events =
       types === null
-        ? options.read(row.stream, fromSeq, count)
-        : options.readTyped(row.stream, { fromSeq, toSeq: row.to_seq, types, limit: count });
+        ? options.read(row.stream, fromSeq, ofAppend)
+        : options.readTyped(row.stream, { fromSeq, toSeq: row.to_seq, types, budget: ofAppend });
+    options.budget.bytes = ofAppend.bytes;
     return events.map(placed);
   } catch (error) {
     const { message } = error as CaissonError;

@@ -5,7 +5,7 @@ import { type LeaseClock, machineClock } from "../lease-clock.ts";
 import { READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT } from "../limits.ts";
 import type { Log, StoredEvent } from "../log.ts";
 import { type FindProjection, projectionOf } from "../projection.ts";
-import { pageOf, subscription } from "../subscription.ts";
+import { pageOf, type ReadBudget, subscription } from "../subscription.ts";
 import { checkDatabase } from "./check.ts";
 import { BUSY_WAIT_MS_MAX, createCommitter } from "./commit.ts";
 import { createFeed, type TypedRead } from "./feed.ts";
@@ -57,10 +57,14 @@ export function createSqliteLog(options: {
   const selectTyped = database.prepare(
     "SELECT seq, type, version, at, data FROM events WHERE stream = ? AND seq >= ? AND seq <= ? AND type IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
   );
-  const readTyped = (stream: string, { fromSeq, toSeq, types, limit }: TypedRead): StoredEvent[] =>
-    readRows(stream, fromSeq, () => selectTyped.iterate(stream, fromSeq, toSeq, types, limit) as Iterable<unknown> as Iterable<EventRow>);
-  const readNow = (stream: string, fromSeq: number, limit: number): StoredEvent[] =>
-    readRows(stream, fromSeq, () => select.iterate(stream, fromSeq, limit) as Iterable<unknown> as Iterable<EventRow>);
+  const readTyped = (stream: string, { fromSeq, toSeq, types, budget }: TypedRead): StoredEvent[] => {
+    const rows = () => selectTyped.iterate(stream, fromSeq, toSeq, types, budget.limit) as Iterable<unknown> as Iterable<EventRow>;
+    return readRows(stream, { fromSeq, budget }, rows);
+  };
+  const readWithin = (stream: string, fromSeq: number, budget: ReadBudget): StoredEvent[] =>
+    readRows(stream, { fromSeq, budget }, () => select.iterate(stream, fromSeq, budget.limit) as Iterable<unknown> as Iterable<EventRow>);
+  const readNow = (stream: string, fromSeq: number, limit: number) =>
+    readWithin(stream, fromSeq, { limit, bytes: Number.POSITIVE_INFINITY });
   const committer = createCommitter({
     database,
     nowMs,
@@ -71,7 +75,7 @@ export function createSqliteLog(options: {
     onCommitted: (streams) => wakeups.wake(streams),
   });
   const heads = createHeads({ database, projectionOf: options.projectionOf ?? projectionOf, read: readNow, change: committer.change });
-  const feed = createFeed({ database, read: readNow, readTyped });
+  const feed = createFeed({ database, read: readWithin, readTyped });
   const leases = createLeases({ database, nowMs, clock: options.leaseClock ?? machineClock(), change: committer.change });
   const selectEnd = database.prepare("SELECT last_seq FROM streams WHERE stream = ?");
   const lastSeqOf = (stream: string) => (selectEnd.get(stream) as { last_seq: number } | undefined)?.last_seq ?? 0;
@@ -79,8 +83,8 @@ export function createSqliteLog(options: {
 
   return {
     append: (stream, events, appendOptions = {}) => committer.append(stream, events, appendOptions),
-    async read(stream, { fromSeq = 1, limit = READ_LIMIT_DEFAULT } = {}) {
-      const events = readNow(stream, fromSeq, limit);
+    async read(stream, { fromSeq = 1, limit = READ_LIMIT_DEFAULT, bytesMax = Number.POSITIVE_INFINITY } = {}) {
+      const events = readWithin(stream, fromSeq, { limit, bytes: bytesMax });
       const damage = events.find((event) => event.damage !== undefined)?.damage;
       // Whoever looks at heads only would not know. A log that cannot be written to stays as it is.
       if (damage !== undefined) await heads.noteDamage(stream, damage).catch(() => undefined);
@@ -88,12 +92,12 @@ export function createSqliteLog(options: {
     },
     lastSeq: async (stream) => lastSeqOf(stream),
     subscribe(stream, { fromSeq = 1, signal, known } = {}) {
-      const read = async (from: number, limit: number) => pageOf(closed ? [] : readNow(stream, from, limit), from);
+      const read = async (from: number, budget: ReadBudget) => pageOf(closed ? [] : readWithin(stream, from, budget), from);
       return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read, known });
     },
     subscribeAll({ prefix = "", types, afterPosition = 0, restMs, signal } = {}) {
       const asked = { prefixes: [prefix].flat(), types: types === undefined ? null : JSON.stringify(types) };
-      const read = async (from: number, limit: number) => (closed ? { events: [], next: from } : feed.page(from, { ...asked, limit }));
+      const read = async (from: number, budget: ReadBudget) => (closed ? { events: [], next: from } : feed.page(from, { ...asked, budget }));
       return subscription({ from: afterPosition + 1, signal, listen: (wake) => wakeups.listen(null, wake), read, restMs });
     },
     lastPosition: async () => feed.lastPosition(),
@@ -134,8 +138,12 @@ export function createSqliteLog(options: {
   };
 }
 
-/** Row by row, so that one that is damaged takes nothing else along. */
-function readRows(stream: string, fromSeq: number, rows: () => Iterable<EventRow>): StoredEvent[] {
+/** Row by row, so that one that is damaged takes nothing else along. Counts what it reads. */
+function readRows(
+  stream: string,
+  { fromSeq, budget }: { fromSeq: number; budget: ReadBudget },
+  rows: () => Iterable<EventRow>,
+): StoredEvent[] {
   const events: StoredEvent[] = [];
   try {
     for (const row of rows()) {
@@ -143,6 +151,8 @@ function readRows(stream: string, fromSeq: number, rows: () => Iterable<EventRow
       const data = parsed(row.data);
       if (data === undefined) events.push({ stream, seq, type, version, at, data: null, damage: `event ${seq} of ${stream} is not JSON` });
       else events.push({ stream, seq, type, version, at, data });
+      budget.bytes -= row.data.length;
+      if (budget.bytes <= 0) break;
     }
   } catch (error) {
     if (events.length === 0 || sqliteFault(error) !== "damaged") throw translateSqlite(error, `reading ${stream} from ${fromSeq}`);

@@ -17,6 +17,7 @@ import type { Effect, Kind, NewKindEvent } from "./kind.ts";
 import type { DrivenVerbs } from "./verbs.ts";
 
 const PAGE = 1000;
+const PAGE_BYTES = 1024 ** 2;
 const LIST_DEFAULT = 1000;
 /** More than an error names. */
 const CANDIDATES_MAX = 100;
@@ -200,10 +201,11 @@ async function* eventsOf(
   });
   if (!follow) {
     for (let next = fromSeq; signal?.aborted !== true; ) {
-      const events = await log.read(stream, { fromSeq: next, limit: PAGE });
+      const events = await log.read(stream, { fromSeq: next, limit: PAGE, bytesMax: PAGE_BYTES });
       for (const stored of events) yield read(stored);
-      if (events.length < PAGE) return;
-      next = (events.at(-1)?.seq ?? next) + 1;
+      const last = events.at(-1);
+      if (last === undefined) return;
+      next = last.seq + 1;
     }
     return;
   }

@@ -21,6 +21,7 @@ import { plainJson } from "./plain-json.ts";
 import type { InsideVerbs } from "./verbs.ts";
 
 const EVENTS_PER_PAGE = 1000;
+const PAGE_BYTES = 4 * 1024 ** 2;
 
 type InsideEvent = Extract<NewSandboxLogEvent, { type: "sandbox.reported" | "artifact.stored" }>;
 
@@ -94,7 +95,7 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
     async events(word, { fromSeq = 1, limit = EVENTS_PER_PAGE, owner } = {}) {
       const log = await options.log();
       const stream = await streamOf(word, { log, store, owner });
-      return (await log.read(stream, { fromSeq, limit: Math.min(limit, EVENTS_PER_PAGE) })).flatMap(readable);
+      return (await log.read(stream, { fromSeq, limit: Math.min(limit, EVENTS_PER_PAGE), bytesMax: PAGE_BYTES })).flatMap(readable);
     },
     async *follow(word, { fromSeq = 1, signal, owner } = {}) {
       const log = await options.log();

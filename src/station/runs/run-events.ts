@@ -11,6 +11,7 @@ import type { NumberedRunEvent } from "./verbs.ts";
 /** Most who ask for some want no more than a page of a list. */
 const FIRST_PAGE = 64;
 const PAGE = 1000;
+const PAGE_BYTES = 1024 ** 2;
 const OWNERS_KNOWN_MAX = 10_000;
 
 /** See `RunVerbs.events`. */
@@ -24,10 +25,11 @@ export async function* runEvents(
   if ((await log.lastSeq(runStream(run))) === 0) await headOfRun(log, run);
   if (!follow) {
     for (let next = fromSeq, limit = FIRST_PAGE; signal?.aborted !== true; limit = Math.min(limit * 4, PAGE)) {
-      const events = await log.read(runStream(run), { fromSeq: next, limit });
+      const events = await log.read(runStream(run), { fromSeq: next, limit, bytesMax: PAGE_BYTES });
       for (const stored of events) yield { ...parseRunEvent(stored), seq: stored.seq };
-      if (events.length < limit) return;
-      next += events.length;
+      const last = events.at(-1);
+      if (last === undefined) return;
+      next = last.seq + 1;
     }
     return;
   }
