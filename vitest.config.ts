@@ -8,7 +8,7 @@ const notOurs = ["**/node_modules/**", "**/build/**"];
  */
 const leftToNpmTest = [
   "guest/test/**",
-  "src/api/{callers,conditions,connections,disk-room,fuzz,inside,owned-sandboxes,owned-things,owners,queue,reach,sandbox-events,server,specs}.test.ts",
+  "src/api/{callers,conditions,connections,disk-room,fuzz,inside,owner-shares,owned-sandboxes,owned-things,owners,queue,reach,sandbox-events,server,specs}.test.ts",
   "src/api/{mcp,observe,streams}/**",
   "src/api/overload/overload.test.ts",
   "src/client/station/**",

@@ -74,7 +74,7 @@ export function createApp(options: AppOptions): App {
       const { caller, stillValid } = await options.admit({ headers: req.raw.headers, authorization, arrival: env.arrival });
       call.caller = caller;
       seen.caller = caller;
-      const token = caller.kind === "token" ? caller.token.id : undefined;
+      const token = caller.kind === "token" ? caller.token : undefined;
       life = requests.begin({ gone: req.raw.signal, ...defined({ stillValid, token }) });
       return await work(caller, { life, call });
     } catch (error) {

@@ -4,6 +4,9 @@ import { CaissonError } from "../contract/error.ts";
 const LOOK_MS = 500;
 /** Of one token, so that its streams leave connections for the others. */
 const REQUESTS_PER_TOKEN_MAX = 400;
+/** Of all tokens of an owner together. */
+const REQUESTS_PER_OWNER_MAX = 800;
+const RETRY_AFTER_S = 5;
 
 /** One request that is under way. */
 export interface RequestLife {
@@ -18,8 +21,8 @@ export interface RequestLife {
 
 /** Every request that is under way, streams that are open among them. */
 export interface OpenRequests {
-  /** `token`: by which it was let in, if by one. Throws `busy` for one that has too many under way. */
-  begin(options: { gone: AbortSignal; token?: string; stillValid?: () => Promise<boolean> }): RequestLife;
+  /** `token`: by which it was let in, if by one. Throws `busy` for a token or an owner with too many under way. */
+  begin(options: { gone: AbortSignal; token?: { id: string; owner: string }; stillValid?: () => Promise<boolean> }): RequestLife;
   count(): number;
   /** Whether the server has begun to end. */
   isEnding(): boolean;
@@ -38,6 +41,7 @@ interface Entry {
 export function createOpenRequests(): OpenRequests {
   const open = new Set<Entry>();
   const perToken = new Map<string, number>();
+  const perOwner = new Map<string, number>();
   let streamsEnd = false;
   let waiting = Promise.withResolvers<void>();
   let timer: NodeJS.Timeout | undefined;
@@ -50,11 +54,12 @@ export function createOpenRequests(): OpenRequests {
   };
   return {
     begin({ gone, token, stillValid }) {
-      const ofToken = token === undefined ? 0 : (perToken.get(token) ?? 0);
-      if (ofToken >= REQUESTS_PER_TOKEN_MAX) {
-        throw new CaissonError("busy", `${ofToken} requests of this token are under way already`, { hint: "End some of its streams." });
+      if (token !== undefined) {
+        checkShare(perToken.get(token.id), REQUESTS_PER_TOKEN_MAX, "this token");
+        checkShare(perOwner.get(token.owner), REQUESTS_PER_OWNER_MAX, token.owner);
+        countUp(perToken, token.id);
+        countUp(perOwner, token.owner);
       }
-      if (token !== undefined) perToken.set(token, ofToken + 1);
       const entry: Entry = { controller: new AbortController(), streamController: new AbortController(), stillValid };
       open.add(entry);
       const abort = () => entry.controller.abort();
@@ -69,7 +74,10 @@ export function createOpenRequests(): OpenRequests {
         abort,
         end() {
           gone.removeEventListener("abort", abort);
-          if (open.delete(entry) && token !== undefined) countDown(perToken, token);
+          if (open.delete(entry) && token !== undefined) {
+            countDown(perToken, token.id);
+            countDown(perOwner, token.owner);
+          }
           if (open.size > 0) return;
           clearTimeout(timer);
           timer = undefined;
@@ -93,6 +101,18 @@ export function createOpenRequests(): OpenRequests {
       }
     },
   };
+}
+
+function checkShare(count = 0, max: number, whose: string): void {
+  if (count < max) return;
+  throw new CaissonError("busy", `${count} requests of ${whose} are under way already`, {
+    hint: `End some of the streams, or try again in ${RETRY_AFTER_S} s.`,
+    details: { retryAfterSeconds: RETRY_AFTER_S },
+  });
+}
+
+function countUp(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
 function countDown(counts: Map<string, number>, key: string): void {

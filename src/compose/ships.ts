@@ -34,7 +34,7 @@ export async function openShips(
   const filesAfter = async () => null;
   const workOf = async (session: string) => workOfSession(await local.sessions.get(session), { ...local, ...local.reading, filesAfter });
   const kind = createShipKind({ stateDir, git, reach, workOf, now: () => new Date() });
-  const things = createDrivenThings(kind, { log, driver, crashpoint });
+  const things = createDrivenThings(kind, { log, driver, crashpoint, openPerOwnerMax: config.station.jobsPerOwnerMax });
   const { runs, sessions } = station;
   return { kind, verbs: createLocalShips(things, { runs, sessions, specs, secretsOf: secrets, author: config.author }) };
 }

@@ -7,7 +7,7 @@ import type { SpecVerbs } from "../station/specs/verbs.ts";
 import type { DrivenParts } from "./driven.ts";
 
 export async function openSpecs(
-  { local, station, driver }: DrivenParts,
+  { local, station, driver, settings }: DrivenParts,
   merges: MergeVerbs,
 ): Promise<{ kind: SpecKind; verbs: SpecVerbs }> {
   const [{ specKind }, { createLocalSpecs }, { createDrivenThings }] = await Promise.all([
@@ -16,7 +16,8 @@ export async function openSpecs(
     import("../station/driven/driven-verbs.ts"),
   ]);
   const kind = specKind({ runs: station.runs, sessions: station.sessions, merges: mergesOf(merges), now: Date.now });
-  const things = createDrivenThings(kind, { log: local.log, driver, crashpoint: local.crashpoint });
+  const { log, crashpoint } = local;
+  const things = createDrivenThings(kind, { log, driver, crashpoint, openPerOwnerMax: settings.config.station.jobsPerOwnerMax });
   return { kind, verbs: createLocalSpecs({ things, log: local.log, runs: station.runs, claimName: local.claimName }) };
 }
 

@@ -5,7 +5,7 @@ import type { DrivenParts } from "./driven.ts";
 
 /** What workflows are made of; loaded with the first of them. */
 export async function openWorkflows(
-  { local, station, driver }: DrivenParts,
+  { local, station, driver, settings }: DrivenParts,
   merges: MergeVerbs,
 ): Promise<{ kind: AnyKind; verbs: WorkflowVerbs } & AsyncDisposable> {
   const [
@@ -35,7 +35,7 @@ export async function openWorkflows(
     merge: createMergeWork({ merges, sessions: station.sessions }),
     ...createCommandWork({ ...station, inSession: createSessionCommands({ ...local, runtime: local.viewing.runtime }) }),
   });
-  const things = createDrivenThings(kind, { ...local, driver });
+  const things = createDrivenThings(kind, { ...local, driver, openPerOwnerMax: settings.config.station.jobsPerOwnerMax });
   return {
     kind,
     verbs: createLocalWorkflows(things, expressions.evaluate),

@@ -48,10 +48,14 @@ export const StationConfig = z.strictObject({
   sandboxesPerOwnerMax: z.int().min(1).max(100_000).optional(),
   /** Memory that is not given to sandboxes. Default: a tenth of the machine's, and at least 512 MiB. */
   memoryReserveBytes: z.int().nonnegative().optional(),
+  /** How many times its memory a station promises to sandboxes, whose usual limit is 4 GiB each. Default: 4. */
+  memoryOvercommit: z.number().min(1).max(1000).optional(),
   /** What stays free on the disk for the station itself. Default: a twentieth of it, from 256 MiB to 10 GiB. */
   diskReserveBytes: z.int().nonnegative().optional(),
   /** Uploads, mirrors, images and snapshots of one owner other than `local`. Default: a quarter of the disk. */
   diskBytesPerOwnerMax: z.int().positive().optional(),
+  /** Workflows of one owner that are not over; the same for specs, for ships and for merges. */
+  jobsPerOwnerMax: z.int().min(1).max(100_000).default(defaults.station.jobsPerOwnerMax),
   /** Runs that may wait, of all owners and of one. */
   queuedMax: z.int().min(1).max(100_000).default(defaults.station.queuedMax),
   queuedPerOwnerMax: z.int().min(1).max(100_000).default(defaults.station.queuedPerOwnerMax),

@@ -43,7 +43,10 @@ function branchesOf(step: StepOf<"parallel" | "foreach">, { state }: Place): Bra
   return items.map((item, index) => ({ name: String(index), steps: step.steps, names: { [step.as ?? "item"]: item, index } }));
 }
 
-/** One that was not begun waits for its turn, or never comes. */
+/**
+ * One that was not begun waits for its turn, or never comes. Past what one turn may say nothing more is looked at, and
+ * counts as running.
+ */
 function runBranches(
   turn: Turn,
   place: Place,
@@ -51,6 +54,7 @@ function runBranches(
 ): Result[] {
   let active = 0;
   const begun = branches.map((branch) => {
+    if (turn.isFull) return RUNNING;
     if (!hasBegun(turn, place, branch)) return null;
     const result = inside(turn, place, { ...branch, isCancelling });
     if (result.status === "running") active += 1;
@@ -60,7 +64,7 @@ function runBranches(
     if (result !== null) return result;
     if (isCancelling) return CANCELLED;
     const branch = branches[index];
-    if (branch !== undefined && active < atOnce) {
+    if (branch !== undefined && active < atOnce && !turn.isFull) {
       active += 1;
       return inside(turn, place, branch);
     }

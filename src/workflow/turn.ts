@@ -11,6 +11,8 @@ import type { Json, StepDone, StepState, WorkflowState } from "./state.ts";
 
 /** Started in one instance, attempts and items included. */
 export const STEPS_STARTED_MAX = 50_000;
+/** Said in one turn: a turn is short, so that whatever else the process does has its turn, too. */
+const EVENTS_PER_TURN_MAX = 100;
 /** What a step is given, or gives, in the log; more is a file's matter. */
 export const VALUE_BYTES_MAX = 256 * 1024;
 const BACKOFF_MS = 1_000;
@@ -104,6 +106,11 @@ export class Turn {
       if ("error" in known) throw known.error;
       return known.value;
     };
+  }
+
+  /** Whether it has said enough for one turn: what is left is decided in the next. */
+  get isFull(): boolean {
+    return this.events.length >= EVENTS_PER_TURN_MAX;
   }
 
   hasCome(time: string): boolean {

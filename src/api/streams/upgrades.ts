@@ -163,7 +163,7 @@ async function serve(socket: ServerSocket, options: Serving): Promise<void> {
   let life: RequestLife | undefined;
   let serving: Promise<void> | undefined;
   try {
-    life = requests.begin({ gone: socket.gone, ...defined({ stillValid, token: caller.kind === "token" ? caller.token.id : undefined }) });
+    life = requests.begin({ gone: socket.gone, ...defined({ stillValid, token: caller.kind === "token" ? caller.token : undefined }) });
     const ended = whyEnded(life.streamSignal, { socket, requests });
     const start = await prepare(socket, { ...options, signal: life.streamSignal });
     serving = start();

@@ -15,7 +15,11 @@ let log: Log;
 beforeEach(async () => {
   dir = await mkdtemp(join(memoryFolder(), "caisson-test-large-"));
   log = createSqliteLog({ path: join(dir, "log.db") });
-  for (let n = 0; n < 10; n++) await log.append("a", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((each) => large(10 * n + each)));
+  for (let n = 0; n < 10; n++)
+    await log.append(
+      "a",
+      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((each) => large(10 * n + each)),
+    );
 });
 afterEach(async () => {
   await log[Symbol.asyncDispose]();

@@ -97,7 +97,8 @@ export function createSqliteLog(options: {
     },
     subscribeAll({ prefix = "", types, afterPosition = 0, restMs, signal } = {}) {
       const asked = { prefixes: [prefix].flat(), types: types === undefined ? null : JSON.stringify(types) };
-      const read = async (from: number, budget: ReadBudget) => (closed ? { events: [], next: from } : feed.page(from, { ...asked, budget }));
+      const read = async (from: number, budget: ReadBudget) =>
+        closed ? { events: [], next: from } : feed.page(from, { ...asked, budget });
       return subscription({ from: afterPosition + 1, signal, listen: (wake) => wakeups.listen(null, wake), read, restMs });
     },
     lastPosition: async () => feed.lastPosition(),

@@ -84,6 +84,15 @@ interface Running {
   settled: Promise<void>;
 }
 
+/** A turn that took this long is followed by a rest as long, so that no thing has the process to itself. */
+const SHORT_TURN_MS = 20;
+const REST_MS_MAX = 500;
+
+async function rest(busyMs: number, signal: AbortSignal): Promise<void> {
+  if (busyMs < SHORT_TURN_MS) return;
+  await delay(Math.min(busyMs, REST_MS_MAX), undefined, { signal }).catch(() => undefined);
+}
+
 /** A thing at work. All appends are made by one loop, one after the other. */
 class Driving<State, New extends NewKindEvent, Work extends Effect> {
   readonly #kind: Kind<State, New, Work>;
@@ -112,9 +121,13 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
       await this.#recordOutcomes();
       if (folded.facts.finish !== null) return "ended";
       const now = this.#options.now();
+      const sinceMs = performance.now();
       const decision: Decision<New, Work> = folded.facts.paused === null ? await this.#decide(now) : { effects: [] };
-      if ("append" in decision) await this.#appendDecided(decision);
-      else if ("end" in decision) await this.#appendOrTakeIn([{ type: "driven.ended", data: decision.end }]);
+      if ("append" in decision) {
+        const busyMs = performance.now() - sinceMs;
+        await this.#appendDecided(decision);
+        await rest(busyMs, letGo);
+      } else if ("end" in decision) await this.#appendOrTakeIn([{ type: "driven.ended", data: decision.end }]);
       else {
         this.#checkWaits(decision, now);
         const children = await this.#begin(decision.effects);

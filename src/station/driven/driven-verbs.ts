@@ -3,7 +3,7 @@ import { ListDriven } from "../../contract/driven.ts";
 import type { NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { readEvent } from "../../contract/event-family.ts";
-import { ownedBy } from "../../contract/owner.ts";
+import { LOCAL_OWNER, ownedBy } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
@@ -22,6 +22,8 @@ const LIST_DEFAULT = 1000;
 /** More than an error names. */
 const CANDIDATES_MAX = 100;
 const TITLE_MAX = 200;
+/** Unless the configuration says otherwise. */
+const OPEN_PER_OWNER_MAX = 200;
 
 /** A thing that is about to be made. */
 export interface NewThing<New extends NewKindEvent> {
@@ -56,8 +58,15 @@ export interface DrivenThings<State, New extends NewKindEvent> extends DrivenVer
 
 export function createDrivenThings<State, New extends NewKindEvent, Work extends Effect>(
   kind: Kind<State, New, Work>,
-  { log, driver, crashpoint }: { log: Log; driver: Pick<Driver, "drive">; crashpoint: Crashpoint },
+  options: {
+    log: Log;
+    driver: Pick<Driver, "drive">;
+    crashpoint: Crashpoint;
+    /** Of this kind, that are not over and no part of another. */
+    openPerOwnerMax?: number | undefined;
+  },
 ): DrivenThings<State, New> {
+  const { log, driver, crashpoint, openPerOwnerMax = OPEN_PER_OWNER_MAX } = options;
   const find = (word: string) => findThing(kind, word, log);
   const view = async (id: string): Promise<DrivenView> => viewOf(await headOf(log, kind, id));
   const tell = async (word: string, make: (thing: Folded<State>) => readonly (New | NewDrivenEvent)[]): Promise<DrivenView> => {
@@ -74,6 +83,7 @@ export function createDrivenThings<State, New extends NewKindEvent, Work extends
     async start({ id = newId(kind.idPrefix), title, owner, parent = null, events }) {
       const created = { type: "driven.created" as const, data: { id, title: firstWords(title), parent, ...ownedBy(owner) } };
       const stored = storedForm(kind, [created, ...events]);
+      if (parent === null) await checkShare(kind, id, { log, owner: owner ?? LOCAL_OWNER, openPerOwnerMax });
       crashpoint("driven.created:before");
       await log.append(streamOf(kind, id), stored, { expectedSeq: 0 }).catch(unlessThere);
       crashpoint("driven.created:after");
@@ -152,6 +162,21 @@ async function findThing(kind: Pick<Kind, "name" | "prefix" | "idPrefix" | "list
     found.map(({ stream }) => ({ id: stream.slice(prefix.length) })),
     { what: name, listedBy },
   );
+}
+
+/** Throws `busy` for an owner who has as many open things of a kind as one may have. One that is there already stays. */
+async function checkShare(
+  kind: Pick<Kind, "name" | "prefix" | "listedBy">,
+  id: string,
+  { log, owner, openPerOwnerMax }: { log: Log; owner: string; openPerOwnerMax: number },
+): Promise<void> {
+  const { heads } = await log.heads({ prefix: kind.prefix, where: { owner: [owner] }, open: true, limit: openPerOwnerMax });
+  if (heads.length < openPerOwnerMax || heads.some(({ stream }) => stream === streamOf(kind, id))) return;
+  const isOwn = ({ head }: { head: unknown }) => (head as DrivenFacts).parent === null;
+  if (heads.filter(isOwn).length < openPerOwnerMax) return;
+  throw new CaissonError("busy", `${owner} has ${openPerOwnerMax} ${kind.name}s that are not over, as many as one owner may have`, {
+    hint: `Wait for some to end, or cancel them; \`${kind.listedBy}\` lists them. \`station.jobsPerOwnerMax\` is the bound.`,
+  });
 }
 
 async function listThings(

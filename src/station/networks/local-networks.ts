@@ -3,6 +3,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import type { NetworkChange } from "../../contract/network-verbs.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import { networkStateFile } from "../../network/held/network-state.ts";
 import { servedBy } from "../../network/held/serving.ts";
@@ -51,7 +52,7 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
     return openPreview(await hold(name), request);
   };
   return {
-    ...createKeptPreviews(preview),
+    ...createKeptPreviews(preview, async (name) => (await store.read(await sandboxOf(name, context))).spec.owner ?? LOCAL_OWNER),
     preview,
     async show(name) {
       const sandbox = await sandboxOf(name, context);

@@ -58,11 +58,16 @@ export function isEnding(): CaissonError {
   });
 }
 
-export function noRoomForSandbox(lacks: "sandboxes" | "memory" | "owner", bounds: QueueBounds): CaissonError {
+export function noRoomForSandbox(lacks: "sandboxes" | "memory" | "owner" | "promised", bounds: QueueBounds): CaissonError {
   const why = {
     sandboxes: `there are ${bounds.sandboxesMax} sandboxes, which is as many as there may be`,
     memory: `sandboxes have asked for all of the ${showBytes(bounds.memoryBytesMax)} of memory that they may have`,
+    promised: `sandboxes may use ${showBytes(bounds.promisedBytesMax)} of memory together, those of one owner ${showBytes(bounds.promisedBytesPerOwnerMax)}, and this is more`,
     owner: `you have ${bounds.sandboxesPerOwnerMax} sandboxes, which is as many as one owner may have`,
   };
-  return new CaissonError("busy", why[lacks], { hint: "Remove some, or try again when others have.", details: { ...details, lacks } });
+  const hint =
+    lacks === "promised"
+      ? "Give sandboxes a memory limit below the usual 4 GiB, remove some, or raise station.memoryOvercommit in config.json."
+      : "Remove some, or try again when others have.";
+  return new CaissonError("busy", why[lacks], { hint, details: { ...details, lacks } });
 }

@@ -15,6 +15,8 @@ const bounds = {
   sandboxesMax: 4,
   sandboxesPerOwnerMax: 3,
   memoryBytesMax: 16 * GIB,
+  promisedBytesMax: 64 * GIB,
+  promisedBytesPerOwnerMax: 48 * GIB,
   queuedMax: 1,
   queuedPerOwnerMax: 1,
 };
@@ -25,7 +27,7 @@ function bounded({
   memoryBytes,
   making,
 }: {
-  taken: Room & { byOwner?: Map<string, number> };
+  taken: Room & { byOwner?: Map<string, number>; promisedBytes?: Map<string, number> };
   memoryBytes?: number;
   making?: Promise<void>;
 }) {
@@ -45,7 +47,7 @@ function bounded({
   } as Partial<SandboxVerbs> as SandboxVerbs;
   const spec = SandboxSpec.parse({ limits: memoryBytes === undefined ? {} : { memoryBytes } });
   const sandboxes = boundedSandboxes(verbs, {
-    queue: async () => ({ bounds, checkOpen() {}, taken: async () => ({ byOwner: new Map(), ...taken }) }),
+    queue: async () => ({ bounds, checkOpen() {}, taken: async () => ({ byOwner: new Map(), promisedBytes: new Map(), ...taken }) }),
     store: { read: async () => ({ spec }) as SandboxRecord },
   });
   return { sandboxes, made };
@@ -74,6 +76,30 @@ describe("a fork", () => {
     resolve();
     await forking;
     await create();
+  });
+});
+
+describe("memory that sandboxes may use", () => {
+  const request = CreateSandbox.parse({ spec: {} });
+  const small = CreateSandbox.parse({ spec: { limits: { memoryBytes: GIB } } });
+
+  test("is promised up to a bound for one owner, and for all; a sandbox without a limit counts the usual one", async () => {
+    const taken = { sandboxes: 0, memoryBytes: 0, promisedBytes: new Map([["ada", 45 * GIB]]) };
+    const { sandboxes, made } = bounded({ taken });
+    await expect(sandboxes.create(request, { owner: "ada" })).rejects.toMatchObject({ code: "busy", hint: /memoryOvercommit/ });
+    await sandboxes.create(small, { owner: "ada" });
+    await sandboxes.create(request, { owner: "bob" });
+    expect(made).toHaveLength(2);
+    const full = {
+      ...taken,
+      promisedBytes: new Map([
+        ["ada", 45 * GIB],
+        ["bob", 17 * GIB],
+      ]),
+    };
+    await expect(bounded({ taken: full }).sandboxes.create(request, { owner: "eve" })).rejects.toMatchObject({
+      details: { lacks: "promised" },
+    });
   });
 });
 

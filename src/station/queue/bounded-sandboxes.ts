@@ -3,7 +3,7 @@ import type { Store } from "../../sandbox/store.ts";
 import type { SandboxVerbs } from "../sandboxes/verbs.ts";
 import { checkMemory, noRoomForSandbox } from "./admission.ts";
 import type { RunQueue } from "./run-queue.ts";
-import { roomFor } from "./sandbox-room.ts";
+import { promisedTo, roomFor } from "./sandbox-room.ts";
 import { lacking, type Room } from "./schedule.ts";
 
 /** A sandbox that somebody wants. */
@@ -24,16 +24,20 @@ export function boundedSandboxes(
   { queue, store }: { queue: () => Promise<BoundingQueue>; store: Pick<Store, "read"> },
 ): SandboxVerbs {
   /** Of sandboxes that are being made here, and may not be seen yet. */
-  const coming = new Set<Room & { owner: string }>();
+  const coming = new Set<Room & { owner: string; promisedBytes: number }>();
   const within = async <Made>({ memoryBytes, owner }: Asked, make: () => Promise<Made>): Promise<Made> => {
     const { bounds, ...rest } = await roomIn(await queue());
     checkMemory(memoryBytes, bounds);
-    const needs = { ...roomFor(memoryBytes), owner };
+    const needs = { ...roomFor(memoryBytes), owner, promisedBytes: promisedTo(memoryBytes) };
     const taken = [...coming].reduce<Room>((sum, each) => added(sum, each), rest.taken);
     const lacks = lacking(needs, { taken, bounds });
     if (lacks !== null) throw noRoomForSandbox(lacks, bounds);
-    const own = [...coming].filter((each) => each.owner === owner).length + (rest.taken.byOwner.get(owner) ?? 0);
-    if (own >= bounds.sandboxesPerOwnerMax) throw noRoomForSandbox("owner", bounds);
+    const ownComing = [...coming].filter((each) => each.owner === owner);
+    if (ownComing.length + (rest.taken.byOwner.get(owner) ?? 0) >= bounds.sandboxesPerOwnerMax) throw noRoomForSandbox("owner", bounds);
+    const promised = (of: Iterable<{ promisedBytes: number }>) => [...of].reduce((sum, each) => sum + each.promisedBytes, 0);
+    const own = promised([needs, ...ownComing]) + (rest.taken.promisedBytes.get(owner) ?? 0);
+    const all = [...rest.taken.promisedBytes.values()].reduce((sum, bytes) => sum + bytes, promised([needs, ...coming]));
+    if (own > bounds.promisedBytesPerOwnerMax || all > bounds.promisedBytesMax) throw noRoomForSandbox("promised", bounds);
     coming.add(needs);
     try {
       return await make();

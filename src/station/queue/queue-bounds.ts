@@ -9,6 +9,8 @@ const RUNS_PER_CPU = 8;
 /** What one run is reckoned at: its sandbox while little happens in it, and its share of the station. */
 const RUN_BYTES = GIB / 4;
 const SANDBOXES_PER_RUN = 4;
+/** Sandboxes hardly ever use all they may: this many times the memory is promised. */
+const OVERCOMMIT = 4;
 
 /** What the configuration says, and where it says nothing, what suits the machine. */
 export function queueBounds(
@@ -17,6 +19,7 @@ export function queueBounds(
 ): QueueBounds {
   const reserveBytes = given.memoryReserveBytes ?? Math.max(GIB / 2, machine.memoryBytes / 10);
   const memoryBytesMax = Math.max(RUN_BYTES, Math.floor(machine.memoryBytes - reserveBytes));
+  const promisedBytesMax = Math.floor(memoryBytesMax * (given.memoryOvercommit ?? OVERCOMMIT));
   const fitting = Math.floor(memoryBytesMax / RUN_BYTES);
   const runsMax = given.runsMax ?? Math.max(1, Math.min(RUNS_PER_CPU * machine.cpus, fitting));
   const sandboxesMax = given.sandboxesMax ?? SANDBOXES_PER_RUN * runsMax;
@@ -27,6 +30,8 @@ export function queueBounds(
     sandboxesMax,
     sandboxesPerOwnerMax: Math.min(sandboxesMax, given.sandboxesPerOwnerMax ?? Math.ceil((sandboxesMax * 3) / 4)),
     memoryBytesMax,
+    promisedBytesMax,
+    promisedBytesPerOwnerMax: Math.ceil((promisedBytesMax * 3) / 4),
     queuedMax: given.queuedMax,
     queuedPerOwnerMax: given.queuedPerOwnerMax,
   };

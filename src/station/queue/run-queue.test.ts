@@ -22,6 +22,8 @@ const bounds: QueueBounds = {
   runsMax: 4,
   runsPerOwnerMax: 4,
   sandboxesMax: 10,
+  promisedBytesMax: 1e15,
+  promisedBytesPerOwnerMax: 1e15,
   sandboxesPerOwnerMax: 10,
   memoryBytesMax: 1024 * MIB,
   queuedMax: 100,
@@ -55,7 +57,7 @@ beforeEach(async () => {
   await writeFile(join(base, "model.yaml"), "turns: [{ say: Done. }]\n");
   served = local.serve(bounds);
   nowMs = Date.parse(later);
-  taken = { sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map() };
+  taken = { sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() };
   [begun.length, notices.length] = [0, 0];
   outcome = () => new Promise(() => {});
   queue = new RunQueue({

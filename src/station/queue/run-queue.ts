@@ -47,7 +47,7 @@ export class RunQueue {
   readonly #turns = new Map<string, number>();
   /** How often in a row a run could not be driven. */
   readonly #failures = new Map<string, number>();
-  #taken: TakenRoom = { sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map() };
+  #taken: TakenRoom = { sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() };
   #places: Map<string, Place> | null = null;
   #isDraining = false;
   #isClosed = false;
@@ -126,9 +126,9 @@ export class RunQueue {
   }
 
   /** What sandboxes take now, with those that runs are about to make; and how many each owner has. */
-  async taken(): Promise<Pick<TakenRoom, "byOwner"> & Room> {
+  async taken(): Promise<Pick<TakenRoom, "byOwner" | "promisedBytes"> & Room> {
     this.#taken = await this.#options.room.taken();
-    return { ...this.#state().taken, byOwner: this.#taken.byOwner };
+    return { ...this.#state().taken, byOwner: this.#taken.byOwner, promisedBytes: this.#taken.promisedBytes };
   }
 
   /** Finds what waits, and what was driven by a process that died, and begins. */

@@ -34,7 +34,7 @@ const record = (spec: SandboxSpecInput, over: Partial<SandboxRecord> = {}): Sand
 
 describe("what sandboxes take", () => {
   test("is what they asked for, or the usual, until they are gone", async () => {
-    expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map() });
+    expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() });
     await store.write(record({ limits: { memoryBytes: GIB } }));
     await store.write(record({ labels: { [RUN_LABEL]: "run_a" } }, { id: "sb_bbbbbbbbbbbb" }));
     expect(await room.taken()).toEqual({
@@ -42,6 +42,7 @@ describe("what sandboxes take", () => {
       memoryBytes: GIB + roomFor(null).memoryBytes,
       runs: new Set(["run_a"]),
       byOwner: new Map([["local", 2]]),
+      promisedBytes: new Map([["local", expect.any(Number)]]),
     });
     await store.remove(id);
     expect(await room.taken()).toMatchObject({ sandboxes: 1 });
@@ -49,9 +50,15 @@ describe("what sandboxes take", () => {
 
   test("is nothing for one that a runtime keeps ready, and what its claimer asked for from then on", async () => {
     await store.write(record({}, { details: { waiting: true } }));
-    expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map() });
+    expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() });
     const claimed = { limits: { memoryBytes: 8 * GIB }, labels: { [RUN_LABEL]: "run_a" } };
     await store.write(record(claimed, { details: { waiting: false } }));
-    expect(await room.taken()).toEqual({ sandboxes: 1, memoryBytes: 8 * GIB, runs: new Set(["run_a"]), byOwner: new Map([["local", 1]]) });
+    expect(await room.taken()).toEqual({
+      sandboxes: 1,
+      memoryBytes: 8 * GIB,
+      runs: new Set(["run_a"]),
+      byOwner: new Map([["local", 1]]),
+      promisedBytes: new Map([["local", 8 * GIB]]),
+    });
   });
 });

@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { defaultLimits } from "../../contract/default-limits.ts";
 import { SandboxId } from "../../contract/ids.ts";
 import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { isErrno } from "../../lib/is-errno.ts";
@@ -17,6 +18,8 @@ export interface TakenRoom extends Room {
   runs: ReadonlySet<string>;
   /** How many each owner has. */
   byOwner: ReadonlyMap<string, number>;
+  /** What the sandboxes of each owner may use at most: their limit, or the usual one. */
+  promisedBytes: ReadonlyMap<string, number>;
 }
 
 export interface SandboxRoom {
@@ -29,22 +32,26 @@ export const roomFor = (memoryBytes: number | null | undefined): Room => ({
   memoryBytes: memoryBytes ?? UNASKED_MEMORY_BYTES,
 });
 
+/** What a sandbox may really use. */
+export const promisedTo = (memoryBytes: number | null | undefined): number => memoryBytes ?? defaultLimits.memoryBytes;
+
 /**
  * Each record is read once: what a sandbox asked for does not change. Those that a runtime keeps ready take no room,
  * and are looked at each time: whoever claims one gets it under the same id, with limits of their own.
  */
 export function createSandboxRoom({ stateDir, store }: { stateDir: string; store: Pick<Store, "read"> }): SandboxRoom {
   const folder = join(stateDir, "sandboxes");
-  const known = new Map<string, { memoryBytes: number; run: string | undefined; owner: string | undefined }>();
+  const known = new Map<string, { memoryBytes: number; promisedBytes: number; run: string | undefined; owner: string | undefined }>();
   const lookAt = async (id: string) => {
     const found = known.get(id);
     if (found !== undefined) return found;
     // One that is just being made or removed, or that cannot be read, is there all the same.
     const record = await store.read(id).catch(() => null);
-    if (record === null) return { ...roomFor(null), run: undefined, owner: undefined };
+    if (record === null) return { ...roomFor(null), promisedBytes: 0, run: undefined, owner: undefined };
     if (isWaiting(record)) return null;
     const { limits, labels, owner = LOCAL_OWNER } = record.spec;
-    const entry = { memoryBytes: roomFor(limits.memoryBytes).memoryBytes, run: labels[RUN_LABEL], owner };
+    const { memoryBytes } = limits;
+    const entry = { ...roomFor(memoryBytes), promisedBytes: promisedTo(memoryBytes), run: labels[RUN_LABEL], owner };
     known.set(id, entry);
     return entry;
   };
@@ -61,14 +68,15 @@ export function createSandboxRoom({ stateDir, store }: { stateDir: string; store
         sandboxes: entries.length,
         memoryBytes: entries.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
         runs: new Set(entries.flatMap(({ run }) => run ?? [])),
-        byOwner: countOf(entries.flatMap(({ owner }) => owner ?? [])),
+        byOwner: sumOf(entries, () => 1),
+        promisedBytes: sumOf(entries, ({ promisedBytes }) => promisedBytes),
       };
     },
   };
 }
 
-function countOf(owners: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const owner of owners) counts.set(owner, (counts.get(owner) ?? 0) + 1);
-  return counts;
+function sumOf<Entry extends { owner: string | undefined }>(entries: readonly Entry[], value: (entry: Entry) => number) {
+  const sums = new Map<string, number>();
+  for (const entry of entries) if (entry.owner !== undefined) sums.set(entry.owner, (sums.get(entry.owner) ?? 0) + value(entry));
+  return sums;
 }

@@ -6,6 +6,8 @@ const bounds: QueueBounds = {
   runsMax: 3,
   runsPerOwnerMax: 2,
   sandboxesMax: 6,
+  promisedBytesMax: 1e15,
+  promisedBytesPerOwnerMax: 1e15,
   sandboxesPerOwnerMax: 6,
   memoryBytesMax: 100,
   queuedMax: 1000,

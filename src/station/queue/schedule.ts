@@ -42,6 +42,9 @@ export interface QueueBounds {
   /** Of one owner, who then makes no more without a run. */
   sandboxesPerOwnerMax: number;
   memoryBytesMax: number;
+  /** What sandboxes may use together if each takes all it may, and those of one owner. */
+  promisedBytesMax: number;
+  promisedBytesPerOwnerMax: number;
   /** Runs that may wait. */
   queuedMax: number;
   queuedPerOwnerMax: number;

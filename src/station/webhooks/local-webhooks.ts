@@ -19,7 +19,9 @@ import { noSuchWebhook } from "./no-such-webhook.ts";
 import type { WebhookVerbs } from "./verbs.ts";
 import { type Delivery, openWebhookStore, type WebhookRecord } from "./webhook-store.ts";
 
-const WEBHOOKS_MAX = 50;
+const WEBHOOKS_MAX = 200;
+/** Of one owner, so that nobody leaves none for the others. */
+const WEBHOOKS_PER_OWNER_MAX = 50;
 const SECRET_BYTES = 24;
 const everybody: OwnerView = { owner: LOCAL_OWNER, sees: "everything" };
 
@@ -69,8 +71,9 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
       checkUrl(request);
       const before = store.all();
       if (before.some(({ name, view: { owner } }) => name === request.name && owner === as.owner)) throw taken(request.name);
-      if (before.length >= WEBHOOKS_MAX)
-        throw new CaissonError("busy", `there are ${WEBHOOKS_MAX} webhooks already`, { hint: "Remove some." });
+      const own = before.filter(({ view: { owner } }) => owner === as.owner).length;
+      if (own >= WEBHOOKS_PER_OWNER_MAX) throw tooMany(`${as.owner} has ${own} webhooks already, as many as one owner may have`);
+      if (before.length >= WEBHOOKS_MAX) throw tooMany(`there are ${before.length} webhooks already`);
       const record: WebhookRecord = {
         ...request,
         id: newId("whk"),
@@ -154,4 +157,8 @@ function named(delivery: Delivery | null, id: string): Delivery {
 function deliveryView(webhook: string, { position, ...delivery }: Delivery): DeliveryView {
   // What was put down before sandboxes and driven things had events names none.
   return { id: `msg_${webhook}_${position}`, ...delivery, sandbox: delivery.sandbox ?? null, driven: delivery.driven ?? null };
+}
+
+function tooMany(what: string): CaissonError {
+  return new CaissonError("busy", what, { hint: "Remove some: `caisson webhook rm`." });
 }
