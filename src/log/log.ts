@@ -94,8 +94,8 @@ export interface Log extends AsyncDisposable {
    */
   append(stream: string, events: readonly NewEvent[], options?: AppendOptions): Promise<{ lastSeq: number }>;
   /**
-   * In order, at most `limit` (default 10,000), and no more once they have `bytesMax` together. A row that cannot be read is given with its `damage`. Throws `internal`
-   * when not even the first one can be found.
+   * In order, at most `limit` (default 10,000), and no more once they have `bytesMax` together. A row that cannot be
+   * read is given with its `damage`. Throws `internal` when not even the first one can be found.
    */
   read(stream: string, options?: { fromSeq?: number; limit?: number; bytesMax?: number }): Promise<StoredEvent[]>;
   lastSeq(stream: string): Promise<number>;

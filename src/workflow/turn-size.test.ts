@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { emptyDrivenFacts } from "../contract/driven.ts";
 import { decideWorkflow } from "./decide.ts";
+import { evaluateHere } from "./expressions/evaluate.ts";
 import { applyToWorkflow, emptyWorkflow } from "./state.ts";
 
 test("a turn of a workflow with 1,000 × 1,000 steps says little, and the next continues", async () => {
@@ -11,7 +12,7 @@ test("a turn of a workflow with 1,000 × 1,000 steps says little, and the next c
   const now = new Date();
   const sizes: number[] = [];
   for (let turn = 0; turn < 10; turn++) {
-    const decision = await decideWorkflow(state, { facts: { ...emptyDrivenFacts(), id: "wf_aaaaaaaaaaaa" }, now });
+    const decision = await decideWorkflow(state, { facts: { ...emptyDrivenFacts(), id: "wf_aaaaaaaaaaaa" }, now }, evaluateHere);
     if (!("append" in decision)) break;
     sizes.push(decision.append.length);
     for (const event of decision.append)

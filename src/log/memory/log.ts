@@ -24,8 +24,7 @@ interface MemoryStream {
 export function createMemoryLog(
   options: { nowMs?: () => number; leaseClock?: Pick<LeaseClock, "nowMs">; projectionOf?: FindProjection } = {},
 ): Log {
-  const { projectionOf = everyProjection } = options;
-  const { nowMs = Date.now, leaseClock = { nowMs: () => performance.now() } } = options;
+  const { projectionOf = everyProjection, nowMs = Date.now, leaseClock = { nowMs: () => performance.now() } } = options;
   const streams = new Map<string, MemoryStream>();
   const listeners = new Set<() => void>();
   /** Every event, at its position less one; null where its stream was removed. */
@@ -74,8 +73,8 @@ export function createMemoryLog(
     read,
     lastSeq: async (name) => lastSeqOf(streams.get(name)),
     subscribe(name, { fromSeq = 1, signal, known } = {}) {
-      const page = async (from: number, { limit, bytes }: ReadBudget) =>
-        pageOf(await read(name, { fromSeq: from, limit, bytesMax: bytes }), from);
+      const page = async (fromSeq: number, { limit, bytes: bytesMax }: ReadBudget) =>
+        pageOf(await read(name, { fromSeq, limit, bytesMax }), fromSeq);
       return subscription({ from: fromSeq, signal, listen, read: page, known });
     },
     subscribeAll({ prefix = "", types, afterPosition = 0, restMs, signal } = {}) {

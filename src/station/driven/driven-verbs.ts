@@ -164,7 +164,7 @@ async function findThing(kind: Pick<Kind, "name" | "prefix" | "idPrefix" | "list
   );
 }
 
-/** Throws `busy` for an owner who has as many open things of a kind as one may have. One that is there already stays. */
+/** Throws `busy` for an owner who has as many open things of a kind as one may have. One that exists already stays. */
 async function checkShare(
   kind: Pick<Kind, "name" | "prefix" | "listedBy">,
   id: string,

@@ -2,6 +2,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
 import type { DiffPiece, SessionDiff } from "../../contract/session-verbs.ts";
 import { type Change, isWithin, kindOf } from "../../workspace/change.ts";
+import { isGitsOwn } from "../../workspace/list-inside.ts";
 import { whyHeldBack } from "../../workspace/protected-files.ts";
 import { diffStat, renderSections } from "../../workspace/render-diff.ts";
 import type { ChangedWork } from "./changed-work.ts";
@@ -11,7 +12,7 @@ import type { DiffOptions } from "./verbs.ts";
 export async function diffWork(work: ChangedWork, { signal, ...ignoring }: DiffOptions = {}): Promise<SessionDiff> {
   const { changes, leftOut, ignored } = await work.changes(ignoring);
   const stats = await diffStat(chosen(changes, ignoring.paths), signal === undefined ? {} : { signal });
-  return { session: work.id, files: stats.map((stat) => ({ ...stat, heldBack: whyHeldBack(stat.path) })), leftOut, ignored };
+  return { session: work.id, files: stats.map((stat) => ({ ...stat, heldBack: whyNotApplied(stat.path) })), leftOut, ignored };
 }
 
 /** See `SessionVerbs.patch`. */
@@ -40,5 +41,11 @@ export function chosen(changes: readonly Change[], paths: readonly string[] = []
 
 function fileOf(change: Change): Extract<DiffPiece, { kind: "file" }>["file"] {
   const { path, from, changedOutside } = change;
-  return { path, from, kind: kindOf(change), changedOutside, heldBack: whyHeldBack(path) };
+  return { path, from, kind: kindOf(change), changedOutside, heldBack: whyNotApplied(path) };
+}
+
+/** What applying leaves out by itself. A station elsewhere may list what is in `.git`; no apply writes there. */
+function whyNotApplied(path: string): string | null {
+  if (path.split("/").some(isGitsOwn)) return "it is in .git, where git runs hooks and reads settings: nothing is applied there";
+  return whyHeldBack(path);
 }
