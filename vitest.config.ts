@@ -14,7 +14,7 @@ const leftToNpmTest = [
   "src/client/station/**",
   "src/cli/options/bad-values.test.ts",
   "src/cli/station/station-commands.test.ts",
-  "src/compose/target.test.ts",
+  "src/compose/{fetching,fetching-images,target}.test.ts",
   "src/log/sqlite/log.test.ts",
   "src/remote/callers-folders.test.ts",
   "src/runtimes/fake/runtime.test.ts",

@@ -66,6 +66,30 @@ describe("a token that may only run", () => {
     }
   });
 
+  test("has nothing cloned from a private address, from this machine or by another transport", async () => {
+    const as = await token("run", { owner: "ada" });
+    for (const host of [
+      "127.0.0.1:1",
+      "localhost:1",
+      "10.0.0.1",
+      "[::1]",
+      "169.254.169.254",
+      "2130706433",
+      "0x7f.1",
+      "[::ffff:10.0.0.1]",
+    ]) {
+      const source = { kind: "git", url: `https://${host}/x.git` };
+      const answer = await post("/v1/runs", { task: "x", model: "scripted:demo", source }, { as });
+      expect([host, answer.status, await answer.json()]).toMatchObject([host, 403, { code: "denied" }]);
+    }
+    // Neither for an owner whose token may name such addresses.
+    const admin = await token("admin", { owner: "ada" });
+    for (const url of ["ssh://git@git.example.test/x", "file:///srv/x", "http://git.example.test/x"]) {
+      const answer = await post("/v1/runs", { task: "x", model: "scripted:demo", source: { kind: "git", url } }, { as: admin });
+      expect([url, answer.status]).toEqual([url, 403]);
+    }
+  });
+
   test("ships to no repository of the machine, however it is written", async () => {
     const as = await token("run", { owner: "ada" });
     for (const to of ["/srv/x.git", "file:///srv/x.git", "FILE:///srv/x.git", "file:///srv/%2e/x.git", "file://x"]) {

@@ -27,7 +27,7 @@ describe("the configuration", () => {
       secrets: {},
       agentFolders: [],
       author,
-      network: { caFiles: [], registries: {}, gateway: {} },
+      network: { caFiles: [], privateFetchHosts: [], registries: {}, gateway: {} },
       health: { runningTtlMs: 15_000, idleTtlMs: 30_000, restart: true, graceMs: 10_000, cooldownMs: 60_000, restartsPerHour: 3 },
       workspace: { hide: [], show: [] },
       telemetry: { metricsWithoutToken: false },

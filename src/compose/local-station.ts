@@ -62,6 +62,7 @@ export function openLocalStation(parts: LocalParts): LocalStation {
     model: (name, tape) => resolveModel(name, { ...modelOptions(parts), ...tape }),
     git: { path: parts.path, home: parts.home },
     disk: diskOptions(parts.config),
+    fetching: fetchingFor(parts),
     crashpoint: crashpointFrom(parts),
     onProgress: (text) => parts.say(text),
     onLogBusy: (text) => parts.say(text),
@@ -72,6 +73,32 @@ export function openLocalStation(parts: LocalParts): LocalStation {
 /** What the configuration says of the disk. */
 function diskOptions({ station }: Pick<LocalParts["config"], "station">): Omit<DiskSharesOptions, "stateDir"> {
   return { reserveBytes: station.diskReserveBytes, bytesPerOwnerMax: station.diskBytesPerOwnerMax };
+}
+
+/** How repositories are fetched for owners. Loaded when the first one is. */
+export function fetchingFor(parts: Pick<LocalParts, "config" | "stateDir">) {
+  const load = async () => {
+    const [{ openGitAccess, checkGitAddress }, { cloneCredential }, { fetchPolicyOf, caFileOf }] = await Promise.all([
+      import("../network/outbound/git-access.ts"),
+      import("../station/secrets/clone-credential.ts"),
+      import("./fetching.ts"),
+    ]);
+    const policy = fetchPolicyOf(parts.config.network);
+    const credentialFor = async (url: URL, owner: string) => cloneCredential(url, { owner, secrets: await secretsOf(parts, owner) });
+    return { openGitAccess, checkGitAddress, options: { policy, credentialFor, caFile: () => caFileOf(policy, parts) } };
+  };
+  let loaded: ReturnType<typeof load> | undefined;
+  const once = () => (loaded ??= load());
+  return {
+    async open(url: string, owner: string) {
+      const { openGitAccess, options } = await once();
+      return await openGitAccess(url, owner, options);
+    },
+    async check(url: string, owner: string) {
+      const { checkGitAddress, options } = await once();
+      await checkGitAddress(url, owner, options.policy);
+    },
+  };
 }
 
 /** The secrets that an owner can name: its own first, then those of the configuration that it may use. */

@@ -2,6 +2,7 @@ import type { Config } from "../contract/config.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
 import type { NetworkHost, NetworkSettings } from "../network/network-host.ts";
+import type { FetchImageRequest } from "../network/outbound/fetch-image.ts";
 import { redactedEvents } from "../network/redacted-events.ts";
 import type { OciOptions } from "../runtimes/oci/runtime.ts";
 import { createResolver, type Resolver } from "../sandbox/resolver.ts";
@@ -16,7 +17,7 @@ export interface RuntimesOptions {
   /** This program and its first arguments, to be started again as the keeper of a network. */
   program: readonly [string, ...string[]];
   settings?: Partial<Pick<Config, "ociRuntime" | "dockerImage" | "fallbackRuntime" | "models" | "station">> & {
-    network?: Partial<NetworkSettings>;
+    network?: Partial<NetworkSettings> & { privateFetchHosts?: readonly string[] };
   };
   pool?: NonNullable<OciOptions["pool"]>;
   /** How this program was called, for hints that say what to type. */
@@ -52,6 +53,13 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
     });
     return networked(runtime, host);
   };
+  const fetchImageFor = async (request: FetchImageRequest) => {
+    const [{ fetchImageFor: fetch }, { fetchPolicyOf }] = await Promise.all([
+      import("../network/outbound/fetch-image.ts"),
+      import("./fetching.ts"),
+    ]);
+    await fetch(request, fetchPolicyOf({ caFiles: [], privateFetchHosts: [], ...settings.network }));
+  };
   const { XDG_RUNTIME_DIR: runtimeDir, DBUS_SESSION_BUS_ADDRESS: busAddress, DOCKER_HOST: dockerHost } = variables;
   const runtimes = createRuntimeSet({
     context: {
@@ -70,7 +78,7 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
         const disk = createDiskShares({ stateDir, reserveBytes: diskReserveBytes, bytesPerOwnerMax: diskBytesPerOwnerMax });
         const session = defined({ runtimeDir, busAddress });
         const own = defined({ command: options.command, ociRuntime: settings.ociRuntime, pool: options.pool });
-        return withNetwork(createOciRuntime({ ...context, disk }, { home, path, session, ...own }));
+        return withNetwork(createOciRuntime({ ...context, disk }, { home, path, session, fetchImageFor, ...own }));
       },
       docker: async (context) => {
         const { createDockerRuntime } = await import("../runtimes/docker/runtime.ts");

@@ -13,7 +13,7 @@ export async function openShips(
     { createReach },
     { createLocalShips },
     { createDrivenThings },
-    { requestOutward },
+    { requestOutbound },
     { secretsOf },
     { workOfSession },
   ] = await Promise.all([
@@ -21,7 +21,7 @@ export async function openShips(
     import("../station/ships/ship-reach.ts"),
     import("../station/ships/local-ships.ts"),
     import("../station/driven/driven-verbs.ts"),
-    import("../network/outward/request-outward.ts"),
+    import("../network/outbound/request-outbound.ts"),
     import("./local-station.ts"),
     import("../station/sessions/changed-work.ts"),
   ]);
@@ -29,7 +29,7 @@ export async function openShips(
   const { log, crashpoint } = local;
   const git = { path: settings.path };
   const secrets = (owner: string) => secretsOf(settings, owner);
-  const reach = createReach({ git, locks: { stateDir, crashpoint }, send: requestOutward, now: Date.now, secretsOf: secrets });
+  const reach = createReach({ git, locks: { stateDir, crashpoint }, send: requestOutbound, now: Date.now, secretsOf: secrets });
   // As it is now, and at no step before.
   const filesAfter = async () => null;
   const workOf = async (session: string) => workOfSession(await local.sessions.get(session), { ...local, ...local.reading, filesAfter });

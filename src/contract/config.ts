@@ -12,6 +12,10 @@ const defaults = defaultConfig();
 const NetworkConfig = z.strictObject({
   /** Files with certificates (PEM) that servers outside are trusted by, besides the system's. */
   caFiles: z.array(z.string().min(1)).max(16).default([]),
+  /**
+   * Hosts in private networks from which repositories and images are fetched for owners other than the machine's user.
+   */
+  privateFetchHosts: z.array(z.string().min(1).max(253)).max(100).default([]),
   /** Base URLs of package registries in place of the public ones. */
   registries: z.partialRecord(RegistryName, z.url()).default({}),
   /** What the cache of packages may take on disk. */

@@ -8,7 +8,7 @@ export function defaultConfig() {
     runtime: "auto",
     limits: {},
     models: { prices: {} },
-    network: { caFiles: [], registries: {}, gateway: {} },
+    network: { caFiles: [], privateFetchHosts: [], registries: {}, gateway: {} },
     health: { runningTtlMs: 15_000, idleTtlMs: 30_000, restart: true, graceMs: 10_000, cooldownMs: 60_000, restartsPerHour: 3 },
     guardian: {
       watch: "all" as const,

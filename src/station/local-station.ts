@@ -13,6 +13,7 @@ import { removeRemains } from "../sandbox/remove-remains.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { createStore } from "../sandbox/store.ts";
 import { prepareWorkspace } from "../workspace/git/check-out.ts";
+import type { MirrorOptions } from "../workspace/git/git-mirror.ts";
 import type { GitOptions } from "../workspace/git/host-git.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
 import { type Crashpoint, noCrash } from "./crashpoint.ts";
@@ -72,6 +73,8 @@ export function createLocalStation(options: {
   runtime: RunsOptions["runtime"];
   model: (name: string, tape: ModelTape) => Promise<Model>;
   git: Pick<GitOptions, "path" | "home">;
+  /** How repositories are fetched for each owner. Absent: for the machine's user alone. */
+  fetching?: { open: NonNullable<MirrorOptions["access"]>; check: StartRunOptions["checkFetched"] };
   /** Every runtime in which a session may have left something. */
   runtimes: () => Promise<readonly Runtime[]>;
   /** Ends a sandbox and removes it, whatever its holder does. */
@@ -102,7 +105,8 @@ export function createLocalStation(options: {
   const remove: RunsOptions["removeRemains"] = (runtime, id) => removeRemains(store, runtime, id);
   const places = { home: options.git.home ?? "", stateDir };
   const disk = createDiskShares({ stateDir, ...options.disk });
-  const fetching = { sessions, stateDir, git: options.git, log, owner, ownerGone, disk };
+  const [access, holder] = [options.fetching?.open, owner];
+  const fetching = { sessions, stateDir, git: options.git, log, access, holder, holderGone: ownerGone, disk };
   const model = (name: string, tape: ModelTape = {}) => options.model(name, tape);
   const claim: ClaimName = (name, claimed) => claimName(name, { log, store, sessions, holder: owner, ownerGone, ...claimed });
   const runs = createRuns({
@@ -119,7 +123,7 @@ export function createLocalStation(options: {
     model,
     agent: async (name, owner) => agents.load(name, { secrets: await options.settings.secretsOf(owner) }),
     ...(options.hooks ? { hooks: options.hooks } : {}),
-    prepare: (session, place, { notice }) => prepareWorkspace(session, place, { ...fetching, keptFor: session.owner, onProgress: notice }),
+    prepare: (session, place, { notice }) => prepareWorkspace(session, place, { ...fetching, owner: session.owner, onProgress: notice }),
   });
   const drives = createRunDrives({ drive: runs.drive });
   const served = createStationQueue({ log, store, stateDir, drives, crashpoint, model, owner, ownerGone, notice: options.onProgress });
@@ -142,6 +146,7 @@ export function createLocalStation(options: {
     alive,
     runtimes: options.runtimes,
     crashpoint,
+    checkFetched: options.fetching?.check,
     ...options.settings,
   };
   const viewing = { ...common, ...runsByWord(log, runs), runtime: options.runtime, git: options.git };

@@ -1,4 +1,5 @@
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { serveGit } from "./git-http-backend.ts";
 
@@ -9,9 +10,12 @@ export interface GitServer extends AsyncDisposable {
 }
 
 /** The repositories of a folder over HTTP, as git's own server program serves them. */
-export async function startGitServer(folder: string, options: { password?: string } = {}): Promise<GitServer> {
+export async function startGitServer(
+  folder: string,
+  options: { password?: string; tls?: { cert: Buffer; key: Buffer } } = {},
+): Promise<GitServer> {
   let seen: ReturnType<GitServer["requests"]> = [];
-  const server = createServer((request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
     const url = new URL(request.url ?? "/", "http://x");
     const { authorization } = request.headers;
     seen.push({ method: request.method ?? "", path: url.pathname, authorization });
@@ -21,10 +25,11 @@ export async function startGitServer(folder: string, options: { password?: strin
       return;
     }
     serveGit({ folder }, request, response);
-  });
+  };
+  const server = options.tls === undefined ? createServer(listener) : createTlsServer(options.tls, listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http${options.tls === undefined ? "" : "s"}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests() {
       const before = seen;
       seen = [];

@@ -1,14 +1,8 @@
 import { connect, type Socket } from "node:net";
-import {
-  connect as connectTls,
-  createSecureContext,
-  getCACertificates,
-  rootCertificates,
-  type SecureContext,
-  type TLSSocket,
-} from "node:tls";
+import { connect as connectTls, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
 import { CaissonError } from "../../contract/error.ts";
 import { canonicalAddress } from "../address/addresses.ts";
+import { trustedCertificates } from "../outbound/trusted-certificates.ts";
 import type { Grant } from "./decide-egress.ts";
 import type { Refusal } from "./denial.ts";
 import type { EgressLimits } from "./egress-limits.ts";
@@ -129,11 +123,6 @@ function verified(options: {
       resolve(tls);
     });
   });
-}
-
-/** Node's own, the system's, and those that were given: a company's authority is often known to the system alone. */
-function trustedCertificates(more: readonly string[]): string[] {
-  return [...new Set([...rootCertificates, ...getCACertificates("system"), ...getCACertificates("extra"), ...more])];
 }
 
 type Failure = Error & { code?: string };

@@ -84,7 +84,14 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
   }
   const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
   const image =
-    fork?.image ?? (await findImage({ engine, template: spec.template, defaultImage: docker.defaultImage, stateLabel: docker.stateLabel }));
+    fork?.image ??
+    (await findImage({
+      engine,
+      template: spec.template,
+      defaultImage: docker.defaultImage,
+      stateLabel: docker.stateLabel,
+      owner: spec.owner,
+    }));
   const asked = { spec, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined };
   const shared = await planFolders(asked);
   const repository = planRepository(shared, asked);

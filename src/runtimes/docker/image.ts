@@ -2,6 +2,8 @@ import type { ImageInfo } from "dockerode";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
 import { EnvName } from "../../contract/ids.ts";
+import { parseImageReference } from "../../contract/image-reference.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import type { Template } from "../../contract/sandbox.ts";
 import { labels } from "./container-config.ts";
 import { isWorkUid } from "./details.ts";
@@ -20,6 +22,8 @@ export interface EngineImage {
 const ImageDescription = z.object({
   Id: z.string(),
   Os: z.string().default("linux"),
+  RepoTags: z.array(z.string()).nullish(),
+  RepoDigests: z.array(z.string()).nullish(),
   Config: z.object({ Env: z.array(z.string()).nullish(), Labels: z.record(z.string(), z.string()).nullish() }).nullish(),
 });
 
@@ -32,11 +36,13 @@ export async function findImage(options: {
   template: Template;
   defaultImage: string | null;
   stateLabel: string;
+  /** For whom it is; absent: the user of this machine. */
+  owner?: string | undefined;
 }): Promise<EngineImage> {
-  const { engine, template, defaultImage, stateLabel } = options;
+  const { engine, template, defaultImage, stateLabel, owner = LOCAL_OWNER } = options;
   switch (template.kind) {
     case "image":
-      return inspectImage(engine, template.reference);
+      return inspectImage(engine, template.reference, { byNameAlone: owner !== LOCAL_OWNER });
     case "snapshot": {
       const image = await snapshotImage({ engine, id: template.id, stateLabel });
       if (image === null) throw new CaissonError("not_found", `there is no snapshot ${template.id} in the engine on ${engine.socketPath}`);
@@ -62,8 +68,12 @@ export async function imagesOf(options: { engine: Engine; stateLabel: string }):
   return options.engine.call("listing snapshots", (docker) => docker.listImages({ filters }));
 }
 
-export async function inspectImage(engine: Engine, reference: string): Promise<EngineImage> {
-  if (!imageName.test(reference)) {
+/**
+ * `byNameAlone`: an image is found by a name that somebody gave it in the engine, and not by its id, which may be that
+ * of another owner's snapshot. Throws as `findImage`.
+ */
+export async function inspectImage(engine: Engine, reference: string, { byNameAlone = false } = {}): Promise<EngineImage> {
+  if (!imageName.test(reference) || (byNameAlone && parseImageReference(reference)?.kind !== "registry")) {
     throw new CaissonError("invalid", `${JSON.stringify(reference.slice(0, 200))} is not an image's name`, {
       hint: "It looks like debian:12. Folders and archives are for the oci runtime; `docker import` brings them into the engine.",
     });
@@ -77,9 +87,19 @@ export async function inspectImage(engine: Engine, reference: string): Promise<E
         throw statusOf(error) === 404 ? missing(engine, reference) : engineError(error, { what, socketPath: engine.socketPath });
       }),
   );
+  const isOurs = Object.values(labels).some((label) => Object.hasOwn(described.Config?.Labels ?? {}, label));
+  const names = [...(described.RepoTags ?? []), ...(described.RepoDigests ?? [])];
+  if (byNameAlone && (isOurs || !names.some((name) => isNamed(name, reference)))) throw missing(engine, reference);
   if (described.Os !== "linux") throw new CaissonError("invalid", `the image ${reference} is for ${described.Os}, not for Linux`);
   const uid = Number(described.Config?.Labels?.[labels.workUid]);
   return { id: described.Id, env: envOf(described.Config?.Env ?? []), workUid: isWorkUid(uid) ? uid : null };
+}
+
+/** `debian` is `debian:latest`, which some engines call `docker.io/library/debian:latest`. */
+function isNamed(name: string, reference: string): boolean {
+  const hasTag = /[:@][^/]*$/.test(reference);
+  const whole = hasTag ? reference : `${reference}:latest`;
+  return name === whole || name.endsWith(`/${whole}`);
 }
 
 function missing(engine: Engine, reference: string): CaissonError {

@@ -88,7 +88,7 @@ async function imageBasis(
 ): Promise<Basis> {
   // Loaded when asked for: most sandboxes have no image.
   const { imageRoot } = await import("./layers/image-root.ts");
-  const image = await imageRoot(oci, options.reference, { signal: options.signal, owner: spec.owner });
+  const image = await imageRoot(oci, options.reference, { owner: spec.owner, signal: options.signal });
   const dir = await skeleton(oci, {
     folders: [...image.folders, ...ours.folders],
     links: ours.links,

@@ -13,6 +13,7 @@ import { findIdentity, type Identity } from "./identity/identity.ts";
 import { type HardLimits, parseHardLimits } from "./launch/bundle.ts";
 import { createLauncher, type Launch } from "./launch/launcher.ts";
 import { findUserSystemd, type UserSession } from "./systemd/user-systemd.ts";
+import type { FetchImageFor } from "./template/registry.ts";
 
 export interface OciOptions {
   /** The user's home folder and PATH: where toolchains are looked for. */
@@ -24,6 +25,8 @@ export interface OciOptions {
   session?: UserSession;
   /** How this program was called, for hints that say to call it otherwise. */
   command?: string;
+  /** Absent: images are fetched for the user of this machine alone. */
+  fetchImageFor?: FetchImageFor;
   /** How many sandboxes and network namespaces are kept ready. Default none. */
   pool?: { sandboxes?: number; networkNamespaces?: number };
 }

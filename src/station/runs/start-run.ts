@@ -59,6 +59,8 @@ export interface StartRunOptions extends RunCreation {
   stateDir: string;
   /** The folder with the files of an upload. Throws `not_found`. */
   treeOfUpload: (upload: string, asked: { owner: string }) => Promise<string>;
+  /** Throws `denied` for the address of a repository that is never fetched for this owner. */
+  checkFetched?: ((url: string, owner: string) => Promise<void>) | undefined;
   /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
   claimName: ClaimName;
   /** A session with the files of another. Throws `not_found`, `unsupported`. */
@@ -265,18 +267,19 @@ async function knownSession(request: StartRun, { sessions, owner }: StartRunOpti
 }
 
 /**
- * Throws `invalid` and `unsafe` for an address or a place of submodules that is none, `not_found` and `invalid` for a
- * folder, `not_found` for an upload.
+ * Throws `invalid` and `unsafe` for an address or a place of submodules that is none, `denied` for one that is not
+ * fetched for this owner, `not_found` and `invalid` for a folder, `not_found` for an upload.
  */
 async function checkSource(
   source: Session["source"],
-  { treeOfUpload, owner }: Pick<StartRunOptions, "treeOfUpload"> & { owner: string },
+  { treeOfUpload, checkFetched, owner }: Pick<StartRunOptions, "treeOfUpload" | "checkFetched"> & { owner: string },
 ): Promise<void> {
   if (source.kind === "upload") await treeOfUpload(source.upload, { owner });
   if (source.kind === "folder") await checkFolder(source.path);
   if (source.kind !== "git") return;
   checkAddress(source.url);
   for (const place of source.submodulesFrom ?? []) parseGitPlace(place);
+  await checkFetched?.(source.url, owner);
 }
 
 /** An agent whose file asks for a workspace that outlives the run is not given one that nobody would find again. */

@@ -70,10 +70,10 @@ async function findIn(
   const paths = sessions.paths(session);
   const layer = session.snapshot === null ? (runtime.layerFolder?.(paths.layer) ?? null) : null;
   if (session.source.kind === "git" && session.commit !== null) {
-    const { source, commit } = session;
+    const { source, commit, owner } = session;
     const folders = await sessions.folders(session.id);
     const preparedAtMs = Date.parse(session.preparedAt ?? session.createdAt);
-    return await findCommitChanges({ sandbox, layer, folders, preparedAtMs, stateDir, git, source, commit, ignoring });
+    return await findCommitChanges({ sandbox, layer, folders, preparedAtMs, stateDir, git, source, owner, commit, ignoring });
   }
   const applied = await sessions.applied(session.id);
   const since = { sinceMs: Date.parse(session.forked?.since ?? session.createdAt), applied, ...copiedAt(session) };

@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
-import type { OutwardReply, OutwardRequest } from "../../network/outward/request-outward.ts";
+import type { OutboundReply, OutboundRequest } from "../../network/outbound/request-outbound.ts";
 
 /** A remote may ask for patience; nobody waits longer than this on its word. */
 const RETRY_AFTER_SECONDS_MAX = 3_600;
@@ -7,7 +7,7 @@ const WORDS_CHARACTERS_MAX = 300;
 
 /** How a remote is spoken to: the token is here and nowhere else. */
 export interface Connection {
-  send(request: OutwardRequest): Promise<OutwardReply>;
+  send(request: OutboundRequest): Promise<OutboundReply>;
   /** Throws `denied` for a request that it may not go with. Null: there is none. */
   token(request: { method: string; url: string }): Promise<string | null>;
   allowPrivate: boolean;
@@ -17,7 +17,7 @@ export interface Connection {
 
 export interface Asked {
   what: string;
-  method: OutwardRequest["method"];
+  method: OutboundRequest["method"];
   url: string;
   headers?: Readonly<Record<string, string>>;
   body?: Buffer;
@@ -60,7 +60,7 @@ export async function ask(asked: Asked, connection: Connection, statuses: readon
   throw refusalOf(reply, { what, host: new URL(url).host, token, nowMs: connection.now() });
 }
 
-function failureOf(reply: Extract<OutwardReply, { kind: "failed" }>, { what, host }: { what: string; host: string }): CaissonError {
+function failureOf(reply: Extract<OutboundReply, { kind: "failed" }>, { what, host }: { what: string; host: string }): CaissonError {
   const message = `${what} failed at ${host}: ${reply.why}`;
   switch (reply.reason) {
     case "refused":
@@ -74,7 +74,7 @@ function failureOf(reply: Extract<OutwardReply, { kind: "failed" }>, { what, hos
   }
 }
 
-type AnsweredReply = Extract<OutwardReply, { kind: "answered" }>;
+type AnsweredReply = Extract<OutboundReply, { kind: "answered" }>;
 
 function refusalOf(
   reply: AnsweredReply,

@@ -2,7 +2,7 @@ import { join, relative } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
 import type { Change, LeftOut } from "../../workspace/change.ts";
 import { committable } from "../../workspace/git/committable.ts";
-import { mirrorFolder } from "../../workspace/git/git-mirror.ts";
+import { sessionMirror } from "../../workspace/git/git-mirror.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
 import { type KeptRepository, openKeptRepository } from "../../workspace/git/kept-repository.ts";
 import { makeCommit } from "../../workspace/git/make-commit.ts";
@@ -47,7 +47,7 @@ export interface MadeCommit {
 export async function commitWork(order: ShipOrder, work: ChangedWork, place: ShipPlace): Promise<MadeCommit> {
   const { id, createdAt } = order;
   const { author, includeConfiguration, leaveOut } = order.created;
-  const { base, borrows, prefix } = await groundOf(work, place);
+  const { base, borrows, prefix } = await groundOf(work, { ...place, owner: order.owner });
   const { changes, leftOut } = await work.changes();
   await using own = await openShipRepository(id, { base, borrows }, place);
   const { usable, skipped } = committable(changes, { includeConfiguration });
@@ -68,10 +68,13 @@ function messageOf({ id, created: { title, body, spec } }: ShipOrder): string {
 }
 
 /** The commit that the work began from, and where its objects are. */
-async function groundOf(work: ChangedWork, { stateDir }: ShipPlace): Promise<{ base: string; borrows: string; prefix: string }> {
+async function groundOf(
+  work: ChangedWork,
+  { stateDir, owner }: ShipPlace & { owner: string },
+): Promise<{ base: string; borrows: string; prefix: string }> {
   const { source, commit } = work;
   if (source.kind === "git" && commit !== null)
-    return { base: commit, borrows: join(mirrorFolder(stateDir, source.url), "objects"), prefix: "" };
+    return { base: commit, borrows: join(sessionMirror(stateDir, { url: source.url, owner }), "objects"), prefix: "" };
   if (source.kind !== "folder")
     throw new CaissonError("unsupported", `${work.what} did not begin from a repository on the station's machine`, {
       hint: "Start the run from a repository: caisson run --repo https://HOST/OWNER/NAME.",

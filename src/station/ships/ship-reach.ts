@@ -1,12 +1,11 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { SecretSpec } from "../../contract/network.ts";
 import type { ShipTarget } from "../../contract/ship.ts";
-import type { OutwardReply, OutwardRequest } from "../../network/outward/request-outward.ts";
-import { readSecretFile } from "../../network/secrets/read-secret-file.ts";
-import { createSecretScope } from "../../network/secrets/secret-scope.ts";
+import type { OutboundReply, OutboundRequest } from "../../network/outbound/request-outbound.ts";
 import { createBareRemote } from "../../workspace/git/bare-remote.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
 import type { LockRecords } from "../../workspace/git/ref-locks.ts";
+import { fileOfSecret, readToken, tokenRefusal } from "../secrets/kept-token.ts";
 import type { Connection } from "./connection.ts";
 import type { Forge } from "./forges/forge.ts";
 import { createGitea } from "./forges/gitea.ts";
@@ -15,11 +14,9 @@ import { createPlainForge } from "./forges/plain.ts";
 import { createHttpRemote } from "./http-remote.ts";
 import type { ShipParts } from "./ship-steps.ts";
 
-const TOKEN_BYTES_MAX = 65_536;
-
 export interface ReachOptions {
   secretsOf(owner: string): Promise<Readonly<Record<string, SecretSpec>>>;
-  send(request: OutwardRequest): Promise<OutwardReply>;
+  send(request: OutboundRequest): Promise<OutboundReply>;
   git: Pick<GitOptions, "path">;
   /** Of bare repositories on this machine. */
   locks: LockRecords;
@@ -56,18 +53,10 @@ async function tokenFor(
   const to = new URL(url);
   const hint = `Keep one: caisson secret set '${name}@${to.hostname}${to.port === "" ? "" : `;ports=${to.port}`}'`;
   if (spec === undefined) throw new CaissonError("not_found", `the station has no secret ${name}`, { hint });
-  if (typeof spec.from === "string" || !("file" in spec.from))
-    throw new CaissonError("unsupported", `the secret ${name} is not one that the station keeps itself`, { hint });
-  const port = to.port === "" ? (to.protocol === "https:" ? 443 : 80) : Number(to.port);
-  const scope = createSecretScope(spec);
-  const head = { method, target: `${to.pathname}${to.search}`, version: "1.1" as const, headers: [] };
+  const file = fileOfSecret(spec);
+  if (file === null) throw new CaissonError("unsupported", `the secret ${name} is not one that the station keeps itself`, { hint });
   // Without TLS it goes to a private address alone, and only when that was asked for: whoever sends sees to it.
-  const tls = to.protocol === "https:" || allowPrivate;
-  const why =
-    scope.header !== null && scope.header !== "authorization"
-      ? "it is for another header"
-      : scope.refusal(head, { host: to.hostname, port, tls });
+  const why = tokenRefusal(spec, { method, url: to }, { allowClear: allowPrivate });
   if (why !== null) throw new CaissonError("denied", `the secret ${name} is not sent to ${to.host}: ${why}`, { hint });
-  const { text } = await readSecretFile(spec.from.file, { bytesMax: TOKEN_BYTES_MAX });
-  return text.replace(/\r?\n$/, "");
+  return await readToken(file);
 }

@@ -11,7 +11,7 @@ import { LOCAL_OWNER } from "../../contract/owner.ts";
 import type { ShipTarget } from "../../contract/ship.ts";
 import { type NewShipEvent, shipEvents } from "../../contract/ship-event.ts";
 import { applyToShipFacts, emptyShipFacts, type ShipFacts } from "../../contract/ship-facts.ts";
-import { requestOutward } from "../../network/outward/request-outward.ts";
+import { requestOutbound } from "../../network/outbound/request-outbound.ts";
 import { mirrorFolder } from "../../workspace/git/git-mirror.ts";
 import type { ChangedWork } from "../sessions/changed-work.ts";
 import { decideShip } from "./decide-ship.ts";
@@ -52,7 +52,7 @@ export async function makeShipRig(options: {
   const stateDir = mkdtempSync(join(tmpdir(), "caisson-ship-"));
   const path = process.env.PATH ?? "";
   const url = "https://git.example.com/team/project.git";
-  const mirror = mirrorFolder(stateDir, url);
+  const mirror = mirrorFolder(stateDir, { url, owner: LOCAL_OWNER });
   mkdirSync(join(stateDir, "mirrors"));
   execFileSync("git", ["-c", "safe.directory=*", "clone", "--quiet", "--mirror", options.repository.path, mirror]);
   const tokenFile = join(stateDir, "token");
@@ -79,8 +79,8 @@ export async function makeShipRig(options: {
   let nowMs = Date.parse(BEGAN);
   const git = { path };
   const secret = { from: { file: tokenFile }, hosts: ["127.0.0.1"], ports: [Number(portOf(options.target.remote))] };
-  const send: typeof requestOutward = (request) =>
-    requestOutward(options.hurries?.test(`${request.method} ${request.url}`) === true ? { ...request, timeoutMs: HURRIED_MS } : request);
+  const send: typeof requestOutbound = (request) =>
+    requestOutbound(options.hurries?.test(`${request.method} ${request.url}`) === true ? { ...request, timeoutMs: HURRIED_MS } : request);
   const reach = createReach({ git, locks: { stateDir }, send, now: () => nowMs, secretsOf: async () => ({ TOKEN: secret }) });
   const parts: ShipParts = { stateDir, git, workOf: async () => work, reach };
   const events: ShipRig["events"] = [];

@@ -1,6 +1,6 @@
 import type { OwnerView } from "../../contract/owner.ts";
 import type { Attempt, WebhookId } from "../../contract/webhook-verbs.ts";
-import type { OutwardAnswer, OutwardPost } from "../../network/outward/post-outward.ts";
+import type { OutboundAnswer, OutboundPost } from "../../network/outbound/post-outbound.ts";
 import type { InsideVerbs } from "../inside/verbs.ts";
 import type { RunVerbs } from "../runs/verbs.ts";
 import { cloudEvent, isMeant, signedHeaders } from "./cloud-event.ts";
@@ -40,7 +40,7 @@ export interface DeliverParts {
   store: WebhookStore;
   /** The station as the webhook's owner sees it. */
   stationFor(view: OwnerView): EventStation;
-  post(post: OutwardPost): Promise<OutwardAnswer>;
+  post(post: OutboundPost): Promise<OutboundAnswer>;
   now(): number;
   /** Called by whoever changes a webhook in this process. */
   woken: Set<() => void>;

@@ -12,7 +12,7 @@ import {
   type WebhookView,
 } from "../../contract/webhook-verbs.ts";
 import { newId } from "../../lib/new-id.ts";
-import { postOutward } from "../../network/outward/post-outward.ts";
+import { postOutbound } from "../../network/outbound/post-outbound.ts";
 import { cloudEvent } from "./cloud-event.ts";
 import { attempt, type DeliverParts, deliverAll } from "./deliver.ts";
 import { noSuchWebhook } from "./no-such-webhook.ts";
@@ -35,12 +35,12 @@ export interface WebhookOptions {
   stateDir: string;
   /** Of the last event of all. */
   lastPosition: () => Promise<number>;
-  post?: typeof postOutward;
+  post?: typeof postOutbound;
   now?: () => number;
 }
 
 export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
-  const { post = postOutward, now = Date.now } = options;
+  const { post = postOutbound, now = Date.now } = options;
   const store = openWebhookStore(join(options.stateDir, "webhooks.db"));
   const woken = new Set<() => void>();
   const wake = () => {

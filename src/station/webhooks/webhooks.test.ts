@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FedEvent, FedSandboxEvent } from "../../contract/run-verbs.ts";
-import type { OutwardAnswer, OutwardPost } from "../../network/outward/post-outward.ts";
+import type { OutboundAnswer, OutboundPost } from "../../network/outbound/post-outbound.ts";
 import { createLocalWebhooks, type LocalWebhooks } from "./local-webhooks.ts";
 
 let stateDir = "";
 let webhooks: LocalWebhooks;
 let time = 0;
-let posts: OutwardPost[] = [];
-let answer: (post: OutwardPost) => OutwardAnswer | Promise<OutwardAnswer>;
+let posts: OutboundPost[] = [];
+let answer: (post: OutboundPost) => OutboundAnswer | Promise<OutboundAnswer>;
 let feed: FedEvent[] = [];
 let heard: (() => void)[] = [];
 let ended: AbortController;

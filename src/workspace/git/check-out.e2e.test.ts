@@ -2,6 +2,7 @@ import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { GitServer } from "../../../test/support/git-server.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { kindOf } from "../change.ts";
 import type { SessionStore } from "../sessions.ts";
 import { mirrorFolder } from "./git-mirror.ts";
@@ -60,11 +61,11 @@ describe("a git workspace", () => {
 
   test("several at once on one address, and a mirror that is damaged", async () => {
     const url = file("app");
-    rmSync(mirrorFolder(state, url), { recursive: true, force: true });
+    rmSync(mirrorFolder(state, { url, owner: LOCAL_OWNER }), { recursive: true, force: true });
     const opened = await Promise.all([1, 2, 3].map(() => open({ url })));
     for (const { sandbox } of opened) await sandbox.destroy();
     expect(new Set(opened.map(({ session }) => session.commit)).size).toBe(1);
-    const mirror = mirrorFolder(state, url);
+    const mirror = mirrorFolder(state, { url, owner: LOCAL_OWNER });
     writeFileSync(join(mirror, "config"), "[broken\n");
     await (await open({ url })).sandbox.destroy();
     for (const name of readdirSync(join(mirror, "objects/pack"))) rmSync(join(mirror, "objects/pack", name));

@@ -8,7 +8,7 @@ import { createIgnoreRules, IGNORE_FILE, type IgnoredFiles, type IgnoreRules } f
 import { DEPTH_MAX, isGitsOwn, listInside } from "../list-inside.ts";
 import { readInside } from "../read-side.ts";
 import { untouchedSince } from "../walk-layer.ts";
-import { type GitSource, mirrorFolder } from "./git-mirror.ts";
+import { type GitSource, sessionMirror } from "./git-mirror.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
 import { submodulesOf } from "./submodules.ts";
 
@@ -26,6 +26,8 @@ interface CommitOptions {
   stateDir: string;
   git: Pick<GitOptions, "path" | "home">;
   source: GitSource;
+  /** Whose session it is. */
+  owner: string;
   commit: string;
 }
 
@@ -96,7 +98,7 @@ function sideOf(entry: TreeEntry | undefined, contents: ReadonlyMap<string, Buff
 /** Every file of a commit, those of its submodules included where they were checked out. */
 async function readTree(options: CommitOptions, at: { prefix: string; depth: number }): Promise<Map<string, TreeEntry>> {
   const { source, commit, git } = options;
-  const mirror = mirrorFolder(options.stateDir, source.url);
+  const mirror = sessionMirror(options.stateDir, { ...options, url: source.url });
   const text = await hostGit(["ls-tree", "-r", "-l", "-z", "--full-tree", commit], { ...git, gitDir: mirror }).catch((error: unknown) => {
     throw new CaissonError("not_found", `the commit ${commit} is not in the mirror any more`, {
       hint: "It is fetched again by the next run on the same address.",

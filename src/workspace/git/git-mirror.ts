@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { type HeldLease, holdLease } from "../../log/hold-lease.ts";
@@ -13,26 +15,53 @@ import { type GitOptions, hostGit } from "./host-git.ts";
 
 export type GitSource = Extract<WorkspaceSource, { kind: "git" }>;
 
+/** How git reaches a remote for one fetch. */
+export interface RemoteAccess extends AsyncDisposable {
+  /** Whether git works as the machine's user: with its home folder, keys and logins, and any transport. */
+  asUser: boolean;
+  /** For git's environment, where it does not. */
+  env: Readonly<Record<string, string>>;
+  /** Says why a fetch failed, in place of git's words; null where those may be told. */
+  explain(): Promise<CaissonError | null>;
+}
+
 export interface MirrorOptions {
   stateDir: string;
   git: Pick<GitOptions, "path" | "home">;
   log: Log;
-  /** This process, and whether another's is gone: one fetches into a mirror at a time. */
+  /** Whose session it is: with whose credentials it is fetched, and who reads the mirror. */
   owner: string;
-  ownerGone: (owner: string) => boolean;
+  /** Absent: for the machine's user alone. Throws `denied`. */
+  access?: ((url: string, owner: string) => Promise<RemoteAccess>) | undefined;
+  /** This process, and whether another's is gone: one fetches into a mirror at a time. */
+  holder: string;
+  holderGone: (holder: string) => boolean;
   onProgress?: (line: string) => void;
   signal?: AbortSignal;
-  /** What may be written, and for whom a mirror is kept. */
+  /** What may be written for the owner. */
   disk?: DiskShares;
-  keptFor?: string;
 }
 
 const LOCK_TTL_MS = 30_000;
 const LOCK_POLL_MS = 50;
 const LOCK_WAIT_MS_MAX = 30 * 60_000;
 
-export function mirrorFolder(stateDir: string, url: string): string {
-  return join(stateDir, "mirrors", `${createHash("sha256").update(url).digest("hex").slice(0, 24)}.git`);
+/**
+ * An owner's mirror of a remote. Each has its own: a mirror keeps commits that the remote no longer shows, and what was
+ * fetched with one owner's credentials is not for another.
+ */
+export function mirrorFolder(stateDir: string, { url, owner }: { url: string; owner: string }): string {
+  const key = owner === LOCAL_OWNER ? url : `${owner}\0${url}`;
+  return join(stateDir, "mirrors", `${createHash("sha256").update(key).digest("hex").slice(0, 24)}.git`);
+}
+
+/**
+ * The mirror with the commit that a session began from. Before owners had mirrors of their own there was one for all;
+ * its commit was fetched by that session, so it is the same content.
+ */
+export function sessionMirror(stateDir: string, asked: { url: string; owner: string }): string {
+  const own = mirrorFolder(stateDir, asked);
+  return existsSync(own) ? own : mirrorFolder(stateDir, { ...asked, owner: LOCAL_OWNER });
 }
 
 /**
@@ -42,10 +71,11 @@ export function mirrorFolder(stateDir: string, url: string): string {
  */
 export async function fetchMirror(source: GitSource, options: MirrorOptions): Promise<string> {
   checkAddress(source.url);
-  const dir = mirrorFolder(options.stateDir, source.url);
+  const dir = mirrorFolder(options.stateDir, { ...options, url: source.url });
   await mkdir(join(options.stateDir, "mirrors"), { recursive: true, mode: 0o700 });
   await using _ = await lockMirror(dir, source.url, options);
-  const remote = remoteGit(source, options);
+  await using access = await openAccess(source, options);
+  const remote = remoteGit(source, options, access);
   try {
     if (await stat(join(dir, "HEAD")).catch(() => null)) {
       options.onProgress?.(`fetching ${cleanAddress(source.url)}`);
@@ -55,26 +85,26 @@ export async function fetchMirror(source: GitSource, options: MirrorOptions): Pr
       }
       options.onProgress?.("the mirror is damaged; making it again");
     } else options.onProgress?.(`cloning ${cleanAddress(source.url)}`);
-    await make(dir, source, options);
+    await make(dir, source, { ...options, remote });
     return dir;
   } catch (error) {
-    throw unreachable(source, error);
+    throw await unreachable(source, error, access);
   }
 }
 
 /** Fetches while the disk, and the share of the one it is kept for, have room. */
 async function whileRoom<Result>(folder: string, options: MirrorOptions, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const disk = options.disk ?? createDiskShares({ stateDir: options.stateDir });
-  const { keptFor: owner, signal } = options;
+  const { owner, signal } = options;
   return await disk.write({ what: "the repository", owner, signal, measured: folder }, ({ signal: ending }) => work(ending));
 }
 
-/** For whom it is kept: the first who fetched it. */
-async function noteSize(dir: string, { keptFor }: MirrorOptions): Promise<void> {
+/** For whom it is kept; one from before owners had their own is the first's who fetched it. */
+async function noteSize(dir: string, { owner: fetcher }: MirrorOptions): Promise<void> {
   const path = join(dir, OWNED_NAME);
   const known = jsonOrNull(await readFile(path, "utf8").catch(() => "")) as { owner?: unknown } | null;
-  const owner = typeof known?.owner === "string" ? known.owner : keptFor;
-  if (owner !== undefined) await writeFile(path, JSON.stringify({ owner, bytes: await folderBytes(dir) }), { mode: 0o600 });
+  const owner = typeof known?.owner === "string" ? known.owner : fetcher;
+  await writeFile(path, JSON.stringify({ owner, bytes: await folderBytes(dir) }), { mode: 0o600 });
 }
 
 /** False when the mirror is damaged: fetching into it fails although the remote answers. */
@@ -82,7 +112,7 @@ async function update(dir: string, source: GitSource, options: MirrorOptions & {
   const { remote, git } = options;
   const fetch = ["fetch", "--prune", "--tags", "--force", "--progress", "origin", "+refs/heads/*:refs/heads/*"];
   try {
-    await whileRoom(join(dir, "objects", "pack"), options, (signal) => remoteGit(source, { ...options, signal })(fetch, dir));
+    await whileRoom(join(dir, "objects", "pack"), options, (signal) => remote(fetch, dir, signal));
   } catch (error) {
     if (error instanceof CaissonError && error.code === "no_space") throw error;
     const answers = await remote(["ls-remote", "--quiet", "--", source.url, "HEAD"]).catch(() => null);
@@ -98,22 +128,23 @@ async function update(dir: string, source: GitSource, options: MirrorOptions & {
 
 /** Makes a mirror that turned out to be damaged again. Throws as `fetchMirror`. */
 export async function remakeMirror(source: GitSource, options: MirrorOptions): Promise<string> {
-  const dir = mirrorFolder(options.stateDir, source.url);
+  const dir = mirrorFolder(options.stateDir, { ...options, url: source.url });
   await using _ = await lockMirror(dir, source.url, options);
+  await using access = await openAccess(source, options);
   try {
-    await make(dir, source, options);
+    await make(dir, source, { ...options, remote: remoteGit(source, options, access) });
     return dir;
   } catch (error) {
-    throw unreachable(source, error);
+    throw await unreachable(source, error, access);
   }
 }
 
-async function make(dir: string, source: GitSource, options: MirrorOptions): Promise<void> {
+async function make(dir: string, source: GitSource, options: MirrorOptions & { remote: RemoteGit }): Promise<void> {
   const fresh = `${dir}.new`;
   await rm(fresh, { recursive: true, force: true });
   try {
     const clone = ["clone", "--mirror", "--template=", "--progress", "--", source.url, fresh];
-    await whileRoom(fresh, options, (signal) => remoteGit(source, { ...options, signal })(clone));
+    await whileRoom(fresh, options, (signal) => options.remote(clone, undefined, signal));
     await noteSize(fresh, options);
     await rm(dir, { recursive: true, force: true });
     await rename(fresh, dir);
@@ -122,24 +153,30 @@ async function make(dir: string, source: GitSource, options: MirrorOptions): Pro
   }
 }
 
-type RemoteGit = (args: readonly string[], gitDir?: string) => Promise<Buffer>;
+type RemoteGit = (args: readonly string[], gitDir?: string, signal?: AbortSignal) => Promise<Buffer>;
 
-function remoteGit(source: GitSource, options: MirrorOptions): RemoteGit {
+async function openAccess({ url }: GitSource, { access, owner }: MirrorOptions): Promise<RemoteAccess> {
+  if (access !== undefined) return await access(url, owner);
+  if (owner !== LOCAL_OWNER) throw new CaissonError("denied", "repositories are fetched for the machine's user alone");
+  return { asUser: true, env: {}, explain: async () => null, async [Symbol.asyncDispose]() {} };
+}
+
+function remoteGit(source: GitSource, options: MirrorOptions, { asUser, env }: RemoteAccess): RemoteGit {
   const { onProgress } = options;
-  return (args, gitDir) =>
+  return (args, gitDir, signal = options.signal) =>
     hostGit(args, {
-      ...options.git,
-      env: transport(source),
+      ...(asUser ? options.git : { path: options.git.path }),
+      env: asUser ? transport(source) : env,
       ...(gitDir === undefined ? {} : { gitDir }),
       ...(onProgress ? { onProgress: (line: string) => onProgress(withoutSecretOf(source.url, line)) } : {}),
-      ...(options.signal ? { signal: options.signal } : {}),
+      ...(signal ? { signal } : {}),
     });
 }
 
 async function lockMirror(dir: string, url: string, options: MirrorOptions): Promise<HeldLease> {
   const stream = `mirror/${dir.slice(dir.lastIndexOf("/") + 1)}`;
   for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS_MAX; waitedMs += LOCK_POLL_MS) {
-    const held = await holdLease(options.log, stream, { owner: options.owner, ttlMs: LOCK_TTL_MS, ownerGone: options.ownerGone });
+    const held = await holdLease(options.log, stream, { owner: options.holder, ttlMs: LOCK_TTL_MS, ownerGone: options.holderGone });
     if (held) return held;
     if (waitedMs === 0) options.onProgress?.(`waiting for another process that fetches ${cleanAddress(url)}`);
     await delay(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
@@ -155,13 +192,15 @@ function transport(source: GitSource): Record<string, string> {
   };
 }
 
-function unreachable(source: GitSource, error: unknown): unknown {
+async function unreachable(source: GitSource, error: unknown, access: RemoteAccess): Promise<unknown> {
   if (!(error instanceof CaissonError) || error.code !== "internal") return error;
+  const explained = await access.explain();
+  if (explained !== null) return explained;
   return new CaissonError(
     "unavailable",
     `${cleanAddress(source.url)} could not be fetched: ${withoutSecretOf(source.url, error.message)}`,
     {
-      hint: "Check the address, the network, and that the key or credential is one the server knows.",
+      hint: "Check the address, the network, and that the server knows the key or password; `caisson secret set NAME@HOST` keeps a password for it.",
     },
   );
 }
@@ -188,7 +227,8 @@ export async function resolveCommit(mirror: string, source: GitSource, options: 
   if (found) return found;
   // A commit that no branch or tag leads to can still be asked for by its name.
   if (/^[0-9a-f]{40}$/.test(wanted)) {
-    await remoteGit(source, options)(["fetch", "--no-tags", "origin", wanted], mirror).catch(() => null);
+    await using access = await openAccess(source, options);
+    await remoteGit(source, options, access)(["fetch", "--no-tags", "origin", wanted], mirror).catch(() => null);
     const fetched = await look();
     if (fetched) return fetched;
   }

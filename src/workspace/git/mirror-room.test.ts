@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { createDiskShares, OWNED_NAME } from "../../sandbox/disk-shares.ts";
 import { fetchMirror } from "./git-mirror.ts";
@@ -31,8 +32,9 @@ const options = (disk: { reserveBytes?: number } = {}) => ({
   stateDir: join(base, "state"),
   git: { path, home: base },
   log: createMemoryLog(),
-  owner: "o",
-  ownerGone: () => false,
+  owner: LOCAL_OWNER,
+  holder: "o",
+  holderGone: () => false,
   disk: createDiskShares({ stateDir: join(base, "state"), ...disk }),
 });
 
@@ -43,7 +45,7 @@ test("a mirror is refused where only the station's reserve is left, and nothing 
 });
 
 test("a mirror notes for whom it is kept: the first who fetched it", async () => {
-  const first = await fetchMirror(source(), { ...options(), keptFor: "local" });
+  const first = await fetchMirror(source(), options());
   const noted = () => JSON.parse(readFileSync(join(first, OWNED_NAME), "utf8")) as unknown;
   expect(noted()).toEqual({ owner: "local", bytes: expect.any(Number) });
   await fetchMirror(source(), options());

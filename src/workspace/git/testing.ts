@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect } from "vitest";
 import { type GitServer, startGitServer } from "../../../test/support/git-server.ts";
+import { LOCAL_OWNER } from "../../contract/owner.ts";
 import { SandboxSpec } from "../../contract/sandbox.ts";
 import type { Session, WorkspaceSource } from "../../contract/session.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
@@ -89,8 +90,9 @@ export function useGitWorkspaces() {
         stateDir: state,
         git: { path: more.path ?? path, home: base },
         log,
-        owner: `o${number}`,
-        ownerGone: () => false,
+        owner: LOCAL_OWNER,
+        holder: `o${number}`,
+        holderGone: () => false,
         onProgress: (line: string) => void lines.push(line),
       },
     };
@@ -130,6 +132,7 @@ export function useGitWorkspaces() {
       stateDir: state,
       git: { path, home: base },
       source,
+      owner: session.owner,
       commit: at,
     });
   };

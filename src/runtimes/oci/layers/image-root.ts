@@ -18,9 +18,9 @@ export interface ImageRoot {
 export async function imageRoot(
   oci: OciContext,
   reference: string,
-  options: { signal?: AbortSignal | undefined; owner?: string | undefined },
+  { owner, signal }: { owner?: string | undefined; signal?: AbortSignal | undefined },
 ): Promise<ImageRoot> {
-  const { rootfsDir, config } = await resolveImage({ ...imageOptions(oci, reference), ...options });
+  const { rootfsDir, config } = await resolveImage({ ...imageOptions(oci, reference), owner, fetchFor: oci.options.fetchImageFor, signal });
   return { layer: { dir: rootfsDir, mapped: true }, ...imageFiles({ rootfsDir }), env: config.env };
 }
 

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error.ts";
 import type { ImageView } from "../../../contract/image-verbs.ts";
+import { LOCAL_OWNER } from "../../../contract/owner.ts";
 import { createDiskShares, type DiskShares } from "../../../sandbox/disk-shares.ts";
 import { archiveStore } from "./archive-store.ts";
 import { builtImages } from "./built-images.ts";
 import { Digest, emptyImageConfig, ImageConfig, imageConfigOf } from "./image-manifest.ts";
 import { checkRootProcessor, type ImageSource, imageSource } from "./image-source.ts";
-import { type FoundImage, findImage, folderStore, type ImageStore } from "./image-store.ts";
-import { fetchImage } from "./registry.ts";
+import { type FoundImage, findImage, folderStore, type ImageStore, ociArchitectures } from "./image-store.ts";
+import { type FetchImageFor, fetchImage } from "./registry.ts";
 import { runProgram } from "./run-program.ts";
 import { createTemplateCache, type TemplateCache } from "./template-cache.ts";
 import { checkRoot } from "./unpack-image.ts";
@@ -65,13 +66,15 @@ export interface ResolveImageOptions {
   remove?: (path: string) => Promise<void>;
   /** False where there is a single id: then everything belongs to it. */
   keepOwners?: boolean;
+  /** For whom it is, and whose share of the disk it counts for; absent: the user of this machine. */
+  owner?: string | undefined;
+  /** Absent: images are fetched for the user of this machine alone. */
+  fetchFor?: FetchImageFor | undefined;
   /** Asks the registry again although the name was fetched before. */
   refresh?: boolean;
   limits?: Partial<ImageLimits>;
   signal?: AbortSignal | undefined;
   disk?: DiskShares | undefined;
-  /** Whose share of the disk an image that is fetched counts for. */
-  owner?: string | undefined;
 }
 
 /**
@@ -99,7 +102,7 @@ export async function resolveImage(options: ResolveImageOptions): Promise<ImageT
       (await withDraft(cache, async (draft) => (await unpackFound({ options, cache, found, draft })).template))
     );
   }
-  const key = await referenceKey(source, arch);
+  const key = await referenceKey(source, { arch, owner: options.owner });
   const known = options.refresh === true ? null : await knownDigest(cache, key);
   const ready = known === null ? null : await cached(cache, known);
   if (ready !== null) return ready;
@@ -147,6 +150,16 @@ async function gather(
   if (source.kind === "archive") {
     await mkdir(folder, { mode: 0o700 });
     return archiveStore({ archive: source.path, folder, bytesMax: limits.bytesMax });
+  }
+  const { owner = LOCAL_OWNER } = options;
+  if (owner !== LOCAL_OWNER) {
+    if (options.fetchFor === undefined) throw new CaissonError("denied", "images are fetched for the machine's user alone");
+    const architecture = ociArchitectures[options.arch ?? process.arch] ?? process.arch;
+    const { bytesMax, fetchTimeoutMs: timeoutMs } = limits;
+    const { fetchFor } = options;
+    const request = { reference: source.reference, layout: folder, owner, architecture, bytesMax, timeoutMs };
+    await whileRoom(options, { measured: folder }, (signal) => fetchFor({ ...request, signal }));
+    return { ...folderStore(folder), name: source.reference };
   }
   const env = options.env ?? { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
   const { reference } = source;
@@ -212,9 +225,15 @@ async function flush(folder: string): Promise<void> {
   });
 }
 
-/** Names and archives are looked up by what they were when they were unpacked. */
-async function referenceKey(source: Exclude<ImageSource, { kind: "rootfs" | "layout" }>, arch: string): Promise<string> {
-  const hash = createHash("sha256").update(`${source.kind} ${arch} `);
+/**
+ * Names and archives are looked up by what they were when they were unpacked. A name that the machine's user fetched,
+ * perhaps with a password, says nothing to other owners: they fetch without one.
+ */
+async function referenceKey(
+  source: Exclude<ImageSource, { kind: "rootfs" | "layout" }>,
+  { arch, owner = LOCAL_OWNER }: { arch: string; owner?: string | undefined },
+): Promise<string> {
+  const hash = createHash("sha256").update(`${source.kind} ${arch} ${owner === LOCAL_OWNER ? "" : "public "}`);
   if (source.kind === "registry") return hash.update(source.reference).digest("hex");
   const { dev, ino, size, mtimeNs, ctimeNs } = await stat(source.path, { bigint: true });
   return hash.update(`${source.tag ?? ""} ${source.path}\0${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`).digest("hex");

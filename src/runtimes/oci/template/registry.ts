@@ -1,6 +1,18 @@
 import { CaissonError } from "../../../contract/error.ts";
 import { runProgram } from "./run-program.ts";
 
+/** How images are fetched for owners other than the machine's user, whose credentials are not theirs. */
+export type FetchImageFor = (request: {
+  reference: string;
+  layout: string;
+  owner: string;
+  /** As registries name the processor. */
+  architecture: string;
+  bytesMax: number;
+  timeoutMs: number;
+  signal?: AbortSignal | undefined;
+}) => Promise<void>;
+
 /**
  * Fetches an image into an OCI layout folder that does not exist yet, by skopeo, with the credentials and policy the
  * user gave to that tool. Throws `unavailable` without skopeo or when the registry does not give the image,

@@ -8,7 +8,7 @@ const TIMEOUT_MS = 10_000;
 /** Of an answer nobody reads more than the status; one that does not end is cut off. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
-export interface OutwardPost {
+export interface OutboundPost {
   url: string;
   headers: Readonly<Record<string, string>>;
   body: string;
@@ -17,13 +17,13 @@ export interface OutwardPost {
   signal?: AbortSignal;
 }
 
-export type OutwardAnswer = { status: number; retryAfterSeconds: number | null } | { error: string };
+export type OutboundAnswer = { status: number; retryAfterSeconds: number | null } | { error: string };
 
 /**
  * Posts something from this machine to an address that somebody else named. The name is looked up once, and the
  * connection made to an address that was checked; redirects are not followed. Never throws.
  */
-export async function postOutward(post: OutwardPost, resolve = resolveByHost): Promise<OutwardAnswer> {
+export async function postOutbound(post: OutboundPost, resolve = resolveByHost): Promise<OutboundAnswer> {
   const url = new URL(post.url);
   if (url.protocol !== "https:" && !post.allowPrivate) return { error: "it is not reached by https" };
   const address = await pinnedAddress(url, { allowPrivate: post.allowPrivate, resolve });
@@ -31,7 +31,7 @@ export async function postOutward(post: OutwardPost, resolve = resolveByHost): P
   return await exchange(url, { post, address });
 }
 
-function exchange(url: URL, { post, address }: { post: OutwardPost; address: string }): Promise<OutwardAnswer> {
+function exchange(url: URL, { post, address }: { post: OutboundPost; address: string }): Promise<OutboundAnswer> {
   return new Promise((resolve) => {
     const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const signal = post.signal === undefined ? timeout : AbortSignal.any([timeout, post.signal]);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { postOutward } from "./post-outward.ts";
+import { postOutbound } from "./post-outbound.ts";
 
 let server: Server | undefined;
 afterEach(() => {
@@ -29,7 +29,7 @@ describe("a message to an address that somebody named", () => {
       });
       request.on("end", () => response.writeHead(503, { "retry-after": "7" }).end("x".repeat(1000)));
     });
-    expect(await postOutward({ ...post, url: `http://127.0.0.1:${port}/hook`, allowPrivate: true })).toEqual({
+    expect(await postOutbound({ ...post, url: `http://127.0.0.1:${port}/hook`, allowPrivate: true })).toEqual({
       status: 503,
       retryAfterSeconds: 7,
     });
@@ -43,7 +43,7 @@ describe("a message to an address that somebody named", () => {
       asked.push(name);
       return ["127.0.0.1"];
     };
-    expect(await postOutward({ ...post, url: `http://hook.test:${port}/`, allowPrivate: true }, resolve)).toMatchObject({ status: 204 });
+    expect(await postOutbound({ ...post, url: `http://hook.test:${port}/`, allowPrivate: true }, resolve)).toMatchObject({ status: 204 });
     expect(asked).toEqual(["hook.test"]);
   });
 
@@ -58,12 +58,12 @@ describe("a message to an address that somebody named", () => {
     ["https://2130706433/", ""],
     ["https://[::1]/", ""],
   ])("never goes to %s at %s", async (url, address) => {
-    expect(await postOutward({ ...post, url, allowPrivate: false }, async () => [address])).toMatchObject({ error: expect.any(String) });
+    expect(await postOutbound({ ...post, url, allowPrivate: false }, async () => [address])).toMatchObject({ error: expect.any(String) });
   });
 
   test("never goes where nobody may, allowed or not", async () => {
     for (const address of ["169.254.169.254", "0.0.0.0", "224.0.0.1"]) {
-      const answer = await postOutward({ ...post, url: "http://hook.test/", allowPrivate: true }, async () => [address]);
+      const answer = await postOutbound({ ...post, url: "http://hook.test/", allowPrivate: true }, async () => [address]);
       expect(answer).toEqual({ error: "hook.test leads to an address that is not reached" });
     }
   });
@@ -73,13 +73,13 @@ describe("a message to an address that somebody named", () => {
     server?.close();
     server?.closeAllConnections();
     await once(server as Server, "close");
-    expect(await postOutward({ ...post, url: `http://127.0.0.1:${port}/`, allowPrivate: true })).toEqual({
+    expect(await postOutbound({ ...post, url: `http://127.0.0.1:${port}/`, allowPrivate: true })).toEqual({
       error: "the connection was refused",
     });
     const failing = async () => {
       throw new Error("no");
     };
-    expect(await postOutward({ ...post, url: "https://hook.test/", allowPrivate: false }, failing)).toEqual({
+    expect(await postOutbound({ ...post, url: "https://hook.test/", allowPrivate: false }, failing)).toEqual({
       error: "the name hook.test could not be looked up",
     });
   });

@@ -1,9 +1,11 @@
 import { type IncomingHttpHeaders, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import type { SecureContext } from "node:tls";
+import { defined } from "../../lib/defined.ts";
 import { resolveByHost } from "../egress/resolve.ts";
 import { connectionWords, lookupOf, pinnedAddress } from "./pinned-address.ts";
 
-export interface OutwardRequest {
+export interface OutboundRequest {
   url: string;
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   headers: Readonly<Record<string, string>>;
@@ -14,10 +16,12 @@ export interface OutwardRequest {
   timeoutMs: number;
   /** An answer that is longer is cut off, and is an error. */
   answerBytesMax: number;
+  /** By what servers are known; default Node's own. */
+  secureContext?: SecureContext;
   signal?: AbortSignal;
 }
 
-export type OutwardReply =
+export type OutboundReply =
   | { kind: "answered"; status: number; headers: IncomingHttpHeaders; body: Buffer }
   /** `refused`: it was not sent, and never will be. */
   | { kind: "failed"; why: string; reason: "refused" | "unreachable" | "too_large" | "late" };
@@ -27,7 +31,7 @@ export type OutwardReply =
  * the connection made to an address that was checked; redirects are not followed, and nothing is kept between requests.
  * Never throws.
  */
-export async function requestOutward(asked: OutwardRequest, resolve = resolveByHost): Promise<OutwardReply> {
+export async function requestOutbound(asked: OutboundRequest, resolve = resolveByHost): Promise<OutboundReply> {
   const url = new URL(asked.url);
   const { allowPrivate } = asked;
   const isClear = url.protocol === "http:";
@@ -38,7 +42,7 @@ export async function requestOutward(asked: OutwardRequest, resolve = resolveByH
   return { kind: "failed", reason: address.isForbidden ? "refused" : "unreachable", why: address.error };
 }
 
-function exchange(url: URL, { asked, address }: { asked: OutwardRequest; address: string }): Promise<OutwardReply> {
+function exchange(url: URL, { asked, address }: { asked: OutboundRequest; address: string }): Promise<OutboundReply> {
   return new Promise((resolve) => {
     const timeout = AbortSignal.timeout(asked.timeoutMs);
     const signal = asked.signal === undefined ? timeout : AbortSignal.any([timeout, asked.signal]);
@@ -51,7 +55,14 @@ function exchange(url: URL, { asked, address }: { asked: OutwardRequest; address
           ? { kind: "failed", reason: "late", why: "there was no answer in time" }
           : { kind: "failed", reason: "unreachable", why: connectionWords(error) },
       );
-    const sent = send(url, { method, headers, agent: false, signal, lookup: lookupOf(address) });
+    const sent = send(url, {
+      method,
+      headers,
+      agent: false,
+      signal,
+      lookup: lookupOf(address),
+      ...defined({ secureContext: asked.secureContext }),
+    });
     sent.on("error", fail);
     sent.on("response", (answer) => {
       const chunks: Buffer[] = [];
