@@ -29,7 +29,7 @@ export function defaultConfig() {
     secrets: {},
     telemetry: { metricsWithoutToken: false },
     agentFolders: [],
-    station: { queuedMax: 10_000, queuedPerOwnerMax: 1_000, jobsPerOwnerMax: 200 },
+    station: { jobsPerOwnerMax: 200, queuedMax: 10_000, queuedPerOwnerMax: 1_000 },
     author: { name: "Caisson", email: "caisson@localhost" },
   };
 }
