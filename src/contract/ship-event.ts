@@ -49,7 +49,13 @@ export const ShipCommitted = defineEvent("ship.committed", 1, {
   borrows: z.string().max(4096),
 });
 /** The remote has it, as was read there. */
-export const ShipPushed = defineEvent("ship.pushed", 1, { branch: z.string().max(255), commit: CommitHash, into: z.string().max(255) });
+export const ShipPushed = defineEvent("ship.pushed", 1, {
+  branch: z.string().max(255),
+  commit: CommitHash,
+  into: z.string().max(255),
+  /** What the remote's hooks wrote: data. */
+  said: z.string().max(1000).optional(),
+});
 export const ShipRequested = defineEvent("ship.requested", 1, { request: PullRequest });
 /** The remote says that it can be merged. */
 export const ShipChecked = defineEvent("ship.checked", 1, {});

@@ -105,3 +105,22 @@ describe.runIf(stationMode !== "http")("a second ship of the same work", () => {
     expect(readdirSync(join(cli.home(), "ships"))).toEqual([]);
   });
 });
+
+describe.runIf(stationMode !== "http")("a ship from a shallow clone", () => {
+  test("stops before the push, and arrives once the hint was followed", async () => {
+    const folder = await cli.folder();
+    const bare = makeForgeRepository(folder, "project", files);
+    bare.commit("main", { "c.txt": "c\n" });
+    const clone = join(folder, "shallow clone");
+    execFileSync("git", ["clone", "--quiet", "--depth", "1", `file://${bare.path}`, clone], { stdio: "pipe" });
+    const run = await runIn(clone, [mend]);
+    const stuck = await refused(["ship", run, "--to", bare.path, "--merge", ...untested]);
+    expect(stuck).toContain("is a shallow clone");
+    expect(bare.branches()).toEqual(["main"]);
+    const hint = /then try again: (.*)$/m.exec(stuck)?.[1] ?? "";
+    const [fetch = "", resume = ""] = hint.split(" && ");
+    execFileSync("sh", ["-c", fetch], { stdio: "pipe" });
+    expect(await ok(resume.split(" ").slice(1))).toContain("is merged into main");
+    expect(bare.file("main", "add.sh")).toBe("echo $(($1 + $2))");
+  });
+});

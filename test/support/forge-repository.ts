@@ -23,7 +23,12 @@ const identity = {
 };
 
 /** Makes `folder/NAME.git` with a first commit on `main`. */
-export function makeForgeRepository(folder: string, name: string, files: Readonly<Record<string, string>>): ForgeRepository {
+export function makeForgeRepository(
+  folder: string,
+  name: string,
+  files: Readonly<Record<string, string>>,
+  { hash = "sha1" }: { hash?: "sha1" | "sha256" } = {},
+): ForgeRepository {
   const path = join(folder, `${name}.git`);
   mkdirSync(path, { recursive: true });
   const run = (args: readonly string[], input?: string) =>
@@ -33,7 +38,7 @@ export function makeForgeRepository(folder: string, name: string, files: Readonl
       stdio: ["pipe", "pipe", "pipe"],
       ...(input !== undefined && { input }),
     }).trim();
-  run(["init", "--quiet", "--bare", "--initial-branch=main", path]);
+  run(["init", "--quiet", "--bare", "--initial-branch=main", `--object-format=${hash}`, path]);
   const branch = (wanted: string) => {
     try {
       return run(["rev-parse", "--verify", "--quiet", `refs/heads/${wanted}`]);

@@ -24,6 +24,8 @@ export interface ForgeServerOptions {
   files: Readonly<Record<string, string>>;
   /** Default: any. */
   port?: number;
+  /** Of its commits' names; default sha1. */
+  hash?: "sha1" | "sha256";
 }
 
 /**
@@ -32,7 +34,7 @@ export interface ForgeServerOptions {
  */
 export async function startForgeServer(options: ForgeServerOptions): Promise<ForgeServer> {
   const { kind, folder, token } = options;
-  const repository = makeForgeRepository(folder, "team/project", options.files);
+  const repository = makeForgeRepository(folder, "team/project", options.files, options);
   const faults = createFaults();
   let url = "";
   const pulls = createForgePulls({ kind, repository, url: () => url });

@@ -28,7 +28,7 @@ export function eventText(event: ShipEvent): string {
     case "ship.committed":
       return `commit ${event.data.commit.slice(0, 12)} of ${event.data.files} ${event.data.files === 1 ? "file" : "files"}`;
     case "ship.pushed":
-      return `the branch ${event.data.branch} is there`;
+      return `the branch ${event.data.branch} is there${event.data.said === undefined ? "" : `; the remote says: ${event.data.said}`}`;
     case "ship.requested":
       return `pull request ${event.data.request.url}`;
     case "ship.checked":

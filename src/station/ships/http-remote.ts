@@ -4,7 +4,7 @@ import { type GitRemote, missingUpdate } from "../../workspace/git/remote.ts";
 import { readAdvertisedRefs, type Service } from "../../workspace/git/wire/advertised-refs.ts";
 import { fetchRequest, readFetchedPack } from "../../workspace/git/wire/fetch-request.ts";
 import { pushRequest, readPushReport } from "../../workspace/git/wire/push-request.ts";
-import { ask, type Connection, gitPassword } from "./connection.ts";
+import { ask, type Connection, gitPassword, withoutToken } from "./connection.ts";
 
 const REFS_BYTES_MAX = 32 * 1024 * 1024;
 const REPORT_BYTES_MAX = 1024 * 1024;
@@ -55,12 +55,14 @@ export function createHttpRemote(url: string, connection: Connection): GitRemote
       if (moved !== undefined) throw new CaissonError("conflict", `${moved.ref} is not where it was`, { details: { ref: moved.ref } });
       const body = pushRequest(updates, { pack, capabilities });
       const answer = await post("git-receive-pack", { what: "pushing", body, answerBytesMax: REPORT_BYTES_MAX });
-      readPushReport(answer.body, updates);
+      const token = await connection.token({ method: "POST", url: `${base}/git-receive-pack` });
+      const outcome = readPushReport(answer.body, updates, { clean: (text) => withoutToken(text, token) });
       const missing = missingUpdate(updates, (await readRefs("git-receive-pack")).refs);
       if (missing !== null)
         throw new CaissonError("unavailable", `the remote said that it took ${missing.ref}, and does not have it`, {
           hint: "Look at it there; what it says cannot be relied on.",
         });
+      return outcome;
     },
     async fetch(request) {
       const body = fetchRequest(request);

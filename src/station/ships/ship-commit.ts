@@ -47,7 +47,7 @@ export interface MadeCommit {
 export async function commitWork(order: ShipOrder, work: ChangedWork, place: ShipPlace): Promise<MadeCommit> {
   const { id, createdAt } = order;
   const { author, includeConfiguration, leaveOut } = order.created;
-  const { base, borrows, prefix } = await groundOf(work, { ...place, owner: order.owner });
+  const { base, borrows, prefix } = await groundOf(work, { ...place, owner: order.owner, ship: id });
   const { changes, leftOut } = await work.changes();
   await using own = await openShipRepository(id, { base, borrows }, place);
   const { usable, skipped } = committable(changes, { includeConfiguration });
@@ -70,7 +70,7 @@ function messageOf({ id, created: { title, body, spec } }: ShipOrder): string {
 /** The commit that the work began from, and where its objects are. */
 async function groundOf(
   work: ChangedWork,
-  { stateDir, owner }: ShipPlace & { owner: string },
+  { stateDir, owner, ship }: ShipPlace & { owner: string; ship: string },
 ): Promise<{ base: string; borrows: string; prefix: string }> {
   const { source, commit } = work;
   if (source.kind === "git" && commit !== null)
@@ -82,6 +82,11 @@ async function groundOf(
   using repository = await openRepository(source.path);
   const base = await headOf(repository);
   if (base === null) throw new CaissonError("conflict", `the repository of ${repository.root} has no commit yet`);
+  // Without its history nobody can tell what the branch has in common with the remote's.
+  if ((repository.common.stat("shallow")?.size ?? 0) > 0)
+    throw new CaissonError("conflict", `${repository.root} is a shallow clone: it lacks the history that a merge needs`, {
+      hint: `Fetch it, then try again: git -C ${shellWord(repository.root)} fetch --unshallow && caisson ship resume ${ship}`,
+    });
   return { base, borrows: join(repository.common.path, "objects"), prefix: relative(repository.root, source.path) };
 }
 
@@ -102,6 +107,8 @@ async function outsideSubmodules(
 
 /** Not what may never be committed. */
 const isConfiguration = ({ path }: LeftOut) => forbidden(path) === null;
+
+const shellWord = (text: string) => (/^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 function notClean(ship: string, behind: readonly LeftOut[], { isConfigurationLeft }: { isConfigurationLeft: boolean }): CaissonError {
   const named = behind.slice(0, 3).map(({ path, reason }) => `${JSON.stringify(path.slice(0, 200))} (${reason})`);

@@ -6,6 +6,7 @@ import type { ShipFacts } from "../../contract/ship-facts.ts";
 import type { KeptRepository } from "../../workspace/git/kept-repository.ts";
 import { isAncestor, knownOf, packOf } from "../../workspace/git/packs.ts";
 import type { GitRemote } from "../../workspace/git/remote.ts";
+import type { RemoteRefs } from "../../workspace/git/wire/advertised-refs.ts";
 import type { ChangedWork } from "../sessions/changed-work.ts";
 import { branchName, freeBranch } from "./branch-name.ts";
 import { bringCommit } from "./bring-commit.ts";
@@ -76,7 +77,8 @@ async function forget({ id }: ShipOrder, { stateDir }: ShipPlace, event: NewShip
 const HEADS = "refs/heads/";
 
 async function push({ order, own, commit, remote }: Reached): Promise<NewShipEvent> {
-  const { refs, head } = await remote.refs();
+  const { refs, head, capabilities } = await remote.refs();
+  refuseOtherFormat(commit, { refs, capabilities });
   const into = order.created.target.into ?? (head?.startsWith(HEADS) ? head.slice(HEADS.length) : null);
   if (into === null || !refs.has(`${HEADS}${into}`)) {
     const which = into === null ? "does not say which branch is its default" : `has no branch ${into}`;
@@ -86,13 +88,25 @@ async function push({ order, own, commit, remote }: Reached): Promise<NewShipEve
   }
   const taken = new Map([...refs].flatMap(([ref, at]) => (ref.startsWith(HEADS) ? [[ref.slice(HEADS.length), at] as const] : [])));
   const branch = freeBranch(branchName(order.created.branch), { taken, ours: commit });
+  let said = "";
   if (taken.get(branch) !== commit) {
     const pack = await packOf(own, { wants: [commit], haves: await knownOf(own, [...refs.values()]) });
-    await remote.push([{ ref: `${HEADS}${branch}`, from: null, to: commit }], pack).catch((error: unknown) => {
+    ({ said } = await remote.push([{ ref: `${HEADS}${branch}`, from: null, to: commit }], pack).catch((error: unknown) => {
       throw isMoved(error) ? new CaissonError("busy", "somebody else was faster with a branch of that name", { cause: error }) : error;
-    });
+    }));
   }
-  return { type: "ship.pushed", data: { branch, commit, into } };
+  return { type: "ship.pushed", data: { branch, commit, into, ...(said !== "" && { said }) } };
+}
+
+/** Commits of one kind mean nothing to a repository of the other: nothing is sent then. */
+function refuseOtherFormat(commit: string, { refs, capabilities }: Pick<RemoteRefs, "refs" | "capabilities">): void {
+  const formatOf = (hash: string) => (hash.length === 64 ? "sha256" : "sha1");
+  const [first] = refs.values();
+  const theirs = capabilities.has("object-format=sha256") ? "sha256" : first === undefined ? null : formatOf(first);
+  if (theirs === null || theirs === formatOf(commit)) return;
+  throw new CaissonError("unsupported", `the remote is a ${theirs} repository, and the work began from a ${formatOf(commit)} one`, {
+    hint: `Git cannot bring commits of the one into the other. Ship to a ${formatOf(commit)} repository.`,
+  });
 }
 
 /** A ref was not where it had just been: another look helps. */

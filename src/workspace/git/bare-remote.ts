@@ -36,6 +36,7 @@ export function createBareRemote(options: BareRemoteOptions): GitRemote {
         await addObjects(repository, own.objects, { owner });
       }
       for (const update of updates) await moveRef(repository, update, { owner, locks });
+      return { said: "" };
     },
     async fetch({ wants, haves }) {
       using repository = open();

@@ -7,6 +7,11 @@ export interface RefUpdate {
   to: string | null;
 }
 
+export interface PushOutcome {
+  /** What the remote's hooks wrote: data, on one line and bounded. Empty: nothing. */
+  said: string;
+}
+
 /**
  * A repository elsewhere, by what is done with it: its refs are read and changed, and objects go there and come from
  * there as packs. No git is ever started in it, or told of it.
@@ -16,9 +21,10 @@ export interface GitRemote {
   refs(): Promise<RemoteRefs>;
   /**
    * Brings the objects and moves the refs, each only from where it is said to be. What was announced is read back: it
-   * resolves when the remote has it. Throws as `refs`, and `conflict` when a ref is elsewhere or is refused.
+   * resolves when the remote has it, with what its hooks said. Throws as `refs`, and `conflict` when a ref is elsewhere
+   * or is refused.
    */
-  push(updates: readonly RefUpdate[], pack: Buffer | null): Promise<void>;
+  push(updates: readonly RefUpdate[], pack: Buffer | null): Promise<PushOutcome>;
   /** What leads to these commits and not to those. Throws as `refs`, and `too_large`. */
   fetch(request: { wants: readonly string[]; haves: readonly string[] }): Promise<Buffer>;
 }

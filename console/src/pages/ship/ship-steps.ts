@@ -62,7 +62,7 @@ function outcomeOf(event: ShipEvent): string {
     case "ship.committed":
       return `${event.data.commit.slice(0, 12)}, ${event.data.files} ${event.data.files === 1 ? "file" : "files"}`;
     case "ship.pushed":
-      return `${event.data.branch}, for ${event.data.into}`;
+      return `${event.data.branch}, for ${event.data.into}${event.data.said === undefined ? "" : `; the remote says: ${event.data.said}`}`;
     case "ship.requested":
       return event.data.request.id;
     case "ship.checked":

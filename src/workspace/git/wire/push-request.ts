@@ -3,6 +3,12 @@ import type { RefUpdate } from "../remote.ts";
 import { FLUSH, lineText, pktLine, readPktLines } from "./pkt-line.ts";
 
 const LINES_MAX = 10_000;
+/** With it, what hooks write comes beside the report. */
+const SIDE_BAND = "side-band-64k";
+const REPORT = 1;
+const WORDS = 2;
+const FATAL = 3;
+const SAID_CHARACTERS_MAX = 1000;
 
 /**
  * The body of a push: each ref with the commit that it must be at and the one that it shall be at, then the pack. A
@@ -14,7 +20,7 @@ export function pushRequest(
 ): Buffer {
   const hashLength = updates.flatMap(({ from, to }) => [from, to]).find((hash) => hash !== null)?.length ?? 40;
   const none = "0".repeat(hashLength);
-  const wanted = ["report-status", ...["atomic"].filter((each) => capabilities.has(each)), "agent=caisson"];
+  const wanted = ["report-status", ...["atomic", SIDE_BAND].filter((each) => capabilities.has(each)), "agent=caisson"];
   if (hashLength === 64) wanted.push("object-format=sha256");
   const lines = updates.map(({ ref, from, to }, index) =>
     pktLine(`${from ?? none} ${to ?? none} ${ref}${index === 0 ? `\0 ${wanted.join(" ")}` : ""}\n`),
@@ -23,20 +29,53 @@ export function pushRequest(
 }
 
 /**
- * Reads the answer to a push. Throws `conflict` for a ref that the remote refused, with its words as data, `protocol`
- * for an answer that does not say of each ref what became of it. That it says `ok` proves nothing: read the refs.
+ * Reads the answer to a push: what hooks wrote beside it. Throws `conflict` for a ref that the remote refused, with its
+ * words as data, `protocol` for an answer that does not say of each ref what became of it. That it says `ok` proves
+ * nothing: read the refs.
  */
-export function readPushReport(body: Buffer, updates: readonly RefUpdate[]): void {
-  const { lines } = readPktLines(body, { linesMax: LINES_MAX });
+export function readPushReport(
+  answer: Buffer,
+  updates: readonly RefUpdate[],
+  { clean = (text) => text }: { clean?: (text: string) => string } = {},
+): { said: string } {
+  const { report, words, fatal } = bandsOf(answer);
+  const said = plainWords(clean(words));
+  const quoted = said === "" ? "" : `; it says: ${said}`;
+  if (fatal !== "") throw refused(`the remote gave up: ${plainWords(clean(fatal))}${quoted}`);
+  checkReport(report, updates, quoted);
+  return { said };
+}
+
+/** The report itself, and what was written for people. */
+function bandsOf(answer: Buffer): { report: Buffer; words: string; fatal: string } {
+  const { lines } = readPktLines(answer, { linesMax: LINES_MAX });
+  // A remote that has no bands, or was not asked for them, begins with the report itself.
+  if ((lines[0]?.[0] ?? FATAL + 1) > FATAL) return { report: answer, words: "", fatal: "" };
+  const band = (wanted: number) => Buffer.concat(lines.flatMap((line) => (line !== null && line[0] === wanted ? [line.subarray(1)] : [])));
+  const text = (bytes: Buffer) => bytes.subarray(0, 4 * SAID_CHARACTERS_MAX).toString("utf8");
+  return { report: band(REPORT), words: text(band(WORDS)), fatal: text(band(FATAL)) };
+}
+
+/** On one line, without what a terminal would obey, and bounded. */
+function plainWords(text: string): string {
+  return text
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
+    .trim()
+    .slice(0, SAID_CHARACTERS_MAX);
+}
+
+function checkReport(report: Buffer, updates: readonly RefUpdate[], quoted: string): void {
+  const { lines } = readPktLines(report, { linesMax: LINES_MAX });
   const texts = lines.flatMap((line) => (line === null ? [] : [lineText(line)]));
   const [unpacked] = texts;
   if (unpacked === undefined || !unpacked.startsWith("unpack "))
     throw new CaissonError("protocol", "the remote does not say what became of the push");
   const words = (text: string) => text.slice(0, 200);
-  if (unpacked !== "unpack ok") throw refused(`the remote could not unpack what was pushed: ${words(unpacked.slice("unpack ".length))}`);
+  if (unpacked !== "unpack ok")
+    throw refused(`the remote could not unpack what was pushed: ${words(unpacked.slice("unpack ".length))}${quoted}`);
   for (const { ref } of updates) {
     const rejected = texts.find((text) => text.startsWith(`ng ${ref} `));
-    if (rejected !== undefined) throw refused(`the remote refused ${ref}: ${words(rejected.slice(`ng ${ref} `.length))}`);
+    if (rejected !== undefined) throw refused(`the remote refused ${ref}: ${words(rejected.slice(`ng ${ref} `.length))}${quoted}`);
     if (!texts.includes(`ok ${ref}`)) throw new CaissonError("protocol", `the remote does not say what became of ${ref}`);
   }
 }

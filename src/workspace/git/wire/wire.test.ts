@@ -88,6 +88,16 @@ describe("a push", () => {
     );
     expect(() => readPushReport(lines("unpack index-pack failed\n", null), updates)).toThrow(/could not unpack/);
     expect(() => readPushReport(Buffer.alloc(0), updates)).toThrow(/does not say/);
+    const banded = (report: Buffer, ...words: string[]) => lines(`\u0001${report}`, ...words.map((each) => `\u0002${each}`), null);
+    const fine = lines("unpack ok\n", done, also, null);
+    expect(readPushReport(banded(fine, "see \u001b[31mthe\n", "docs\n", "x".repeat(5000)), updates).said).toMatch(
+      /^see \[31mthe docs x{900,985}$/,
+    );
+    const no = lines("unpack ok\n", done, "ng refs/heads/b pre-receive hook declined\n", null);
+    expect(() => readPushReport(banded(no, "no ticket s3cret\n"), updates, { clean: (text) => text.replace("s3cret", "***") })).toThrow(
+      "the remote refused refs/heads/b: pre-receive hook declined; it says: no ticket ***",
+    );
+    expect(() => readPushReport(lines("\u0003out of memory\n", null), updates)).toThrow(/gave up: out of memory/);
   });
 });
 
