@@ -22,3 +22,33 @@ test("every reference of the document leads somewhere, and every route is in it"
   );
   expect(calls.sort()).toEqual(Object.values(paths).sort());
 });
+
+interface Operation {
+  tags: string[];
+  responses: Record<string, object>;
+}
+
+test("linters and generators of types find nothing wrong with it", () => {
+  const document = JSON.parse(JSON.stringify(openApiDocument())) as {
+    tags: { name: string; description: string }[];
+    paths: Record<string, Record<string, Operation>>;
+    components: { schemas: Record<string, unknown> };
+  };
+  const tags = new Set(document.tags.map(({ name }) => name));
+  expect(document.tags.filter(({ description }) => !description)).toEqual([]);
+  for (const [path, methods] of Object.entries(document.paths))
+    for (const [method, { tags: used, responses }] of Object.entries(methods)) {
+      expect(
+        used.filter((tag) => !tags.has(tag)),
+        `${method} ${path}`,
+      ).toEqual([]);
+      expect(
+        Object.keys(responses).filter((status) => /^4\d\d$/.test(status)),
+        `${method} ${path}`,
+      ).not.toEqual([]);
+    }
+  // A tuple is said by its length, and no schema is an array of itself.
+  expect(JSON.stringify(document)).not.toContain('"items":false');
+  for (const [name, schema] of Object.entries(document.components.schemas))
+    expect(JSON.stringify(schema), name).not.toContain(`"items":{"$ref":"#/components/schemas/${name}"}`);
+});

@@ -23,6 +23,8 @@ import { NewToken, TokenView } from "../contract/token-verbs.ts";
 import { OwnWorkflowEvent } from "../contract/workflow-event.ts";
 import { defined } from "../lib/defined.ts";
 import { takesKey } from "./idempotent.ts";
+import { refusals, refusalsOf } from "./openapi-refusals.ts";
+import { tagDescriptions } from "./openapi-tags.ts";
 
 type Schema = Record<string, unknown>;
 
@@ -77,18 +79,27 @@ export function openApiDocument(): Record<string, unknown> {
       version: "1",
       description:
         "Sandboxes and agents of one station. Every call needs `Authorization: Bearer TOKEN`, except over the station's own socket.",
+      contact: { name: "Caisson" },
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "http://127.0.0.1:7433" }],
     security: [{ token: [] }],
+    tags: [...new Set(Object.values(paths).flatMap((methods) => Object.values(methods).flatMap(({ tags }) => tags as string[])))].map(
+      (name) => ({
+        name,
+        description: tagDescriptions[name],
+      }),
+    ),
     paths,
     components: {
       securitySchemes: { token: { type: "http", scheme: "bearer" } },
       responses: {
-        Problem: {
-          description: "The call failed.",
-          content: { "application/problem+json": { schema: components.answer(Problem) } },
-        },
+        ...Object.fromEntries(
+          [["Problem", "The call failed."] as const, ...Object.values(refusals)].map(([name, description]) => [
+            name,
+            { description, content: { "application/problem+json": { schema: components.answer(Problem) } } },
+          ]),
+        ),
       },
       schemas: components.all(),
     },
@@ -125,7 +136,7 @@ function createComponents(): Components {
     const renamed = new Map<string, string>();
     for (const name of Object.keys($defs)) renamed.set(name, name.startsWith("__") ? "Json" : name);
     for (const [name, definition] of Object.entries($defs))
-      keep(renamed.get(name) as string, placed(definition, { renamed, io: options.io }));
+      keep(renamed.get(name) as string, readable(placed(definition, { renamed, io: options.io }), renamed.get(name)));
     return placed(rest, { renamed, io: options.io });
   };
   return {
@@ -149,9 +160,26 @@ function placed(value: unknown, { renamed, io }: { renamed: ReadonlyMap<string, 
           !(key === "id" && typeof inner === "string") && !(io === "output" && key === "additionalProperties" && inner === false),
       )
       .map(([key, inner]) => [key, key === "$ref" && typeof inner === "string" ? referenceTo(inner, renamed) : walk(inner)]);
-    return Object.fromEntries(entries);
+    return readable(Object.fromEntries(entries));
   };
   return walk(value) as Schema;
+}
+
+/**
+ * Some readers of the document want an array's `items` to be a schema, so that a tuple is said by its length; and some
+ * cannot write down a type that is an array of itself.
+ */
+function readable(each: Record<string, unknown>, name?: string): Record<string, unknown> {
+  const { items, prefixItems, ...rest } = each;
+  if (items === false && Array.isArray(prefixItems))
+    return { ...rest, prefixItems, items: {}, minItems: prefixItems.length, maxItems: prefixItems.length };
+  if (name !== "Json") return each;
+  const anyOf = (each.anyOf as Record<string, unknown>[]).map((part) => ({
+    ...part,
+    ...("items" in part && { items: {} }),
+    ...("additionalProperties" in part && { additionalProperties: {} }),
+  }));
+  return { ...each, anyOf };
 }
 
 function referenceTo(reference: string, renamed: ReadonlyMap<string, string>): string {
@@ -180,6 +208,7 @@ function operationOf(name: RouteName, components: Components): Schema {
     responses: {
       [status]: { description: "Done.", ...(Object.keys(content).length > 0 && { content }) },
       ...(answer.parts && { 206: { description: "The part that was asked for.", content } }),
+      ...refusalsOf(name, route),
       default: { $ref: "#/components/responses/Problem" },
     },
   };

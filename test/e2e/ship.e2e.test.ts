@@ -172,7 +172,9 @@ describe("a forge", () => {
     ];
     forge.requests();
     expect(await refused(["ship", untested, ...to()])).toMatch(/no command of the run ran tests[\s\S]*--without-tests/);
-    expect(await refused(["ship", failed, ...to()])).toMatch(/no command of the run ran tests/);
+    expect(await refused(["ship", failed, ...to()])).toMatch(
+      /`sh test.sh; false` ran, but its exit code is false's[\s\S]*--tests 'sh test.sh; false'/,
+    );
     expect(await refused(["ship", failed, ...to(), "--tests", "sh test.sh; false"])).toMatch(/the tests failed/);
     expect(await refused(["ship", untested, "--to", "git@git.example.com:team/project.git"])).toContain(
       "--to https://git.example.com/team/project.git",

@@ -21,6 +21,7 @@ export function wordsOf(error: unknown): { message: string; hint?: string | unde
   return { message: error instanceof Error ? error.message : String(error) };
 }
 
+/** With a capital, unless it begins with a name: an address, a path, an id. */
 function sentence(text: string): string {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+  return /^[a-z]+[ ,;:](?!\/)/.test(text) ? `${text.slice(0, 1).toUpperCase()}${text.slice(1)}` : text;
 }

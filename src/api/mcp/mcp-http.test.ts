@@ -44,7 +44,7 @@ describe("MCP over HTTP", () => {
     expect(ran.structuredContent).toMatchObject({ ended: { kind: "exited", exitCode: 0 }, stdout: "typed", truncated: false });
     expect(textOf(ran)).toContain("The command exited with 0");
     expect(textOf(await callTool(client, "list_sandboxes"))).toContain(`${sandbox} (mine): running`);
-    expect(await callTool(client, "remove_sandbox", { sandbox })).toMatchObject({ structuredContent: { removed: sandbox } });
+    expect(await callTool(client, "remove_sandbox", { sandbox })).toMatchObject({ structuredContent: { sandbox } });
     expect((await station().sandboxes.list()).sandboxes).toEqual([]);
   });
 
@@ -64,7 +64,7 @@ describe("MCP over HTTP", () => {
   test("a model names nothing of the machine, whatever the token may", async () => {
     const { client } = await connect("admin");
     const image = await callTool(client, "create_sandbox", { image: "/etc" });
-    expect([image.isError, textOf(image)]).toEqual([true, expect.stringContaining("an image in a folder of the machine")]);
+    expect([image.isError, textOf(image)]).toEqual([true, expect.stringContaining("an image that is not a name in a registry")]);
     const network = await callTool(client, "create_sandbox", { network: ["private 10.0.0.1"] });
     expect(textOf(network)).toContain("private addresses");
     const agent = await callTool(client, "run_agent", { task: "x", agent: "/etc/x.prompt" });
@@ -189,7 +189,25 @@ describe("MCP over HTTP", () => {
     expect(await read("workspace/raw")).toMatchObject({ blob: "/wD/" });
     await expect(read("workspace/a%00b")).rejects.toThrow(/names no path inside/);
     await expect(read("workspace/%E0%A4%A")).rejects.toThrow(/not encoded/);
-    await expect(read("workspace/none")).rejects.toThrow();
+    await expect(read("workspace/none")).rejects.toMatchObject({ code: -32_002 });
+    await expect(client.readResource({ uri: "caisson://sandboxes/sb_aaaaaaaaaaaa/files/workspace" })).rejects.toMatchObject({
+      code: -32_002,
+      message: expect.not.stringContaining("caisson sandbox ls"),
+    });
+    await expect(client.readResource({ uri: "caisson://runs/run_aaaaaaaaaaaa/events" })).rejects.toMatchObject({ code: -32_002 });
+  });
+
+  test("a model may name paths below /workspace, and is told of tools, not of commands", async () => {
+    const { client } = await connect();
+    const sandbox = String((await callTool(client, "create_sandbox")).structuredContent?.sandbox);
+    await callTool(client, "write_file", { sandbox, path: "src/a.txt", text: "relative" });
+    expect((await callTool(client, "read_file", { sandbox, path: "./src/a.txt" })).structuredContent).toMatchObject({ text: "relative" });
+    expect(textOf(await callTool(client, "list_files", { sandbox, path: "src" }))).toContain("a.txt");
+    const { structuredContent } = await callTool(client, "exec", { sandbox, cwd: "src", argv: ["cat", "a.txt"] });
+    expect(structuredContent).toMatchObject({ stdout: "relative" });
+    const missing = await callTool(client, "exec", { sandbox: "sb_aaaaaaaaaaaa", argv: ["true"] });
+    expect(textOf(missing)).toContain("list_sandboxes lists them");
+    expect(textOf(missing)).not.toContain("caisson ");
   });
 
   test("ends with the server, whoever is connected", async () => {

@@ -5,6 +5,7 @@ import type { z } from "zod";
 import type { Scope } from "../../contract/token-verbs.ts";
 import { asCaissonError } from "../answer.ts";
 import type { AuditSubject } from "../audit.ts";
+import { forModels } from "./model-hints.ts";
 import { createProgress, type Progress } from "./progress.ts";
 
 /** What a tool is given besides its arguments. */
@@ -79,7 +80,7 @@ export function registerTool(server: McpServer, tool: McpTool, { onDefect }: { o
         return { content: [{ type: "text", text }, ...more], structuredContent: structured };
       } catch (error) {
         await audit?.failed(name, error);
-        const told = asCaissonError(error, onDefect);
+        const told = forModels(asCaissonError(error, onDefect));
         return { content: [{ type: "text", text: told.sentences }], isError: true, _meta: { "caisson/problem": told.toJSON() } };
       } finally {
         await progress.end();

@@ -1,11 +1,14 @@
 import { isUtf8 } from "node:buffer";
 import { type McpServer, ResourceTemplate } from "@modelcontextprotocol/sdk/server/mcp.js";
-import type { ReadResourceResult } from "@modelcontextprotocol/sdk/types.js";
+import { McpError, type ReadResourceResult } from "@modelcontextprotocol/sdk/types.js";
 import { CaissonError } from "../../contract/error.ts";
 import { SandboxPath } from "../../contract/sandbox.ts";
 import type { McpContext } from "./mcp-context.ts";
+import { forModels } from "./model-hints.ts";
 import { bytesOf, listed, READ_BYTES_MAX } from "./tools/file-tools.ts";
 
+/** As the protocol has it; the library has no name for it. */
+const RESOURCE_NOT_FOUND = -32_002;
 const LISTED_MAX = 200;
 const EVENTS_CHARACTERS_MAX = 1024 * 1024;
 /** What is only for watching, and would be most of a log. */
@@ -18,7 +21,7 @@ export function registerResources(server: McpServer, context: McpContext): void 
     "sandbox-files",
     new ResourceTemplate("caisson://sandboxes/{sandbox}/files/{+path}", { list: () => workspaces(context) }),
     { title: "Files of sandboxes", description: `A file, or the names in a folder. ${about}` },
-    (uri, { sandbox, path }) => fileOf(context, { uri: uri.href, sandbox: String(sandbox), path: String(path) }),
+    (uri, { sandbox, path }) => found(uri, fileOf(context, { uri: uri.href, sandbox: String(sandbox), path: String(path) })),
   );
   server.registerResource(
     "run-events",
@@ -28,8 +31,19 @@ export function registerResources(server: McpServer, context: McpContext): void 
       description: `The events of a run as JSON lines, the last megabyte of them. ${about}`,
       mimeType: "application/x-ndjson",
     },
-    (uri, { run }) => eventsOf(context, { uri: uri.href, run: String(run) }),
+    (uri, { run }) => found(uri, eventsOf(context, { uri: uri.href, run: String(run) })),
   );
+}
+
+/** What is not there is said by the code that MCP has for it. */
+async function found(uri: URL, reading: Promise<ReadResourceResult>): Promise<ReadResourceResult> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (!(error instanceof CaissonError)) throw error;
+    const told = forModels(error);
+    throw error.code === "not_found" ? new McpError(RESOURCE_NOT_FOUND, told.sentences, { uri: uri.href }) : told;
+  }
 }
 
 async function workspaces({ station, held }: McpContext) {

@@ -80,6 +80,21 @@ describe("/metrics", () => {
     expect((await metricsOf(await ask("/metrics"))).size).toBeGreaterThan(8);
   });
 
+  test("names and labels are as Prometheus's own linter wants them", async () => {
+    await post("/v1/sandboxes");
+    const families = await metricsOf(await ask("/metrics"));
+    for (const [name, { type, samples }] of families) {
+      expect(name.endsWith("_total"), name).toBe(type === "counter");
+      if (type !== "histogram") expect(name).not.toMatch(/_(?:count|sum|bucket)$/);
+      expect(name).not.toMatch(/_(?:counter|gauge|histogram|milliseconds|minutes|hours|kilobytes|percent)(?:_|$)/);
+      const labels = new Set(samples.flatMap((sample) => Object.keys(sample.labels)));
+      expect(
+        [...labels].filter((label) => label === "quantile" || (label === "le" && type !== "histogram")),
+        name,
+      ).toEqual([]);
+    }
+  });
+
   test("counts workflows, specs, ships and merges that are not over, by kind and status", async () => {
     await using log = createSqliteLog({ path: join(base(), "state", "log.db") });
     const waits = { type: "driven.waiting", version: 1, data: { due: null, children: [], person: "Yes?", signal: null } };

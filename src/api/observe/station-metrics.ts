@@ -211,9 +211,9 @@ function loopFamilies(delay: ReturnType<typeof monitorEventLoopDelay>): Family[]
   const seconds = (nanoseconds: number) =>
     Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / NANOSECONDS - LOOP_RESOLUTION_MS / 1000) : 0;
   const values = [
-    { labels: { quantile: "0.5" }, value: seconds(delay.percentile(50)) },
-    { labels: { quantile: "0.99" }, value: seconds(delay.percentile(99)) },
-    { labels: { quantile: "1" }, value: seconds(delay.max) },
+    { labels: { statistic: "median" }, value: seconds(delay.percentile(50)) },
+    { labels: { statistic: "p99" }, value: seconds(delay.percentile(99)) },
+    { labels: { statistic: "max" }, value: seconds(delay.max) },
   ];
   return [gauge("caisson_event_loop_delay_seconds", "How late timers were since the last look.", values)];
 }

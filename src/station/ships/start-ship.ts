@@ -13,7 +13,15 @@ import type { SpecVerbs } from "../specs/verbs.ts";
 import { slugOf } from "./branch-name.ts";
 import { shipTarget } from "./ship-target.ts";
 import { type ShippedSpec, specBody, specToShip } from "./spec-request.ts";
-import { type FoundTests, findTests, type PlacedRunEvent, passedTests, testsText } from "./test-evidence.ts";
+import {
+  type FoundTests,
+  findHiddenTests,
+  findTests,
+  type HiddenTests,
+  type PlacedRunEvent,
+  passedTests,
+  testsText,
+} from "./test-evidence.ts";
 
 const TITLE_CHARACTERS_MAX = 72;
 const TASK_CHARACTERS_MAX = 4000;
@@ -89,7 +97,8 @@ export async function evidenceFor(
   parts: Pick<StartShipParts, "runs">,
 ): Promise<TestEvidence> {
   if (asked.withoutTests !== undefined) return { kind: "waived", reason: asked.withoutTests };
-  return passedTests(await testsOf(runs, { ...parts, named: asked.tests }), session);
+  const { found, hidden } = await testsOf(runs, { ...parts, named: asked.tests });
+  return passedTests(found, { session, hidden });
 }
 
 /** The session that is meant: a session, that of a run, or that of a spec. Throws `not_found`, `conflict`. */
@@ -134,18 +143,20 @@ export async function runsOf(session: SessionDetails, { runs }: Pick<StartShipPa
 async function testsOf(
   runs: readonly Pick<RunView, "run">[],
   { runs: verbs, named }: Pick<StartShipParts, "runs"> & { named: string | undefined },
-): Promise<FoundTests | null> {
+): Promise<{ found: FoundTests | null; hidden: HiddenTests | null }> {
   let found: FoundTests | null = null;
+  let hidden: HiddenTests | null = null;
   for (const { run: id } of runs) {
     const events: PlacedRunEvent[] = [];
     for await (const event of verbs.events(id))
       if (event.type === "tool.requested" || event.type === "tool.ended" || event.type === "file.changed") events.push(event);
     const later = findTests(id, events, { named });
+    hidden = findHiddenTests(events) ?? hidden;
     const changed = events.findLast((event) => event.type === "file.changed");
     if (later !== null) found = later;
     else if (found !== null && changed?.type === "file.changed") found = { evidence: found.evidence, changedAfter: changed.data.path };
   }
-  return found;
+  return { found, hidden };
 }
 
 /** Whether there is one by this name; where it may go is looked at whenever it is sent. */

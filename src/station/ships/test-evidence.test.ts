@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { findTests, type PlacedRunEvent, passedTests, runsTests } from "./test-evidence.ts";
+import { findHiddenTests, findTests, type PlacedRunEvent, passedTests, runsTests } from "./test-evidence.ts";
 
 describe("what runs tests", () => {
   test.each([
@@ -18,6 +18,8 @@ describe("what runs tests", () => {
     "node --test",
     "npm test 2>&1",
     "npm test > out.txt && cat out.txt",
+    "set -o pipefail; npm test 2>&1 | tail -30",
+    "set -euo pipefail\nnpm test | tee out | tail && echo fine",
   ])("%s", (line) => expect(runsTests(line)).toBe(true));
 
   test.each([
@@ -32,6 +34,8 @@ describe("what runs tests", () => {
     "npm test | tail -5",
     "npm test &",
     "npm test\necho done",
+    "set -o pipefail; npm test | tail; echo done",
+    "npm test | tail; set -o pipefail",
   ])("not %s", (line) => expect(runsTests(line)).toBe(false));
 
   test("and what somebody says it is", () => {
@@ -67,7 +71,26 @@ describe("evidence", () => {
     ["they failed", command("t1.1", "npm test", 1), /failed/],
     ["they were killed", command("t1.1", "npm test", null), /no command/],
     ["a file changed afterwards", [...command("t1.1", "npm test", 0), changed("src/a.ts")], /"src\/a.ts" was changed after/],
+    [
+      "its exit code is of another program",
+      command("t1.1", "npm test 2>&1 | tail -30", 0),
+      /^`npm test 2>&1 \| tail -30` ran, but its exit code is tail's/,
+    ],
+    ["its output is looked at afterwards", command("t1.1", "npm test > f; tail f", 0), /its exit code is tail's/],
+    ["it runs in the background", command("t1.1", "npm test &", 0), /its exit code is the shell's/],
   ] as const)("is none where %s", (_what, events, why) => {
-    expect(() => passedTests(findTests(run, events))).toThrow(why);
+    expect(() => passedTests(findTests(run, events), { hidden: findHiddenTests(events) })).toThrow(why);
+  });
+
+  test("of a piped command is offered as what to name, and named it counts", () => {
+    const events = command("t1.1", "npm test | tail -30", 0);
+    let hint = "";
+    try {
+      passedTests(null, { hidden: findHiddenTests(events) });
+    } catch (error) {
+      hint = (error as { hint: string }).hint;
+    }
+    const named = /--tests '([^']*)'/.exec(hint)?.[1];
+    expect(passedTests(findTests(run, events, { named }))).toMatchObject({ command: "npm test | tail -30", exitCode: 0 });
   });
 });

@@ -30,10 +30,17 @@ export interface FoundTests {
   changedAfter: string | null;
 }
 
+/** Tests in a command whose exit code is that of another program, or of nothing. */
+export interface HiddenTests {
+  command: string;
+  /** Whose exit code it is; null: the shell's. */
+  program: string | null;
+}
+
 /**
  * The last time that a run ran tests, by its own events: which command, and how it ended. `named` is a command that the
  * user says is the tests. A command whose exit code says nothing of the tests in it (`npm test || true`, `npm test |
- * tail`) does not count. Null when there was none.
+ * tail` without pipefail) does not count. Null when there was none.
  */
 export function findTests(
   run: string,
@@ -60,32 +67,70 @@ export function findTests(
   return evidence === null ? null : { evidence, changedAfter };
 }
 
+/** The last command that ran tests, and whose exit code is not theirs. */
+export function findHiddenTests(events: readonly PlacedRunEvent[]): HiddenTests | null {
+  const commands = events.flatMap((event) => {
+    const command = event.type === "tool.requested" && event.data.name === "bash" ? commandOf(event.data.arguments) : null;
+    return command !== null && outcomeOf(command).tests === "hidden" ? [command] : [];
+  });
+  const command = commands.at(-1);
+  return command === undefined ? null : { command: command.slice(0, COMMAND_CHARACTERS_MAX), program: outcomeOf(command).program };
+}
+
 /** For whoever reads a pull request. */
 export function testsText(tests: TestEvidence): string {
   if (tests.kind !== "ran") return `Shipped without tests: ${tests.reason}`;
   return `Tests ran: \`${tests.command.replaceAll("`", "'").split("\n", 1)[0]}\` (exit code ${tests.exitCode}).`;
 }
 
-/** Throws `conflict` unless tests ran, last of all, and well. */
-export function passedTests(found: FoundTests | null, session = "SESSION"): Extract<TestEvidence, { kind: "ran" }> {
-  const refuse = (why: string) =>
+/** Throws `conflict` unless tests ran, last of all, and passed. `details.tests` says what is wrong. */
+export function passedTests(
+  found: FoundTests | null,
+  { session = "SESSION", hidden = null }: { session?: string; hidden?: HiddenTests | null } = {},
+): Extract<TestEvidence, { kind: "ran" }> {
+  const refuse = (why: string, tests: "missing" | "failed" | "outdated" = "missing") =>
     new CaissonError("conflict", why, {
       hint: `Have an agent run them: caisson run "run the tests" --session ${session}. Or say why not: --without-tests REASON.`,
+      details: { tests },
     });
+  if (hidden !== null && (found === null || found.changedAfter !== null)) throw refuseHidden(hidden);
   if (found === null) throw refuse("no command of the run ran tests, as far as its events tell");
   const { evidence, changedAfter } = found;
-  if (evidence.exitCode !== 0) throw refuse(`the tests failed when the run ran them last (exit code ${evidence.exitCode})`);
-  if (changedAfter !== null) throw refuse(`${JSON.stringify(changedAfter.slice(0, 200))} was changed after the tests had run`);
+  if (evidence.exitCode !== 0) throw refuse(`the tests failed when the run ran them last (exit code ${evidence.exitCode})`, "failed");
+  if (changedAfter !== null) throw refuse(`${JSON.stringify(changedAfter.slice(0, 200))} was changed after the tests had run`, "outdated");
   return evidence;
 }
 
+function refuseHidden({ command, program }: HiddenTests): CaissonError {
+  const [line = ""] = command.split("\n", 1);
+  const whose = program === null ? "the shell's" : `${program}'s`;
+  return new CaissonError("conflict", `\`${line}\` ran, but its exit code is ${whose}, not that of the tests`, {
+    hint: `If they passed, say that this command is the tests: --tests ${quotedWord(command)}. With \`set -o pipefail\` before a pipe the exit code counts by itself.`,
+    details: { tests: "hidden", command },
+  });
+}
+
+/** As a shell takes it for one word. */
+const quotedWord = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+
 /** Whether the exit code of this line is that of tests. */
 export function runsTests(line: string, named?: string): boolean {
-  if (named !== undefined && line.trim() === named.trim()) return true;
+  return (named !== undefined && line.trim() === named.trim()) || outcomeOf(line).tests === "ran";
+}
+
+/** What the exit code of a line says of the tests in it; `program` is whose it is otherwise. */
+function outcomeOf(line: string): { tests: "none" | "hidden" | "ran"; program: string | null } {
   const parts = partsOf(line);
   const isTests = (text: string) => shellCommands(text).commands.some((command) => testing.some((pattern) => pattern.test(command)));
   const last = parts.findLastIndex(({ text }) => isTests(text));
-  return last !== -1 && parts.slice(last).every(({ joint }) => joint === "&&" || joint === "");
+  if (last === -1) return { tests: "none", program: null };
+  // With it, a pipe has the exit code of what failed in it.
+  const isPipefail = parts.slice(0, last).some(({ text }) => /^\s*set\s+-(?:[a-z]*o)\s+pipefail\b/.test(text));
+  const isKept = (joint: string) => joint === "&&" || joint === "" || (isPipefail && (joint === "|" || joint === "|&"));
+  if (parts.slice(last).every(({ joint }) => isKept(joint))) return { tests: "ran", program: null };
+  const end = parts.at(-1);
+  const [command = ""] = end === undefined || end.joint === "&" ? [] : shellCommands(end.text).commands;
+  return { tests: "hidden", program: command.split(" ", 1)[0] || null };
 }
 
 /** A line's commands with what joins each to the next; what is in quotes joins nothing. */

@@ -1,6 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
+import { CaissonError } from "../../../../src/contract/error.ts";
 import { BranchKind } from "../../../../src/contract/ship.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -9,6 +10,17 @@ import { Problem } from "../../parts/problem.tsx";
 import { useStation } from "../../station/station.tsx";
 import { lookAtWorkAgain } from "../../station/work-queries.ts";
 import styles from "./ship.module.css";
+
+/** The station's hints are for the command line; here there are fields. */
+function inThisForm(error: unknown): unknown {
+  if (!(error instanceof CaissonError) || error.details?.tests === undefined) return error;
+  const { command, tests } = error.details;
+  const hint =
+    tests === "hidden"
+      ? `If the tests passed, enter “${String(command)}” as the test command above.`
+      : "Send the run a message to run the tests, or say above why it is shipped without.";
+  return new CaissonError(error.code, error.message, { hint, cause: error });
+}
 
 /** Asks where changes go, and sends them on their way: branch, push, pull request. */
 export function ShipDialog({ of, title, onClose }: { of: string; title: string; onClose(): void }) {
@@ -20,6 +32,7 @@ export function ShipDialog({ of, title, onClose }: { of: string; title: string; 
     to: "",
     into: "",
     ticket: "",
+    tests: "",
     withoutTests: "",
   });
   const [kind, setKind] = useState<BranchKind>("feature");
@@ -75,6 +88,12 @@ export function ShipDialog({ of, title, onClose }: { of: string; title: string; 
           onChoice={(value) => setKind(value as BranchKind)}
         />
         <Field
+          label="Test command"
+          placeholder="found by itself"
+          hint="A command of the run whose exit code counts as that of the tests."
+          {...field("tests")}
+        />
+        <Field
           label="Without tests, because"
           placeholder="empty: only if its tests ran well"
           hint="What is shipped has to have been tested, or to say why not."
@@ -84,7 +103,7 @@ export function ShipDialog({ of, title, onClose }: { of: string; title: string; 
           <input type="checkbox" checked={merge} onChange={(event) => setMerge(event.target.checked)} /> Merge it as soon as it can be,
           without asking again
         </label>
-        {error !== null && <Problem error={error} />}
+        {error !== null && <Problem error={inThisForm(error)} />}
       </div>
     </Dialog>
   );

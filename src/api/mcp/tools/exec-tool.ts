@@ -9,6 +9,7 @@ import { startExec } from "../../handlers/exec.ts";
 import type { McpContext } from "../mcp-context.ts";
 import { defineTool, type McpTool } from "../mcp-tool.ts";
 import { asData, BoundedText } from "../untrusted.ts";
+import { insidePath } from "./file-tools.ts";
 
 const TIMEOUT_MS = 120_000;
 const CHARACTERS = 30_000;
@@ -18,7 +19,7 @@ const ExecInput = z.strictObject({
   sandbox: NameOrId.describe("The sandbox's id or name."),
   command: z.string().min(1).max(131_072).optional().describe("A line for the shell inside. Either this or argv."),
   argv: ExecCommand.shape.argv.optional().describe("The program and its arguments, without a shell."),
-  cwd: ExecCommand.shape.cwd.describe("Absolute; default /workspace."),
+  cwd: z.string().min(1).max(4096).optional().describe("Inside the sandbox, relative to /workspace; default /workspace itself."),
   env: ExecCommand.shape.env,
   user: ExecCommand.shape.user,
   input: ExecCommand.shape.input.describe("Given to the command as its standard input."),
@@ -50,11 +51,15 @@ export function execTool({ station, held }: McpContext): McpTool {
     openWorld: true,
     input: ExecInput,
     output: ExecOutput,
-    async run({ sandbox, command, argv, charactersMax, ...rest }, { signal, progress }) {
+    async run({ sandbox, command, argv, cwd, charactersMax, ...rest }, { signal, progress }) {
       const { id } = await held.sandbox(sandbox);
       await using handle = await station.sandboxes.hold(id, { signal });
       const startedMs = performance.now();
-      const process = await startExec(handle, { argv: commandOf({ command, argv }), ...defined(rest) }, signal);
+      const process = await startExec(
+        handle,
+        { argv: commandOf({ command, argv }), ...defined({ ...rest, cwd: cwd === undefined ? undefined : insidePath(cwd) }) },
+        signal,
+      );
       const streams = { stdout: new BoundedText(charactersMax), stderr: new BoundedText(charactersMax) };
       for await (const { stream, data } of process.output) progress.tell(streams[stream].push(data).trimEnd());
       const ended = await process.ended;

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { extname } from "node:path/posix";
+import { extname, resolve } from "node:path/posix";
 import { z } from "zod";
 import { FileEntry } from "../../../contract/api/files.ts";
 import { NameOrId } from "../../../contract/api/name-or-id.ts";
@@ -25,7 +25,16 @@ const imageTypes: Readonly<Record<string, string>> = {
   ".webp": "image/webp",
 };
 
-const place = { sandbox: NameOrId.describe("The sandbox's id or name."), path: SandboxPath.describe("Absolute, inside the sandbox.") };
+/** A path of a sandbox as models write it: what is not absolute is below /workspace. */
+const PlaceInside = z.string().min(1).max(4096).describe("Inside the sandbox; a relative one is below /workspace.");
+
+export function insidePath(path: string): string {
+  const parsed = SandboxPath.safeParse(resolve("/workspace", path));
+  if (parsed.success) return parsed.data;
+  throw new CaissonError("invalid", `${JSON.stringify(path.slice(0, 200))} is not a path inside a sandbox`);
+}
+
+const place = { sandbox: NameOrId.describe("The sandbox's id or name."), path: PlaceInside };
 
 export function fileTools(context: McpContext): McpTool[] {
   const { station, held } = context;
@@ -45,7 +54,8 @@ export function fileTools(context: McpContext): McpTool[] {
         how: z.enum(["replace", "append", "create"]).default("replace").describe("create: not when there is one."),
       }),
       output: z.object({ bytes: z.int().nonnegative() }),
-      async run({ sandbox, path, text, base64, ...options }, { signal }) {
+      async run({ sandbox, path: given, text, base64, ...options }, { signal }) {
+        const path = insidePath(given);
         if ((text === undefined) === (base64 === undefined)) throw new CaissonError("invalid", "give either text or base64");
         const { id } = await held.sandbox(sandbox);
         await using handle = await station.sandboxes.hold(id, { signal });
@@ -62,12 +72,13 @@ export function fileTools(context: McpContext): McpTool[] {
       effect: "reads",
       input: z.strictObject({
         sandbox: place.sandbox,
-        path: SandboxPath.default("/workspace"),
+        path: PlaceInside.default("/workspace"),
         depth: z.int().min(1).max(20).default(1).describe("How many levels of folders."),
         limit: z.int().min(1).max(ENTRIES_MAX).default(ENTRIES),
       }),
       output: z.object({ entries: z.array(FileEntry), truncated: z.boolean() }),
-      async run({ sandbox, path, depth, limit }, { signal }) {
+      async run({ sandbox, path: given, depth, limit }, { signal }) {
+        const path = insidePath(given);
         const { id } = await held.sandbox(sandbox);
         await using handle = await station.sandboxes.hold(id, { signal });
         const structured = await handle.list(path, { signal, depth, entriesMax: limit });
@@ -95,7 +106,8 @@ function readTool({ station, held }: McpContext): McpTool {
       sizeBytes: z.number().describe("Of the whole file."),
       nextOffset: z.int().nullable().describe("Where the rest begins; null when there is none."),
     }),
-    async run({ sandbox, path, offset, bytesMax }, { signal }) {
+    async run({ sandbox, path: given, offset, bytesMax }, { signal }) {
+      const path = insidePath(given);
       const { id } = await held.sandbox(sandbox);
       await using handle = await station.sandboxes.hold(id, { signal });
       const { sizeBytes } = await handle.stat(path, { signal, follow: true });

@@ -85,12 +85,12 @@ export function sandboxTools(context: McpContext): McpTool[] {
       scope: "run",
       effect: "destroys",
       input: z.strictObject({ sandbox: NameOrId }),
-      output: z.object({ removed: SandboxId }),
+      output: z.object({ sandbox: SandboxId }),
       async run({ sandbox }) {
         const { id } = await held.sandbox(sandbox);
         await station.sandboxes.remove(id);
         await held.forget(id);
-        return { structured: { removed: id }, text: `Removed the sandbox ${id}.` };
+        return { structured: { sandbox: id }, text: `Removed the sandbox ${id}.` };
       },
     }),
   ];

@@ -19,6 +19,14 @@ describe("odd entries of PATH", () => {
   const mounts = (found: HostTemplate) =>
     found.binds.map(({ source }) => source).filter((source) => !/^\/(?:usr|bin|sbin|lib\w*)$/.test(source));
 
+  it("of a home in a folder that sandboxes have for themselves are ignored for that reason", async () => {
+    plant({ ".cargo/bin/cargo": "x" });
+    const found = await hostTemplate({ home, path: join(home, ".cargo/bin"), reserved: [root] });
+    expect(ignored(found)).toEqual([
+      { path: join(home, ".cargo/bin"), what: "ignored", why: `the home folder lies in ${root}, which sandboxes have for themselves` },
+    ]);
+  });
+
   it("are ignored, each with a reason", async () => {
     plant({ ".cargo/bin/cargo": "x", "bin/x": "x", "project/node_modules/.bin/x": "x" });
     symlinkSync("/etc", join(home, "etc-link"));

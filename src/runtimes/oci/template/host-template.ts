@@ -187,11 +187,13 @@ function pickToolchains(
 ): Picked {
   const picked: Picked = { binds: [], files: [], folders: [], links: [], hidden: [], env: {}, path: [], ignored: [] };
   const home = usableHome(options.home, rules.reserved);
+  const homeProblem = home === null ? whyUnusable(options.home, rules.reserved) : null;
   const entries = [...new Set(options.path.split(":"))].filter((entry) => entry !== "").slice(0, PATH_ENTRIES_MAX);
   for (const entry of entries) {
     const outcome = admit(entry, home, rules);
     if (typeof outcome === "string") {
-      picked.ignored.push({ path: entry, what: "ignored", why: outcome });
+      const isBelowHome = homeProblem !== null && isWithin(realFolder(entry) ?? entry, realFolder(options.home) ?? options.home);
+      picked.ignored.push({ path: entry, what: "ignored", why: outcome === UNKNOWN_LAYOUT && isBelowHome ? homeProblem : outcome });
       continue;
     }
     for (const path of outcome.mounts) {
@@ -210,6 +212,8 @@ function pickToolchains(
   return picked;
 }
 
+const UNKNOWN_LAYOUT: string = "not the layout of a toolchain that is known to hold no credentials";
+
 /** The toolchain behind one entry of PATH, or the reason why it is left out. */
 function admit(
   entry: string,
@@ -225,7 +229,7 @@ function admit(
   const found = untrusted(folder) !== undefined ? null : (optFolder(folder) ?? (home === null ? null : toolchainAt(folder, home)));
   const from = [folder, ...(found?.mounts ?? [])].map(untrusted).find((each) => each !== undefined);
   if (from !== undefined) return `lies in ${from}, whose content is not to be trusted`;
-  if (found === null) return "not the layout of a toolchain that is known to hold no credentials";
+  if (found === null) return UNKNOWN_LAYOUT;
   const problem = found.mounts.map((path) => mountProblem(path, rules.reserved)).find((text) => text !== null);
   return problem ?? found;
 }
@@ -254,6 +258,13 @@ function usableHome(home: string, reserved: readonly string[]): string | null {
   if (!isAbsolute(home)) return null;
   const real = realFolder(home);
   return real === null || real === "/" || reserved.some((folder) => isWithin(real, folder)) ? null : real;
+}
+
+/** Why toolchains of a home are not looked for. */
+function whyUnusable(home: string, reserved: readonly string[]): string | null {
+  const real = isAbsolute(home) ? realFolder(home) : null;
+  const taken = real === null ? undefined : reserved.find((folder) => isWithin(real, folder));
+  return taken === undefined ? null : `the home folder lies in ${taken}, which sandboxes have for themselves`;
 }
 
 function realFolder(path: string): string | null {
