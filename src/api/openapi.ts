@@ -84,12 +84,7 @@ export function openApiDocument(): Record<string, unknown> {
     },
     servers: [{ url: "http://127.0.0.1:7433" }],
     security: [{ token: [] }],
-    tags: [...new Set(Object.values(paths).flatMap((methods) => Object.values(methods).flatMap(({ tags }) => tags as string[])))].map(
-      (name) => ({
-        name,
-        description: tagDescriptions[name],
-      }),
-    ),
+    tags: [...new Set((Object.keys(routes) as RouteName[]).map(tagOf))].map((name) => ({ name, description: tagDescriptions[name] })),
     paths,
     components: {
       securitySchemes: { token: { type: "http", scheme: "bearer" } },
@@ -188,6 +183,8 @@ function referenceTo(reference: string, renamed: ReadonlyMap<string, string>): s
   return `#/components/schemas/${renamed.get(name) ?? name}`;
 }
 
+const tagOf = (name: RouteName): string => name.split(".", 1)[0] ?? "";
+
 function operationOf(name: RouteName, components: Components): Schema {
   const route: Route = routes[name];
   const { body, answer } = route;
@@ -200,7 +197,7 @@ function operationOf(name: RouteName, components: Components): Schema {
   const parameters = [...parametersOf(route, components), ...keyParameter(name, route), ...versionParameters(name, route)];
   return {
     operationId: name,
-    tags: [name.split(".")[0]],
+    tags: [tagOf(name)],
     summary: route.summary,
     description: `Needs the scope \`${route.scope}\`${route.reaches === undefined ? "" : ", or `admin` where the body names something of the station's machine"}.`,
     ...(parameters.length > 0 && { parameters }),
