@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, existsSync, openSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { CaissonError } from "../../contract/error.ts";
 import { fromSystem } from "../../contract/system-error.ts";
@@ -73,6 +73,9 @@ export function translateSqlite(error: unknown, what: string): CaissonError {
   }
 }
 
+/** Loaded with the first log: in some versions of Node loading it prints a warning. */
+const sqlite = () => process.getBuiltinModule("node:sqlite");
+
 /** How long one statement may wait for another process before the caller gets to do something else and tries again. */
 const LOCK_WAIT_MS = 50;
 /** How long opening waits for another process that makes the tables. */
@@ -118,7 +121,7 @@ function systemReason(path: string): CaissonError | null {
 }
 
 function openForWriting(path: string): DatabaseSync {
-  const database = new DatabaseSync(path, { timeout: OPEN_WAIT_MS_MAX });
+  const database = new (sqlite().DatabaseSync)(path, { timeout: OPEN_WAIT_MS_MAX });
   try {
     database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;");
     const version = versionOf(database);
@@ -142,7 +145,7 @@ function openForReading(path: string): DatabaseSync | null {
   for (const place of [path, immutable]) {
     let database: DatabaseSync | null = null;
     try {
-      database = new DatabaseSync(place, { timeout: LOCK_WAIT_MS, readOnly: true });
+      database = new (sqlite().DatabaseSync)(place, { timeout: LOCK_WAIT_MS, readOnly: true });
       if (versionOf(database) === SCHEMA_VERSION) return database;
     } catch {
       // The next one, or the reason why it cannot be written.
