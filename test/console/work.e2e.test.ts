@@ -203,6 +203,10 @@ describe("changes of runs", () => {
     await dialog.getByRole("button", { name: "Ship", exact: true }).click();
     // Nothing that looks like tests was run.
     await dialog.getByRole("alert").waitFor();
+    // What to do about it is said of this form, not of the command line.
+    const alert = await dialog.getByRole("alert").textContent();
+    expect(alert).toMatch(/say above why it is shipped without/);
+    expect(alert).not.toMatch(/--[a-z]|caisson /);
     expect(await barriers(page)).toEqual([]);
     await dialog.getByLabel("Without tests, because").fill("it is a line of text");
     await dialog.getByRole("button", { name: "Ship", exact: true }).click();
