@@ -21,8 +21,6 @@ const AT_WORK_MS = 60_000;
 const LOOK_MS = 100;
 const QUEUED = Math.min(6_000, 100 * SECONDS);
 const QUEUED_RATE = 100;
-/** What the station answered on this kind of machine before it refused anything. */
-const before = { p99Ms: 11_960, newConnectionMs: 8_150, queuedP50Ms: 31_000 };
 
 /** What callers of all kinds wait for while a station drives runs; the load comes from processes of its own, at a rate that does not wait for answers. */
 export async function benchStationLoad(): Promise<Figures> {
@@ -97,13 +95,13 @@ async function measureMixed(station: StationProcess, model: string): Promise<Fig
       atMost: 0,
     },
     {
-      name: `p99 of those accepted (${ratio(before.p99Ms, mixed.accepted.p99)} as fast as before)`,
+      name: "p99 of those accepted",
       measured: mixed.accepted.p99,
       unit: "ms",
       atMost: 250,
     },
     {
-      name: `a second owner on new connections, p99 (${ratio(before.newConnectionMs, other.accepted.p99)} as fast as before)`,
+      name: "a second owner on new connections, p99",
       measured: other.accepted.p99,
       unit: "ms",
       atMost: 500,
@@ -128,7 +126,7 @@ async function measureQueued({ client, url, token }: StationProcess, model: stri
     ],
     targets: [
       {
-        name: `p99 of runs queued (p50 ${ratio(before.queuedP50Ms, accepted.p50)} as fast as before)`,
+        name: "p99 of runs queued",
         measured: accepted.p99,
         unit: "ms",
         atMost: 1_000,
@@ -137,8 +135,6 @@ async function measureQueued({ client, url, token }: StationProcess, model: stri
     ],
   };
 }
-
-const ratio = (earlier: number, now: number) => `${(earlier / now).toFixed(0)} ×`;
 
 const turns = Array.from({ length: 1_000 }, (_, at) => ({
   say: `Step ${at}.`,
