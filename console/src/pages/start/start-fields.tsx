@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { HarnessSettings } from "../../../../src/contract/agent.ts";
-import type { ModelReport } from "../../../../src/contract/machine-verbs.ts";
+import type { ModelList } from "../../../../src/contract/machine-verbs.ts";
 import { ChoiceField, Field, LongField } from "../../parts/field.tsx";
 import { useKnownPlaces } from "../../station/known-places.ts";
 import { useStation } from "../../station/station.tsx";
@@ -18,8 +18,9 @@ export function StartFields({ draft, problems, onChange }: Fields) {
   const agents = useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => station.agents.list({ signal }) });
   const doctor = useQuery({ queryKey: ["doctor"], queryFn: ({ signal }) => station.machine.doctor({}, { signal }), staleTime: 300_000 });
   const names = (agents.data ?? []).filter(({ fault, hidden }) => fault === null && !hidden).map(({ name }) => name);
+  const allowed = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => station.machine.models({}, { signal }), staleTime: 300_000 });
   const known = useKnownPlaces();
-  const models = modelsOf(doctor.data?.models, known.models);
+  const models = modelsOf(allowed.data, known.models);
   return (
     <>
       <LongField
@@ -43,13 +44,11 @@ export function StartFields({ draft, problems, onChange }: Fields) {
         <Field
           label="Model"
           offers={models}
-          placeholder={doctor.data?.models.default ?? "anthropic/…, openai/…, scripted:demo"}
+          placeholder={allowed.data?.default ?? "anthropic/…, openai/…, scripted:demo"}
           value={draft.model}
           problem={problems.model}
           hint={
-            hasKey(doctor.data?.models)
-              ? "Empty: the agent's own, or the station's."
-              : "No provider has a key here; scripted:demo needs none."
+            hasKey(allowed.data) ? "Empty: the agent's own, or the station's." : "No provider has a key here; scripted:demo needs none."
           }
           onChange={(event) => onChange({ model: event.target.value })}
         />
@@ -64,14 +63,13 @@ export function StartFields({ draft, problems, onChange }: Fields) {
   );
 }
 
-type Models = Pick<ModelReport, "default" | "providers"> | undefined;
+const hasKey = (models: ModelList | undefined) =>
+  models === undefined || models.default !== null || models.providers.some((each) => each.hasKey);
 
-const hasKey = (models: Models) => models === undefined || models.default !== null || models.providers.some(({ set }) => set.length > 0);
-
-/** The station's own first, then what runs used, then what has a key. */
-function modelsOf(models: Models, used: readonly string[]): string[] {
-  const withKeys = (models?.providers ?? []).filter(({ set }) => set.length > 0).map(({ name }) => `${name}/`);
-  return [...new Set([models?.default ?? null, ...used, ...withKeys, "scripted:demo"])].filter((name) => name !== null);
+/** The station's own first, then what runs used, then what the keys allow. */
+function modelsOf(models: ModelList | undefined, used: readonly string[]): string[] {
+  const allowed = (models?.providers ?? []).flatMap((each) => (each.hasKey ? each.models : []));
+  return [...new Set([models?.default ?? null, ...used, ...allowed, "scripted:demo"])].filter((name) => name !== null);
 }
 
 const placeFields = {
