@@ -1,5 +1,5 @@
 import { Command } from "cmdk";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { Dialog } from "../parts/dialog.tsx";
 import { visibleText, visibleTitle } from "../parts/visible-text.ts";
@@ -24,7 +24,10 @@ function hasEveryWord(value: string, search: string): 0 | 1 {
 /** Goes anywhere by a part of its name. */
 export default function Palette({ takeTyped, onClose }: { takeTyped(): string; onClose(): void }) {
   const [, navigate] = useLocation();
-  const [search, setSearch] = useState(takeTyped);
+  const [search, setSearch] = useState("");
+  // Once the dialog is open: letters are collected until then, even while this is drawn.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when it is shown.
+  useEffect(() => setSearch(takeTyped()), []);
   const runs = useRuns().data?.runs.slice(0, SHOWN_MAX) ?? [];
   const sandboxes = useSandboxes().data?.sandboxes.slice(-SHOWN_MAX) ?? [];
   const work = useWork().data?.slice(0, SHOWN_MAX) ?? [];
