@@ -63,6 +63,7 @@ const bundle = await rolldown({
     "unpack-main": source("runtimes", "oci", "template", "unpack-main.ts"),
     // A thread, started likewise.
     "expression-thread-main": source("station", "workflows", "expression-thread-main.ts"),
+    "turn-watch-main": source("station", "poison", "turn-watch-main.ts"),
     ...(forPackage && library),
   },
   platform: "node",

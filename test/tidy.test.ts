@@ -7,6 +7,7 @@ import { commentsWrapped } from "./tidy/comments.ts";
 import { errorMessages, messagesIn } from "./tidy/error-messages.ts";
 import { facesKnowTheInterface, interfaceIsTypes } from "./tidy/faces.ts";
 import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
+import { regularExpressionsAreLinear, regularExpressionsAreWritten } from "./tidy/regular-expressions.ts";
 import {
   childProcessOnlyInRuntimes,
   coloursHaveNames,
@@ -155,6 +156,18 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   "messages of errors are one fragment": {
     rule: errorMessages,
     bad: [{ path: "src/cli/bad.ts", text: 'new CaissonError("busy", `the run $' + '{f("}.")} waits. It has no sandbox`)' }],
+  },
+  "regular expressions are written, not made from text": {
+    rule: regularExpressionsAreWritten,
+    bad: [{ path: "src/workspace/bad.ts", text: "const all = new RegExp(patterns.join('|'));" }],
+  },
+  "regular expressions take no square of a line's length": {
+    rule: regularExpressionsAreLinear,
+    bad: [{ path: "src/workspace/bad.ts", text: "const end = line.replace(/\\s+$/, '');" }],
+  },
+  "nor more": {
+    rule: regularExpressionsAreLinear,
+    bad: [{ path: "console/src/bad.tsx", text: "const all = /^(a+)+$/.test(line);" }],
   },
   "waits of tests make no claim on speed": {
     rule: waitsArePatient,

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import type { NewRunEvent, RunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
+import { duringTurn } from "../lib/turns.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
@@ -44,10 +45,12 @@ export async function driveRun(options: LoopOptions): Promise<void> {
   while (journal.state.status !== "ended") {
     if (options.signal.aborted) throw letGoError(options.signal, journal.state.run);
     const heard = journal.heard();
-    const decision = decide(journal.state, { contextTokens: model.contextTokens });
+    const turn = { stream: `run/${journal.state.run}`, seq: journal.state.position + journal.state.callsEnded };
+    const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
     using effect = interruptible(options);
     try {
-      const performing = perform(decision, { ...options, tools, schemas, signal: effect.signal, letGo: options.signal, heard });
+      const given = { ...options, tools, schemas, signal: effect.signal, letGo: options.signal, heard };
+      const performing = duringTurn(turn, () => perform(decision, given));
       await unlessLetGo(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
     } catch (error) {
       // Somebody said something before it was over: that is part of the state, and may lead to another decision.

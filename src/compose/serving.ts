@@ -1,3 +1,4 @@
+import type { Turn } from "../lib/turns.ts";
 import type { LocalStation } from "../station/local-station.ts";
 import type { RunQueue } from "../station/queue/run-queue.ts";
 import type { QueueBounds } from "../station/queue/schedule.ts";
@@ -17,13 +18,20 @@ export interface ServedRuns {
 export interface Serving {
   serve(bounds: QueueBounds): ServedRuns;
   /** To be called with what was opened. */
-  opened(local: LocalStation): LocalStation;
+  opened(local: LocalStation): Promise<LocalStation>;
+  /** Pauses what took the station before this one down, before any run is taken up. */
+  pausePoisoned(turn: Turn): Promise<void>;
 }
 
 export function createServing({ open }: { open: () => Promise<LocalStation> }): Serving {
   let bounds: QueueBounds | null = null;
   let queue: RunQueue | null = null;
   let isDraining = false;
+  let isOpen = false;
+  let poisoned: Turn | null = null;
+  const pause = async ({ log }: LocalStation, turn: Turn) => {
+    await (await import("../station/poison/pause-poisoned.ts")).pausePoisoned(log, turn);
+  };
   return {
     serve(given) {
       bounds = given;
@@ -40,7 +48,15 @@ export function createServing({ open }: { open: () => Promise<LocalStation> }): 
         },
       };
     },
-    opened(local) {
+    async pausePoisoned(turn) {
+      // Where a request came first, the queue has begun: then it hears of the pause.
+      if (isOpen) return await pause(await open(), turn);
+      poisoned = turn;
+      await open();
+    },
+    async opened(local) {
+      if (poisoned !== null) await pause(local, poisoned);
+      isOpen = true;
       if (bounds === null) return local;
       queue = local.serve(bounds);
       if (isDraining) queue.drain();

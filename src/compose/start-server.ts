@@ -1,9 +1,11 @@
 import { type RunningServer, startServer } from "../api/server.ts";
 import type { ServerControl } from "../cli/server-control.ts";
+import { stationFolder } from "../contract/station-note.ts";
 import { defined } from "../lib/defined.ts";
 import { sandboxOfToken } from "../sandbox/sandbox-token.ts";
 import { createStore } from "../sandbox/store.ts";
 import { ownedStation } from "../station/owners/owned-station.ts";
+import { openTurnMarker } from "../station/poison/turn-marker.ts";
 import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
 import { queueBounds } from "../station/queue/queue-bounds.ts";
 import { observeServer } from "./observe-server.ts";
@@ -33,18 +35,21 @@ export async function startStation(parts: ServerParts, options: Parameters<Serve
     guardsStalls: true,
     onDefect,
   });
+  // Before anything that was left is taken up again.
+  const turns = await openTurnMarker(stationFolder(stateDir).folder);
+  if (turns.poisoned !== null) await station.pausePoisoned(turns.poisoned).catch(onDefect);
   void runs.queue().catch(onDefect);
   // Whoever asks for a sandbox is told what is wrong; that none waits is no failure.
   void parts.warm().catch(() => {});
   watched.log.say("the station listens", { url: server.status.url, version: parts.version });
   void server.askedToEnd.then(() => watched.log.say("the station was asked to end"));
-  return withWork(server, startWork(station, { stateDir, onDefect }));
+  return withWork(server, [startWork(station, { stateDir, onDefect }), turns]);
 }
 
 /** It is not waited for: the station listens before it looks after anything. */
-function withWork(server: RunningServer, work: AsyncDisposable): RunningServer {
+function withWork(server: RunningServer, works: readonly AsyncDisposable[]): RunningServer {
   const close = async () => {
-    await work[Symbol.asyncDispose]();
+    for (const work of works) await work[Symbol.asyncDispose]();
     await server.close();
   };
   return {

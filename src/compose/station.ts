@@ -45,6 +45,8 @@ export interface LocalVerbs extends Station {
   guard(onDefect: (error: unknown) => void): Promise<AsyncDisposable | null>;
   /** From now on this process is a station; to be said before anything is done with runs. */
   serve: Serving["serve"];
+  /** Pauses what took the station before this one down, before any run is taken up. */
+  pausePoisoned: Serving["pausePoisoned"];
   readonly webhooks: LocalWebhooks;
 }
 
@@ -106,6 +108,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
   });
   return {
     serve: serving.serve,
+    pausePoisoned: serving.pausePoisoned,
     agents,
     drive: driven.serve,
     specs: driven.specs,

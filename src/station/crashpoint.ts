@@ -1,20 +1,33 @@
 /** Called at every durable write and around every effect. Does nothing unless a test asked for a crash there. */
-export type Crashpoint = (name: string) => void;
+export interface Crashpoint {
+  (name: string): void;
+  /** Called within a turn of the event loop, where a test may ask for one that never ends. */
+  readonly turn?: (name: string) => void;
+}
 
 export const noCrash: Crashpoint = () => undefined;
 
 /**
  * `NAME#N` kills the process with SIGKILL, as a power cut would, the Nth time it comes to NAME. `onPoint` hears of each
- * point that is passed, which is how a test learns where it can crash.
+ * point that is passed, which is how a test learns where it can crash. `hold NAME#N` stops the event loop instead, in
+ * the Nth turn of things of that kind.
  */
 export function createCrashpoint(options: { at?: string; onPoint?: (name: string) => void }): Crashpoint {
   if (options.at === undefined && options.onPoint === undefined) return noCrash;
   const [wanted = "", count = "1"] = (options.at ?? "").split("#");
   let left = Number(count);
-  return (name) => {
-    options.onPoint?.(name);
-    if (name !== wanted) return;
+  const isThere = (name: string) => {
+    if (name !== wanted) return false;
     left -= 1;
-    if (left === 0) process.kill(process.pid, "SIGKILL");
+    return left === 0;
   };
+  const crash = (name: string) => {
+    options.onPoint?.(name);
+    if (isThere(name)) process.kill(process.pid, "SIGKILL");
+  };
+  if (!wanted.startsWith("hold ")) return crash;
+  const turn = (name: string) => {
+    if (isThere(`hold ${name}`)) while (wanted !== "") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+  };
+  return Object.assign(crash, { turn });
 }

@@ -23,6 +23,8 @@ export type WorkflowDecision =
 interface Look {
   facts: Readonly<DrivenFacts>;
   now: Date;
+  /** Does a part of the decision as the instance's turn; see `duringTurn`. */
+  during?: <Result>(work: () => Result) => Result;
 }
 
 /** Values of expressions that a decision needs. */
@@ -35,7 +37,8 @@ interface Wants {
  * evaluated elsewhere, within bounds: the decision is made as far as it goes without their values, and again with them.
  */
 export async function decideWorkflow(state: WorkflowState, look: Look, evaluator: Evaluator): Promise<WorkflowDecision> {
-  return await knowing(look.facts, evaluator, (known) => decideWith(state, { ...look, known }));
+  const { during = (work) => work() } = look;
+  return await knowing(look.facts, evaluator, (known) => during(() => decideWith(state, { ...look, known })));
 }
 
 async function knowing<Outcome extends object>(

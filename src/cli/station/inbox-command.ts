@@ -27,7 +27,7 @@ function row(item: InboxItem): string[] {
 }
 
 /** How it is answered; what needs a look first is shown. */
-function answerTo({ of: { id }, asks, question }: InboxItem): string {
+function answerTo({ of: { kind, id }, asks, question }: InboxItem): string {
   switch (asks) {
     case "tool":
     case "budget":
@@ -42,7 +42,7 @@ function answerTo({ of: { id }, asks, question }: InboxItem): string {
     case "merge":
       return `ship merge ${id}`;
     case "failure":
-      return `ship resume ${id}`;
+      return kind === "run" ? `resume ${id}` : kind === "spec" ? `spec run ${id}` : `${kind} resume ${id}`;
     case "unresponsive":
       return `rm ${id}`;
     default:

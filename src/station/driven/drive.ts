@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { DrivenWaits, NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { ownedBy } from "../../contract/owner.ts";
+import { duringTurn } from "../../lib/turns.ts";
 import { type HeldLease, holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
@@ -151,8 +152,14 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
   }
 
   async #decide(now: Date): Promise<Decision<New, Work>> {
-    const { state, facts } = this.#options.folded;
-    return await this.#kind.decide(state, { facts, now });
+    const { state, facts, seq } = this.#options.folded;
+    const turn = { stream: streamOf(this.#kind, this.#id), seq };
+    const during = <Result>(work: () => Result): Result =>
+      duringTurn(turn, () => {
+        this.#options.crashpoint.turn?.(this.#kind.name);
+        return work();
+      });
+    return await during(() => this.#kind.decide(state, { facts, now, during }));
   }
 
   /** A kind that waits for a time that has come would be asked for ever. */

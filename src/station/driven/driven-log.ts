@@ -2,6 +2,7 @@ import { applyToDrivenFacts, type DrivenFacts, emptyDrivenFacts } from "../../co
 import type { NewDrivenEvent } from "../../contract/driven-event.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { makeEvent, readEvent } from "../../contract/event-family.ts";
+import { duringTurn } from "../../lib/turns.ts";
 import type { Log, NewEvent, StoredEvent, StreamHead } from "../../log/log.ts";
 import type { Kind, NewKindEvent, ReadKindEvent } from "./kind.ts";
 
@@ -33,11 +34,10 @@ export function emptyFold<State>(kind: FoldedKind<State>): Folded<State> {
 export async function foldOn<State>(log: Log, kind: FoldedKind<State>, id: string, folded: Folded<State>): Promise<void> {
   for (;;) {
     const events = await log.read(streamOf(kind, id), { fromSeq: folded.seq + 1, limit: PAGE });
-    for (const stored of events) {
-      const event = await understood(log, kind, stored);
-      applyToDrivenFacts(folded.facts, event);
-      kind.apply(folded.state, event);
-      folded.seq = stored.seq;
+    const failed = duringTurn({ stream: streamOf(kind, id), seq: folded.seq }, () => foldPage(kind, events, folded));
+    if (failed !== null) {
+      await log.noteDamage(streamOf(kind, id), failed.message).catch(() => undefined);
+      throw failed;
     }
     if (events.length < PAGE) return;
   }
@@ -51,13 +51,20 @@ export async function foldThing<State>(log: Log, kind: FoldedKind<State>, id: st
   return folded;
 }
 
-async function understood(log: Log, kind: Pick<Kind, "events">, stored: StoredEvent): Promise<ReadKindEvent> {
-  try {
-    return readEvent(kind.events, stored) as ReadKindEvent;
-  } catch (error) {
-    await log.noteDamage(stored.stream, (error as CaissonError).message).catch(() => undefined);
-    throw error;
+/** What is wrong with an event that cannot be read; null when all are folded. */
+function foldPage<State>(kind: FoldedKind<State>, events: readonly StoredEvent[], folded: Folded<State>): Error | null {
+  for (const stored of events) {
+    let event: ReadKindEvent;
+    try {
+      event = readEvent(kind.events, stored) as ReadKindEvent;
+    } catch (error) {
+      return error as Error;
+    }
+    applyToDrivenFacts(folded.facts, event);
+    kind.apply(folded.state, event);
+    folded.seq = stored.seq;
   }
+  return null;
 }
 
 /** As the log takes them. Throws `internal` for one that is not of the kind's family: it could never be read again. */

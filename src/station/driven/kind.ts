@@ -49,9 +49,13 @@ export interface Kind<State = unknown, New extends NewKindEvent = NewKindEvent, 
   /**
    * What follows from the state, and from nothing else: the same state and time give the same decision. A cancellation
    * that was asked for is in `facts.cancelRequested`; the kind brings it about (effects with `cancel`, then `end`). A
-   * kind that has something computed elsewhere for it gives a promise: nothing else happens to the thing meanwhile.
+   * kind that has something computed elsewhere for it gives a promise: nothing else happens to the thing meanwhile. It
+   * then does what it decides afterwards by `during`, so that a station knows whose turn it is.
    */
-  decide(state: State, look: { facts: Readonly<DrivenFacts>; now: Date }): Decision<New, Work> | Promise<Decision<New, Work>>;
+  decide(
+    state: State,
+    look: { facts: Readonly<DrivenFacts>; now: Date; during?: <Result>(work: () => Result) => Result },
+  ): Decision<New, Work> | Promise<Decision<New, Work>>;
   /**
    * Does an effect whose intent is in the log, and gives the events that say what came of it, at least one. It may be
    * called again for the same id, by another process, when the one before died before the outcome was in the log: so it

@@ -1,6 +1,7 @@
 import type { DrivenView } from "../../contract/driven.ts";
 import type { HealthView } from "../../contract/health.ts";
 import type { InboxItem } from "../../contract/inbox-verbs.ts";
+import { isPoisonPause, poisonText } from "../../contract/poison.ts";
 import type { RunView } from "../../contract/run-verbs.ts";
 import type { ShipView } from "../../contract/ship-verbs.ts";
 import type { SpecSummary } from "../../contract/spec-verbs.ts";
@@ -20,13 +21,14 @@ export function createInbox(
   return {
     async list() {
       const limit = THINGS_MAX;
-      const [runs, workflows, specs, ships, merges, sandboxes] = await Promise.all([
+      const [runs, workflows, specs, ships, merges, sandboxes, poisoned] = await Promise.all([
         station.runs.list({ state: "open", limit: RUNS_MAX }),
         station.workflows.list({ state: "open", needsPerson: true, limit }),
         station.specs.list({ status: "waiting", limit }),
         station.ships.list({ state: "open", needsPerson: true, limit }),
         station.merges.list({ state: "open", needsPerson: true, limit }),
         leftSandboxes(station),
+        poisonedThings(station, limit),
       ]);
       const items = [
         ...runs.runs.flatMap(questionsOf),
@@ -35,11 +37,52 @@ export function createInbox(
         ...ships.items.flatMap(ofShip),
         ...merges.items.flatMap((view) => ofDriven(view, { kind: "merge", asks: "conflict" })),
         ...sandboxes,
+        ...poisoned,
+        ...runs.runs.flatMap(ofPoisonedRun),
       ];
       items.sort((one, other) => (one.at === other.at ? 0 : one.at < other.at ? 1 : -1));
       return { items, isWhole: [runs, workflows, specs, ships, merges].every(({ next }) => next === null) };
     },
   };
+}
+
+/** Durable jobs that a station paused because the one before it died of them. */
+async function poisonedThings(station: Pick<Station, "workflows" | "specs" | "ships" | "merges">, limit: number): Promise<InboxItem[]> {
+  const asked = { state: "open", status: "paused", limit } as const;
+  const [workflows, merges, ships, specs] = await Promise.all([
+    station.workflows.list(asked),
+    station.merges.list(asked),
+    station.ships.list({ state: "open", limit }),
+    station.specs.list({ status: "paused", limit }),
+  ]);
+  const paused = (kind: "workflow" | "merge" | "ship") => (view: DrivenView | ShipView) => {
+    const { id, owner, title, seq, updatedAt: at } = view;
+    const why = "paused" in view ? view.paused : view.asks === null ? null : { text: view.asks };
+    if (!isPoisonPause(why)) return [];
+    return [{ of: { kind, id }, owner, title, asks: "failure" as const, text: why.text, question: null, seq, at }];
+  };
+  return [
+    ...workflows.items.flatMap(paused("workflow")),
+    ...merges.items.flatMap(paused("merge")),
+    ...ships.items.flatMap(paused("ship")),
+    // Nobody but a station pauses a spec.
+    ...specs.items.map(({ spec, owner, name, title, seq, updatedAt: at }) => ({
+      of: { kind: "spec" as const, id: spec },
+      owner,
+      title: name ?? title,
+      asks: "failure" as const,
+      text: poisonText("spec", spec),
+      question: null,
+      seq,
+      at,
+    })),
+  ];
+}
+
+function ofPoisonedRun({ run, owner, name, title, paused, seq, updatedAt }: RunView): InboxItem[] {
+  if (!isPoisonPause(paused)) return [];
+  const of = { kind: "run" as const, id: run };
+  return [{ of, owner, title: name ?? title, asks: "failure", text: paused.text, question: null, seq, at: updatedAt }];
 }
 
 /**

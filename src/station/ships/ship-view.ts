@@ -1,5 +1,6 @@
 import type { DrivenView } from "../../contract/driven.ts";
 import { CaissonError } from "../../contract/error.ts";
+import { isPoisonPause } from "../../contract/poison.ts";
 import type { ShipFacts } from "../../contract/ship-facts.ts";
 import type { ShipStatus, ShipView } from "../../contract/ship-verbs.ts";
 
@@ -28,7 +29,7 @@ export function shipView(view: DrivenView): ShipView {
     request: ship.request,
     merged: ship.merged,
     tests,
-    asks: view.waits?.person ?? null,
+    asks: isPoisonPause(view.paused) ? view.paused.text : (view.waits?.person ?? null),
     error: failure?.error ?? null,
     attempts: ship.attempts,
     nextAt: failure?.nextAt ?? null,

@@ -20,6 +20,8 @@ export function executed(
   { from, until, source, by }: z.output<typeof ExecuteSpec>,
 ): (NewSpecEvent | NewDrivenEvent)[] {
   const isAtWork = facts.finish === null && (state.isDriven || facts.cancelRequested !== null);
+  // Paused by a station that it took down: somebody has looked, and lets it go on.
+  if (isAtWork && facts.paused !== null) return [{ type: "driven.continued", data: { by } }];
   // Whoever asks for what is under way anyway only wants it driven.
   if (isAtWork && from === undefined && source === undefined && facts.cancelRequested === null) return [];
   if (isAtWork) {
