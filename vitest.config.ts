@@ -9,6 +9,10 @@ const notOurs = ["**/node_modules/**", "**/build/**"];
 const leftToNpmTest = [
   "guest/test/**",
   "src/api/{callers,conditions,connections,disk-room,fuzz,inside,owner-shares,owned-sandboxes,owned-things,owners,queue,reach,sandbox-events,server,specs}.test.ts",
+  "src/api/foreign-text.test.ts",
+  "src/station/poison/poison.test.ts",
+  "src/station/workflows/expression-thread.test.ts",
+  "test/foreign-text.test.ts",
   "src/api/{mcp,observe,streams}/**",
   "src/api/overload/overload.test.ts",
   "src/client/station/**",

@@ -16,11 +16,13 @@ export interface ServedRuns {
 
 /** Whether this process is a station, which has to be said before its runs are looked at for the first time. */
 export interface Serving {
-  serve(bounds: QueueBounds): ServedRuns;
+  readonly verbs: {
+    serve(bounds: QueueBounds): ServedRuns;
+    /** Pauses what took the station before this one down, before any run is taken up. */
+    pausePoisoned(turn: Turn): Promise<void>;
+  };
   /** To be called with what was opened. */
   opened(local: LocalStation): Promise<LocalStation>;
-  /** Pauses what took the station before this one down, before any run is taken up. */
-  pausePoisoned(turn: Turn): Promise<void>;
 }
 
 export function createServing({ open }: { open: () => Promise<LocalStation> }): Serving {
@@ -33,26 +35,28 @@ export function createServing({ open }: { open: () => Promise<LocalStation> }): 
     await (await import("../station/poison/pause-poisoned.ts")).pausePoisoned(log, turn);
   };
   return {
-    serve(given) {
-      bounds = given;
-      return {
-        counts: () => queue?.counts() ?? { atWork: 0, queued: 0, draining: isDraining },
-        drain() {
-          isDraining = true;
-          queue?.drain();
-        },
-        idle: async () => await queue?.idle(),
-        async queue() {
-          await open();
-          return queue as RunQueue;
-        },
-      };
-    },
-    async pausePoisoned(turn) {
-      // Where a request came first, the queue has begun: then it hears of the pause.
-      if (isOpen) return await pause(await open(), turn);
-      poisoned = turn;
-      await open();
+    verbs: {
+      serve(given) {
+        bounds = given;
+        return {
+          counts: () => queue?.counts() ?? { atWork: 0, queued: 0, draining: isDraining },
+          drain() {
+            isDraining = true;
+            queue?.drain();
+          },
+          idle: async () => await queue?.idle(),
+          async queue() {
+            await open();
+            return queue as RunQueue;
+          },
+        };
+      },
+      async pausePoisoned(turn) {
+        // Where a request came first, the queue has begun: then it hears of the pause.
+        if (isOpen) return await pause(await open(), turn);
+        poisoned = turn;
+        await open();
+      },
     },
     async opened(local) {
       if (poisoned !== null) await pause(local, poisoned);

@@ -44,9 +44,9 @@ export interface LocalVerbs extends Station {
   /** Watches how runs get on, as a station does that serves; see `GuardianVerbs`. Null where it is switched off. */
   guard(onDefect: (error: unknown) => void): Promise<AsyncDisposable | null>;
   /** From now on this process is a station; to be said before anything is done with runs. */
-  serve: Serving["serve"];
+  serve: Serving["verbs"]["serve"];
   /** Pauses what took the station before this one down, before any run is taken up. */
-  pausePoisoned: Serving["pausePoisoned"];
+  pausePoisoned: Serving["verbs"]["pausePoisoned"];
   readonly webhooks: LocalWebhooks;
 }
 
@@ -107,8 +107,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     return createLocalImages({ runtimes });
   });
   return {
-    serve: serving.serve,
-    pausePoisoned: serving.pausePoisoned,
+    ...serving.verbs,
     agents,
     drive: driven.serve,
     specs: driven.specs,

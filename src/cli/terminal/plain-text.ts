@@ -84,23 +84,38 @@ export function cutToWidth(text: string, columns: number): string {
 export function wrapText(text: string, columns: number): string[] {
   const rows: string[] = [];
   let row = "";
+  let rowWidth = 0;
   for (const word of text.split(/(?<= )/)) {
-    let rest = word;
-    if (row !== "" && displayWidth(row + rest.trimEnd()) > columns) {
+    const letters = word.trimEnd();
+    const width = displayWidth(letters);
+    if (row !== "" && rowWidth + width > columns) {
       rows.push(row.trimEnd());
       row = "";
+      rowWidth = 0;
     }
-    while (displayWidth(rest.trimEnd()) > columns) {
-      let piece = "";
-      for (const character of rest) {
-        if (displayWidth(piece + character) > columns) break;
-        piece += character;
-      }
-      if (piece === "") break;
-      rows.push(piece);
-      rest = rest.slice(piece.length);
-    }
+    const pieces = width > columns ? piecesOf(letters, columns) : [letters];
+    for (const piece of pieces.slice(0, -1)) rows.push(piece);
+    const rest = (pieces.at(-1) ?? "") + word.slice(letters.length);
     row += rest;
+    rowWidth += displayWidth(rest);
   }
   return [...rows, row.trimEnd()];
+}
+
+/** Each as wide as may be; a character that is wider stands alone. */
+function piecesOf(word: string, columns: number): string[] {
+  const pieces: string[] = [];
+  let piece = "";
+  let width = 0;
+  for (const character of word) {
+    const more = characterWidth(character);
+    if (piece !== "" && width + more > columns) {
+      pieces.push(piece);
+      piece = "";
+      width = 0;
+    }
+    piece += character;
+    width += more;
+  }
+  return [...pieces, piece];
 }
