@@ -1,4 +1,5 @@
 import type { AuditedCall } from "../contract/audit-event.ts";
+import { type AuditSubject, type AuditText, auditName, auditPath } from "../contract/audit-text.ts";
 import { CaissonError } from "../contract/error.ts";
 import type { Caller } from "./call.ts";
 import { createRates } from "./rates.ts";
@@ -27,9 +28,6 @@ export interface SeenCall {
   params: Readonly<Record<string, string>>;
 }
 
-/** What a call names besides the parts of its path. Never a secret. */
-export type AuditSubject = Readonly<Record<string, string | undefined>>;
-
 export interface Audit {
   /** Before the call has any effect. Throws what keeps it from being put down: then it must not have one. */
   made(call: SeenCall, subject?: AuditSubject): Promise<void>;
@@ -55,7 +53,8 @@ export function createAudit({ sink, onDefect }: { sink: AuditSink; onDefect: (er
 }
 
 function audited({ action, caller, address, params }: SeenCall, more: AuditSubject): AuditedCall {
-  const named = Object.entries({ ...params, ...more }).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const ofPath = Object.entries(params).map(([key, value]) => [key, action === null ? auditPath(value) : auditName(value)] as const);
+  const named = [...ofPath, ...Object.entries(more)].filter((entry): entry is [string, AuditText] => entry[1] !== undefined);
   const subject = Object.fromEntries(named.slice(0, VALUES_MAX).map(([key, value]) => [key, value.slice(0, VALUE_LENGTH_MAX)]));
   if (caller === null) return { action, caller: null, token: null, owner: null, address, subject };
   if (caller.kind === "socket") return { action, caller: "user", token: null, owner: null, address, subject };

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { GuardianAction } from "./guardian-config.ts";
 import { EnvName, SnapshotId } from "./ids.ts";
+import { ImageText } from "./image-text.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { OnAsk, OnBudget, Permission } from "./run.ts";
 import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
@@ -89,7 +90,7 @@ const OneAgent = z.strictObject({
     .strictObject({
       runtime: z.string().optional(),
       ociRuntime: z.string().optional(),
-      image: z.string().optional(),
+      image: ImageText.optional(),
       snapshot: SnapshotId.optional(),
       limits: LimitsRequest.prefault({}),
       allowRoot: z.boolean().default(false),

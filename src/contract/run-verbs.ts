@@ -3,6 +3,7 @@ import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
 import { AnyDrivenEvent, DrivenRef } from "./driven-kinds.ts";
 import { HealthLevel } from "./health-level.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId } from "./ids.ts";
+import { ImageText } from "./image-text.ts";
 import { created, LabelsAsked, owned } from "./list-filter.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
@@ -25,7 +26,7 @@ export const RunSettings = z.strictObject({
   runtime: z.string().min(1).optional(),
   /** With the runtime `oci`: which OCI runtime, by name or path. */
   ociRuntime: z.string().min(1).optional(),
-  image: z.string().min(1).optional(),
+  image: ImageText.optional(),
   /** What the first sandbox of a session starts from, by id or name; the workspace is the session's all the same. */
   snapshot: z.string().min(1).optional(),
   limits: LimitsRequest.default({}),

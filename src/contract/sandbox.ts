@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defaultLimits } from "./default-limits.ts";
 import { HealthLevel } from "./health-level.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
+import { ImageText } from "./image-text.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
 import { FolderOrigin } from "./upload.ts";
@@ -21,7 +22,7 @@ export const Template = z.discriminatedUnion("kind", [
   /** The machine's own toolchain, read-only. */
   z.strictObject({ kind: z.literal("host") }),
   /** A rootfs folder, an OCI layout, a docker-archive, or a reference (`docker` runtime: the engine's image name). */
-  z.strictObject({ kind: z.literal("image"), reference: z.string().min(1).max(4096) }),
+  z.strictObject({ kind: z.literal("image"), reference: ImageText }),
   z.strictObject({ kind: z.literal("snapshot"), id: SnapshotId }),
 ]);
 export type Template = z.infer<typeof Template>;

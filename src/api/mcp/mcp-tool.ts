@@ -2,9 +2,9 @@ import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import type { CallToolResult, ServerNotification, ServerRequest } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
+import { type AuditSubject, auditName } from "../../contract/audit-text.ts";
 import type { Scope } from "../../contract/token-verbs.ts";
 import { asCaissonError } from "../answer.ts";
-import type { AuditSubject } from "../audit.ts";
 import { forModels } from "./model-hints.ts";
 import { createProgress, type Progress } from "./progress.ts";
 
@@ -93,7 +93,7 @@ export function registerTool(server: McpServer, tool: McpTool, { onDefect }: { o
 const NAMING = ["sandbox", "run", "session", "question", "name", "agent", "path", "port", "user"] as const;
 
 function subjectOf(args: Readonly<Record<string, unknown>>): AuditSubject {
-  const named = NAMING.flatMap((key) => (args[key] === undefined ? [] : [[key, String(args[key])] as const]));
+  const named = NAMING.flatMap((key) => (args[key] === undefined ? [] : [[key, auditName(String(args[key]))] as const]));
   const [program] = Array.isArray(args.argv) ? args.argv : [];
-  return { ...Object.fromEntries(named), ...(typeof program === "string" && { program }) };
+  return { ...Object.fromEntries(named), ...(typeof program === "string" && { program: auditName(program) }) };
 }

@@ -1,6 +1,7 @@
 import { reachOfHeld } from "../../contract/api/reach.ts";
 import { sandboxRoutes } from "../../contract/api/sandbox-routes.ts";
 import { HoldClientMessage } from "../../contract/api/streams.ts";
+import { auditName } from "../../contract/audit-text.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
 import { checkReach } from "../gate.ts";
@@ -70,7 +71,7 @@ async function holdOn(held: HeldSandbox, stream: Stream, options: { isGivenUp?: 
     if (options.isGivenUp?.()) asked.resolve("destroy");
     const how = await asked.promise;
     if (how === "destroy") {
-      await audit("sandboxes.remove", { sandbox: held.id });
+      await audit("sandboxes.remove", { sandbox: auditName(held.id) });
       await held.destroy();
     }
     isGone = how !== "release";

@@ -1,10 +1,10 @@
 import { auditedCommand } from "../../contract/api/exec.ts";
 import { closeCodes } from "../../contract/api/stream-paths.ts";
 import { ProcessClientMessage } from "../../contract/api/streams.ts";
+import { type AuditSubject, auditName } from "../../contract/audit-text.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { defined } from "../../lib/defined.ts";
 import type { HeldSandbox, Process } from "../../station/sandboxes/held-sandbox.ts";
-import type { AuditSubject } from "../audit.ts";
 import { createProcessEntry, PROCESS_WINDOW_BYTES_MAX, type ProcessEntry } from "./process-entry.ts";
 import { readProcess } from "./read-process.ts";
 import type { ServeStream, Stream } from "./stream.ts";
@@ -71,7 +71,7 @@ export function createProcessStreams(): ProcessStreams {
 
 function auditedFirst(first: First): [action: string, AuditSubject] {
   const { type, ref } = first;
-  return type === "attach" ? ["processes.attach", { process: ref }] : ["processes.start", auditedCommand(first)];
+  return type === "attach" ? ["processes.attach", { process: auditName(ref) }] : ["processes.start", auditedCommand(first)];
 }
 
 /** Why nobody reads any more. `closed`: the client is done with it. `endedUnheard`: it may not know yet. */

@@ -1,6 +1,6 @@
 import type { StreamName } from "../../contract/api/stream-paths.ts";
+import type { AuditSubject } from "../../contract/audit-text.ts";
 import type { Station } from "../../station/station.ts";
-import type { AuditSubject } from "../audit.ts";
 import type { Caller } from "../call.ts";
 import type { ServerSocket } from "./server-socket.ts";
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type AuditSubject, auditName } from "../audit-text.ts";
 import { EnvName } from "../ids.ts";
 import { Ended } from "../outcome.ts";
 import { SandboxPath } from "../sandbox.ts";
@@ -26,9 +27,19 @@ export const ExecCommand = z.strictObject({
 export type ExecCommand = z.infer<typeof ExecCommand>;
 
 /** What the audit log keeps of a command. Its arguments, variables and input may be secrets. */
-export function auditedCommand(command: { argv: string[]; user?: string | undefined; ref?: string | undefined; pty?: unknown }) {
+export function auditedCommand(command: {
+  argv: string[];
+  user?: string | undefined;
+  ref?: string | undefined;
+  pty?: unknown;
+}): AuditSubject {
   const { argv, user, ref: process, pty } = command;
-  return { program: argv[0], user, process, terminal: pty === undefined ? undefined : "yes" };
+  return {
+    program: auditName(argv[0]),
+    user: auditName(user),
+    process: auditName(process),
+    terminal: auditName(pty === undefined ? undefined : "yes"),
+  };
 }
 
 /** A piece of output, or all of it. Base64 where it is not UTF-8. */

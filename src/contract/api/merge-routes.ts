@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { auditName } from "../audit-text.ts";
 import { DrivenList, ListDriven } from "../driven.ts";
 import { MergeView, ResolveMerge, StartMerge } from "../merge-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
@@ -21,7 +22,7 @@ export const mergeRoutes = {
     scope: "run",
     body: StartMerge,
     reaches: reachOfMerge,
-    audited: ({ name, agent }: z.output<typeof StartMerge>) => ({ name, agent }),
+    audited: ({ name, agent }: z.output<typeof StartMerge>) => ({ name: auditName(name), agent: auditName(agent) }),
     answer: { status: 201, json: MergeView },
   },
   "merges.list": {

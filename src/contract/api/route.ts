@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { AuditSubject } from "../audit-text.ts";
 import type { Scope } from "../token-verbs.ts";
 
 /**
@@ -38,7 +39,7 @@ export interface Route {
    * fragment: for that a token needs the scope `admin`.
    */
   reaches?(body: never, query: never): readonly string[];
-  /** What of a body the audit log keeps besides the path; never a secret. */
-  audited?(body: never): Readonly<Record<string, string | undefined>>;
+  /** What of a body the audit log keeps besides the path: names, and addresses as origins. */
+  audited?(body: never): AuditSubject;
   answer: AnswerParts;
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { auditName } from "../audit-text.ts";
 import { ChangeLabels } from "../change-labels.ts";
 import { Budgets, RunId } from "../run.ts";
 import { RunEvent } from "../run-event.ts";
@@ -45,7 +46,10 @@ export const runRoutes = {
     scope: "run",
     body: StartRun,
     reaches: reachOfRun,
-    audited: ({ name, agent }: StartRun) => ({ name, agent: typeof agent === "string" ? agent : undefined }),
+    audited: ({ name, agent }: StartRun) => ({
+      name: auditName(name),
+      agent: auditName(typeof agent === "string" ? agent : undefined),
+    }),
     answer: { status: 201, json: RunView },
   },
   "runs.list": {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { auditName } from "../audit-text.ts";
 import { ChangeLabels } from "../change-labels.ts";
 import { SandboxInfo, SandboxSpec, SandboxStats } from "../sandbox.ts";
 import {
@@ -29,7 +30,10 @@ export const sandboxRoutes = {
     body: KeptSandbox,
     bodyOptional: true,
     reaches: reachOfSandbox,
-    audited: ({ runtime, spec }: z.output<typeof KeptSandbox>) => ({ runtime, name: spec.name }),
+    audited: ({ runtime, spec }: z.output<typeof KeptSandbox>) => ({
+      runtime: auditName(runtime),
+      name: auditName(spec.name),
+    }),
     answer: { status: 201, json: SandboxInfo },
   },
   "sandboxes.list": {

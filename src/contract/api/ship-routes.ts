@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { auditName, auditOrigin } from "../audit-text.ts";
 import { ShipLogEvent } from "../ship-event.ts";
 import { ListShips, ShipDetails, ShipList, ShipView, StartShip, WatchShip } from "../ship-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
@@ -21,7 +22,10 @@ export const shipRoutes = {
     scope: "run",
     body: StartShip,
     reaches: reachOfShip,
-    audited: ({ of, to }: z.output<typeof StartShip>) => ({ of, to }),
+    audited: ({ of, to }: z.output<typeof StartShip>) => ({
+      of: auditName(of),
+      to: to === undefined ? undefined : auditOrigin(to),
+    }),
     answer: { status: 201, json: ShipView },
   },
   "ships.list": { summary: "List ships, the last changed first.", scope: "read", query: ListShips, answer: { json: ShipList } },

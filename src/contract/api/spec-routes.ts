@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { auditName } from "../audit-text.ts";
 import { SpecEvent } from "../spec-event.ts";
 import {
   CreateSpec,
@@ -33,7 +34,7 @@ export const specRoutes = {
     scope: "run",
     body: CreateSpec,
     reaches: reachOfSpec,
-    audited: ({ name }: CreateSpec) => ({ name }),
+    audited: ({ name }: CreateSpec) => ({ name: auditName(name) }),
     answer: { status: 201, json: SpecView },
   },
   "specs.list": { summary: "List specs, the last changed first.", scope: "read", query: ListSpecs, answer: { json: SpecList } },
@@ -57,7 +58,10 @@ export const specRoutes = {
     scope: "run",
     params,
     body: DecideSpec.omit({ by: true }),
-    audited: ({ approved, phase }: Omit<z.output<typeof DecideSpec>, "by">) => ({ approved: String(approved), phase }),
+    audited: ({ approved, phase }: Omit<z.output<typeof DecideSpec>, "by">) => ({
+      approved: auditName(String(approved)),
+      phase: auditName(phase),
+    }),
     answer: { json: SpecView },
   },
   "specs.edit": {

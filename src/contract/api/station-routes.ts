@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { auditName } from "../audit-text.ts";
 import { AuditList, ListAudit } from "../audit-verbs.ts";
 import { SecretName, SecretView, SetSecret } from "../secret-verbs.ts";
 import { CreateToken, NewToken, RotateToken, TokenView } from "../token-verbs.ts";
@@ -70,7 +71,11 @@ export const stationRoutes = {
     scope: "admin",
     body: CreateToken,
     shownOnce: true,
-    audited: ({ name, scope, owner }: z.output<typeof CreateToken>) => ({ name, scope, owner }),
+    audited: ({ name, scope, owner }: z.output<typeof CreateToken>) => ({
+      name: auditName(name),
+      scope: auditName(scope),
+      owner: auditName(owner),
+    }),
     answer: { status: 201, json: NewToken },
   },
   "tokens.rotate": {

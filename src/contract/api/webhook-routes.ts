@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { auditName, auditOrigin } from "../audit-text.ts";
 import { Attempt, CreateWebhook, DeliveryView, ListDeliveries, NewWebhook, ReplayDeliveries, WebhookView } from "../webhook-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
 import { reachOfWebhook } from "./reach.ts";
@@ -12,7 +13,7 @@ export const webhookRoutes = {
     scope: "run",
     body: CreateWebhook,
     reaches: reachOfWebhook,
-    audited: ({ name, url }: z.output<typeof CreateWebhook>) => ({ name, url }),
+    audited: ({ name, url }: z.output<typeof CreateWebhook>) => ({ name: auditName(name), url: auditOrigin(url) }),
     shownOnce: true,
     answer: { status: 201, json: NewWebhook },
   },

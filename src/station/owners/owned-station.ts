@@ -25,7 +25,7 @@ import { ownedWorkflows } from "./owned-workflows.ts";
  * sees. It does not end with a view of it.
  */
 export function ownedStation(station: Station, view: OwnerView): Station {
-  if (view.owner === LOCAL_OWNER && view.sees === "everything") return station;
+  if (view.owner === LOCAL_OWNER && view.sees === "everything") return { ...station, webhooks: ownedWebhooks(station, view) };
   const { machine, agents, images, tokens, audit } = station;
   const own = ownThings(station, view);
   const forAll = view.sees === "own" ? "refused" : "shared";

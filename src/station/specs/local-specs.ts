@@ -18,6 +18,7 @@ import {
 } from "../../contract/spec-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
+import { refuseSecretIn } from "../../workspace/git/address.ts";
 import type { Folded } from "../driven/driven-log.ts";
 import type { DrivenThings } from "../driven/driven-verbs.ts";
 import type { ClaimName } from "../names/claim-name.ts";
@@ -61,6 +62,7 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
   return {
     async create(given, { owner = LOCAL_OWNER } = {}) {
       const { idea, name, source, gates, runs, parallel } = parseRequest(CreateSpec, given, "a spec");
+      refuseSecretIn(source);
       await using _ = name === undefined ? null : await options.claimName(name, { owner });
       if (name !== undefined && (await specsNamed(name, log, owner)).length > 0) throw taken(name);
       const data = { idea, source: source ?? null, gates, runs: runs as never, parallel, ...defined({ name }) };

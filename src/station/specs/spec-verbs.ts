@@ -5,6 +5,7 @@ import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
 import { type GatePhase, PHASE_BYTES_MAX, phaseData, phases, type SpecData, type WrittenPhase } from "../../contract/spec.ts";
 import type { NewSpecEvent } from "../../contract/spec-event.ts";
 import type { DecideSpec, DiffSpec, EditSpec, ExecuteSpec, ExportSpec, SpecDiff } from "../../contract/spec-verbs.ts";
+import { refuseSecretIn } from "../../workspace/git/address.ts";
 import type { Folded } from "../driven/driven-log.ts";
 import { coverage } from "./coverage.ts";
 import { decideSpec } from "./decide-spec.ts";
@@ -27,6 +28,7 @@ export function executed(
   if (isAtWork) {
     throw new CaissonError("conflict", `${state.spec} is driven already`, { hint: `Follow it: caisson spec run ${state.spec}` });
   }
+  refuseSecretIn(source);
   if ((source ?? state.source) === null) {
     throw new CaissonError("invalid", `${state.spec} has no project to work on`, {
       hint: "Name one: caisson spec run SPEC --repo DIR|URL",

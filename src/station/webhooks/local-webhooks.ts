@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { auditOrigin } from "../../contract/audit-text.ts";
 import { CaissonError } from "../../contract/error.ts";
 import { LOCAL_OWNER, type OwnerView } from "../../contract/owner.ts";
 import { parseRequest } from "../../contract/parse-request.ts";
@@ -132,7 +133,7 @@ function checkUrl({ url, allowPrivate }: { url: string; allowPrivate: boolean })
     });
   }
   if (protocol === "https:" || allowPrivate) return;
-  throw new CaissonError("invalid", `${url} is not reached by https`, {
+  throw new CaissonError("invalid", `${auditOrigin(url)} is not reached by https`, {
     hint: "Only a webhook that may reach private addresses can do without.",
   });
 }

@@ -13,6 +13,7 @@ import { checkCron, firingId, nextTime, OF_SCHEDULE } from "../../workflow/sched
 import type { Json, WorkflowState } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { checkDefinition, isTooDeep, readDefinition } from "../../workflow/validate.ts";
+import { refuseSecretIn } from "../../workspace/git/address.ts";
 import type { Folded } from "../driven/driven-log.ts";
 import { type DrivenThings, refuseEnded } from "../driven/driven-verbs.ts";
 import type { DrivenVerbs } from "../driven/verbs.ts";
@@ -52,6 +53,7 @@ export function createLocalWorkflows(things: WorkflowThings, evaluator: Evaluato
       const definition = checkDefinition(request.definition);
       const input = checkedInput(definition, request.input);
       const { source = null, model = null, schedule } = request;
+      refuseSecretIn(source);
       if (schedule !== undefined) checkCron(schedule.cron);
       const id = newId(workflowKind.idPrefix);
       const root = `${workflowKind.prefix}${id}`;

@@ -12,22 +12,44 @@ export function checkAddress(url: string): void {
   });
 }
 
+/** The parts of an address: as URLs have it, the user is all up to the last `@` before the path. */
+const PARTS = /^([a-z][a-z0-9+.-]*:\/\/)(?:([^/?#]*)@)?([^?#]*)([?#].*)?$/is;
+
 /** An address without the password or token in it: what may be shown, logged, and go inside. */
 export function cleanAddress(url: string): string {
-  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/)([^@/]*)@/i, (_, scheme: string, user: string) =>
-    /^(ssh|git\+ssh):/i.test(scheme) && !user.includes(":") ? `${scheme}${user}@` : scheme,
-  );
+  const [, scheme, user, place = ""] = PARTS.exec(url) ?? [];
+  if (scheme === undefined) return /^[\w.-]+@[\w.-]+:/.test(url) ? url : url.replace(/^.*@/s, "");
+  // Unreadable as a URL: nobody knows where its password ends.
+  if (/^(?:https?|git):/i.test(scheme) && !URL.canParse(`${scheme}${place}`)) return scheme;
+  return user !== undefined && /^(?:git\+)?ssh:/i.test(scheme) && !user.includes(":") ? `${scheme}${user}@${place}` : `${scheme}${place}`;
 }
 
 /** A text in which the secret of an address may stand, without it. */
 export function withoutSecretOf(url: string, text: string): string {
-  const user = /^[a-z][a-z0-9+.-]*:\/\/([^@/]*)@/i.exec(url)?.[1];
-  let clean = text.replaceAll(url, cleanAddress(url));
-  if (user && cleanAddress(url) !== url) {
-    for (const part of [user, ...user.split(":")])
-      if (part.length >= 4) clean = clean.replaceAll(part, "***").replaceAll(decodeURIComponent(part), "***");
+  const clean = cleanAddress(url);
+  if (clean === url) return text;
+  const [, , user = "", , query = ""] = PARTS.exec(url) ?? [];
+  const secrets = [user, ...user.split(/[:@]/), query.slice(1), ...query.slice(1).split(/[&=]/)].filter(({ length }) => length >= 4);
+  // Git writes addresses in its own way: whatever stands before an @ goes.
+  let shown = text.replaceAll(url, clean).replaceAll(/\/\/[^/\s'"]*@/g, "//***@");
+  for (const part of secrets) shown = shown.replaceAll(part, "***").replaceAll(decoded(part), "***");
+  return shown;
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
   }
-  return clean;
+}
+
+/** For what keeps its source in a log, which cannot forget. Throws `invalid`. */
+export function refuseSecretIn(source: WorkspaceSource | null | undefined): void {
+  if (source?.kind !== "git" || cleanAddress(source.url) === source.url) return;
+  throw new CaissonError("invalid", `the address of ${cleanAddress(source.url)} carries a password or a query, which would be logged`, {
+    hint: "Leave it out, and keep the password as a secret of the station: caisson secret set NAME@HOST.",
+  });
 }
 
 export function withoutSecret(source: WorkspaceSource): WorkspaceSource {
