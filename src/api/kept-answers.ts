@@ -1,7 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { CaissonError } from "../contract/error.ts";
+import { openMendedDatabase } from "../lib/private-database.ts";
 
 export const answerLimits = {
   /** How long a key stands for what was asked with it. */
@@ -48,29 +49,32 @@ interface Row {
   whole: number;
 }
 
+interface AnswersOptions {
+  path: string;
+  now?: () => number;
+  /** Told where a damaged file was put: what was asked with keys before may be done again. */
+  onDamaged?: (aside: string) => void;
+}
+
 /** In a file of its own: a station has it alone, and answers need not outlive a day. */
-export function openKeptAnswers({ path, now = Date.now }: { path: string; now?: () => number }): KeptAnswers {
+export function openKeptAnswers({ path, now = Date.now, onDamaged = () => {} }: AnswersOptions): KeptAnswers {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const database = new DatabaseSync(path);
-  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;");
-  database.exec(`CREATE TABLE IF NOT EXISTS answers (
-    caller TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, at INTEGER NOT NULL, status INTEGER, body TEXT, whole INTEGER NOT NULL,
-    PRIMARY KEY (caller, key)) STRICT, WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS answers_at ON answers (caller, at);`);
-  const statements = prepare(database);
+  const mended = openMendedDatabase(path, { prepare, onDamaged });
   const underWay = new Set<string>();
   let tidyAt = 0;
+  const written = (write: (statements: Statements) => unknown) => noteOf(() => mended.use(write));
   return {
     begin(asked) {
       if (now() >= tidyAt) {
-        tidy(statements, now());
+        mended.use((statements) => tidy(statements, now()));
         tidyAt = now() + answerLimits.tidyMs;
       }
       const { caller, key, digest } = asked;
       const id = `${caller} ${key}`;
-      const found = statements.find.get(caller, key, now() - answerLimits.keptMs) as unknown as Row | undefined;
+      const since = now() - answerLimits.keptMs;
+      const found = mended.use(({ find }) => find.get(caller, key, since)) as unknown as Row | undefined;
       if (found !== undefined) return { kind: "again", answer: knownAnswer(found, { digest, isUnderWay: underWay.has(id) }) };
-      written(() => statements.begin.run(caller, key, digest, now()));
+      written(({ begin }) => begin.run(caller, key, digest, now()));
       underWay.add(id);
       return {
         kind: "first",
@@ -79,30 +83,34 @@ export function openKeptAnswers({ path, now = Date.now }: { path: string; now?: 
           const fits = body === null || body.length <= answerLimits.bodyCharactersMax;
           // Not waited for as the beginning is: without it, after a power cut, nobody knows how it ended, and that is
           // what is said then.
-          database.exec("PRAGMA synchronous = NORMAL");
-          try {
-            written(() => statements.keep.run(status, fits ? body : null, isWhole && fits ? 1 : 0, caller, key));
-          } finally {
-            database.exec("PRAGMA synchronous = FULL");
-          }
+          written(({ database, keep }) => {
+            database.exec("PRAGMA synchronous = NORMAL");
+            try {
+              return keep.run(status, fits ? body : null, isWhole && fits ? 1 : 0, caller, key);
+            } finally {
+              database.exec("PRAGMA synchronous = FULL");
+            }
+          });
         },
         forget() {
           underWay.delete(id);
-          written(() => statements.forget.run(caller, key));
+          written(({ forget }) => forget.run(caller, key));
         },
       };
     },
     [Symbol.dispose]() {
-      if (database.isOpen) database.close();
+      mended.close();
     },
   };
 }
 
 /** Opened with the first call that has a key. */
-export function lazyAnswers(path: string): { open(): KeptAnswers; close(): void } {
+export function lazyAnswers(path: string, { onDefect }: { onDefect: (error: unknown) => void }): { open(): KeptAnswers; close(): void } {
   let opened: KeptAnswers | undefined;
+  const onDamaged = (aside: string) =>
+    onDefect(new CaissonError("lost", `the answers to earlier requests were damaged, and are in ${aside}`));
   return {
-    open: () => (opened ??= openKeptAnswers({ path })),
+    open: () => (opened ??= openKeptAnswers({ path, onDamaged })),
     close: () => opened?.[Symbol.dispose](),
   };
 }
@@ -124,10 +132,16 @@ function knownAnswer(found: Row, { digest, isUnderWay }: { digest: string; isUnd
   });
 }
 
-type Statements = Record<"find" | "begin" | "keep" | "forget" | "expire" | "crowded" | "trim", StatementSync>;
+type Statements = Record<"find" | "begin" | "keep" | "forget" | "expire" | "crowded" | "trim", StatementSync> & { database: DatabaseSync };
 
 function prepare(database: DatabaseSync): Statements {
+  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;");
+  database.exec(`CREATE TABLE IF NOT EXISTS answers (
+    caller TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, at INTEGER NOT NULL, status INTEGER, body TEXT, whole INTEGER NOT NULL,
+    PRIMARY KEY (caller, key)) STRICT, WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS answers_at ON answers (caller, at);`);
   return {
+    database,
     find: database.prepare("SELECT digest, status, body, whole FROM answers WHERE caller = ? AND key = ? AND at > ?"),
     begin: database.prepare("INSERT OR REPLACE INTO answers (caller, key, digest, at, whole) VALUES (?, ?, ?, ?, 0)"),
     keep: database.prepare("UPDATE answers SET status = ?, body = ?, whole = ? WHERE caller = ? AND key = ?"),
@@ -147,7 +161,7 @@ function tidy({ expire, crowded, trim }: Statements, now: number): void {
   }
 }
 
-function written(write: () => unknown): void {
+function noteOf(write: () => unknown): void {
   try {
     write();
   } catch (error) {

@@ -1,9 +1,10 @@
 import { chmod, mkdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import { readStationNote, type StationNote, stationFolder } from "../contract/station-note.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
+import { openPrivateDatabase } from "../lib/private-database.ts";
 
 /** How long a station that is just ending is waited for. */
 const WAIT_MS = 3_000;
@@ -75,7 +76,7 @@ async function lockFile(path: string, { isServing }: { isServing: () => Promise<
 function tryLock(path: string): { lock: DatabaseSync } | { lock: null; error: unknown } {
   let lock: DatabaseSync | null = null;
   try {
-    lock = new DatabaseSync(path);
+    lock = openPrivateDatabase(path);
     lock.exec("BEGIN EXCLUSIVE");
     return { lock };
   } catch (error) {

@@ -100,7 +100,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const intake = createRequestIntake(options.intake);
   const admit = intake.learningFrom(createAdmission({ ...options, names: exposure }));
   const mcp = lazyMcp(options);
-  const answers = lazyAnswers(stationFolder(options.stateDir).answersPath);
+  const answers = lazyAnswers(stationFolder(options.stateDir).answersPath, options);
   let closing: Promise<void> | undefined;
   const observation = createObservation({
     observe: options.observe ?? {},

@@ -96,7 +96,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
       return createLocalNetworks({ stateDir, runtimes, sandboxes, runs });
     },
   );
-  const webhooks = composeWebhooks(stateDir, local);
+  const webhooks = composeWebhooks(parts, local);
   const sessions = composeSessions(local);
   const agents = composeAgents(parts);
   const driven = composeDriven({ ...parts, local, station: { runs, sessions, sandboxes, agents } });

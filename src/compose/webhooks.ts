@@ -3,7 +3,10 @@ import type { LocalWebhooks } from "../station/webhooks/local-webhooks.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 
 /** To close what was never opened costs nothing. */
-export function composeWebhooks(stateDir: string, local: () => Promise<LocalStation>): LocalWebhooks {
+export function composeWebhooks(
+  { stateDir, say }: { stateDir: string; say: (text: string) => void },
+  local: () => Promise<LocalStation>,
+): LocalWebhooks {
   let opened: Promise<LocalWebhooks> | undefined;
   const verbs = lazyVerbs<LocalWebhooks>(
     {
@@ -21,8 +24,12 @@ export function composeWebhooks(stateDir: string, local: () => Promise<LocalStat
     },
     () => {
       opened ??= import("../station/webhooks/local-webhooks.ts").then(({ createLocalWebhooks }) =>
-        createLocalWebhooks({ stateDir, lastPosition: async () => (await local()).log.lastPosition() }),
+        createLocalWebhooks({ stateDir, notice: say, lastPosition: async () => (await local()).log.lastPosition() }),
       );
+      // What kept it from being opened may be mended before the next call.
+      opened.catch(() => {
+        opened = undefined;
+      });
       return opened;
     },
   );

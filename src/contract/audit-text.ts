@@ -1,6 +1,6 @@
 /**
- * Text that the audit log takes. The log cannot forget, and its readers are not those who wrote: a plain string does not
- * compile there. An address becomes its origin; a name stays only while it cannot be an address.
+ * Text that the audit log takes. The log cannot forget, and others read it: a plain string does not compile there. An
+ * address becomes its origin; a name stays only while it cannot be an address.
  */
 declare const brand: unique symbol;
 export type AuditText = string & { readonly [brand]: true };

@@ -18,6 +18,13 @@ const tooManyFiles: Words = {
   hint: "Raise the limit with `ulimit -n`, or run fewer at once.",
 };
 
+/** Node's recursive mkdir says ENOENT on a read-only file system, too. */
+const unmade: Words = {
+  code: "denied",
+  what: "a folder cannot be made",
+  hint: "Its file system may be read-only. Mount it for writing, or point HOME and CAISSON_HOME to other folders.",
+};
+
 /** What the machine, and not Caisson, is the cause of. */
 const words: Readonly<Record<string, Words>> = {
   ENOSPC: full,
@@ -33,10 +40,36 @@ const words: Readonly<Record<string, Words>> = {
   ENFILE: tooManyFiles,
 };
 
+/** SQLite's primary result codes that the machine is the cause of. */
+const databaseWords: Readonly<Record<number, string>> = {
+  3: "permission is denied",
+  5: "another program holds it for too long",
+  8: "it can only be read",
+  10: "the disk failed to read or write it",
+  11: "it is damaged",
+  14: "it cannot be opened",
+  26: "it is not a database",
+};
+const FULL = 13;
+
+function fromDatabase(error: Error): CaissonError | null {
+  const code = "errcode" in error ? Number(error.errcode) & 0xff : -1;
+  const at = "path" in error && typeof error.path === "string" ? ` ${error.path}` : "";
+  if (code === FULL) return new CaissonError("no_space", `the database${at} has no room left`, { cause: error, hint: full.hint });
+  const why = databaseWords[code];
+  if (why === undefined) return null;
+  return new CaissonError("unavailable", `the database${at} cannot be used: ${why}`, {
+    cause: error,
+    hint: "It must be a file that the user of Caisson may write, in the state folder: look at it with `ls -l`.",
+  });
+}
+
 /** A failure of the machine that nobody on the way expected, in words; null for any other error. */
 export function fromSystem(error: unknown): CaissonError | null {
   if (!(error instanceof Error) || !("code" in error)) return null;
-  const known = Object.hasOwn(words, String(error.code)) ? words[String(error.code)] : undefined;
+  if (error.code === "ERR_SQLITE_ERROR") return fromDatabase(error);
+  const isUnmade = error.code === "ENOENT" && "syscall" in error && error.syscall === "mkdir";
+  const known = isUnmade ? unmade : Object.hasOwn(words, String(error.code)) ? words[String(error.code)] : undefined;
   if (known === undefined) return null;
   const path = "path" in error && typeof error.path === "string" ? error.path : null;
   const at = path === null ? "" : ` at ${path}`;

@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, existsSync, openSync, statfsSync } from "node:fs";
+import { closeSync, existsSync, openSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
@@ -6,6 +6,7 @@ import { CaissonError } from "../../contract/error.ts";
 import { fromSystem } from "../../contract/system-error.ts";
 import { defined } from "../../lib/defined.ts";
 import { isErrno } from "../../lib/is-errno.ts";
+import { openPrivateDatabase, sqlite } from "../../lib/private-database.ts";
 import { SCHEMA_VERSION, schema, schemaSince2, schemaSince3, schemaSince4 } from "./schema.ts";
 
 /** SQLite's primary result codes that need an answer of their own; the extended code's low byte is the primary one. */
@@ -73,9 +74,6 @@ export function translateSqlite(error: unknown, what: string): CaissonError {
   }
 }
 
-/** Loaded with the first log: in some versions of Node loading it prints a warning. */
-const sqlite = () => process.getBuiltinModule("node:sqlite");
-
 /** How long one statement may wait for another process before the caller gets to do something else and tries again. */
 const LOCK_WAIT_MS = 50;
 /** How long opening waits for another process that makes the tables. */
@@ -88,9 +86,7 @@ const OPEN_WAIT_MS_MAX = 10_000;
 export function openDatabase(path: string): DatabaseSync {
   const isNew = !existsSync(path);
   try {
-    const database = openForWriting(path);
-    if (isNew) chmodSync(path, 0o600);
-    return database;
+    return openForWriting(path);
   } catch (error) {
     if (error instanceof CaissonError) throw error;
     const fault = sqliteFault(error);
@@ -121,7 +117,7 @@ function systemReason(path: string): CaissonError | null {
 }
 
 function openForWriting(path: string): DatabaseSync {
-  const database = new (sqlite().DatabaseSync)(path, { timeout: OPEN_WAIT_MS_MAX });
+  const database = openPrivateDatabase(path, { timeout: OPEN_WAIT_MS_MAX });
   try {
     database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;");
     const version = versionOf(database);

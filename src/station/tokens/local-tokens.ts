@@ -135,8 +135,8 @@ async function keep(record: TokenRecord, { folder, file, mark }: { folder: strin
  * a process that dies; what is done is done at once, so that this process never waits for itself.
  */
 async function alone(folder: string, work: () => void): Promise<void> {
-  const { DatabaseSync } = await import("node:sqlite");
-  using lock = new DatabaseSync(join(folder, ".lock"), { timeout: LOCK_MS_MAX });
+  const { openPrivateDatabase } = await import("../../lib/private-database.ts");
+  using lock = openPrivateDatabase(join(folder, ".lock"), { timeout: LOCK_MS_MAX });
   lock.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   work();
 }

@@ -36,13 +36,17 @@ export interface WebhookOptions {
   stateDir: string;
   /** Of the last event of all. */
   lastPosition: () => Promise<number>;
+  /** Told what its user should know. */
+  notice?: (text: string) => void;
   post?: typeof postOutbound;
   now?: () => number;
 }
 
 export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
   const { post = postOutbound, now = Date.now } = options;
-  const store = openWebhookStore(join(options.stateDir, "webhooks.db"));
+  const store = openWebhookStore(join(options.stateDir, "webhooks.db"), {
+    onDamaged: (aside) => options.notice?.(`the file of webhooks was damaged, and is at ${aside}; webhooks have to be made again`),
+  });
   const woken = new Set<() => void>();
   const wake = () => {
     for (const each of woken) each();

@@ -1,7 +1,7 @@
-import { chmodSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import type { OwnerView } from "../../contract/owner.ts";
 import type { DeliveryView, WebhookId } from "../../contract/webhook-verbs.ts";
+import { openMendedDatabase } from "../../lib/private-database.ts";
 
 /** Deliveries that went well, kept to be looked at; and those that were given up, kept to be sent again. */
 const DELIVERED_KEPT = 100;
@@ -29,55 +29,49 @@ export interface Delivery extends Omit<DeliveryView, "id"> {
  * Webhooks and their deliveries, in a database of their own: secrets are in it, and what came of a delivery is nothing
  * that happened in a run. Several processes may use it at once.
  */
-export function openWebhookStore(path: string) {
-  const database = new DatabaseSync(path, { timeout: 5000 });
-  chmodSync(path, 0o600);
-  database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
-  makeTables(database);
+export function openWebhookStore(path: string, { onDamaged }: { onDamaged: (aside: string) => void }) {
+  const mended = openMendedDatabase(path, { timeout: 5000, prepare, onDamaged });
+  const { use } = mended;
   const toRecord = (row: unknown): WebhookRecord => {
     const { record, reached } = row as { record: string; reached: number };
     return { ...(JSON.parse(record) as WebhookRecord), reached };
   };
   const toDelivery = (row: unknown) => JSON.parse((row as { record: string }).record) as Delivery;
-  const statements = prepare(database);
+  const deliveryIn = (row: unknown): Delivery | null => (row === undefined ? null : toDelivery(row));
   return {
-    all: (): WebhookRecord[] => statements.all.all().map(toRecord),
+    all: (): WebhookRecord[] => use(({ all }) => all.all()).map(toRecord),
     /** False for a name that its owner has given already. */
     add: (record: WebhookRecord): boolean =>
-      statements.add.run(record.id, record.view.owner, record.name, JSON.stringify(record), record.reached).changes > 0,
-    change: (record: WebhookRecord) => void statements.change.run(JSON.stringify(record), record.id),
-    remove: (id: WebhookId) => void statements.remove.run(id),
-    reach: (id: WebhookId, position: number) => void statements.reach.run(position, id),
-    count: (id: WebhookId, state: Delivery["state"]) => (statements.count.get(id, state) as { count: number }).count,
+      use(({ add }) => add.run(record.id, record.view.owner, record.name, JSON.stringify(record), record.reached)).changes > 0,
+    change: (record: WebhookRecord) => void use(({ change }) => change.run(JSON.stringify(record), record.id)),
+    remove: (id: WebhookId) => void use(({ remove }) => remove.run(id)),
+    reach: (id: WebhookId, position: number) => void use(({ reach }) => reach.run(position, id)),
+    count: (id: WebhookId, state: Delivery["state"]) => (use(({ count }) => count.get(id, state)) as { count: number }).count,
     deliveries: (id: WebhookId, state: Delivery["state"] | undefined, limit: number): Delivery[] =>
-      statements.deliveries.all(id, state ?? null, state ?? null, limit).map(toDelivery),
-    delivery(id: WebhookId, position: number): Delivery | null {
-      const row = statements.delivery.get(id, position);
-      return row === undefined ? null : toDelivery(row);
-    },
+      use(({ deliveries }) => deliveries.all(id, state ?? null, state ?? null, limit)).map(toDelivery),
+    delivery: (id: WebhookId, position: number) => deliveryIn(use(({ delivery }) => delivery.get(id, position))),
     /** The next one to be tried again, whenever that is. */
-    nextRetry(id: WebhookId): Delivery | null {
-      const row = statements.nextRetry.get(id);
-      return row === undefined ? null : toDelivery(row);
-    },
+    nextRetry: (id: WebhookId) => deliveryIn(use(({ nextRetry }) => nextRetry.get(id))),
     /** What came of an attempt. A new event's moves `reached` with it. */
-    keep(id: WebhookId, delivery: Delivery) {
-      const { position, state, nextAt } = delivery;
-      database.exec("BEGIN IMMEDIATE");
-      try {
-        statements.keep.run(id, position, state, nextAt === null ? null : Date.parse(nextAt), JSON.stringify(delivery));
-        statements.reach.run(position, id);
-        if (state !== "retrying") statements.trim.run(id, state, id, state, state === "dead" ? DEAD_KEPT : DELIVERED_KEPT);
-        database.exec("COMMIT");
-      } catch (error) {
-        database.exec("ROLLBACK");
-        throw error;
-      }
-    },
-    close: () => database.close(),
+    keep: (id: WebhookId, delivery: Delivery) => use((statements) => keepDelivery(statements, id, delivery)),
+    close: () => mended.close(),
   };
 }
 export type WebhookStore = ReturnType<typeof openWebhookStore>;
+
+function keepDelivery({ database, ...statements }: Statements, id: WebhookId, delivery: Delivery): void {
+  const { position, state, nextAt } = delivery;
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    statements.keep.run(id, position, state, nextAt === null ? null : Date.parse(nextAt), JSON.stringify(delivery));
+    statements.reach.run(position, id);
+    if (state !== "retrying") statements.trim.run(id, state, id, state, state === "dead" ? DEAD_KEPT : DELIVERED_KEPT);
+    database.exec("COMMIT");
+  } catch (error) {
+    database.exec("ROLLBACK");
+    throw error;
+  }
+}
 
 const SCHEMA_VERSION = 1;
 const tables = `
@@ -108,8 +102,13 @@ function makeTables(database: DatabaseSync): void {
   database.exec("PRAGMA foreign_keys=ON");
 }
 
+type Statements = ReturnType<typeof prepare>;
+
 function prepare(database: DatabaseSync) {
+  database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+  makeTables(database);
   return {
+    database,
     all: database.prepare("SELECT record, reached FROM webhooks ORDER BY name, owner"),
     add: database.prepare(
       "INSERT INTO webhooks (id, owner, name, record, reached) VALUES (?, ?, ?, ?, ?) ON CONFLICT (owner, name) DO NOTHING",
