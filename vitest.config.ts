@@ -34,6 +34,7 @@ const leftToNpmTest = [
   "src/station/workflows/{schedule,workflows}.test.ts",
   "src/workspace/{apply,apply-links,apply-recovery,apply-repositories,git/branch,git/host-git}.test.ts",
   "test/{kept-script,launcher}.test.ts",
+  "src/api/{address-secrets,damaged-files}.test.ts",
 ];
 const isQuick = process.env.CAISSON_TEST_QUICK === "1";
 

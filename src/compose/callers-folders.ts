@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
+import { realpath } from "node:fs/promises";
 import type { RemoteStation } from "../client/station/remote-station.ts";
 import type { StationStatus } from "../contract/api/station-routes.ts";
+import { CaissonError } from "../contract/error.ts";
 import { readStationNote, stationFolder } from "../contract/station-note.ts";
 import { isProcessRunning } from "../lib/process-stat.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
@@ -16,7 +18,7 @@ import { runKinds, sandboxKinds, sessionKinds } from "./verb-kinds.ts";
  */
 export function callersFolders(
   remote: RemoteStation,
-  { caller, status }: { caller: Caller; status: () => Promise<StationStatus> },
+  { caller, url, status, ask }: { caller: Caller; url: string; status: () => Promise<StationStatus>; ask: AskYes | null },
 ): RemoteStation {
   let choosing: Promise<Pick<RemoteStation, "runs" | "sandboxes" | "sessions">> | undefined;
   const chosen = () => {
@@ -35,9 +37,10 @@ export function callersFolders(
     ]);
     const { stateDir, configDir, home, path, config, say } = caller;
     return withCallersFolders(remote, {
-      machine: createCallerMachine({ stateDir }),
+      machine: createCallerMachine({ stateDir, station: url }),
       places: { home, stateDir, configDir },
       notice: say,
+      agree: (folder) => agreeTo(folder, { cwd: caller.cwd, url, ask }),
       git: { path },
       author: config.author,
     });
@@ -48,6 +51,21 @@ export function callersFolders(
     sandboxes: lazyVerbs<SandboxVerbs>(sandboxKinds, async () => (await chosen()).sandboxes),
     sessions: lazyVerbs<SessionVerbs>(sessionKinds, async () => (await chosen()).sessions),
   };
+}
+
+/** Null where nobody can be asked. */
+export type AskYes = (folder: string) => Promise<boolean>;
+
+/**
+ * The station says which folder its work is of. Where the caller stands somewhere else, the caller decides. Throws
+ * `conflict`.
+ */
+async function agreeTo(folder: string, { cwd, url, ask }: { cwd: string; url: string; ask: AskYes | null }): Promise<void> {
+  const here = await realpath(cwd).catch(() => cwd);
+  if (here === folder || here.startsWith(`${folder}/`) || (await ask?.(folder)) === true) return;
+  throw new CaissonError("conflict", `the station at ${url} says that this is work on ${folder}, which is not the current folder`, {
+    hint: `If it is, name the folder: --to ${folder}. Or do it there: cd ${folder}`,
+  });
 }
 
 /** By the note that the station of a state folder leaves there. */

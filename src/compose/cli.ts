@@ -4,12 +4,14 @@ import type { ContextControl } from "../cli/context-control.ts";
 import type { RuntimeChoices } from "../cli/dispatch.ts";
 import type { ServerControl } from "../cli/server-control.ts";
 import type { StationTarget } from "../cli/station-target.ts";
+import { askYes, canAsk } from "../cli/terminal/ask-yes.ts";
 import { line } from "../cli/terminal/line.ts";
 import type { RemoteStation } from "../client/station/remote-station.ts";
 import type { SandboxEvent } from "../contract/event.ts";
 import { defined } from "../lib/defined.ts";
 import type { Station } from "../station/station.ts";
 import type { CallersOptions } from "./caller.ts";
+import type { AskYes } from "./callers-folders.ts";
 import { contextsFile, readEnvironment, type Variables } from "./environment.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import { loadConfig } from "./load-config.ts";
@@ -55,6 +57,7 @@ export async function composeCli(
   const working = await workingStation(chosen, {
     here,
     caller: { ...local, say },
+    ask: canAsk(options) ? (folder) => askYes(options, line`This is work on ${folder}, where you are not. Write there?`) : null,
     onEvent: choices.events ? onEvent : undefined,
     ociRuntime: choices.ociRuntime,
   });
@@ -126,7 +129,7 @@ async function chooseTarget(
 /** The station that was chosen, as one who stands here sees it. */
 async function workingStation(
   { target, access = {} }: Chosen,
-  options: Omit<CallersOptions, "isElsewhere"> & { onEvent: ((event: SandboxEvent) => void) | undefined },
+  options: Omit<CallersOptions, "isElsewhere"> & { onEvent: ((event: SandboxEvent) => void) | undefined; ask: AskYes | null },
 ): Promise<{ station: Station; removeOwn(): Promise<void> }> {
   if (target.kind === "here") {
     const { station } = await options.here();
@@ -141,7 +144,7 @@ async function workingStation(
   }
   const { callersFolders } = await import("./callers-folders.ts");
   const status = async () => await (await clientAt(target.url, access)).status();
-  const remote = callersFolders(await stationAt(target, access), { ...options, status });
+  const remote = callersFolders(await stationAt(target, access), { ...options, url: target.url, status });
   return callersStation(await told(remote, options.onEvent), { ...options, isElsewhere: true });
 }
 

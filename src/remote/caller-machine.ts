@@ -17,20 +17,29 @@ const FOLDERS_MAX = 10_000;
 export interface CallerMachine {
   id(): Promise<string>;
   readonly host: string;
-  /** Whether a folder was ever sent from here. A station's word for it is not enough to write there. */
+  /**
+   * Whether a folder was sent from here to this very station. A station's word for it is not enough to write there, nor
+   * is that another one has it.
+   */
   hasSent(folder: string): Promise<boolean>;
   noteSent(folder: string): Promise<void>;
 }
 
-/** Kept in the state folder: each is a machine of its own, whatever it is called. */
-export function createCallerMachine({ stateDir }: { stateDir: string }): CallerMachine {
+const SentFolder = z.object({ folder: z.string(), station: z.string() });
+type SentFolder = z.infer<typeof SentFolder>;
+
+/**
+ * Kept in the state folder: each is a machine of its own, whatever it is called. `station` is the address that was
+ * chosen for the station, which it cannot change itself.
+ */
+export function createCallerMachine({ stateDir, station }: { stateDir: string; station: string }): CallerMachine {
   const dir = join(stateDir, FOLDER);
   const idFile = join(dir, "machine-id");
-  const foldersFile = join(dir, "folders.json");
-  const folders = async (): Promise<string[]> => {
-    const text = await readFile(foldersFile, "utf8").catch(() => "[]");
-    return z.array(z.string()).max(FOLDERS_MAX).safeParse(jsonOrNull(text)).data ?? [];
-  };
+  const sentFile = join(dir, "sent-folders.json");
+  // Of versions that did not note the station: such a folder is known to every station, as it was then.
+  const formerFile = join(dir, "folders.json");
+  const sent = async (): Promise<SentFolder[]> => await readList(sentFile, SentFolder);
+  const isKnown = ({ folder, station: at }: SentFolder, wanted: string) => folder === wanted && at === station;
   const readId = async () => MachineId.safeParse(await readFile(idFile, "utf8").catch(() => "")).data ?? null;
   return {
     host: hostname().slice(0, 255) || "unknown",
@@ -45,14 +54,23 @@ export function createCallerMachine({ stateDir }: { stateDir: string }): CallerM
       if (kept === null) throw new CaissonError("internal", `${idFile} is damaged`, { hint: `Remove ${idFile}.` });
       return kept;
     },
-    hasSent: async (folder) => (await folders()).includes(folder),
+    async hasSent(folder) {
+      const all = (await sent()).filter((each) => each.folder === folder);
+      if (all.length > 0) return all.some((each) => isKnown(each, folder));
+      return (await readList(formerFile, z.string())).includes(folder);
+    },
     async noteSent(folder) {
-      const known = await folders();
-      if (known.includes(folder)) return;
+      const known = await sent();
+      if (known.some((each) => isKnown(each, folder))) return;
       await mkdir(dir, { recursive: true, mode: 0o700 });
-      await write(foldersFile, JSON.stringify([...known, folder].slice(-FOLDERS_MAX)), { replace: true });
+      await write(sentFile, JSON.stringify([...known, { folder, station }].slice(-FOLDERS_MAX)), { replace: true });
     },
   };
+}
+
+async function readList<Item>(file: string, item: z.ZodType<Item>): Promise<Item[]> {
+  const text = await readFile(file, "utf8").catch(() => "[]");
+  return z.array(item).max(FOLDERS_MAX).safeParse(jsonOrNull(text)).data ?? [];
 }
 
 async function write(file: string, text: string, { replace }: { replace: boolean }): Promise<void> {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LocalVerbs } from "../compose/station.ts";
 import { fakeStationParts } from "../compose/testing.ts";
+import { CaissonError } from "../contract/error.ts";
 import { SandboxSpec } from "../contract/sandbox.ts";
 import { resolveMounts } from "../sandbox/shared-folders.ts";
 import { viewState } from "../sandbox/state-places.ts";
@@ -39,7 +40,14 @@ afterEach(async () => {
 });
 
 /** The station as somebody on another machine has it. */
-function atHome(of: Station = station, state = "state"): Station {
+function atHome(
+  of: Station = station,
+  {
+    state = "state",
+    at = "http://one.test",
+    agree = async () => {},
+  }: { state?: string; at?: string; agree?: (folder: string) => Promise<void> } = {},
+): Station {
   const stateDir = join(base, "here", state);
   const counted: Station = {
     ...of,
@@ -52,7 +60,8 @@ function atHome(of: Station = station, state = "state"): Station {
     },
   };
   return withCallersFolders(counted, {
-    machine: createCallerMachine({ stateDir }),
+    machine: createCallerMachine({ stateDir, station: at }),
+    agree,
     places: { home: join(base, "here"), stateDir, configDir: join(base, "here", "config") },
     notice: (text) => void told.push(text),
     git: { path: process.env.PATH ?? "" },
@@ -168,7 +177,7 @@ describe("a run on a folder of this machine, by a station elsewhere", () => {
     expect((await home.runs.list({ folder: join(folder, "deeper", "still") })).runs.map((each) => each.run).sort()).toEqual(
       [name, second].sort(),
     );
-    expect((await atHome(station, "other-state").runs.list({ folder })).runs).toEqual([]);
+    expect((await atHome(station, { state: "other-state" }).runs.list({ folder })).runs).toEqual([]);
     expect((await station.runs.list({ folder })).runs).toEqual([]);
     await writeFile(join(folder, "b.txt"), "changed\n");
     await run(home);
@@ -178,7 +187,7 @@ describe("a run on a folder of this machine, by a station elsewhere", () => {
   test("is no work on a folder of another machine's, nor on one that was never sent from here", async () => {
     const name = await run(atHome());
     await mkdir(join(base, "here", "stranger"), { mode: 0o700 });
-    const stranger = atHome(station, "stranger");
+    const stranger = atHome(station, { state: "stranger" });
     await expect(stranger.sessions.apply(name)).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("--to DIR") });
     const target = join(base, "target");
     await mkdir(target);
@@ -198,6 +207,34 @@ describe("a run on a folder of this machine, by a station elsewhere", () => {
       },
     };
     await expect(atHome(lying).sessions.apply(name)).rejects.toMatchObject({ code: "invalid" });
+  });
+
+  test("is no work on a folder that was sent to another station, whatever this one says", async () => {
+    const name = await run(atHome());
+    const elsewhere = atHome(station, { at: "http://two.test" });
+    for (const verb of ["apply", "branch"] as const) await expect(elsewhere.sessions[verb](name)).rejects.toBeInstanceOf(CaissonError);
+    expect(await text("a.txt")).toBe("old\n");
+    // What an earlier version noted has no station, and is open to all as it was.
+    const dir = join(base, "here", "state", "elsewhere");
+    await writeFile(join(dir, "folders.json"), JSON.stringify([folder]));
+    await expect(elsewhere.sessions.apply(name)).rejects.toMatchObject({ code: "invalid" });
+    await rm(join(dir, "sent-folders.json"));
+    await elsewhere.sessions.apply(name, { paths: ["a.txt"] });
+    expect(await text("a.txt")).toBe("new\n");
+  });
+
+  test("is applied only where the caller agrees to the folder, or names it", async () => {
+    const asked: string[] = [];
+    const agree = async (to: string) => {
+      asked.push(to);
+      throw new CaissonError("conflict", "no");
+    };
+    const name = await run(atHome());
+    const home = atHome(station, { agree });
+    for (const verb of ["apply", "branch"] as const) await expect(home.sessions[verb](name)).rejects.toMatchObject({ code: "conflict" });
+    expect([asked, await text("a.txt")]).toEqual([[folder, folder], "old\n"]);
+    await home.sessions.apply(name, { folder, paths: ["a.txt"] });
+    expect(await text("a.txt")).toBe("new\n");
   });
 });
 

@@ -17,6 +17,8 @@ export interface CallersSessions {
   places: SendFolder["places"];
   notice: SendFolder["notice"];
   git: { path: string };
+  /** Asked before a folder is written that the caller did not name. Throws what refuses it. */
+  agree(folder: string): Promise<void>;
   /** Of the commits that `branch` makes. */
   author: { name: string; email: string };
 }
@@ -48,10 +50,12 @@ export function callersSessions(station: Remote, options: CallersSessions): Sess
     },
     async apply(name, request = {}) {
       const found = await find(name);
+      if (request.folder === undefined && found.source.kind === "folder") await options.agree(found.source.path);
       return await applyWork(work(found), request, options.places);
     },
     async branch(name, request = {}) {
       const found = await find(name);
+      if (request.repository === undefined && found.source.kind === "folder") await options.agree(found.source.path);
       return await branchWork(work(found), request, { ...options, stateDir: options.places.stateDir });
     },
   };

@@ -55,6 +55,10 @@ describe("a station elsewhere, and a folder here", () => {
     const diff = await run(["diff"]);
     expect(diff.text).toContain("-old\n+new\n");
     expect(diff.text).not.toContain(".env\n");
+    // The station names the folder: from anywhere else it is not taken at its word.
+    const fromOutside = await run(["apply", JSON.parse((await run(["ps", "--all", "--json"])).text)[0].run], { cwd: here() });
+    expect([fromOutside.code, fromOutside.stderr]).toEqual([125, expect.stringMatching(/not the current folder[\s\S]*hint: .*--to /)]);
+    expect(text("a.txt")).toBe("old\n");
     // Somebody goes on working meanwhile.
     writeFileSync(join(project(), "a.txt"), "mine\n");
     const held = await run(["apply"]);
