@@ -35,6 +35,7 @@ const leftToNpmTest = [
   "src/workspace/{apply,apply-links,apply-recovery,apply-repositories,git/branch,git/host-git}.test.ts",
   "test/{kept-script,launcher}.test.ts",
   "src/api/{address-secrets,damaged-files}.test.ts",
+  "src/client/dead-lines.test.ts",
 ];
 const isQuick = process.env.CAISSON_TEST_QUICK === "1";
 

@@ -42,6 +42,8 @@ export interface CliContext {
   readonly target: StationTarget;
   readonly station: Station;
   readonly tools: SandboxTools;
+  /** Throws `invalid` for a current folder in which somebody most likely stands by mistake. */
+  refuseWrongPlace(folder: string, option: string): Promise<void>;
   readonly server: ServerControl;
   /** Serves an MCP client over these streams, until it goes away or the signal. */
   serveMcp(options: { bounds: McpBounds; input: Readable; output: Writable; signal: AbortSignal }): Promise<void>;

@@ -99,19 +99,30 @@ const READY_DEFAULT = 2;
 const READY_MAX = 100;
 /** How long a command whose sandboxes were taken away has to remove its own temporary folders. */
 const TIDY_UP_MS = 3_000;
+/** How long a command that was told to end waits for a station at most. */
+const LEAVE_MS = 10_000;
 
 async function untilInterrupted(context: CliContext, running: Promise<number>): Promise<number> {
   const interrupted = context.interruption.first.then((signal) => ({ signal }));
   const first = await Promise.race([running, interrupted]);
   if (typeof first === "number") return first;
-  await context.removeOwnSandboxes();
-  const timeout = Promise.withResolvers<void>();
-  const timer = setTimeout(timeout.resolve, TIDY_UP_MS);
-  await Promise.race([running.catch(() => {}), timeout.promise]);
-  clearTimeout(timer);
-  // It may have begun another one before it noticed.
-  await context.removeOwnSandboxes();
+  const tidyUp = async () => {
+    await context.removeOwnSandboxes();
+    await within(TIDY_UP_MS, running);
+    // It may have begun another one before it noticed.
+    await context.removeOwnSandboxes();
+  };
+  // A station that does not answer keeps nobody who wants to leave.
+  await Promise.race([context.target.kind === "here" ? tidyUp() : within(LEAVE_MS, tidyUp()), context.interruption.second]);
   return exitCodeOf(first.signal);
+}
+
+/** Waits for something, however it ends, and no longer than this. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const timeout = Promise.withResolvers<void>();
+  const timer = setTimeout(timeout.resolve, ms);
+  await Promise.race([work.catch(() => {}), timeout.promise]);
+  clearTimeout(timer);
 }
 
 function runtimeChoices(command: CommandSpec, given: ParsedArguments): RuntimeChoices {

@@ -53,6 +53,7 @@ export function useTerminalCli() {
       server: { start: notServed, startDetached: notServed, reach: async () => null, reachChosen: async () => null },
       contexts: createContexts({ configDir: parts.local.configDir }),
       tools: sandboxTools,
+      refuseWrongPlace: async () => {},
       onEvent() {},
     };
   });

@@ -42,6 +42,10 @@ export interface ConnectOptions {
   fetch?: Fetch;
   /** Another way to open WebSockets; default the global `WebSocket`. */
   openSocket?: OpenSocket;
+  /** Aborted when you want to leave: a station that does not answer is given up sooner. */
+  leaving?: AbortSignal;
+  /** After how long without an answer the station is asked for a sign of life; default ten seconds. */
+  silenceMs?: number;
 }
 
 /** Throws `invalid` for an address that is none. Nothing is asked for before the first call. */
@@ -51,6 +55,8 @@ export function connect(options: ConnectOptions): Client {
     token: options.token,
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     openSocket: options.openSocket ?? openGlobalSocket,
+    leaving: options.leaving,
+    silenceMs: options.silenceMs,
   };
   return {
     status: (given = {}) => call(to, "station.status", given),

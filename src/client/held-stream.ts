@@ -4,7 +4,9 @@ import type { NetworkEvent } from "../contract/network-event.ts";
 import type { SandboxInfo } from "../contract/sandbox.ts";
 import type { ChangedFiles } from "../contract/sandbox-verbs.ts";
 import type { Connection } from "./request.ts";
+import { whileAlive } from "./sign-of-life.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
+import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts";
 
 export type CreateHeld = Omit<Extract<HoldClientMessage, { type: "create" }>, "type">;
 
@@ -59,6 +61,7 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
   let socket: StreamSocket | undefined;
   let isGivenUp = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let silence: SilenceWatch | null = null;
   const giveUp = () => {
     if (socket === undefined || first === undefined) return opening.abort();
     // The station closes the socket when nothing is left of it.
@@ -74,6 +77,7 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
       signal: opening.signal,
       onMessage(given) {
         const message = given as HoldServerMessage;
+        silence?.heard();
         if (message.type === "held") held.resolve(message);
         else if (message.type === "closed") gone.resolve({ why: message.why });
         else if (message.type === "released") released.resolve();
@@ -92,9 +96,19 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
     });
     closed.catch(() => {});
     released.promise.catch(() => {});
-    const { type: _, ...told } = await Promise.race([held.promise, closed]);
+    const { type: _, answersPings, ...told } = await whileAlive(to, () => Promise.race([held.promise, closed]));
     if (isGivenUp) await closed;
+    if (answersPings === true) {
+      silence = watchSilence(socket, to.silenceMs ?? SILENCE_MS);
+      void silence.fallen.then(({ error }) => {
+        gone.resolve({ why: "lost" });
+        released.reject(error);
+      });
+    }
     return handleOf({ socket, ...told, listeners, counts, gone: gone.promise, released: released.promise });
+  } catch (error) {
+    if (error instanceof CaissonError && error.code === "unavailable") socket?.abandon();
+    throw error;
   } finally {
     // A sandbox that is there is let go of by its handle alone.
     signal?.removeEventListener("abort", giveUp);

@@ -2,8 +2,10 @@ import type { PortServerMessage } from "../contract/api/streams.ts";
 import { CaissonError } from "../contract/error.ts";
 import { createPacedInput } from "./paced-input.ts";
 import type { Connection } from "./request.ts";
+import { whileAlive } from "./sign-of-life.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
 import { createTakenQueue, type TakenQueue } from "./taken-queue.ts";
+import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts";
 
 const WINDOW_BYTES = 256 * 1024;
 const TELL_BYTES = WINDOW_BYTES / 4;
@@ -27,7 +29,9 @@ export async function connectPort(
   to: Connection,
   { sandbox, port, signal }: { sandbox: string; port: number; signal?: AbortSignal },
 ): Promise<PortConnection> {
-  const connected = Promise.withResolvers<void>();
+  const connected = Promise.withResolvers<boolean>();
+  const fallen = Promise.withResolvers<{ error: CaissonError }>();
+  let silence: SilenceWatch | null = null;
   const input = createPacedInput();
   let wasReset = false;
   let takenBytes = 0;
@@ -45,27 +49,37 @@ export async function connectPort(
     signal,
     onMessage(given) {
       const message = given as PortServerMessage;
-      if (message.type === "connected") connected.resolve();
+      silence?.heard();
+      if (message.type === "connected") connected.resolve(message.answersPings === true);
       else if (message.type === "taken") input.taken(message.bytes);
       else if (message.type === "end") incoming.end();
       else if (message.type === "reset") wasReset = true;
     },
-    onBytes: (data) => incoming.push(data),
+    onBytes(data) {
+      silence?.heard();
+      incoming.push(data);
+    },
   });
   socket = opened;
-  const closed = opened.closed.then(({ error }) => {
+  const closed = Promise.race([opened.closed, fallen.promise]).then(({ error }) => {
     socket = null;
     const why = wasReset ? new CaissonError("lost", `the connection to port ${port} was reset`) : error;
     input.fail(why ?? new CaissonError("gone", `the connection to port ${port} has ended`));
     incoming.end(why ?? undefined);
     return why;
   });
-  await Promise.race([
-    connected.promise,
-    closed.then((error) => {
-      throw error ?? new CaissonError("unavailable", "the station closed the connection");
-    }),
-  ]);
+  const failed = closed.then((error) => {
+    throw error ?? new CaissonError("unavailable", "the station closed the connection");
+  });
+  failed.catch(() => {});
+  const answersPings = await whileAlive(to, () => Promise.race([connected.promise, failed])).catch((error: unknown) => {
+    opened.abandon();
+    throw error;
+  });
+  if (answersPings) {
+    silence = watchSilence(opened, to.silenceMs ?? SILENCE_MS);
+    void silence.fallen.then(fallen.resolve);
+  }
   input.connect((chunk) => opened.sendBytes(chunk), 0);
   return {
     incoming,

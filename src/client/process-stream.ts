@@ -6,6 +6,7 @@ import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
 import { createPacedInput } from "./paced-input.ts";
 import { createRequests } from "./process-requests.ts";
 import { type Connection, call } from "./request.ts";
+import { whileAlive } from "./sign-of-life.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
 import { createTakenQueue } from "./taken-queue.ts";
 import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts";
@@ -157,12 +158,19 @@ interface Connected {
 }
 
 /**
- * Resolves when the station says that it has the process. One that can be had again over another connection is watched
- * for silence: a network that is gone closes nothing.
+ * Resolves when the station says that it has the process. The connection is watched for silence: a network that is gone
+ * closes nothing.
  */
 async function connectOnce(
   to: Connection,
-  { sandbox, signal, silenceMs = SILENCE_MS, first, resumes, state }: Where & Pick<Opening, "first" | "resumes"> & { state: ProcessState },
+  {
+    sandbox,
+    signal,
+    silenceMs = to.silenceMs ?? SILENCE_MS,
+    first,
+    resumes,
+    state,
+  }: Where & Pick<Opening, "first" | "resumes"> & { state: ProcessState },
 ): Promise<Connected> {
   const started = Promise.withResolvers<Started>();
   let silence: SilenceWatch | null = null;
@@ -182,14 +190,27 @@ async function connectOnce(
     onBytes: (frame) => isHeard() && state.onOutput(readOutputFrame(frame)),
   });
   socket.send({ ...first, windowBytes: WINDOW_BYTES });
-  if (resumes) silence = watchSilence(socket, silenceMs);
-  const closed = silence === null ? socket.closed : Promise.race([socket.closed, silence.fallen]);
+  const fallen = Promise.withResolvers<{ error: CaissonError }>();
+  const watch = () => {
+    silence = watchSilence(socket, silenceMs);
+    void silence.fallen.then(fallen.resolve);
+  };
+  if (resumes) watch();
+  const closed = Promise.race([socket.closed, fallen.promise]);
   const failed = closed.then(({ error }) => {
     throw error ?? new CaissonError("unavailable", "the station closed the connection");
   });
   // One that is connected closes later, too.
   failed.catch(() => {});
-  return { socket, started: await Promise.race([started.promise, failed]), closed };
+  try {
+    const begun = await whileAlive(to, () => Promise.race([started.promise, failed]));
+    // Before it has a process, the station hears nothing that is said here; a second connection costs nothing then.
+    if (!resumes) watch();
+    return { socket, started: begun, closed };
+  } catch (error) {
+    socket.abandon();
+    throw error;
+  }
 }
 
 type ProcessState = ReturnType<typeof createProcessState>;

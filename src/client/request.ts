@@ -2,7 +2,8 @@ import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Problem } from "../contract/api/problem.ts";
 import type { BodyInput, Json, Params, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError, errorCodes } from "../contract/error.ts";
-import { pause, pauseBefore } from "./attempts.ts";
+import { ATTEMPTS_MAX, pause, pauseBefore } from "./attempts.ts";
+import { whileAlive } from "./sign-of-life.ts";
 import type { OpenSocket } from "./stream-socket.ts";
 
 /** How often a request is made before a connection that breaks is taken for a failure. */
@@ -24,6 +25,12 @@ export interface Connection {
   token: string | undefined;
   fetch: Fetch;
   openSocket: OpenSocket;
+  /** Aborted when the caller wants to leave: a station that does not answer is given up sooner. */
+  leaving?: AbortSignal | undefined;
+  /** Another silence after which the station is asked for a sign of life, for tests. */
+  silenceMs?: number | undefined;
+  /** Whether the station ever answered: one that is absent then is waited for, since it may be starting again. */
+  wasReached?: boolean;
 }
 
 export interface Signal {
@@ -49,16 +56,39 @@ interface AnyInput {
 
 /** One call whose answer is JSON, or nothing. Throws what the station says went wrong, and `unavailable`. */
 export async function call<Name extends RouteName>(to: Connection, name: Name, input: CallInput<Name>): Promise<Json<Name>> {
-  const response = await send(to, name, { input, accept: "application/json" });
-  return (response.status === 204 ? undefined : await response.json()) as Json<Name>;
+  const { attempt, repeat } = requestOf(to, name, { input, accept: "application/json" });
+  const whole = async () => await readJson(to, await attempt(), input.signal);
+  return (await (repeat === null ? whole() : untilAnswered(whole, repeat))) as Json<Name>;
+}
+
+async function readJson(to: Connection, response: Answer, signal: AbortSignal | undefined): Promise<unknown> {
+  if (response.status === 204) return undefined;
+  try {
+    return await whileAlive(to, () => response.json());
+  } catch (cause) {
+    if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up", { cause });
+    if (cause instanceof CaissonError) throw cause;
+    throw new CaissonError("unavailable", `the station at ${to.url} broke off in the middle of its answer`, {
+      cause,
+      details: { isBroken: true },
+    });
+  }
 }
 
 /** The answer itself, for those whose body is a stream. Throws as `call` does. */
-export async function send(
-  to: Connection,
-  name: RouteName,
-  options: { input: AnyInput; accept: string; headers?: Readonly<Record<string, string>> },
-): Promise<Answer> {
+export async function send(to: Connection, name: RouteName, options: SendOptions): Promise<Answer> {
+  const { attempt, repeat } = requestOf(to, name, options);
+  return await (repeat === null ? attempt() : untilAnswered(attempt, repeat));
+}
+
+interface SendOptions {
+  input: AnyInput;
+  accept: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** One attempt of a request, and how it is repeated; null where it must not be. */
+function requestOf(to: Connection, name: RouteName, options: SendOptions): { attempt: () => Promise<Answer>; repeat: Repeat | null } {
   const { input, accept } = options;
   const { method, path } = pathOf(name);
   const { body, contentType } = bodyOf(input.body);
@@ -72,25 +102,35 @@ export async function send(
   const init = {
     method,
     headers,
+    // A station answers itself: whoever it would send us to has no claim on the token or the body.
+    redirect: "manual",
     ...(body !== undefined && { body }),
     ...(isStream(body) && { duplex: "half" }),
     ...(input.signal && { signal: input.signal }),
   } as RequestInit;
   const attempt = () => asked(to, { url, init, name });
-  return isSafeToRepeat(name, { accept, body }) ? await untilAnswered(attempt, { method, headers, signal: input.signal }) : await attempt();
+  return { attempt, repeat: isSafeToRepeat(name, { accept, body }) ? { to, method, headers, signal: input.signal } : null };
+}
+
+interface Repeat {
+  to: Connection;
+  method: string;
+  headers: Record<string, string>;
+  signal: AbortSignal | undefined;
 }
 
 async function asked(to: Connection, { url, init, name }: { url: string; init: RequestInit; name: RouteName }): Promise<Answer> {
   let response: Answer;
   try {
-    response = await to.fetch(url, init);
+    response = await whileAlive(to, (signal) => to.fetch(url, { ...init, signal }), init.signal ?? undefined);
+    to.wasReached = true;
   } catch (cause) {
     if (init.signal?.aborted) throw new CaissonError("cancelled", `${name} was given up`, { cause });
     if (cause instanceof CaissonError) throw cause;
     throw new CaissonError("unavailable", `the station at ${to.url} cannot be reached`, {
       cause,
       hint: "Is it running? `caisson status` tells.",
-      details: { isBroken: !isAbsent(cause) },
+      details: { isBroken: !isAbsent(cause), isAbsent: isAbsent(cause) },
     });
   }
   if (response.ok) return response;
@@ -113,10 +153,7 @@ function isSafeToRepeat(name: RouteName, { accept, body }: { accept: string; bod
  * Asks again when the connection broke before there was an answer. What does something has a key, so that it is done
  * once; while the station still does what a connection that broke asked for, it is waited for.
  */
-async function untilAnswered(
-  attempt: () => Promise<Answer>,
-  { method, headers, signal }: { method: string; headers: Record<string, string>; signal: AbortSignal | undefined },
-): Promise<Answer> {
+async function untilAnswered<Result>(attempt: () => Promise<Result>, { to, method, headers, signal }: Repeat): Promise<Result> {
   if (method === "POST") headers["idempotency-key"] ??= crypto.randomUUID();
   let hasBroken = false;
   let waitedMs = 0;
@@ -124,19 +161,22 @@ async function untilAnswered(
     try {
       return await attempt();
     } catch (error) {
-      if (!(error instanceof CaissonError) || attempts === REQUESTS_MAX) throw error;
+      if (!(error instanceof CaissonError) || attempts > ATTEMPTS_MAX) throw error;
       const retryMs = retryAfterMs(error);
-      if (retryMs !== null && waitedMs + retryMs <= RETRY_MS_MAX) {
+      if (retryMs !== null && attempts < REQUESTS_MAX && waitedMs + retryMs <= RETRY_MS_MAX) {
         waitedMs += retryMs;
         await pause(retryMs, signal);
         if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up");
         continue;
       }
       const broke = error.code === "unavailable" && error.details?.isBroken === true;
+      // It was there: it may be starting again, and nobody heard this attempt.
+      const isAway = error.code === "unavailable" && error.details?.isAbsent === true && to.wasReached === true;
+      if (!isAway && attempts >= REQUESTS_MAX) throw error;
       // What was changed meanwhile is not what an earlier attempt found.
       if (broke && method !== "POST" && method !== "GET") throw error;
-      if (!broke && !(hasBroken && error.code === "busy")) throw error;
-      hasBroken = true;
+      if (!broke && !isAway && !(hasBroken && error.code === "busy")) throw error;
+      hasBroken ||= broke;
     }
     await pauseBefore(attempts, signal);
     if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up");

@@ -49,7 +49,11 @@ export async function composeCli(
   };
   const local = { cwd: options.cwd, home, path, stateDir, configDir, config, configFile, variable };
   const settings = settingsText(config, { environment, program });
-  const chosen = await chooseTarget(choices, { stateDir, configDir, variables, version: options.version, settings });
+  const chosen = await chooseTarget(choices, {
+    ...{ stateDir, configDir, variables, settings },
+    version: options.version,
+    leaving: options.interruption.signal,
+  });
   const here = once(async () => {
     const { composeHere } = await import("./here.ts");
     return composeHere({ ...options, ...local, environment, say, onEvent });
@@ -57,6 +61,7 @@ export async function composeCli(
   const working = await workingStation(chosen, {
     here,
     caller: { ...local, say },
+    leaving: options.interruption.signal,
     ask: canAsk(options) ? (folder) => askYes(options, line`This is work on ${folder}, where you are not. Write there?`) : null,
     onEvent: choices.events ? onEvent : undefined,
     ociRuntime: choices.ociRuntime,
@@ -73,6 +78,9 @@ export async function composeCli(
     pager: createPager({ stdout: options.stdout, stderr: options.stderr, variables, path }),
     station: working.station,
     tools: sandboxTools,
+    async refuseWrongPlace(folder, option) {
+      (await import("../workspace/wrong-place.ts")).refuseWrongPlace(folder, { places: { home, stateDir }, option });
+    },
     removeOwnSandboxes: working.removeOwn,
     serveNetwork: async (id) => (await here()).station.networks.serve(id, options.interruption),
     startDetached: async (args) => (await here()).startDetached(args),
@@ -106,7 +114,7 @@ interface Chosen {
 
 async function chooseTarget(
   choices: RuntimeChoices,
-  options: { stateDir: string; configDir: string; variables: Variables; version: string; settings: string },
+  options: { stateDir: string; configDir: string; variables: Variables; version: string; settings: string; leaving: AbortSignal },
 ): Promise<Chosen> {
   const { variables, configDir } = options;
   const here: Chosen = { target: { kind: "here" } };
@@ -119,7 +127,7 @@ async function chooseTarget(
     if (chosen.kind === "none") return here;
     const { token, ca } = chosen.kind === "address" ? chosen : {};
     if (chosen.kind === "address")
-      return { target: { kind: "elsewhere", url: chosen.url, context: chosen.context }, access: { token, ca } };
+      return { target: { kind: "elsewhere", url: chosen.url, context: chosen.context }, access: { token, ca, leaving: options.leaving } };
   }
   // What an option says of this process's runtimes, a station does not hear.
   if (choices.place === "machine" || choices.ociRuntime !== undefined) return here;
@@ -129,7 +137,11 @@ async function chooseTarget(
 /** The station that was chosen, as one who stands here sees it. */
 async function workingStation(
   { target, access = {} }: Chosen,
-  options: Omit<CallersOptions, "isElsewhere"> & { onEvent: ((event: SandboxEvent) => void) | undefined; ask: AskYes | null },
+  options: Omit<CallersOptions, "isElsewhere"> & {
+    onEvent: ((event: SandboxEvent) => void) | undefined;
+    ask: AskYes | null;
+    leaving: AbortSignal;
+  },
 ): Promise<{ station: Station; removeOwn(): Promise<void> }> {
   if (target.kind === "here") {
     const { station } = await options.here();
@@ -140,7 +152,10 @@ async function workingStation(
     import("./callers-station.ts"),
   ]);
   if (target.kind === "socket") {
-    return callersStation(await told(stationAtSocket(target.socketPath, target.pid), options.onEvent), { ...options, isElsewhere: false });
+    return callersStation(await told(stationAtSocket(target.socketPath, target.pid, options.leaving), options.onEvent), {
+      ...options,
+      isElsewhere: false,
+    });
   }
   const { callersFolders } = await import("./callers-folders.ts");
   const status = async () => await (await clientAt(target.url, access)).status();

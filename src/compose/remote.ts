@@ -16,13 +16,19 @@ export interface StationAccess {
   token?: string | undefined;
   /** Certificates that its own must lead to. */
   ca?: string | undefined;
+  /** Aborted when the caller wants to leave. */
+  leaving?: AbortSignal | undefined;
 }
 
 /** The station at a socket of this machine, for as long as this process lives; `pid` is its process. */
-export function stationAtSocket(socketPath: string, pid?: number): RemoteStation {
+export function stationAtSocket(socketPath: string, pid?: number, leaving?: AbortSignal): RemoteStation {
   // Its folder stays open: there may be many requests.
   const { path } = shortSocketPath(socketPath);
-  const client = connect({ url: "http://station", ...unlessStopped({ fetch: lazyFetch(path), openSocket: unixWebSockets(path) }, pid) });
+  const client = connect({
+    url: "http://station",
+    ...unlessStopped({ fetch: lazyFetch(path), openSocket: unixWebSockets(path) }, pid),
+    ...defined({ leaving }),
+  });
   return createRemoteStation(client, { openPorts });
 }
 
@@ -84,7 +90,11 @@ export async function stationAt({ url }: Extract<StationTarget, { kind: "elsewhe
 }
 
 /** `before` is waited for before each request. */
-export async function clientAt(url: string, { token, ca }: StationAccess, before: () => Promise<void> = async () => {}): Promise<Client> {
+export async function clientAt(
+  url: string,
+  { token, ca, leaving }: StationAccess,
+  before: () => Promise<void> = async () => {},
+): Promise<Client> {
   if (token === undefined) {
     throw new CaissonError("unauthenticated", `there is no token for the station at ${url}`, {
       hint: "Set CAISSON_TOKEN, or keep one with the station: caisson login URL",
@@ -98,6 +108,7 @@ export async function clientAt(url: string, { token, ca }: StationAccess, before
   return connect({
     url,
     token,
+    ...defined({ leaving }),
     async fetch(address, init) {
       await before();
       return send(address, init);

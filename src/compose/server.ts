@@ -22,6 +22,8 @@ const END_MS = 30_000;
 const LOOK_MS = 20;
 const DRAIN_LOOK_MS = 250;
 const REASON_BYTES_MAX = 4096;
+/** A station that does not answer for so long is asked for a sign of life, and has as long to give one. */
+const SILENCE_MS = 3_000;
 
 export interface ServerParts {
   station: LocalVerbs;
@@ -132,7 +134,7 @@ async function untilDrained(socketPath: string, onWait?: (runs: number) => Promi
 async function withClient<Result>(socketPath: string, work: (client: Client) => Promise<Result>): Promise<Result> {
   const { path, close } = shortSocketPath(socketPath);
   try {
-    return await work(connect({ url: "http://station", fetch: socketFetch(path) }));
+    return await work(connect({ url: "http://station", fetch: socketFetch(path), silenceMs: SILENCE_MS }));
   } finally {
     close();
   }
@@ -140,7 +142,8 @@ async function withClient<Result>(socketPath: string, work: (client: Client) => 
 
 /** Nobody listens, or nobody ever did. */
 function absent(error: unknown): null {
-  const isAbsent = (error instanceof CaissonError && error.code === "unavailable") || isErrno(error, "ENOENT");
+  const { isAbsent: isAway, isBroken } = (error instanceof CaissonError && error.code === "unavailable" && error.details) || {};
+  const isAbsent = isAway === true || isBroken === true || isErrno(error, "ENOENT");
   if (isAbsent) return null;
   throw error;
 }

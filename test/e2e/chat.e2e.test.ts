@@ -26,6 +26,13 @@ async function startChat(
   return terminal;
 }
 
+test("refuses the home folder before anything is typed", async () => {
+  const home = await cli.folder();
+  await using terminal = await startTerminal({ cwd: home, env: cli.environment({ env: { HOME: home } }), cols: 90, rows: 30 });
+  await terminal.type(`clear; ${cli.commandLine()} chat; echo code=$?\n`);
+  expect(await terminal.see(/code=\d+/)).toMatch(/home folder[\s\S]*code=125/);
+});
+
 describe("a chat", () => {
   test("goes turn after turn: words, cards, diffs, undo, apply; and can be left and come back to", async () => {
     const folder = await cli.folder({ "sum.js": "export const sum = (a, b) => a - b;\n", "sum.test.js": "one\n" });

@@ -18,6 +18,9 @@ export function translateProviderError(
   }
   if (APICallError.isInstance(error)) {
     const status = error.statusCode;
+    // Its answer was good as far as it came.
+    if (status !== undefined && status >= 200 && status < 300 && !isGarbled(error.cause))
+      return new CaissonError("unavailable", `${model} broke off in the middle of its answer`);
     const refused = codeOf(status, error.isRetryable);
     const code = refused === "invalid" && (options.nearlyFull || saysTooLong(error.data)) ? "too_large" : refused;
     return new CaissonError(code, `${model} answered ${status ?? "nothing"}: ${without(options.secrets, error.message)}`, {

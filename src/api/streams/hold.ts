@@ -22,8 +22,7 @@ export const serveCreateHeld: ServeStream = async (stream) => {
   const givenUp = new AbortController();
   socket.listen({
     onMessage(given) {
-      refuseCreate(parseMessage(HoldClientMessage, given));
-      givenUp.abort();
+      if (refuseCreate(parseMessage(HoldClientMessage, given)).type !== "ping") givenUp.abort();
     },
   });
   const isGivenUp = () => givenUp.signal.aborted;
@@ -58,11 +57,12 @@ async function holdOn(held: HeldSandbox, stream: Stream, options: { isGivenUp?: 
   const unsubscribe = held.network?.subscribe(networkTo(socket, held.id));
   let isGone = false;
   try {
-    void socket.send({ type: "held", info: held.info, hasNetwork: held.network !== null, countsChanges: true });
+    void socket.send({ type: "held", info: held.info, hasNetwork: held.network !== null, countsChanges: true, answersPings: true });
     void held.closed.then(() => asked.resolve("gone"));
     socket.listen({
       onMessage(given) {
         const { type } = refuseCreate(parseMessage(HoldClientMessage, given));
+        if (type === "ping") return void socket.send({ type: "pong" });
         if (type === "changedFiles") tellChanges();
         else asked.resolve(type);
       },

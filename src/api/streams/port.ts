@@ -23,7 +23,7 @@ export const servePort: ServeStream = async ({ socket, station, params, query, s
   if (signal.aborted) reset();
   try {
     const credit = createCredit(query.windowBytes as number | undefined, signal);
-    void socket.send({ type: "connected" });
+    void socket.send({ type: "connected", answersPings: true });
     const inward = takeFrom(socket, { connection, onTaken: (bytes) => credit.taken(bytes) });
     const outward = sendTo(socket, { connection, credit }).catch(() => {
       broken.resolve("reset");
@@ -51,7 +51,8 @@ function takeFrom(socket: ServerSocket, { connection, onTaken }: { connection: D
   socket.listen({
     onMessage(given) {
       const message = parseMessage(PortClientMessage, given);
-      if (message.type === "taken") onTaken(message.bytes);
+      if (message.type === "ping") void socket.send({ type: "pong" });
+      else if (message.type === "taken") onTaken(message.bytes);
       else connection.end(() => ended.resolve());
     },
     onBytes(data) {

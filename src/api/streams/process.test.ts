@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
 import { type Client, connect } from "../../client/connect.ts";
+import { parseSpec } from "../../sandbox/spec.ts";
 import { useServer } from "../testing.ts";
 import { block, counted, cuttingProxy, rawSocket, socketClient, streamPrograms } from "./testing.ts";
 
@@ -11,7 +12,7 @@ async function client(url = server().status.url): Promise<Client> {
 }
 
 async function sandbox(): Promise<string> {
-  await using held = await station().sandboxes.create({ spec: { keep: true } } as never);
+  await using held = await station().sandboxes.create({ spec: parseSpec({ keep: true }) });
   return held.id;
 }
 

@@ -25,7 +25,7 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
     context,
     history: await openInputHistory(context),
     continued,
-    folder: continued === null ? folderFrom(context, given) : continued.folder,
+    folder: continued === null ? await folderFrom(context, given) : continued.folder,
     request: (task) => newRunRequest(context, asGivenToRun(given), { agent, task }),
     model: continued === null ? undefined : model,
     defaultModel: model ?? context.config.models.default ?? (await keyedModel(context)),
@@ -40,8 +40,10 @@ async function keyedModel({ station }: CliContext): Promise<string | undefined> 
   return (await station.machine.models()).default ?? undefined;
 }
 
-function folderFrom(context: CliContext, given: ParsedArguments): string | null {
+/** Before anything is typed that a wrong folder would waste. Throws `invalid`. */
+async function folderFrom(context: CliContext, given: ParsedArguments): Promise<string | null> {
   const source = sourceFrom(context, given);
+  if (source.kind === "folder" && !given.flag("repo")) await context.refuseWrongPlace(source.path, "repo");
   return source.kind === "folder" ? source.path : null;
 }
 

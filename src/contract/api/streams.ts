@@ -118,12 +118,24 @@ export const HoldClientMessage = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("destroy") }),
   /** Answered with `changed`, where `held` said so. */
   z.strictObject({ type: z.literal("changedFiles") }),
+  /** Where `held` said so. */
+  Ping,
 ]);
 export type HoldClientMessage = z.input<typeof HoldClientMessage>;
 
 export const HoldServerMessage = z.discriminatedUnion("type", [
-  /** `countsChanges`: whether it can be asked for `changedFiles`, which stations before did not know. */
-  z.object({ type: z.literal("held"), info: SandboxInfo, hasNetwork: z.boolean(), countsChanges: z.boolean().optional() }),
+  /**
+   * `countsChanges`: whether it can be asked for `changedFiles`, which stations before did not know; `answersPings`: as
+   * much of `ping`.
+   */
+  z.object({
+    type: z.literal("held"),
+    info: SandboxInfo,
+    hasNetwork: z.boolean(),
+    countsChanges: z.boolean().optional(),
+    answersPings: z.boolean().optional(),
+  }),
+  Pong,
   /** Worth a word to the user; before `held`. */
   z.object({ type: z.literal("notice"), text: z.string() }),
   z.object({ type: z.literal("network"), sandbox: SandboxId, event: NetworkEvent }),
@@ -218,11 +230,13 @@ export const PortParam = z.string().regex(/^[1-9][0-9]{0,4}$/, "a port is 1 to 6
 export const PortQuery = z.strictObject({ windowBytes });
 
 /** Either side ends its direction with `end`. A socket that closes before both have is a connection that was reset. */
-export const PortClientMessage = z.discriminatedUnion("type", [z.strictObject({ type: z.literal("end") }), Taken]);
+export const PortClientMessage = z.discriminatedUnion("type", [z.strictObject({ type: z.literal("end") }), Taken, Ping]);
 export type PortClientMessage = z.input<typeof PortClientMessage>;
 
 export const PortServerMessage = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("connected") }),
+  /** `answersPings`: whether it can be sent `ping`, which stations before did not know. */
+  z.object({ type: z.literal("connected"), answersPings: z.boolean().optional() }),
+  Pong,
   z.object({ type: z.literal("end") }),
   /** The other side broke it off. */
   z.object({ type: z.literal("reset") }),
