@@ -73,7 +73,10 @@ export async function composeHere(options: HereOptions): Promise<StationHere> {
   const onAppended: AppendListener = (...each) => {
     for (const listener of appended) listener(...each);
   };
-  const station = composeStation({ ...options, runtimes, resolver, resolverFor, startDetached, onAppended });
+  const startAttackedStation = async () =>
+    (await import("./attacked-station.ts")).startAttackedStation({ program, env: environment.variables });
+  const own = { runtimes, resolver, resolverFor, startDetached, startAttackedStation, onAppended };
+  const station = composeStation({ ...options, ...own });
   const end = async () => {
     await using ending = new Resources();
     // What the station does last is told, too.

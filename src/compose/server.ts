@@ -49,8 +49,10 @@ export interface ServerParts {
   bounds: StationConfig;
 }
 
-/** The station of this state folder as a server: here, in the background, or where it runs already. */
-export function composeServer(parts: ServerParts): ServerControl {
+/** A station of a state folder that runs already, or is started in the background. */
+export function composeBackground(
+  parts: Pick<ServerParts, "stateDir" | "program" | "env">,
+): Pick<ServerControl, "reach" | "startDetached"> {
   const { stateDir } = parts;
   const { socketPath } = stationFolder(stateDir);
   const reach = async (): Promise<ReachedStation | null> => {
@@ -60,13 +62,6 @@ export function composeServer(parts: ServerParts): ServerControl {
   };
   return {
     reach,
-    async reachChosen() {
-      if (parts.chosen === undefined) return null;
-      const { clientAt } = await import("./remote.ts");
-      return (await clientAt(parts.chosen.url, parts.chosen.access)).status();
-    },
-    // What only a station needs is not loaded by those who look for one.
-    start: async (options) => (await import("./start-server.ts")).startStation(parts, options),
     async startDetached(args) {
       const running = await reach();
       if (running !== null) {
@@ -91,6 +86,20 @@ export function composeServer(parts: ServerParts): ServerControl {
           throw new CaissonError("timeout", "the station does not listen yet", { hint: "`caisson status` tells when it does." });
       }
     },
+  };
+}
+
+/** The station of this state folder as a server: here, in the background, or where it runs already. */
+export function composeServer(parts: ServerParts): ServerControl {
+  return {
+    ...composeBackground(parts),
+    async reachChosen() {
+      if (parts.chosen === undefined) return null;
+      const { clientAt } = await import("./remote.ts");
+      return (await clientAt(parts.chosen.url, parts.chosen.access)).status();
+    },
+    // What only a station needs is not loaded by those who look for one.
+    start: async (options) => (await import("./start-server.ts")).startStation(parts, options),
   };
 }
 

@@ -1,3 +1,4 @@
+import { CaissonError } from "../contract/error.ts";
 import type { AgentVerbs } from "../station/agents/verbs.ts";
 import type { LocalAudit } from "../station/audit/local-audit.ts";
 import type { ImageVerbs } from "../station/images/verbs.ts";
@@ -11,6 +12,7 @@ import type { Station } from "../station/station.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
 import type { UploadVerbs } from "../station/uploads/verbs.ts";
 import type { LocalWebhooks } from "../station/webhooks/local-webhooks.ts";
+import type { AttackedStation } from "../suites/station/station-claim.ts";
 import { composeAudit, composeSecrets, composeTokens } from "./access.ts";
 import { composeDriven } from "./driven.ts";
 import { composeGuardian, startGuardianOf } from "./guardian.ts";
@@ -27,6 +29,8 @@ import { composeWebhooks } from "./webhooks.ts";
 export interface StationParts extends Omit<LocalParts, "removeSandbox"> {
   version: string;
   guestPath: string;
+  /** Starts a station that can be attacked. Absent where this program cannot start itself again. */
+  startAttackedStation?: () => Promise<AttackedStation & AsyncDisposable>;
 }
 
 /** With what this program itself may do, besides the verbs. */
@@ -208,6 +212,7 @@ function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" 
           ]);
           return examineModels({ models: modelOptions(parts), defaultModel: config.models.default, ask });
         },
+        startAttackedStation: parts.startAttackedStation ?? cannotAttack,
         async listModels(check) {
           const [{ listModels }, { modelOptions }] = await Promise.all([
             import("../agent/model/list-models.ts"),
@@ -218,6 +223,12 @@ function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" 
       });
     },
   );
+}
+
+async function cannotAttack(): Promise<never> {
+  throw new CaissonError("unsupported", "only the command line can start a station to attack", {
+    hint: "Run `caisson doctor --attack station`.",
+  });
 }
 
 async function openLocal(parts: LocalParts): Promise<LocalStation> {

@@ -3,7 +3,22 @@ import { z } from "zod";
 export const AttackVerdict = z.strictObject({
   id: z.string(),
   title: z.string(),
-  group: z.enum(["isolation", "host trust", "network", "exhaustion", "faults"]),
+  group: z.enum([
+    "isolation",
+    "host trust",
+    "network",
+    "exhaustion",
+    "faults",
+    // Of a station:
+    "owners",
+    "reach",
+    "text",
+    "room",
+    "tokens",
+    "headers",
+    "previews",
+    "client",
+  ]),
   /**
    * Tried, and the wall held; tried, and it did not; the runtime says so, and nothing was tried; it could not be tried
    * here.

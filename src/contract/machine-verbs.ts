@@ -106,6 +106,10 @@ export const SuiteSubject = z.strictObject({
 });
 export type SuiteSubject = z.infer<typeof SuiteSubject>;
 
+/** What is attacked: sandboxes of a runtime, or a station that is started for it. */
+export const AttackSubject = SuiteSubject.extend({ of: z.enum(["sandboxes", "station"]).optional() });
+export type AttackSubject = z.infer<typeof AttackSubject>;
+
 const tested = { test: z.string(), durationMs: z.number() };
 export const ConformanceResult = z.discriminatedUnion("outcome", [
   z.object({ ...tested, outcome: z.literal("passed") }),

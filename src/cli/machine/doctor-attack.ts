@@ -10,8 +10,9 @@ import { summaryText, verdictText } from "./attack-view.ts";
 export async function runAttack({ station, stdout }: CliContext, given: ParsedArguments): Promise<number> {
   const json = given.flag("json");
   const file = given.option("report");
+  const subject = { of: subjectOf(given), ...defined({ runtime: given.option("runtime"), image: given.option("image") }) };
   let holds = false;
-  for await (const told of station.machine.attack(defined({ runtime: given.option("runtime"), image: given.option("image") }))) {
+  for await (const told of station.machine.attack(subject)) {
     if ("verdict" in told) {
       if (!json) await stdout.print(lines(verdictText(told.verdict)));
       continue;
@@ -22,6 +23,20 @@ export async function runAttack({ station, stdout }: CliContext, given: ParsedAr
     await (json ? stdout.printJson(signed) : stdout.print(lines(summaryText(signed.report))));
   }
   return holds ? 0 : 1;
+}
+
+function subjectOf(given: ParsedArguments): "sandboxes" | "station" {
+  const [subject = "sandboxes"] = given.positionals;
+  if (subject === "sandboxes") return subject;
+  const misplaced = ["runtime", "oci-runtime", "image"].find((name) => given.option(name) !== undefined);
+  if (subject === "station" && misplaced === undefined) return subject;
+  throw new CaissonError(
+    "invalid",
+    misplaced === undefined ? `${subject} cannot be attacked` : `--${misplaced} is for sandboxes, not for a station`,
+    {
+      hint: "Use `caisson doctor --attack` for sandboxes, and `caisson doctor --attack station` for a station.",
+    },
+  );
 }
 
 async function writeReport(file: string, text: string): Promise<void> {

@@ -12,6 +12,7 @@ const HIDDEN_TOLD_MAX = 20;
 
 export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
   if (given.flag("attack")) return (await import("./doctor-attack.ts")).runAttack(context, given);
+  if (given.positionals.length > 0) throw new CaissonError("invalid", "doctor takes a word only with --attack");
   if (given.flag("conformance")) return (await import("./doctor-conformance.ts")).runConformanceSuite(context, given);
   const needs = given.option("for");
   const runtime = given.option("runtime");

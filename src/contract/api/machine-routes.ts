@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AttackVerdict, SignedReport } from "../attack-report.ts";
 import { BuildImage, ImageName, ImageView } from "../image-verbs.ts";
 import {
+  AttackSubject,
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
@@ -69,9 +70,9 @@ export const machineRoutes = {
     answer: { json: z.object({ choice: RuntimeChoice.nullable() }) },
   },
   "machine.attack": {
-    summary: "Attack a runtime: each verdict as it is reached, at last the signed report.",
+    summary: "Attack a runtime, or a station that is started for it: each verdict as it is reached, at last the signed report.",
     scope: "admin",
-    body: SuiteSubject,
+    body: AttackSubject,
     bodyOptional: true,
     answer: { events: z.union([z.object({ verdict: AttackVerdict }), z.object({ signed: SignedReport })]) },
   },

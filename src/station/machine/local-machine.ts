@@ -2,6 +2,7 @@ import type { ModelList, RuntimeChoice, SuiteSubject, TaskNeeds } from "../../co
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
+import type { AttackedStation } from "../../suites/station/station-claim.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
 import type { PrunedStation } from "./prune.ts";
 import type { MachineVerbs } from "./verbs.ts";
@@ -9,6 +10,8 @@ import type { MachineVerbs } from "./verbs.ts";
 export interface LocalMachineOptions
   extends Pick<DoctorOptions, "version" | "home" | "path" | "cwd" | "stateDir" | "hiding" | "examineModels"> {
   guestPath: string;
+  /** Starts a station that can be attacked, apart from everything of this one. */
+  startAttackedStation: () => Promise<AttackedStation & AsyncDisposable>;
   listModels: (check: string | undefined) => Promise<ModelList>;
   /** The other verbs. */
   station: PrunedStation;
@@ -34,9 +37,10 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
     doctor: (asked) => examine({ ...options, ...asked }),
     choose: async (needs) => chooseFrom(await machine.doctor(), needs, options.path),
     models: ({ check } = {}) => options.listModels(check),
-    async *attack(asked) {
-      const { attackVerdicts } = await import("./run-suites.ts");
-      yield* attackVerdicts(await subject(asked), options);
+    async *attack({ of, ...asked } = {}) {
+      const { attackVerdicts, stationVerdicts } = await import("./run-suites.ts");
+      if (of !== "station") yield* attackVerdicts(await subject(asked), options);
+      else yield* stationVerdicts(options);
     },
     async *conformance(asked) {
       const { conformanceResults } = await import("./run-suites.ts");

@@ -6,6 +6,8 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import { signReport } from "../../suites/attack/report.ts";
 import { runAttacks } from "../../suites/attack/run-attacks.ts";
 import { type ConformanceResult as Result, runConformance } from "../../suites/conformance/run-conformance.ts";
+import { runStationAttacks } from "../../suites/station/run-station-attacks.ts";
+import type { AttackedStation } from "../../suites/station/station-claim.ts";
 import { hostClaims } from "./host-claims.ts";
 
 interface Subject {
@@ -28,6 +30,19 @@ export function attackVerdicts(
       spec,
       onVerdict: (verdict) => tell({ verdict }),
     });
+    tell({ signed: await signReport(report, { stateDir }) });
+  });
+}
+
+export function stationVerdicts(options: {
+  version: string;
+  stateDir: string;
+  startAttackedStation: () => Promise<AttackedStation & AsyncDisposable>;
+}): AsyncIterable<{ verdict: AttackVerdict } | { signed: SignedReport }> {
+  const { version, stateDir } = options;
+  return streamOf(async (tell) => {
+    await using station = await options.startAttackedStation();
+    const report = await runStationAttacks(station, { version, onVerdict: (verdict) => tell({ verdict }) });
     tell({ signed: await signReport(report, { stateDir }) });
   });
 }

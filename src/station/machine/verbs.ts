@@ -1,5 +1,6 @@
 import type { AttackVerdict, SignedReport } from "../../contract/attack-report.ts";
 import type {
+  AttackSubject,
   ConformanceReport,
   ConformanceResult,
   DoctorReport,
@@ -29,8 +30,11 @@ export interface MachineVerbs {
   models(options?: { check?: string }): Promise<ModelList>;
   /** The runtime that suits a task, and why; null when none does. */
   choose(needs: TaskNeeds): Promise<RuntimeChoice | null>;
-  /** Attacks a runtime: each verdict as it is reached, at last the signed report. Throws `unavailable`. */
-  attack(subject?: SuiteSubject): AsyncIterable<{ verdict: AttackVerdict } | { signed: SignedReport }>;
+  /**
+   * Attacks a runtime, or a station that is started for it: each verdict as it is reached, at last the signed report.
+   * Throws `unavailable`.
+   */
+  attack(subject?: AttackSubject): AsyncIterable<{ verdict: AttackVerdict } | { signed: SignedReport }>;
   /** Tries whether a runtime does what every runtime must: each result, at last the report. Throws `unavailable`. */
   conformance(subject?: SuiteSubject): AsyncIterable<{ result: ConformanceResult } | { report: ConformanceReport }>;
   /** What the machine has and how busy it is, and how many sandboxes and runs there are. At the price of a look. */

@@ -72,15 +72,15 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
   let shared: OwnedSandbox | null = null;
   let sharedRoot: OwnedSandbox | null = null;
 
-  const within = <T>(what: string, promise: Promise<T>, ms = patienceMs) => bounded(what, promise, ms);
+  const withinPatience = <T>(what: string, promise: Promise<T>, ms = patienceMs) => within(what, promise, ms);
   const create = async (input?: SandboxSpecInput) => {
-    const sandbox = await within("creating a sandbox", runtime.create(spec(input)));
+    const sandbox = await withinPatience("creating a sandbox", runtime.create(spec(input)));
     sandboxes.add(sandbox);
     return sandbox;
   };
   const alive = async (sandbox: OwnedSandbox | null) =>
     sandbox !== null &&
-    (await within("ping", sandbox.ping(), 3_000).then(
+    (await withinPatience("ping", sandbox.ping(), 3_000).then(
       () => true,
       () => false,
     ));
@@ -89,7 +89,7 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
   const startProbe: AttackContext["startProbe"] = async (sandbox, args, run = {}) => {
     if (probeBytes === null) return null;
     if (!probed.has(sandbox)) {
-      await within("putting the probe in", sandbox.writeFile(`/workspace/${PROBE_NAME}`, probeBytes, { mode: 0o755 }));
+      await withinPatience("putting the probe in", sandbox.writeFile(`/workspace/${PROBE_NAME}`, probeBytes, { mode: 0o755 }));
       probed.add(sandbox);
     }
     return startShell(sandbox, `exec ./${PROBE_NAME} "$@"`, args, run);
@@ -101,7 +101,7 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
     stateDir: options.stateDir,
     spec,
     create,
-    within,
+    within: withinPatience,
     startShell,
     startProbe,
     async sandbox() {
@@ -114,12 +114,12 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
       return sharedRoot;
     },
     async shell(sandbox, script, args, run) {
-      return within("a command", finishAttempt(await within("starting a command", startShell(sandbox, script, args, run))));
+      return withinPatience("a command", finishAttempt(await withinPatience("starting a command", startShell(sandbox, script, args, run))));
     },
     async probe(sandbox, args, run) {
       const running = await startProbe(sandbox, args, run);
       if (running === null) return null;
-      const { stdout } = await within("the probe", finishAttempt(running));
+      const { stdout } = await withinPatience("the probe", finishAttempt(running));
       return stdout
         .split("\n")
         .filter((line) => line !== "")
@@ -163,7 +163,8 @@ async function makeCanary(): Promise<Canary> {
   };
 }
 
-async function bounded<T>(what: string, promise: Promise<T>, ms: number): Promise<T> {
+/** Throws when it takes longer than `ms`. */
+export async function within<T>(what: string, promise: Promise<T>, ms = PATIENCE_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new Error(`${what} took longer than ${ms} ms`)), ms);

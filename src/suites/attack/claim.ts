@@ -43,8 +43,23 @@ export function declared(reason: string): NotTried {
 }
 
 /** Tries one claim. Never throws: an attack that fails in an unforeseen way proves nothing, and counts as failed. */
-export async function tryClaim(claim: Claim, context: AttackContext): Promise<Verdict> {
-  const { id, title, group, tried } = claim;
+export function tryClaim(claim: Claim, context: AttackContext): Promise<Verdict> {
+  return verdictOf(claim, {
+    observe: () => context.within(`claim ${claim.id}`, claim.observe(context)),
+    judge: (seen) => claim.judge(seen, context),
+  });
+}
+
+interface Trial {
+  observe(): Promise<unknown>;
+  judge(seen: unknown): string[];
+}
+
+/** The verdict on one claim, of whatever suite. Never throws. */
+export async function verdictOf(
+  { id, title, group, tried, describe }: Pick<Claim, "id" | "title" | "group" | "tried" | "describe">,
+  { observe, judge }: Trial,
+): Promise<Verdict> {
   const from = performance.now();
   const verdict = (kind: VerdictKind, seen: string): Verdict => ({
     id,
@@ -56,11 +71,11 @@ export async function tryClaim(claim: Claim, context: AttackContext): Promise<Ve
     durationMs: Math.round(performance.now() - from),
   });
   try {
-    const seen = await context.within(`claim ${id}`, claim.observe(context));
+    const seen = await observe();
     if (isNotTried(seen)) return verdict(seen.notTried, seen.reason);
-    const breaches = claim.judge(seen, context);
+    const breaches = judge(seen);
     if (breaches.length > 0) return verdict("failed", breaches.join("; "));
-    return verdict("observed", claim.describe?.(seen) ?? JSON.stringify(seen));
+    return verdict("observed", describe?.(seen) ?? JSON.stringify(seen));
   } catch (error) {
     return verdict("failed", `the attempt broke off: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -1,0 +1,69 @@
+import { arch, release } from "node:os";
+import type { AttackReport } from "../../contract/attack-report.ts";
+import { within } from "../attack/attack-context.ts";
+import { type Verdict, verdictOf } from "../attack/claim.ts";
+import { ask } from "./ask.ts";
+import { clientClaims } from "./client-claims.ts";
+import { headerClaims } from "./header-claims.ts";
+import { ownerClaims } from "./owner-claims.ts";
+import { previewClaims } from "./preview-claims.ts";
+import { reachClaims } from "./reach-claims.ts";
+import { roomClaims } from "./room-claims.ts";
+import type { AttackedStation, StationClaim, StationContext } from "./station-claim.ts";
+import { textClaims } from "./text-claims.ts";
+import { tokenClaims } from "./token-claims.ts";
+
+/** One claim, every wait in it included. */
+const CLAIM_MS_MAX = 180_000;
+
+/** How long a station that is alive may take to say so, on a busy machine. */
+const ALIVE_MS = 15_000;
+
+export const stationClaims: readonly StationClaim[] = [
+  ...ownerClaims,
+  ...reachClaims,
+  ...textClaims,
+  ...roomClaims,
+  ...tokenClaims,
+  ...headerClaims,
+  ...previewClaims,
+  ...clientClaims,
+];
+
+/**
+ * Attacks a station that was started for it, over its port, and our client by a server that lies. Every request goes to
+ * an address of this machine. A claim that breaks off is a verdict, not an exception.
+ */
+export async function runStationAttacks(
+  station: AttackedStation,
+  options: { version: string; onVerdict?: (verdict: Verdict) => void; only?: readonly string[] },
+): Promise<AttackReport> {
+  const startedAt = new Date().toISOString();
+  const token = async (owner: string) => (await station.token({ scope: "run", owner })).token;
+  const context: StationContext = { url: station.url, station, ada: await token("ada"), bob: await token("bob"), within };
+  const verdicts: Verdict[] = [];
+  const isAlive = async () => (await ask(context, "/healthz", { timeoutMs: ALIVE_MS })).status === 200;
+  for (const claim of stationClaims.filter(({ id }) => options.only === undefined || options.only.includes(id))) {
+    const verdict = await verdictOf(claim, {
+      async observe() {
+        if (!(await isAlive())) throw new Error("the station answers nothing any more, since an earlier claim");
+        return within(`claim ${claim.id}`, claim.observe(context), CLAIM_MS_MAX);
+      },
+      judge: (seen) => claim.judge(seen),
+    });
+    verdicts.push(verdict);
+    options.onVerdict?.(verdict);
+  }
+  return {
+    kind: "caisson.attack-report",
+    version: 1,
+    runtime: "station",
+    isolation: 0,
+    versions: { caisson: options.version, node: process.version, kernel: release(), architecture: arch() },
+    findings: [],
+    startedAt,
+    endedAt: new Date().toISOString(),
+    holds: verdicts.every((each) => each.verdict !== "failed"),
+    verdicts,
+  };
+}
