@@ -6,6 +6,7 @@ import { duringTurn } from "../../lib/turns.ts";
 import { type HeldLease, holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
+import { asCaissonError, nonEmpty } from "./drive-checks.ts";
 import { type Folded, foldOn, storedForm, streamOf } from "./driven-log.ts";
 import type { Decision, Effect, Kind, NewKindEvent, Waits } from "./kind.ts";
 import { createWake, type Wake } from "./wake.ts";
@@ -292,14 +293,4 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
     if (JSON.stringify(this.#options.folded.facts.waits) === JSON.stringify(waits)) return true;
     return await this.#appendOrTakeIn([{ type: "driven.waiting", data: waits }]);
   }
-}
-
-function nonEmpty<Item>(kind: Pick<Kind, "name">, items: readonly Item[]): readonly Item[] {
-  if (items.length > 0) return items;
-  throw new CaissonError("internal", `a ${kind.name} decided to append nothing`);
-}
-
-function asCaissonError(error: unknown): CaissonError {
-  if (error instanceof CaissonError) return error;
-  return new CaissonError("internal", error instanceof Error ? error.message : String(error), { cause: error });
 }
