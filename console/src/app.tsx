@@ -1,5 +1,5 @@
 import { QueryClientProvider } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 import { Loading } from "./parts/loading.tsx";
 import { Toasts } from "./parts/toasts.tsx";
@@ -10,9 +10,10 @@ import { NotFound } from "./shell/not-found.tsx";
 import { Notices } from "./shell/notices.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { SignIn } from "./shell/sign-in.tsx";
+import { SwitchToken } from "./shell/switch-token.tsx";
 import { LiveProvider } from "./station/live.tsx";
 import { createQueryClient } from "./station/query-client.ts";
-import { forgetToken, keepToken, keptToken } from "./station/session.ts";
+import { broughtToken, forgetToken, keepToken, keptToken } from "./station/session.ts";
 import { StationProvider } from "./station/station.tsx";
 
 const Run = lazy(() => import("./pages/run/run.tsx"));
@@ -30,18 +31,21 @@ const Merge = lazy(() => import("./pages/merge/merge.tsx"));
 const Welcome = lazy(() => import("./pages/welcome/welcome.tsx"));
 
 export function App() {
-  const [token, setToken] = useState(keptToken);
+  const [{ token, brought }, setTokens] = useState(arrivingTokens);
   const [queries] = useState(createQueryClient);
-  if (token === null) {
-    return (
-      <SignIn
-        onToken={(given) => {
-          keepToken(given);
-          setToken(given);
-        }}
-      />
-    );
-  }
+  const setToken = (given: string | null) => setTokens({ token: given, brought: null });
+  const takeToken = (given: string) => {
+    keepToken(given);
+    queries.clear();
+    setToken(given);
+  };
+  useEffect(() => {
+    const onHash = () => setTokens(arrivingTokens());
+    window.addEventListener("hashchange", onHash);
+    return () => window.removeEventListener("hashchange", onHash);
+  }, []);
+  if (token === null) return <SignIn onToken={takeToken} />;
+  if (brought !== null) return <SwitchToken kept={token} brought={brought} onChosen={takeToken} />;
   const signOut = () => {
     forgetToken();
     queries.clear();
@@ -66,6 +70,15 @@ export function App() {
       </StationProvider>
     </QueryClientProvider>
   );
+}
+
+/** A token of the address is taken where none is kept; otherwise the user decides. */
+function arrivingTokens(): { token: string | null; brought: string | null } {
+  const [token, brought] = [keptToken(), broughtToken()];
+  if (brought === null || brought === token) return { token, brought: null };
+  if (token !== null) return { token, brought };
+  keepToken(brought);
+  return { token: brought, brought: null };
 }
 
 function Pages() {

@@ -217,17 +217,23 @@ async function readCall(
   };
 }
 
-type OfCaller = Pick<Call<RouteName>, "station" | "owner" | "by" | "sandbox">;
+type OfCaller = Pick<Call<RouteName>, "station" | "owner" | "by" | "sandbox" | "scope">;
 
 /** Whoever may do everything sees everything; others see what is their owner's. What is inside only names itself. */
 export function ofCaller(caller: Caller, { stationFor }: Pick<AppOptions, "stationFor">): OfCaller {
   if (caller.kind !== "token") {
     const station = stationFor({ owner: LOCAL_OWNER, sees: "everything" });
-    if (caller.kind === "socket") return { station, owner: LOCAL_OWNER, by: "user", sandbox: null };
-    return { station, owner: LOCAL_OWNER, by: `sandbox ${caller.sandbox}`, sandbox: caller.sandbox };
+    if (caller.kind === "socket") return { station, owner: LOCAL_OWNER, by: "user", sandbox: null, scope: "admin" };
+    return { station, owner: LOCAL_OWNER, by: `sandbox ${caller.sandbox}`, sandbox: caller.sandbox, scope: null };
   }
   const { owner, scope, name } = caller.token;
-  return { station: stationFor({ owner, sees: scope === "admin" ? "everything" : "own" }), owner, by: `token ${name}`, sandbox: null };
+  return {
+    station: stationFor({ owner, sees: scope === "admin" ? "everything" : "own" }),
+    owner,
+    by: `token ${name}`,
+    sandbox: null,
+    scope,
+  };
 }
 
 function wantsOf({ answer }: Route, accept: string): "json" | "events" {

@@ -1,7 +1,7 @@
 import type { RouteName } from "../contract/api/paths.ts";
 import type { Body, EventData, Json, Params, Query } from "../contract/api/routes.ts";
 import type { SandboxId } from "../contract/ids.ts";
-import type { TokenView } from "../contract/token-verbs.ts";
+import type { Scope, TokenView } from "../contract/token-verbs.ts";
 import type { Station } from "../station/station.ts";
 import type { Conditions } from "./conditions.ts";
 
@@ -19,6 +19,8 @@ export interface Call<Name extends RouteName> {
   readonly owner: string;
   /** The sandbox that the caller is in, where it came with that one's token. */
   readonly sandbox: SandboxId | null;
+  /** What the caller may do; null for one in a sandbox. */
+  readonly scope: Scope | null;
   /** As a log of events shall name the caller. */
   readonly by: string;
   /** Of a route that has events and something else; `json` stands for that. */

@@ -2,14 +2,19 @@
 
 const KEY = "caisson.token";
 
-/** Also takes one that the address brings after `#token=`, which no server is sent, and cleans the address of it. */
 export function keptToken(): string | null {
-  const brought = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (brought !== null && brought !== "") {
-    localStorage.setItem(KEY, brought);
-    history.replaceState(null, "", location.pathname + location.search);
-  }
   return localStorage.getItem(KEY);
+}
+
+/**
+ * The token that the address brings after `#token=`, which no server is sent; the address is cleaned of it. Any page can
+ * send a browser here with a token of its own, so it never replaces another one unasked.
+ */
+export function broughtToken(): string | null {
+  const brought = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (brought === null || brought === "") return null;
+  history.replaceState(null, "", location.pathname + location.search);
+  return brought;
 }
 
 export function keepToken(token: string): void {

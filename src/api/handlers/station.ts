@@ -15,7 +15,7 @@ export function stationHandlers(server: ServerControl): Handlers<Name> {
   // It is the same as long as this program is.
   let document: ReturnType<ServerControl["openApi"]> | undefined;
   return {
-    "station.status": async () => ({ json: server.status() }),
+    "station.status": async ({ by, owner, scope }) => ({ json: { ...server.status(), caller: { by, owner, scope } } }),
     async "station.shutdown"({ body }) {
       server.shutDown(body);
       return { json: { pid: server.status().pid } };

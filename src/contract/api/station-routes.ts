@@ -2,7 +2,7 @@ import { z } from "zod";
 import { auditName } from "../audit-text.ts";
 import { AuditList, ListAudit } from "../audit-verbs.ts";
 import { SecretName, SecretView, SetSecret } from "../secret-verbs.ts";
-import { CreateToken, NewToken, RotateToken, TokenView } from "../token-verbs.ts";
+import { CreateToken, NewToken, RotateToken, Scope, TokenView } from "../token-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
 import type { Route } from "./route.ts";
 
@@ -36,6 +36,8 @@ export const StationStatus = z.object({
     .optional(),
   /** Present while its loop stands still, as when its disk does not answer: how long. All else is as it was before. */
   stalledMs: z.int().nonnegative().optional(),
+  /** Who asks: whose the token is, and what it may do. Stations before did not say. */
+  caller: z.object({ by: z.string(), owner: z.string(), scope: Scope.nullable() }).optional(),
 });
 export type StationStatus = z.infer<typeof StationStatus>;
 
