@@ -1,4 +1,8 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { breakableLink } from "../../test/support/console-link.ts";
 import { streamPrograms } from "../api/streams/testing.ts";
@@ -91,4 +95,31 @@ test("a station that starts again is waited for by who had reached it, and by no
   });
   await using _again = await start();
   expect(await waiting).toMatchObject({ run, finish: "done" });
+});
+
+test("an answer that does not end is given up, by fetch and by the socket", async () => {
+  const endless = createHttpServer((_request, answer) => {
+    answer.writeHead(200, { "content-type": "application/json" });
+    const piece = `"${"a".repeat(1024 * 1024)}",`;
+    const send = (left: number): void => {
+      if (left === 0 || answer.destroyed) return void answer.end();
+      answer.write(piece, () => send(left - 1));
+    };
+    answer.write("[");
+    send(200);
+  });
+  const folder = await mkdtemp(join(tmpdir(), "caisson-test-endless-"));
+  const path = join(folder, "socket");
+  try {
+    for (const place of [path, 0]) {
+      await new Promise<void>((resolve) => endless.listen(...([place] as [string]), resolve));
+      const { port } = typeof place === "string" ? { port: 0 } : (endless.address() as { port: number });
+      const to = typeof place === "string" ? { url: "http://station", fetch: socketFetch(path) } : { url: `http://127.0.0.1:${port}` };
+      await expect(connect(to).status()).rejects.toMatchObject({ code: "protocol", message: expect.stringContaining("longer than") });
+      endless.closeAllConnections();
+      await new Promise((resolve) => endless.close(resolve));
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 });

@@ -3,6 +3,7 @@ import type { Problem } from "../contract/api/problem.ts";
 import type { BodyInput, Json, Params, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError, errorCodes } from "../contract/error.ts";
 import { ATTEMPTS_MAX, pause, pauseBefore } from "./attempts.ts";
+import { boundedJson } from "./bounded-json.ts";
 import { whileAlive } from "./sign-of-life.ts";
 import type { OpenSocket } from "./stream-socket.ts";
 
@@ -64,7 +65,7 @@ export async function call<Name extends RouteName>(to: Connection, name: Name, i
 async function readJson(to: Connection, response: Answer, signal: AbortSignal | undefined): Promise<unknown> {
   if (response.status === 204) return undefined;
   try {
-    return await whileAlive(to, () => response.json());
+    return await whileAlive(to, () => boundedJson(response));
   } catch (cause) {
     if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up", { cause });
     if (cause instanceof CaissonError) throw cause;
@@ -191,7 +192,7 @@ function retryAfterMs({ code, details }: CaissonError): number | null {
 }
 
 async function failureOf(response: Answer): Promise<CaissonError> {
-  const problem = (await response.json().catch(() => null)) as Problem | null;
+  const problem = (await boundedJson(response).catch(() => null)) as Problem | null;
   if (problem === null || !Object.hasOwn(errorCodes, problem.code)) {
     return new CaissonError("protocol", `the station answered ${response.status} without saying why`);
   }

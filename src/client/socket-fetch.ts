@@ -1,6 +1,7 @@
 import { type ClientRequest, type IncomingMessage, type RequestOptions, request } from "node:http";
 import { Readable } from "node:stream";
 import type { ReadableStream as NodeStream } from "node:stream/web";
+import { byteCounter } from "./bounded-json.ts";
 import type { Answer } from "./request.ts";
 import { webStreamOf } from "./web-stream.ts";
 
@@ -64,7 +65,11 @@ function answerOf(message: IncomingMessage): SocketAnswer {
     },
     async json() {
       const pieces: Buffer[] = [];
-      for await (const piece of message) pieces.push(piece as Buffer);
+      const count = byteCounter();
+      for await (const piece of message) {
+        count((piece as Buffer).length);
+        pieces.push(piece as Buffer);
+      }
       return JSON.parse(Buffer.concat(pieces).toString("utf8"));
     },
   };
