@@ -14,14 +14,14 @@ import styles from "./sandboxes.module.css";
 const LABELS_SHOWN = 3;
 
 const columns: readonly Column<SandboxInfo>[] = [
-  { id: "name", name: "Name", width: "minmax(124px, 1.4fr)", canSort: true, cell: (sandbox) => <Name sandbox={sandbox} /> },
+  { id: "name", name: "Name", width: "minmax(124px, 1.7fr)", canSort: true, cell: (sandbox) => <Name sandbox={sandbox} /> },
   { id: "state", name: "State", width: "104px", canSort: true, cell: (sandbox) => <SandboxState sandbox={sandbox} /> },
-  { id: "run", name: "Run", width: "minmax(0, 2fr)", cell: ({ labels }) => labels.run !== undefined && <RunOf run={labels.run} /> },
+  { id: "run", name: "Run", width: "minmax(0, 2.2fr)", cell: ({ labels }) => labels.run !== undefined && <RunOf run={labels.run} /> },
   { id: "runtime", name: "Runtime", width: "64px", canSort: true, cell: ({ runtime }) => <span className={styles.quiet}>{runtime}</span> },
-  { id: "from", name: "Made from", width: "minmax(64px, 0.7fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
+  { id: "from", name: "Made from", width: "minmax(64px, 0.6fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
   { id: "network", name: "Network", width: "minmax(0, 0.9fr)", cell: ({ network }) => <Quiet text={networkWord(network)} /> },
-  { id: "labels", name: "Labels", width: "minmax(0, 2.6fr)", cell: (sandbox) => <Labels sandbox={sandbox} /> },
-  { id: "activity", name: "Activity", width: "64px", cell: ({ id, labels }) => <Activity of={labels.run ?? id} /> },
+  { id: "labels", name: "Labels", width: "minmax(0, 2.7fr)", cell: (sandbox) => <Labels sandbox={sandbox} /> },
+  { id: "activity", name: "Activity", width: "52px", cell: ({ id, labels }) => <Activity of={labels.run ?? id} /> },
   { id: "owner", name: "Owner", width: "80px", canSort: true, cell: ({ owner }) => <Quiet text={owner} /> },
   {
     id: "created",
@@ -58,8 +58,10 @@ export function PhoneRow({ sandbox }: { sandbox: SandboxInfo }) {
       </div>
       <div className={styles.bottom}>
         {labels.run !== undefined && <RunOf run={labels.run} />}
-        <span>
-          {runtime} · {visibleText(templateWord(template))} · network {visibleText(networkWord(network))} · <Time at={createdAt} />
+        <span className={styles.facts}>
+          {labels.run === undefined &&
+            `${runtime} · ${visibleText(templateWord(template))} · network ${visibleText(networkWord(network))} · `}
+          <Time at={createdAt} />
         </span>
       </div>
     </div>
