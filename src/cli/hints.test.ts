@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, "../..");
 const sources = globSync("src/**/*.ts", { cwd: root }).filter((path) => !/\.test\.ts$|testing[^/]*\.ts$/.test(path));
 
 /** Options of other programs that hints name. */
-const foreign = new Set(["add-subuids", "add-subgids", "now", "sparse", "platform"]);
+const foreign = new Set(["add-subuids", "add-subgids", "now", "sparse", "platform", "unshallow"]);
 /** Every command has these. */
 const everywhere = ["help", "context", "no-station"];
 const known = new Set([...everywhere, "version", ...commands.flatMap(({ options }) => options.map(({ name }) => name))]);

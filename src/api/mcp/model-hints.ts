@@ -1,11 +1,14 @@
 import { CaissonError } from "../../contract/error.ts";
 
-/** Tools that do what a command of the command line does. */
-const tools: readonly (readonly [RegExp, string])[] = [
-  [/`caisson sandbox ls(?: [^`]*)?`/g, "list_sandboxes"],
-  [/`caisson (?:ps|runs?)(?: [^`]*)?`/g, "list_runs"],
-  [/`caisson agents?(?: [^`]*)?`/g, "list_agents"],
-  [/`caisson logs(?: [^`]*)?`/g, "get_run"],
+/** Tools that do what a command of the command line does, by the words that it begins with. */
+const tools: readonly (readonly [string, string])[] = [
+  ["sandbox ls", "list_sandboxes"],
+  ["ps", "list_runs"],
+  ["run", "list_runs"],
+  ["runs", "list_runs"],
+  ["agent", "list_agents"],
+  ["agents", "list_agents"],
+  ["logs", "get_run"],
 ];
 
 /**
@@ -15,10 +18,14 @@ const tools: readonly (readonly [RegExp, string])[] = [
 export function forModels(error: CaissonError): CaissonError {
   const { code, message, details, hint: before } = error;
   if (before === undefined) return error;
-  const named = tools.reduce((text, [command, tool]) => text.replaceAll(command, tool), before);
+  const named = before.replaceAll(/`caisson ([^`]*)`/g, (quoted, words: string) => toolFor(words) ?? quoted);
   const hint = named
     .split(/(?<=[.!?])\s+/)
     .filter((sentence) => !/\bcaisson [a-z]|(?:^|[\s'"`(])--[a-z]/.test(sentence) || /\bperson\b/.test(sentence))
     .join(" ");
   return new CaissonError(code, message, { cause: error, ...(hint !== "" && { hint }), ...(details !== undefined && { details }) });
+}
+
+function toolFor(words: string): string | undefined {
+  return tools.find(([command]) => words === command || words.startsWith(`${command} `))?.[1];
 }

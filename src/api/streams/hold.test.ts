@@ -74,7 +74,7 @@ describe("a sandbox that is held", () => {
       code: "denied",
       message: expect.stringContaining("a folder of the machine"),
     });
-    await expect(mayRun.createHeld({ runtime: "nothing", spec: {} })).rejects.toMatchObject({ code: "invalid" });
+    await expect(mayRun.createHeld({ runtime: "nothing", spec: {} })).rejects.toMatchObject({ code: "denied" });
     await expect(mayRun.holdSandbox("sb_aaaaaaaaaaaa")).rejects.toMatchObject({ code: "not_found" });
     expect(await ids()).toEqual([]);
   });

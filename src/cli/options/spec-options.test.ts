@@ -15,7 +15,7 @@ const context = {
     runtime: "auto",
     limits: { pids: 50, memoryBytes: 2 ** 30 },
     workspace: { hide: [], show: [] },
-    secrets: { KNOWN: { from: { file: "/k" }, hosts: ["api.example.org"], ports: [443] } },
+    secrets: { KNOWN: { from: { file: "/k" }, hosts: ["api.example.org"], ports: [443], owners: ["local"] } },
   },
   variable: (name: string) => (name === "SET" ? "outside" : undefined),
 } as unknown as CliContext;
