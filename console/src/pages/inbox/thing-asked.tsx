@@ -65,7 +65,7 @@ export function ThingAsked({ item }: { item: InboxItem }) {
           </Button>
         )}
         {item.asks === "failure" && (
-          <Button look="main" disabled={isSending} onClick={() => void answer(() => station.ships.resume(item.of.id))}>
+          <Button look="main" disabled={isSending} onClick={() => void answer(() => resume(station, item))}>
             Try again
           </Button>
         )}
@@ -92,4 +92,30 @@ async function answerApproval(station: Client, { of, seq }: InboxItem, given: { 
   if (now !== seq || step === undefined) throw new CaissonError("stale", "it has changed meanwhile", { hint: "Look at it again." });
   if (asking.length > 1) throw new CaissonError("conflict", "several of its steps ask", { hint: "Answer each on its page." });
   await station.workflows.approve(of.id, { ...given, path: step.path });
+}
+
+/** Whatever failed, or was paused because a station died of it, continues. */
+async function resume(station: Client, { of: { kind, id } }: InboxItem): Promise<void> {
+  switch (kind) {
+    case "workflow":
+      await station.workflows.resume(id);
+      return;
+    case "merge":
+      await station.merges.resume(id);
+      return;
+    case "ship":
+      await station.ships.resume(id);
+      return;
+    case "spec":
+      await station.specs.execute(id);
+      return;
+    case "run":
+      await station.runs.resume(id);
+      return;
+    case "sandbox":
+      await station.sandboxes.resume(id);
+      return;
+    default:
+      kind satisfies never;
+  }
 }
