@@ -22,7 +22,7 @@ const LOOK_MS = 100;
 const QUEUED = Math.min(6_000, 100 * SECONDS);
 const QUEUED_RATE = 100;
 
-/** What callers of all kinds wait for while a station drives runs; the load comes from processes of its own, at a rate that does not wait for answers. */
+/** What callers of all kinds wait for while a station drives runs; the load comes from separate processes, at a rate that does not wait for answers. */
 export async function benchStationLoad(): Promise<Figures> {
   await using folder = await mkdtempDisposable(join(tmpdir(), "caisson-bench-load-"));
   const model = join(folder.path, "model.json");

@@ -53,7 +53,7 @@ export async function takePlace(stateDir: string, note: Omit<StationNote, "pid">
 
 /**
  * Null when another process has it. One that is just ending, and has said so, is waited for. A file that is damaged is
- * emptied: SQLite looks at it only once nobody holds it, and it keeps nothing but the lock. Throws `unavailable`.
+ * emptied: SQLite reads it only while no process holds it, and it keeps nothing but the lock. Throws `unavailable`.
  */
 async function lockFile(path: string, { isServing }: { isServing: () => Promise<boolean> }): Promise<DatabaseSync | null> {
   const deadline = performance.now() + WAIT_MS;
@@ -62,7 +62,7 @@ async function lockFile(path: string, { isServing }: { isServing: () => Promise<
     if (tried.lock !== null) return tried.lock;
     const fault = faultOf(tried.error);
     if (fault === "damaged" && !isEmptied) {
-      // In place: whoever opened it before must not be left with another file.
+      // In place: a process that opened it before must keep the same file.
       await truncate(path);
       isEmptied = true;
       continue;

@@ -112,7 +112,7 @@ async function untilInterrupted(context: CliContext, running: Promise<number>): 
     // It may have begun another one before it noticed.
     await context.removeOwnSandboxes();
   };
-  // A station that does not answer keeps nobody who wants to leave.
+  // A station that does not answer must not delay an exit.
   await Promise.race([context.target.kind === "here" ? tidyUp() : within(LEAVE_MS, tidyUp()), context.interruption.second]);
   return exitCodeOf(first.signal);
 }

@@ -63,7 +63,7 @@ describe("a line that carries nothing any more", () => {
   });
 });
 
-/** The first request goes there; whoever asks for a sign of life finds nobody. */
+/** The first request gets through; the health check after it finds no listener. */
 function once(url: string): typeof fetch {
   return (asked, init) => (String(asked) === `${url}/healthz` ? Promise.reject(new Error("no line")) : fetch(asked, init));
 }
@@ -82,7 +82,7 @@ test("a redirect is not followed, with the token or without", async () => {
   expect(asked).toBe(0);
 });
 
-test("a station that starts again is waited for by who had reached it, and by nobody else", async () => {
+test("a client waits for a station to restart only if it had reached it before", async () => {
   const { socketPath } = server();
   const client = connect({ url: "http://station", fetch: socketFetch(socketPath) });
   const run = await endedRun();

@@ -103,7 +103,7 @@ function requestOf(to: Connection, name: RouteName, options: SendOptions): { att
   const init = {
     method,
     headers,
-    // A station answers itself: whoever it would send us to has no claim on the token or the body.
+    // A redirect target has no claim on the token or the body.
     redirect: "manual",
     ...(body !== undefined && { body }),
     ...(isStream(body) && { duplex: "half" }),
@@ -171,7 +171,7 @@ async function untilAnswered<Result>(attempt: () => Promise<Result>, { to, metho
         continue;
       }
       const broke = error.code === "unavailable" && error.details?.isBroken === true;
-      // It was there: it may be starting again, and nobody heard this attempt.
+      // It was reachable before: it may be restarting, and did not receive this attempt.
       const isAway = error.code === "unavailable" && error.details?.isAbsent === true && to.wasReached === true;
       if (!isAway && attempts >= REQUESTS_MAX) throw error;
       // What was changed meanwhile is not what an earlier attempt found.

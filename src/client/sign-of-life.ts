@@ -1,7 +1,7 @@
 import { CaissonError } from "../contract/error.ts";
 import type { Connection } from "./request.ts";
 
-/** Whoever waits longer asks the station for a sign of life, which has as long to come. */
+/** A request that waits longer asks for the station's health, and gives that as long again. */
 const SILENCE_MS = 10_000;
 /** The same once somebody wants to leave. */
 const HURRIED_MS = 2_000;

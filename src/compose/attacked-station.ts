@@ -21,8 +21,8 @@ export interface AttackedStationParts {
 }
 
 /**
- * Starts a station as a process of its own, on a free port, with a state folder, a configuration and a home that nobody
- * else has; all of it goes when it is disposed of. The user's own station is not touched.
+ * Starts a separate station on a free port, with its own state folder, configuration and home, and removes all of it
+ * when disposed of. The user's own station is not touched.
  */
 export async function startAttackedStation({ program, env }: AttackedStationParts): Promise<AttackedStation & AsyncDisposable> {
   const base = await mkdtemp(join(tmpdir(), "caisson-attack-"));

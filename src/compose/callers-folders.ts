@@ -53,7 +53,7 @@ export function callersFolders(
   };
 }
 
-/** Null where nobody can be asked. */
+/** Null without a terminal to ask on. */
 export type AskYes = (folder: string) => Promise<boolean>;
 
 /**

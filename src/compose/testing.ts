@@ -29,7 +29,7 @@ export async function fakeStationParts(
   }: {
     programs?: Readonly<Record<string, Program>>;
     env?: Readonly<Record<string, string>>;
-    /** Besides what a station has that nobody configured. */
+    /** Besides the defaults. */
     station?: Partial<StationConfig>;
   } & Pick<StationParts, "onAppended"> = {},
 ) {

@@ -3,7 +3,7 @@ export const BY_STATION = "station";
 
 const BEGINNING = "The station stopped answering while it worked on this";
 
-/** What is told of it, with what to do. */
+/** What people read about it, with what to do. */
 export function poisonText(kind: string, id: string): string {
   const resume = kind === "run" ? `caisson resume ${id}` : kind === "spec" ? `caisson spec run ${id}` : `caisson ${kind} resume ${id}`;
   return `${BEGINNING} ${kind}, and was killed. It is paused so that the next station does not stop as well. Look at what it was doing, then resume it: ${resume}`;

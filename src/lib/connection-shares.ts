@@ -8,7 +8,7 @@ export interface ConnectionShareOptions {
   admittedPerAddress?: number;
   /** Connections of one address that showed no token yet; absent: an eighth of all. */
   waitingPerAddress?: number;
-  /** Whether an address stands for many callers, such as a proxy: it has no bound of its own. */
+  /** Whether an address stands for many callers, such as a proxy: it has no separate bound. */
   isShared?: (address: string) => boolean;
   now?: () => number;
 }

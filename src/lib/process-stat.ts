@@ -40,7 +40,7 @@ export function processStat(pid: number): ProcessStat | null {
 /** Whether it is gone, or only waits for its parent to notice. */
 export const hasEnded = (stat: ProcessStat | null): boolean => stat === null || ["Z", "X", ""].includes(stat.state);
 
-/** Whether a process with this number runs. One that has ended and that nobody reaps does not. */
+/** Whether a process with this number runs. A zombie does not. */
 export const isProcessRunning = (pid: number): boolean => !hasEnded(processStat(pid));
 
 /** Whether a signal or a debugger stopped it: it answers nobody until it is told to go on. */

@@ -263,7 +263,7 @@ const rethrow = (id: SandboxId) => (error: unknown) => {
   throw new CaissonError("not_found", `the sandbox ${id} was removed by another process meanwhile`, { cause: error });
 };
 
-/** For whoever notes that a sandbox ends: one that is gone has ended. */
+/** For callers that record a sandbox's end: a missing record has ended already. */
 export function ifRemoved(error: unknown): void {
   if (!(error instanceof CaissonError && error.code === "not_found")) throw error;
 }

@@ -189,7 +189,7 @@ function unreadable(error: unknown, path: string): unknown {
   return fromSystem(error) ?? new CaissonError("unavailable", `${path} cannot be read: ${why}`, { cause: error });
 }
 
-/** For whoever can do without: one that went away meanwhile, one whose record is damaged, and what is no session. */
+/** For callers that can do without: removed meanwhile, damaged, or not a session at all. */
 export function ifUnusable(error: unknown): null {
   if (error instanceof CaissonError && ["not_found", "internal", "invalid"].includes(error.code)) return null;
   throw error;

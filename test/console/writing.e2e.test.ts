@@ -130,7 +130,7 @@ describe("a review", () => {
     await picture(page, "comment-removed");
     await page.keyboard.press("Escape");
     await expect.poll(() => box.count()).toBe(0);
-    // Comments that nobody has read are not lost, either; another file is no way out.
+    // Comments that were not sent are kept, too, even when another file is opened.
     await page.getByRole("button", { name: /two\.txt/ }).click();
     await page.locator(".cm-content").getByText("new").waitFor();
     await page.getByRole("link", { name: "Timeline" }).click();
@@ -146,7 +146,7 @@ describe("a review", () => {
     await page.getByText("+second as it is").waitFor();
     expect(await barriers(page)).toEqual([]);
     await picture(page, "applied");
-    // Whoever comes later sees it, too, and so does the command line.
+    // It is visible later and on the command line, too.
     await page.reload();
     await page.getByText(/2 files were applied/).waitFor();
     const plain = await run(["diff", id]);

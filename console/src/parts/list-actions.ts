@@ -37,7 +37,7 @@ export function useListKeys<Item>(props: ListActions<Item>, show: (index: number
   };
 }
 
-/** Where Enter does something of its own. */
+/** Elements that handle Enter themselves. */
 const isPressable = (target: EventTarget | null) => target instanceof Element && target.closest("a, button, summary") !== null;
 
 /** The keys that a list has even while nothing in it has the focus; arrows and the like scroll the page then. */

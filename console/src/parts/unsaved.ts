@@ -1,7 +1,7 @@
 import { useEffect, useId, useSyncExternalStore } from "react";
 import type { AroundNavHandler } from "wouter";
 
-/** Something that a person wrote and nobody else has yet. */
+/** Text that a person typed and that is stored nowhere yet. */
 interface Unsaved {
   /** What would be lost, as a sentence. */
   text: string;

@@ -15,7 +15,7 @@ import type { PreviewNames } from "./preview-names.ts";
 export interface ServePreviews {
   /** Whether this request is for a preview, there or not. */
   takes(request: IncomingMessage): boolean;
-  /** `connection` is kept for whoever the preview lets in. */
+  /** `connection` is kept for callers that the preview admits. */
   answer(request: IncomingMessage, response: ServerResponse, connection?: ConnectionShare): Promise<void>;
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection?: ConnectionShare): Promise<void>;
   /** Ends the sockets that were upgraded. */
@@ -123,7 +123,7 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
   };
 }
 
-/** Whoever shows no token of the preview gets no second request on their connection. */
+/** A caller without the preview's token gets no second request on its connection. */
 const isRefused = ({ statusCode }: IncomingMessage): boolean => statusCode === 401;
 
 /** Where a preview is on this machine, and both of its names as origins. */

@@ -35,7 +35,7 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   return signal === null ? 0 : exitCodeOf(signal);
 }
 
-/** What the station takes where nobody names a model; undefined where it has to be chosen. */
+/** The station's default model; undefined where one has to be chosen. */
 async function keyedModel({ station }: CliContext): Promise<string | undefined> {
   return (await station.machine.models()).default ?? undefined;
 }

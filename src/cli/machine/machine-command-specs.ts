@@ -22,7 +22,7 @@ export const machineCommands: readonly CommandSpec[] = [
     arguments: [{ name: "SUBJECT", summary: "with --attack: sandboxes (default), or station", optional: true }],
     examples: [
       ["caisson doctor", ""],
-      ["caisson doctor --attack station", "start a station with a folder of its own, and attack it"],
+      ["caisson doctor --attack station", "start a separate station, and attack it"],
       ["caisson doctor --model anthropic/claude-sonnet-4-5", "is the key set, and does it work?"],
       ["caisson doctor --attack --runtime docker --json", "a report with observed, declared and unverifiable claims"],
       ["caisson doctor --for sensitive,offline", ""],

@@ -36,7 +36,7 @@ export interface Draft {
 
 /** No package is larger; the largest known are some 3 GiB. */
 const ENTRY_BYTES_MAX = 4 * 1024 ** 3;
-/** After so many bytes of one entry the disk is looked at again. */
+/** How many bytes of one entry are written between two checks of the disk. */
 const LOOK_BYTES = 4 * 1024 ** 2;
 /** Noting each use would write as often as it reads. */
 const USE_NOTED_MS = 60 * 60_000;

@@ -123,7 +123,7 @@ function placeOf(reference: string): { base: URL; wanted: string } {
   return { base: new URL(address), wanted: digest ?? (colon < 0 ? "latest" : path.slice(colon + 1)) };
 }
 
-/** A token for whoever asks: registries want one for public images, too. */
+/** An anonymous token: registries want one even for public images. */
 async function fetchToken(
   challenge: string | undefined,
   { url, owner, policy, signal }: { url: URL; owner: string; policy: FetchPolicy; signal: AbortSignal },

@@ -8,7 +8,7 @@ const PORTS_SHOWN_MAX = 50;
 const RELOAD_S = 2;
 const noStore = ["Cache-Control", "no-store"] as const;
 
-/** Nothing about the sandbox, or whether the token was nearly right. Without it, nobody keeps a connection. */
+/** Nothing about the sandbox, or whether the token was nearly right. A caller without it keeps no connection. */
 export const refusedPage: AnswerVerdict = {
   kind: "answer",
   status: 401,

@@ -71,7 +71,7 @@ export interface Trajectory {
   /** Decisions without effect since the last progress. */
   unheeded: number;
   judged: { calls: number; costUsd: number; step: number; coherence: number | null; text: string; seq: number };
-  /** The harness paused the run for going in circles, and nobody has answered: the event, and what it said. */
+  /** The harness paused the run for going in circles, and no answer came yet: the event, and its text. */
   stuck: { seq: number; text: string } | null;
   /** Something was done about its being the same work as another run's: once is enough. */
   isKnownDuplicate: boolean;

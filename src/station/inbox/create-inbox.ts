@@ -65,7 +65,7 @@ async function poisonedThings(station: Pick<Station, "workflows" | "specs" | "sh
     ...workflows.items.flatMap(paused("workflow")),
     ...merges.items.flatMap(paused("merge")),
     ...ships.items.flatMap(paused("ship")),
-    // Nobody but a station pauses a spec.
+    // Only a station pauses a spec.
     ...specs.items.map(({ spec, owner, name, title, seq, updatedAt: at }) => ({
       of: { kind: "spec" as const, id: spec },
       owner,

@@ -6,7 +6,7 @@ import type { NetworkVerbs, OpenedPort } from "./verbs.ts";
 
 /** Each holds its sandbox and listens on a port of this machine. */
 const PREVIEWS_MAX = 256;
-/** Of one owner, so that nobody leaves none for the others. */
+/** Of one owner, so that others have room. */
 const PREVIEWS_PER_OWNER_MAX = 64;
 
 /** The previews that a process keeps open for others. A preview is of the sandbox's owner. */

@@ -24,7 +24,7 @@ export async function pausePoisoned(log: Log, { stream }: Pick<Turn, "stream">):
   return true;
 }
 
-/** A part of a run goes on with the whole of it, so the whole is paused. */
+/** A sub-run continues with its run, so the whole run is paused. */
 async function pauseRun(log: Log, id: string): Promise<boolean> {
   let run = id;
   for (let { facts } = await headOfRun(log, run); facts.parent !== null; { facts } = await headOfRun(log, run)) run = facts.parent.run;

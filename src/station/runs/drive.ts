@@ -70,7 +70,7 @@ export interface DriveOptions extends RunsOptions {
   signal: AbortSignal;
   /** As what this process drives it; default `caller`. */
   driver?: RunDriver;
-  /** Whoever drives it tries again after a failure that may pass, also before its first step. */
+  /** The driver tries again after a retryable failure, even before the first step. */
   isRetried?: boolean;
   /** A sub-run works in its parent's sandbox. */
   shared?: Workplace;

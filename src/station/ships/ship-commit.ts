@@ -82,7 +82,7 @@ async function groundOf(
   using repository = await openRepository(source.path);
   const base = await headOf(repository);
   if (base === null) throw new CaissonError("conflict", `the repository of ${repository.root} has no commit yet`);
-  // Without its history nobody can tell what the branch has in common with the remote's.
+  // Without its history the merge base with the remote is unknown.
   if ((repository.common.stat("shallow")?.size ?? 0) > 0)
     throw new CaissonError("conflict", `${repository.root} is a shallow clone: it lacks the history that a merge needs`, {
       hint: `Fetch it, then try again: git -C ${shellWord(repository.root)} fetch --unshallow && caisson ship resume ${ship}`,

@@ -21,7 +21,7 @@ import type { WebhookVerbs } from "./verbs.ts";
 import { type Delivery, openWebhookStore, type WebhookRecord } from "./webhook-store.ts";
 
 const WEBHOOKS_MAX = 200;
-/** Of one owner, so that nobody leaves none for the others. */
+/** Of one owner, so that others have room. */
 const WEBHOOKS_PER_OWNER_MAX = 50;
 const SECRET_BYTES = 24;
 const everybody: OwnerView = { owner: LOCAL_OWNER, sees: "everything" };

@@ -29,7 +29,7 @@ interface Job {
 }
 
 /**
- * Evaluates expressions in a thread of its own, so that the station answers meanwhile whatever they do, and one that
+ * Evaluates expressions in a worker thread, so that the station answers meanwhile whatever they do, and one that
  * does not end is ended. Owners take turns.
  */
 export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?: number } = {}): ExpressionThread {

@@ -29,7 +29,7 @@ export interface Ask {
 export const ANSWER_MS = 10_000;
 const TEXT_BYTES_MAX = 1024 * 1024;
 
-/** One request on a connection of its own. Never throws: what fails is part of the observation. */
+/** One request on its own connection. Never throws: what fails is part of the observation. */
 export function ask(target: Target, path: string, given: Ask = {}): Promise<Answer> {
   const { method = given.body === undefined ? "GET" : "POST", token, body, headers = {}, from, timeoutMs = ANSWER_MS } = given;
   const began = performance.now();

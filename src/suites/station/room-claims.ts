@@ -12,7 +12,7 @@ const BURST = 400;
 export const roomClaims: StationClaim[] = [
   defineStationClaim<{ held: number; status: number; tookMs: number }>({
     id: "C01",
-    title: "Connections of one address keep nobody else out",
+    title: "Connections of one address keep no other caller out",
     group: "room",
     tried: `Opened ${SILENT_CONNECTIONS} silent connections from one address, without a token, and made a call from another.`,
     async observe(context) {

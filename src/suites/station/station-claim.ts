@@ -1,7 +1,7 @@
 import type { ClaimGroup, NotTried } from "../attack/claim.ts";
 import type { Target } from "./ask.ts";
 
-/** A station that was started to be attacked: it has a state folder of its own, and nobody else uses it. */
+/** A station that was started to be attacked, with its own state folder and no other user. */
 export interface AttackedStation {
   /** Its address on the loopback interface. */
   url: string;
@@ -24,7 +24,7 @@ export interface StationContext extends Target {
   within<T>(what: string, promise: Promise<T>, ms?: number): Promise<T>;
 }
 
-/** What nobody may do to a station, from outside it. */
+/** What no caller may do to a station. */
 export interface StationClaim<Seen = unknown> {
   id: string;
   title: string;

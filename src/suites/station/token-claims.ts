@@ -13,7 +13,7 @@ const FILE_BYTES_MAX = 32 * 1024 * 1024;
 export const tokenClaims: StationClaim[] = [
   defineStationClaim<{ refused: number; status: number }>({
     id: "K01",
-    title: "Wrong tokens lock nobody out who has a right one",
+    title: "Wrong tokens do not lock out a right one",
     group: "tokens",
     tried: `Tried ${WRONG_TOKENS} wrong tokens, then a right one that was never used before, from the same address.`,
     async observe(context) {

@@ -19,7 +19,7 @@ const PARTS = /^([a-z][a-z0-9+.-]*:\/\/)(?:([^/?#]*)@)?([^?#]*)([?#].*)?$/is;
 export function cleanAddress(url: string): string {
   const [, scheme, user, place = ""] = PARTS.exec(url) ?? [];
   if (scheme === undefined) return /^[\w.-]+@[\w.-]+:/.test(url) ? url : url.replace(/^.*@/s, "");
-  // Unreadable as a URL: nobody knows where its password ends.
+  // Not a URL: where its password ends is unknown.
   if (/^(?:https?|git):/i.test(scheme) && !URL.canParse(`${scheme}${place}`)) return scheme;
   return user !== undefined && /^(?:git\+)?ssh:/i.test(scheme) && !user.includes(":") ? `${scheme}${user}@${place}` : `${scheme}${place}`;
 }

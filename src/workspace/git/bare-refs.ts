@@ -60,7 +60,7 @@ export async function moveRef(repository: RepositoryFiles, update: RefUpdate, op
 const besides = (ref: string, refs: ReadonlyMap<string, string>) =>
   [...refs.keys()].find((other) => other.startsWith(`${ref}/`) || ref.startsWith(`${other}/`));
 
-/** While its lock is held nobody moves it between the two places. */
+/** While its lock is held, no process moves it between the two places. */
 async function readRef(repository: RepositoryFiles, ref: string): Promise<string | null> {
   const text = await refText(repository.common, ref);
   if (text !== null && HASH.test(text)) return text;

@@ -60,7 +60,7 @@ export async function lockFile(
     await release();
     if (!isErrno(error, "EEXIST")) throw error;
     throw new CaissonError("busy", `somebody else holds ${join(tree.path, path)}`, {
-      hint: `If nobody does, remove ${join(tree.path, path)}.`,
+      hint: `If no process uses it, remove ${join(tree.path, path)}.`,
     });
   }
   let isHeld = true;

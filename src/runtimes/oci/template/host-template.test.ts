@@ -23,7 +23,7 @@ describe("odd entries of PATH", () => {
     plant({ ".cargo/bin/cargo": "x" });
     const found = await hostTemplate({ home, path: join(home, ".cargo/bin"), reserved: [root] });
     expect(ignored(found)).toEqual([
-      { path: join(home, ".cargo/bin"), what: "ignored", why: `the home folder lies in ${root}, which sandboxes have for themselves` },
+      { path: join(home, ".cargo/bin"), what: "ignored", why: `the home folder is below ${root}, which sandboxes have for themselves` },
     ]);
   });
 

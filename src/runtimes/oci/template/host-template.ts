@@ -264,7 +264,7 @@ function usableHome(home: string, reserved: readonly string[]): string | null {
 function whyUnusable(home: string, reserved: readonly string[]): string | null {
   const real = isAbsolute(home) ? realFolder(home) : null;
   const taken = real === null ? undefined : reserved.find((folder) => isWithin(real, folder));
-  return taken === undefined ? null : `the home folder lies in ${taken}, which sandboxes have for themselves`;
+  return taken === undefined ? null : `the home folder is below ${taken}, which sandboxes have for themselves`;
 }
 
 function realFolder(path: string): string | null {

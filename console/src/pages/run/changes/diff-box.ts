@@ -22,7 +22,7 @@ class BoxWidget extends WidgetType {
   override toDOM(): HTMLElement {
     return this.#content;
   }
-  // What is typed into it is none of the editor's.
+  // The editor must not see keys typed into the box.
   override ignoreEvent(): boolean {
     return true;
   }
