@@ -43,16 +43,16 @@ export async function openTurnMarker(stationDir: string): Promise<MarkedTurns> {
   const beating = setInterval(() => Atomics.add(beats, 0, 1), LOOK_EVERY_MS);
   beating.unref();
   const watching = watch({ ...files, beats: beats.buffer as SharedArrayBuffer, everyMs: LOOK_EVERY_MS, looksMax: LOOKS_MAX });
-  return {
-    poisoned,
-    async [Symbol.asyncDispose]() {
-      markTurns(null);
-      clearInterval(beating);
-      await watching.terminate();
-      closeSync(fd);
-      await Promise.all([files.turn, files.stuck].map((path) => rm(path, { force: true })));
-    },
+  const close = async () => {
+    markTurns(null);
+    clearInterval(beating);
+    await watching.terminate();
+    closeSync(fd);
+    await Promise.all([files.turn, files.stuck].map((path) => rm(path, { force: true })));
   };
+  let closing: Promise<void> | null = null;
+  // A server is closed by its signal and disposed of after it.
+  return { poisoned, [Symbol.asyncDispose]: () => (closing ??= close()) };
 }
 
 function watch(workerData: WatchedLoop): Worker {
