@@ -8,7 +8,7 @@ const HINT = "Set CAISSON_HOME to a folder of your own, such as ~/.local/state/c
 const kernelTrees = ["/proc", "/sys", "/dev"];
 const STICKY = 0o1000;
 /** By any of these a folder is known as a state folder. */
-const madeHere = ["log.db", "sandboxes", "sessions", "station", "tokens", "elsewhere"];
+const madeHere = ["log.db", "sandboxes", "sessions", "station", "tokens", "elsewhere", "config.json"];
 
 /**
  * Makes the folder in which everything is kept, where it does not exist, and narrows one that other users may enter.
