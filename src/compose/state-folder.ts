@@ -57,7 +57,8 @@ function whyNotMade(stateDir: string, error: unknown): unknown {
 function keepOthersOut(stateDir: string): void {
   const { mode, uid } = statSync(stateDir);
   if ((mode & 0o077) === 0) return;
-  const names = readdirSync(stateDir);
+  // A new volume has this folder.
+  const names = readdirSync(stateDir).filter((name) => name !== "lost+found");
   const isOurs =
     uid === process.getuid?.() && (mode & STICKY) === 0 && (names.length === 0 || madeHere.some((each) => names.includes(each)));
   if (!isOurs)
