@@ -62,7 +62,7 @@ async function suffer(kind: string, random: Random): Promise<string[]> {
   const folder = await cli.folder({ "a.txt": "a\n" });
   const home = `${folder}-state`;
   await mkdir(home);
-  if (fault.smallDisk) execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m", "tmpfs", home]);
+  if (fault.smallDisk) execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", home]);
   const standstill = setTimeout(() => problems.push("stands still", ...cli.killAll(home)), STANDSTILL_MS);
   try {
     const model = await cli.script(script(fault));

@@ -8,7 +8,7 @@ const cli = useRunsCli();
 /** A state folder on a disk of its own, in a mount namespace of its own, so that nothing outside is filled; each command's words after its name. */
 const onSmallDisk = (command: string, model: string) => `
 set -e
-mount -t tmpfs -o size=6m tmpfs "$1"
+mount -t tmpfs -o size=6m,mode=700 tmpfs "$1"
 export CAISSON_HOME="$1/state"
 said() { echo "== $*"; shift; ${command} "$@" 2>&1 || echo "exit $?"; }
 said make run "the task" --model ${model}
@@ -43,7 +43,7 @@ test("on a full or read-only state folder what can be read is shown, and the res
 /** A station on a small disk that fills up, and has room again. */
 const stationOnSmallDisk = (command: string, model: string) => `
 set -e
-mount -t tmpfs -o size=16m tmpfs "$1"
+mount -t tmpfs -o size=16m,mode=700 tmpfs "$1"
 export CAISSON_HOME="$1/state"
 call() { curl -sS --unix-socket "$CAISSON_HOME/station/socket" "$@"; }
 begin() { call http://station/v1/runs -H "content-type: application/json" -d '{"task": "the task", "name": "'"$1"'", "model": "${model}"}'; echo; }

@@ -107,7 +107,7 @@ describe("a state folder in trouble", () => {
   test.runIf(process.getuid?.() === 0)("a full disk: a clear error, and what was acknowledged can be read and gone on with", async () => {
     const home = join(cli.base(), "small");
     await mkdir(home);
-    execFileSync("mount", ["-t", "tmpfs", "-o", "size=6m", "tmpfs", home]);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", home]);
     try {
       const fill = "x".repeat(40_000);
       const turns = Array.from({ length: 150 }, (_, at) => ({
