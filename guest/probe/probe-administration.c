@@ -101,7 +101,8 @@ static long try_realtime(void)
   struct sched_param parameters = {.sched_priority = 1};
   return sched_setscheduler(0, SCHED_FIFO, &parameters);
 }
-static long try_nice(void) { return setpriority(PRIO_PROCESS, 0, -10); }
+/* The highest there is: the program that started the sandbox may have a high one itself. */
+static long try_nice(void) { return setpriority(PRIO_PROCESS, 0, -20); }
 static long try_hard_limit(void)
 {
   struct rlimit limit;
