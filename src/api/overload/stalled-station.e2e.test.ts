@@ -23,7 +23,7 @@ let up: { url: string; token: string; socket: string };
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), "caisson-stalled-"));
   const program = join(import.meta.dirname, "..", "..", "main.ts");
-  const env = { ...process.env, CAISSON_HOME: home };
+  const env = { ...process.env, CAISSON_HOME: home, CAISSON_STALL_GUARD: "1" };
   station = spawn(process.execPath, ["--import", hook(join(home, "frozen")), program, "up", "--port", "0", "--json"], {
     env,
     stdio: ["ignore", "pipe", "ignore"],
