@@ -20,3 +20,8 @@ test.each([
 ])("%s %s is %s", (method, target, kind) => {
   expect(classOf(method, target)).toBe(kind);
 });
+
+test("files of the console come before work, so that a page is whole", () => {
+  expect(classOf("GET", "/assets/sandbox-B8fkqTut.css")).toBe("control");
+  expect(classOf("POST", "/assets/x")).toBe("work");
+});

@@ -101,6 +101,8 @@ export function classOf(method: string, target: string): RequestClass {
   const path = end < 0 ? target : target.slice(0, end);
   const known = observed.get(path);
   if (known !== undefined) return known;
+  // A page asks for all of its files at once, before it has a token, and is of no use without one of them.
+  if (method === "GET" && path.startsWith("/assets/")) return "control";
   const parts = path.split("/", 12);
   const found = patterns.get(`${method} ${parts.length}`)?.find((pattern) => matches(pattern.parts, parts));
   return found?.kind ?? "work";

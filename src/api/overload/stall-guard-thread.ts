@@ -6,7 +6,6 @@ import type { GuardListener, GuardSnapshot, guardWords } from "./stall-guard.ts"
  * nothing but what it loads itself.
  */
 export function runStallGuard(load: NodeJS.Require): void {
-  /** A busy machine starves a process for a second or two: that is not a stall. */
   const STALLED_MS = 5_000;
   /** A process that was stopped itself is not stalled when it continues. */
   const CONFIRM_MS = 300;
