@@ -18,7 +18,7 @@ export interface Numbered {
   type: string;
 }
 
-/** As many events as a page has room for, and the number of the one after them; null where there is none. */
+/** As many events as fit a page, and the number of the next one; null after the last. */
 export async function pageOf<Event extends Numbered>(
   events: AsyncIterable<Event>,
   limit: number,

@@ -51,7 +51,7 @@ export interface ServerOptions extends ExposureOptions {
   runs: ServerRuns;
   consoleDir: string;
   intake?: IntakeOptions;
-  /** Whether a second thread answers while this one stands still; only in a process of its own. */
+  /** Whether a second thread answers while this one is blocked; only in a separate process. */
   guardsStalls?: boolean;
 }
 

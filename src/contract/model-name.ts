@@ -6,7 +6,7 @@ export type ModelName =
   | { kind: "provider"; provider: ModelProvider; id: string }
   /** The script that ships with the program. */
   | { kind: "demo" }
-  /** A file of the machine that stands in for a model. */
+  /** A file of the machine that replaces a model. */
   | { kind: "script"; file: string };
 
 /** Reads the name that a user writes: `PROVIDER/MODEL` or `scripted:FILE`. Null for a name of another form. */

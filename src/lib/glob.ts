@@ -34,7 +34,7 @@ export function compileGlob(pattern: string): ((path: string) => boolean) | null
   };
 }
 
-/** `**` passes over no hidden folder: a segment of its own names each of those. */
+/** `**` matches no hidden folder: each of those needs its own segment. */
 const isVisible = (name: readonly string[]) => name[0] !== ".";
 
 function fits(segment: Segment, name: readonly string[]): boolean {

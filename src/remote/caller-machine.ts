@@ -29,7 +29,7 @@ const SentFolder = z.object({ folder: z.string(), station: z.string() });
 type SentFolder = z.infer<typeof SentFolder>;
 
 /**
- * Kept in the state folder: each is a machine of its own, whatever it is called. `station` is the address that was
+ * Kept in the state folder: each folder counts as a separate machine. `station` is the address that was
  * chosen for the station, which it cannot change itself.
  */
 export function createCallerMachine({ stateDir, station }: { stateDir: string; station: string }): CallerMachine {

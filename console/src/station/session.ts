@@ -8,7 +8,7 @@ export function keptToken(): string | null {
 
 /**
  * The token that the address brings after `#token=`, which no server is sent; the address is cleaned of it. Any page can
- * send a browser here with a token of its own, so it never replaces another one unasked.
+ * send a browser here with its token, so it never replaces another one unasked.
  */
 export function broughtToken(): string | null {
   const brought = new URLSearchParams(location.hash.slice(1)).get("token");

@@ -197,7 +197,7 @@ describe("MCP over HTTP", () => {
     await expect(client.readResource({ uri: "caisson://runs/run_aaaaaaaaaaaa/events" })).rejects.toMatchObject({ code: -32_002 });
   });
 
-  test("a model may name paths below /workspace, and is told of tools, not of commands", async () => {
+  test("a model may name paths below /workspace, and hints name tools, not commands", async () => {
     const { client } = await connect();
     const sandbox = String((await callTool(client, "create_sandbox")).structuredContent?.sandbox);
     await callTool(client, "write_file", { sandbox, path: "src/a.txt", text: "relative" });

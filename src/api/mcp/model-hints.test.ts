@@ -10,5 +10,5 @@ test.each([
   ["Ask the person to start `caisson mcp` with --network.", "Ask the person to start `caisson mcp` with --network."],
   ["Read it in parts with read_file.", "Read it in parts with read_file."],
 ])("%s", (hint, expected) => {
-  expect(forModels(new CaissonError("not_found", "there is none", { hint })).hint).toBe(expected);
+  expect(forModels(new CaissonError("not_found", "no such sandbox", { hint })).hint).toBe(expected);
 });

@@ -87,7 +87,7 @@ function fetchedUrl(address: string): URL | null {
 
 const basic = ({ username, password }: GitCredential) => `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
 
-/** By a request of our own, of whose answer the status alone is told: git's words would tell of a network. */
+/** Reports only the status of a request that we make: git's words would describe a network. */
 async function explain(
   url: URL,
   about: { refusal: string | null; allowPrivate: boolean; policy: FetchPolicy; authorization: string | null },

@@ -38,7 +38,7 @@ export async function openGitProxy({ to, allowPrivate, resolve }: GitProxyOption
     const given = Buffer.from(headers["proxy-authorization"] ?? "");
     return given.length === expected.length && timingSafeEqual(given, expected);
   };
-  /** The address, or the status that says that there is none. */
+  /** The address, or the status of the refusal. */
   const addressOf = async (asked: string | null): Promise<string | number> => {
     if (asked !== target) return 403;
     const address = await pinnedAddress(to, { allowPrivate, refusePublic: isClear, resolve });

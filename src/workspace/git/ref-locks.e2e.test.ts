@@ -46,16 +46,16 @@ describe("a process that is killed while it moves a ref of a bare repository", (
   test.each(["makes", "moves", "removes"] as const)("and %s it leaves no lock to the next one", async (what) => {
     const [main, next] = [git("rev-parse", "main"), git("rev-parse", "next")];
     const before = what === "makes" ? null : main;
-    const update = { ref: "refs/heads/work/x", from: before, to: what === "removes" ? null : next };
+    const update = { ref: "refs/heads/topic/x", from: before, to: what === "removes" ? null : next };
     let kills = 0;
     for (let at = 0; ; at++) {
-      if (before === null) git("update-ref", "-d", "refs/heads/work/x");
-      else git("update-ref", "refs/heads/work/x", before);
+      if (before === null) git("update-ref", "-d", "refs/heads/topic/x");
+      else git("update-ref", "refs/heads/topic/x", before);
       if (what === "removes") git("pack-refs", "--all");
       if (!pushAndDie(update, at)) break;
       kills += 1;
       const isDone = (await createBareRemote({ path: bare, hash: "sha1", git: { path }, locks: { stateDir } }).refs()).refs;
-      const now = isDone.get("refs/heads/work/x") ?? null;
+      const now = isDone.get("refs/heads/topic/x") ?? null;
       expect([before, update.to], `killed at ${at}`).toContain(now);
       // As the ship does it: what is done is not done again.
       if (now !== update.to) await push(update);
@@ -65,7 +65,7 @@ describe("a process that is killed while it moves a ref of a bare repository", (
       ).toEqual([]);
       expect(readdirSync(join(stateDir, "ref-locks"))).toEqual([]);
       // And anybody else can push there.
-      git("update-ref", "refs/heads/work/x", main);
+      git("update-ref", "refs/heads/topic/x", main);
     }
     expect(kills).toBeGreaterThan(4);
     git("fsck", "--strict");
