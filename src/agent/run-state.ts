@@ -106,7 +106,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       applyCreated(state, event.data);
       return;
     case "run.sandboxed":
-      if (before !== undefined && before !== event.data.sandbox) {
+      if (before !== undefined && (before !== event.data.sandbox || event.data.restarted)) {
         for (const tool of state.tools.values()) if (tool.status === "started") tool.sandboxLost = event.data.files ?? "kept";
       }
       return;

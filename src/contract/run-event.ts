@@ -96,6 +96,8 @@ export const RunSandboxed = defineEvent("run.sandboxed", 1, {
   why: z.enum(["start", "lost", "resume"]),
   /** After the death of the one before: whether its files are in this one, or those that the run began with. */
   files: z.enum(["kept", "gone"]).optional(),
+  /** The same sandbox as before, started again on its files: what ran in it has ended. */
+  restarted: z.literal(true).optional(),
 });
 export const RunPaused = defineEvent("run.paused", 1, {
   why: z.enum(["permission", "budget", "stuck", "user", "outage"]),

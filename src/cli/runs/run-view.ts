@@ -132,9 +132,10 @@ export function createRunView(options: { columns: () => number | null }): RunVie
         return [dim(startAt === null ? "queued" : `queued; it starts at ${startAt}`)];
       }
       case "run.sandboxed": {
-        const { sandbox, runtime, why } = event.data;
+        const { sandbox, runtime, why, restarted } = event.data;
+        const fate = restarted ? ", restarted" : { start: "", lost: ", the one before died", resume: ", found again" }[why];
         doing = "thinking";
-        return [dim(`sandbox ${sandbox} (${runtime}${why === "start" ? "" : why === "lost" ? ", the one before died" : ", found again"})`)];
+        return [dim(`sandbox ${sandbox} (${runtime}${fate})`)];
       }
       case "step.started":
         step = event.data.step;

@@ -22,9 +22,14 @@ export async function killSandbox(docker: DockerContext, id: SandboxId): Promise
  * The record says `running` throughout: whoever comes after a crash in the middle finds a sandbox that died. Throws
  * `unsupported` for one whose container is gone.
  */
-export async function restartSandbox(docker: DockerContext, record: SandboxRecord): Promise<void> {
+export async function restartSandbox(
+  docker: DockerContext,
+  record: SandboxRecord,
+  { beforeEnd }: { beforeEnd?: () => Promise<void> } = {},
+): Promise<void> {
   const { id } = record;
   const engine = await docker.engineFor(detailsOf(record).engineSocket);
+  await beforeEnd?.();
   if (!(await killContainer(engine, id))) {
     throw new CaissonError("unsupported", `the container of sandbox ${id} is gone, and its files with it`);
   }

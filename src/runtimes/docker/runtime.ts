@@ -55,7 +55,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     salvage: (id, asked) => salvage(docker, id, asked),
     look: (id) => lookAt(docker, id),
     kill: (id) => killSandbox(docker, id),
-    restart: async (id) => restartSandbox(docker, await ownRecord(docker, id)),
+    restart: async (id, how) => restartSandbox(docker, await ownRecord(docker, id), how),
     list: () => listSandboxes(docker),
     sweep: () => sweep(docker),
     discard: (id) => discard(docker, id),

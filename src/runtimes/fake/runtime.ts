@@ -149,8 +149,9 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       const seen = processes.map(({ pid, argv }) => ({ pid, state: "S", command: argv.join(" "), cpuMs: 0, memoryBytes: 0 }));
       return { condition: remains === null ? condition : "dead", stats: null, processes: seen };
     },
-    async restart(id) {
+    async restart(id, { beforeEnd } = {}) {
       const room = roomOf(id);
+      if (room.remains === null) await beforeEnd?.();
       await runtime.kill(id);
       if (!room.remains?.files) throw new CaissonError("unsupported", `nothing is left of sandbox ${id}`);
       room.machine = new FakeMachine({ files: room.remains.files, clock: fake.clock, programs: fake.programs });

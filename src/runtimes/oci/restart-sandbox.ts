@@ -14,13 +14,18 @@ import { bringUp, SOCKET_NAME } from "./start-sandbox.ts";
  * died, with its files, and no sweep takes it for a create that was never finished. Throws `unsupported` for one whose
  * files went with its guest, and what starting throws; the files are left alone then.
  */
-export async function restartSandbox(oci: OciContext, record: SandboxRecord): Promise<void> {
+export async function restartSandbox(
+  oci: OciContext,
+  record: SandboxRecord,
+  { beforeEnd }: { beforeEnd?: () => Promise<void> } = {},
+): Promise<void> {
   const details = detailsOf(record);
   if (details.disk === "memory") {
-    throw new CaissonError("unsupported", `the files of sandbox ${record.id} were in memory, and went with its guest`, {
+    throw new CaissonError("unsupported", `the files of sandbox ${record.id} are in memory, and go with its guest`, {
       hint: "Make it again; without a limit on its disk its files stay.",
     });
   }
+  await beforeEnd?.();
   await endWork(oci, record.id, details);
   await oci.launch({ what: "remove", plan: [["remove", join(oci.store.dir(record.id), SOCKET_NAME)]] });
   const releaseMigration = oci.migration.hold(oci.cgroups());

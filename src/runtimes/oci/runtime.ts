@@ -95,7 +95,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     },
     look: (id) => lookAt(oci, id),
     kill: async (id) => (await import("./restart-sandbox.ts")).killSandbox(oci, id),
-    restart: async (id) => (await import("./restart-sandbox.ts")).restartSandbox(oci, await ownRecord(oci.store.read(id), id)),
+    restart: async (id, how) => (await import("./restart-sandbox.ts")).restartSandbox(oci, await ownRecord(oci.store.read(id), id), how),
     async list() {
       const { records } = await oci.store.list();
       return records.filter((record) => record.runtime === "oci" && !isWaiting(record)).map(infoOf);

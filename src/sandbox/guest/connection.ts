@@ -9,6 +9,7 @@ import { answers, type Decoded, decodeFields, type Encodable, encodeFields, entr
 import { type GuestFiles, guestFiles } from "./files.ts";
 import { frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest, printable } from "./guest-error.ts";
+import { guestMismatch } from "./guest-mismatch.ts";
 import { Link } from "./link.ts";
 import { ping } from "./ping.ts";
 import { connectPort } from "./port.ts";
@@ -140,7 +141,7 @@ export function greet(options: GreetOptions): Promise<GuestConnection> {
     const timer = setTimeout(() => link.fail(timedOut(name, timeoutMs)), timeoutMs);
     link.greet({
       onFrame(type, payload) {
-        if (type === frameCode.ERROR) throw errorFromGuest(`greeting the guest at ${name}`, payload);
+        if (type === frameCode.ERROR) throw greetingError(name, payload);
         if (type !== frameCode.WELCOME) throw protocolError(`${frameName(type)} before WELCOME`);
         const welcome = welcomeOf(payload);
         clearTimeout(timer);
@@ -158,10 +159,15 @@ export function greet(options: GreetOptions): Promise<GuestConnection> {
 
 function welcomeOf(payload: Buffer): Welcome {
   const { version, guestVersion, bootId, uid, gid, rootAllowed, fences, keepsLast } = decodeFields("WELCOME", shapes.WELCOME, payload);
-  if (version !== PROTOCOL_VERSION)
-    throw new CaissonError("unsupported", `the guest speaks version ${version} of the protocol, not ${PROTOCOL_VERSION}`);
+  if (version !== PROTOCOL_VERSION) throw guestMismatch(`the guest speaks version ${version} of the protocol, not ${PROTOCOL_VERSION}`);
   if (bootId.length !== 16) throw protocolError(`a boot id of ${bootId.length} bytes`);
   return { guestVersion: printable(guestVersion), bootId: Buffer.from(bootId).toString("hex"), uid, gid, rootAllowed, fences, keepsLast };
+}
+
+/** Before the greeting the only request is for a version of the protocol. */
+function greetingError(name: string, payload: Buffer): CaissonError {
+  const error = errorFromGuest(`greeting the guest at ${name}`, payload);
+  return error.code === "unsupported" ? guestMismatch(error.message, { cause: error }) : error;
 }
 
 function timedOut(name: string, timeoutMs: number, cause?: unknown): CaissonError {
@@ -184,10 +190,7 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
     ping: ({ timeoutMs }) => ping(link, timeoutMs),
     shutdown: ({ graceMs }) => tell(link, { type: "SHUTDOWN", values: { graceMs }, what: "shutting the guest down" }),
     async fence(values) {
-      if (!welcome.fences)
-        throw new CaissonError("unsupported", `the sandbox's guest (${welcome.guestVersion}) cannot keep an earlier owner of a run away`, {
-          hint: "It was started by an older Caisson: end the sandbox with `caisson sandbox rm`, and the run goes on in a new one.",
-        });
+      if (!welcome.fences) throw guestMismatch(`the sandbox's guest (${welcome.guestVersion}) cannot keep an earlier owner of a run away`);
       await tell(link, { type: "FENCE", values, what: `taking over ${values.name}` });
     },
     ...processStarts(link, welcome),

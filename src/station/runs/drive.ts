@@ -189,6 +189,14 @@ function sandboxFor(
     places: options.places,
     notice,
     previous: () => journal.state.sandbox?.id ?? null,
+    async onRestart(sandbox) {
+      notice(
+        `Another version of Caisson started sandbox ${sandbox}. It is restarted on its files; its commands have ended, and /tmp is empty.`,
+      );
+      // Before the restart: whoever takes over after a crash in between must not make a call that had begun again.
+      const data = { sandbox, runtime: runtime.name, why: "lost", files: "kept", restarted: true } as const;
+      await journal.append([{ type: "run.sandboxed", data }]);
+    },
     async onReady(sandbox, { why, files }) {
       // Before anything else: an owner that this one took over from may still stand in the middle of a write.
       await sandbox.fence({ name: run, epoch: journal.lease().epoch });

@@ -3,6 +3,7 @@ import { CaissonError } from "../../contract/error.ts";
 import type { RunEvent } from "../../contract/run-event.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
+import { guestMismatch } from "../../sandbox/guest/guest-mismatch.ts";
 import { createTestStation, type TestStation } from "./testing.ts";
 
 const never = new AbortController().signal;
@@ -205,5 +206,83 @@ describe("a set-up that fails", () => {
     letGo.abort();
     await driven;
     expect(await station.runtime.list()).toHaveLength(1);
+  });
+});
+
+describe("a sandbox that another version of Caisson started", () => {
+  const script = {
+    turns: [{ calls: [write("a.txt", "kept\n")] }, { say: "slow words here", pauseMs: 300 }, { calls: [read("a.txt")] }, { say: "Done." }],
+  };
+  /** The guest that runs when this is called is an older one; a guest that is started later is not. */
+  const createUpgraded = async (refusal: { open?: true; restart?: CaissonError }) => {
+    let isOld = false;
+    const mismatch = () => guestMismatch("the guest speaks version 0 of the protocol, not 1");
+    const station = await createTestStation({
+      script,
+      wrapRuntime: (runtime) => ({
+        ...runtime,
+        async open(id, asked) {
+          if (isOld && refusal.open) throw mismatch();
+          const sandbox = await runtime.open(id, asked);
+          const fence: typeof sandbox.fence = async (owner) => {
+            if (isOld) throw mismatch();
+            await sandbox.fence(owner);
+          };
+          return { ...sandbox, fence };
+        },
+        async restart(id, how) {
+          if (refusal.restart !== undefined) throw refusal.restart;
+          await runtime.restart?.(id, how);
+          isOld = false;
+        },
+      }),
+    });
+    const run = await station.start();
+    const letGo = new AbortController();
+    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    await station.until(run, "model.requested", (event) => event.data.step === 2);
+    letGo.abort();
+    await first;
+    isOld = true;
+    return { station, run, sandbox: await sandboxOf(station) };
+  };
+
+  test.each([{ open: true }, {}] as const)("is restarted on its files, and the run continues (%o)", async (refusal) => {
+    const { station, run, sandbox } = await createUpgraded(refusal);
+    await using _station = station;
+    const second = station.second();
+    await second.send(run, { text: "and read it", mode: "queue", source: "user" });
+    expect((await second.drive(run, { signal: never })).ended?.reason).toBe("done");
+    const events = await station.events(run);
+    expect(of(events, "tool.ended").at(-1)?.data.text).toContain("kept");
+    expect(of(events, "run.sandboxed").slice(1)).toMatchObject([{ data: { sandbox, why: "lost", files: "kept", restarted: true } }]);
+    expect(of(events, "run.noticed")[0]?.data.text).toContain(`Another version of Caisson started sandbox ${sandbox}`);
+  });
+
+  test("and whose files would not survive a restart is refused, with a hint that works", async () => {
+    const restart = new CaissonError("unsupported", "its files are in memory");
+    const { station, run, sandbox } = await createUpgraded({ restart });
+    await using _station = station;
+    const refused = await station
+      .second()
+      .drive(run, { signal: never })
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({
+      code: "unsupported",
+      message: `another version of Caisson started sandbox ${sandbox} of this run, and it cannot be restarted: its files are in memory`,
+      hint: expect.stringContaining(`\`caisson sandbox rm ${sandbox}\``),
+    });
+    expect(of(await station.events(run), "run.noticed")).toEqual([]);
+    await (await station.runtime.open(sandbox)).destroy();
+    expect((await station.second({ pid: 3 }).drive(run, { signal: never })).ended?.reason).toBe("done");
+  });
+
+  test("is removed without its guest when its run is stopped", async () => {
+    const { station, run } = await createUpgraded({ open: true });
+    await using _station = station;
+    const second = station.second();
+    await second.stop(run, { by: "me" });
+    expect((await second.drive(run, { signal: never })).ended?.reason).toBe("cancelled");
+    expect(await station.runtime.list()).toEqual([]);
   });
 });

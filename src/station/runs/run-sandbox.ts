@@ -3,6 +3,7 @@ import type { AgentDefinition } from "../../contract/agent.ts";
 import { CaissonError } from "../../contract/error.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import type { Session } from "../../contract/session.ts";
+import { guestMismatch, isGuestMismatch } from "../../sandbox/guest/guest-mismatch.ts";
 import { isUnresponsive, silenceOf } from "../../sandbox/guest/waits.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
@@ -50,6 +51,11 @@ export interface RunSandboxOptions {
   /** The sandbox that the run had last, as far as its log says. */
   previous: () => string | null;
   /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
+  /**
+   * Called before a sandbox that another version of Caisson started is restarted on its files. Absent: it is refused,
+   * since nobody would write down that what ran in it has ended.
+   */
+  onRestart?: (sandbox: SandboxId) => Promise<void>;
   onReady: (sandbox: OwnedSandbox, about: { why: "start" | "lost" | "resume"; files?: FilesFate }) => Promise<void>;
   crashpoint: Crashpoint;
 }
@@ -77,12 +83,11 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     const mine = (await options.runtime.list()).filter((info) => labels.every(([key, value]) => info.labels[key] === value));
     for (const info of mine) {
       try {
-        const sandbox = await options.runtime.open(info.id, how);
-        await sandbox.ping();
-        return sandbox;
+        return await openLive(info.id, how, options);
       } catch (error) {
         // A guest that is slow to answer is not dead, and neither is one whose network cannot be served.
-        if (!isDeath(error) && !(how.serveNetwork ? silenceOf(error) === "stopped" : isUnresponsive(error))) throw error;
+        const isOver = how.serveNetwork ? silenceOf(error) === "stopped" : isUnresponsive(error) || isGuestMismatch(error);
+        if (!isDeath(error) && !isOver) throw error;
         await bury(info.id, () => options.removeRemains(options.runtime, info.id));
       }
     }
@@ -98,10 +103,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
   };
   const open = async (): Promise<OwnedSandbox> => {
     const found = await findAgain({ serveNetwork: true });
-    if (found) {
-      await options.onReady(found, { why: "resume" });
-      return found;
-    }
+    if (found) return await takeOver(found, options);
     options.crashpoint("sandbox.effect");
     const capabilities = await options.runtime.capabilities();
     // As it is now: what was saved of a sandbox that died is in it.
@@ -151,6 +153,58 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
       await sandbox?.release().catch(() => undefined);
     },
   };
+}
+
+async function openAnswering(runtime: Runtime, id: SandboxId, how: { serveNetwork: boolean }): Promise<OwnedSandbox> {
+  const sandbox = await runtime.open(id, how);
+  await sandbox.ping();
+  return sandbox;
+}
+
+async function openLive(id: SandboxId, how: { serveNetwork: boolean }, options: RunSandboxOptions): Promise<OwnedSandbox> {
+  try {
+    return await openAnswering(options.runtime, id, how);
+  } catch (error) {
+    // One that is about to end needs no guest.
+    if (!isGuestMismatch(error) || !how.serveNetwork) throw error;
+    await restartOnFiles(id, options, error);
+    return await openAnswering(options.runtime, id, how);
+  }
+}
+
+/** Its guest may prove to be of another version only now. */
+async function takeOver(found: OwnedSandbox, options: RunSandboxOptions): Promise<OwnedSandbox> {
+  try {
+    await options.onReady(found, { why: "resume" });
+    return found;
+  } catch (error) {
+    if (!isGuestMismatch(error)) throw error;
+    await restartOnFiles(found.id, options, error);
+    await found.closed;
+    const restarted = await openAnswering(options.runtime, found.id, { serveNetwork: true });
+    await options.onReady(restarted, { why: "resume" });
+    return restarted;
+  }
+}
+
+/**
+ * For a guest that another version of Caisson started: the guest that is started now is of this version. Throws
+ * `unsupported` as a guest mismatch where the files would not survive; the sandbox is left as it is then.
+ */
+async function restartOnFiles(id: SandboxId, { run, runtime, onRestart }: RunSandboxOptions, mismatch: unknown): Promise<void> {
+  if (onRestart === undefined) throw mismatch;
+  const refused = (why: string, cause?: unknown) =>
+    guestMismatch(`another version of Caisson started sandbox ${id} of this run, and it cannot be restarted: ${why}`, {
+      hint: `Copy what you need with \`caisson cp ${id}:/workspace FOLDER\` and remove it with \`caisson sandbox rm ${id}\`. Then \`caisson resume ${run}\` continues in a new sandbox.`,
+      cause,
+    });
+  if (runtime.restart === undefined) throw refused(`the runtime ${runtime.name} cannot start a sandbox again`);
+  try {
+    await runtime.restart(id, { beforeEnd: () => onRestart(id) });
+  } catch (error) {
+    if (!(error instanceof CaissonError) || error.code !== "unsupported") throw error;
+    throw refused(error.message, error);
+  }
 }
 
 /** Whether an error of `open` or `ping` says that the guest is no more. Everything else says nothing about it. */

@@ -30,7 +30,8 @@ function lifecycleNote(event: RunEvent): Note | null {
     case "run.claimed":
       return quiet(`Driven by ${event.data.owner} on ${event.data.host}`);
     case "run.sandboxed": {
-      const { sandbox, runtime, why, files } = event.data;
+      const { sandbox, runtime, why, files, restarted } = event.data;
+      if (restarted) return toned("warn", `Sandbox ${sandbox} was restarted on its files`);
       if (why !== "lost") return plain(`Sandbox ${sandbox} (${runtime})`);
       return toned(
         "warn",
