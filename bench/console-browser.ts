@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from "playwright-core";
+import { signedIn } from "../test/support/signed-in.ts";
 
 /** Debian's; the bench brings no browser of its own. */
 const CHROMIUM = "/usr/bin/chromium";
@@ -24,9 +25,9 @@ export async function openBrowser({ url, token }: { url: string; token: string }
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   return {
     async open(path) {
-      const context = await browser.newContext({ viewport: { width: 1360, height: 860 } });
+      const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, storageState: signedIn(url, token) });
       context.setDefaultTimeout(PATIENCE_MS);
-      return await openIn(context, `${url}${path}#token=${token}`);
+      return await openIn(context, `${url}${path}`);
     },
     privateBytesOf: async () => await largestRenderer(browser),
     [Symbol.asyncDispose]: () => browser.close(),

@@ -2,18 +2,19 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 import { Loading } from "./parts/loading.tsx";
+import { wordsOf } from "./parts/problem.tsx";
 import { Toasts } from "./parts/toasts.tsx";
 import { aroundNavigation } from "./parts/unsaved.ts";
+import { CodeSignIn } from "./shell/code-sign-in.tsx";
 import { Keys } from "./shell/keys.tsx";
 import { LeaveDialog } from "./shell/leave-dialog.tsx";
 import { NotFound } from "./shell/not-found.tsx";
 import { Notices } from "./shell/notices.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { SignIn } from "./shell/sign-in.tsx";
-import { SwitchToken } from "./shell/switch-token.tsx";
 import { LiveProvider } from "./station/live.tsx";
 import { createQueryClient } from "./station/query-client.ts";
-import { broughtToken, forgetToken, keepToken, keptToken } from "./station/session.ts";
+import { type Arrival, forgetToken, keepToken, keptToken, takeArrival } from "./station/session.ts";
 import { StationProvider } from "./station/station.tsx";
 
 const Run = lazy(() => import("./pages/run/run.tsx"));
@@ -30,22 +31,37 @@ const Ship = lazy(() => import("./pages/ship/ship.tsx"));
 const Merge = lazy(() => import("./pages/merge/merge.tsx"));
 const Welcome = lazy(() => import("./pages/welcome/welcome.tsx"));
 
+const TOKEN_IGNORED = "The address had a token in it, which was ignored: any page could have put it there. Paste it below if it is yours.";
+
+/** Outside the component: React may ask for a first state twice, and the address is cleaned by the first look. */
+const firstSession = readSession();
+
 export function App() {
-  const [{ token, brought }, setTokens] = useState(arrivingTokens);
+  const [{ token, arrival, notice }, setSession] = useState(firstSession);
   const [queries] = useState(createQueryClient);
-  const setToken = (given: string | null) => setTokens({ token: given, brought: null });
+  const setToken = (given: string | null, words?: string) => setSession({ token: given, arrival: { kind: "nothing" }, notice: words });
   const takeToken = (given: string) => {
     keepToken(given);
     queries.clear();
     setToken(given);
   };
   useEffect(() => {
-    const onHash = () => setTokens(arrivingTokens());
+    const onHash = () => {
+      const session = readSession();
+      if (session.arrival.kind !== "nothing") setSession(session);
+    };
     window.addEventListener("hashchange", onHash);
     return () => window.removeEventListener("hashchange", onHash);
   }, []);
-  if (token === null) return <SignIn onToken={takeToken} />;
-  if (brought !== null) return <SwitchToken kept={token} brought={brought} onChosen={takeToken} />;
+  if (arrival.kind === "code") {
+    const onProblem = (error: unknown) => {
+      const { message, hint = "" } = wordsOf(error);
+      setToken(null, `${message}. ${hint}`);
+    };
+    const { code } = arrival;
+    return <CodeSignIn key={code} code={code} kept={token} onToken={takeToken} onStay={() => setToken(token)} onProblem={onProblem} />;
+  }
+  if (token === null) return <SignIn notice={notice} onToken={takeToken} />;
   const signOut = () => {
     forgetToken();
     queries.clear();
@@ -72,13 +88,16 @@ export function App() {
   );
 }
 
-/** A token of the address is taken where none is kept; otherwise the user decides. */
-function arrivingTokens(): { token: string | null; brought: string | null } {
-  const [token, brought] = [keptToken(), broughtToken()];
-  if (brought === null || brought === token) return { token, brought: null };
-  if (token !== null) return { token, brought };
-  keepToken(brought);
-  return { token: brought, brought: null };
+interface Session {
+  token: string | null;
+  arrival: Arrival;
+  /** What the page that signs in says first. */
+  notice?: string | undefined;
+}
+
+function readSession(): Session {
+  const arrival = takeArrival();
+  return { token: keptToken(), arrival, notice: arrival.kind === "token" ? TOKEN_IGNORED : undefined };
 }
 
 function Pages() {

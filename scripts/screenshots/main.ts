@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Browser, chromium } from "playwright-core";
 import { startStationProcess } from "../../bench/station-process.ts";
+import { signedIn } from "../../test/support/signed-in.ts";
 import { makeThings, type Shown } from "./scripted-runs.ts";
 import { makeWork, type ShownWork } from "./scripted-work.ts";
 
@@ -82,10 +83,11 @@ async function takeAll(from: Browser, { name, phone, dark }: (typeof looks)[numb
     hasTouch: phone,
     colorScheme: dark ? "dark" : "light",
     reducedMotion: "reduce",
+    storageState: signedIn(station.url, station.token),
   });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
-  await page.goto(`${station.url}/settings/look#token=${station.token}`);
+  await page.goto(`${station.url}/settings/look`);
   await page.getByRole("heading", { level: 1 }).waitFor();
   for (const [part, path] of Object.entries(pagesOf(shown, shownWork))) {
     if (values.only && !values.only.some((each) => part.startsWith(each))) continue;

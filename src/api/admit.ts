@@ -5,6 +5,7 @@ import {
   type AuthenticateSandbox,
   checkOrigin,
   createGate,
+  type FindCode,
   type Gate,
   hasSandboxToken,
   type StationNames,
@@ -23,18 +24,31 @@ export interface Admitted {
 }
 
 /** Throws `denied` for a foreign host or page, `unauthenticated`, and `busy` for one who tries too much. */
-export type Admit = (request: { headers: Headers; authorization: string | null; arrival: Arrival }) => Promise<Admitted>;
+export type Admit = (request: {
+  headers: Headers;
+  authorization: string | null;
+  arrival: Arrival;
+  /** What it must come with, where that is not a token. */
+  needs?: "code";
+}) => Promise<Admitted>;
 
 /** One for all ways in, so that wrong tokens are counted together. */
 export function createAdmission(options: {
   authenticate: Authenticate;
   authenticateSandbox: AuthenticateSandbox;
+  findCode: FindCode;
   names: StationNames;
 }): Admit {
   const { authenticate, names } = options;
   const gate = createGate(options);
-  return async ({ headers, authorization, arrival }) => {
+  return async ({ headers, authorization, arrival, needs }) => {
     checkOrigin({ headers, via: arrival.via, names });
+    if (needs === "code" && arrival.via !== "inside") {
+      const address = arrival.via === "port" ? arrival.address : "socket";
+      const pending = await gate.admitCode({ headers, authorization, address });
+      keepConnection(arrival);
+      return { caller: { kind: "code", pending }, stillValid: undefined };
+    }
     if (arrival.via === "socket") return { caller: { kind: "socket" }, stillValid: undefined };
     if (arrival.via === "inside" || hasSandboxToken(authorization)) {
       const admitted = await admitSandbox({ headers, authorization, arrival }, gate);

@@ -71,7 +71,13 @@ export function createApp(options: AppOptions): App {
     try {
       const { req, env } = context;
       const authorization = req.header("authorization") ?? null;
-      const { caller, stillValid } = await options.admit({ headers: req.raw.headers, authorization, arrival: env.arrival });
+      const needs = name !== null && (routes[name] as Route).scope === "code" ? ("code" as const) : undefined;
+      const { caller, stillValid } = await options.admit({
+        headers: req.raw.headers,
+        authorization,
+        arrival: env.arrival,
+        ...defined({ needs }),
+      });
       call.caller = caller;
       seen.caller = caller;
       const token = caller.kind === "token" ? caller.token : undefined;
@@ -115,7 +121,7 @@ export function createApp(options: AppOptions): App {
     admitted(context, null, async (caller, { life, call }) => {
       context.env.seen.route = "mcp";
       const { station, by } = ofCaller(caller, options);
-      if (caller.kind === "sandbox") checkScope(caller, "run");
+      if (caller.kind === "sandbox" || caller.kind === "code") checkScope(caller, "run");
       const ofMcp = {
         station,
         by,
@@ -217,18 +223,24 @@ async function readCall(
   };
 }
 
-type OfCaller = Pick<Call<RouteName>, "station" | "owner" | "by" | "sandbox" | "scope">;
+type OfCaller = Pick<Call<RouteName>, "station" | "caller" | "owner" | "by" | "sandbox" | "scope">;
 
 /** Whoever may do everything sees everything; others see what is their owner's. What is inside only names itself. */
 export function ofCaller(caller: Caller, { stationFor }: Pick<AppOptions, "stationFor">): OfCaller {
+  if (caller.kind === "code") {
+    const { owner, name } = caller.pending.view;
+    const station = stationFor({ owner, sees: "own" });
+    return { station, caller, owner, by: `code for ${name}`, sandbox: null, scope: null };
+  }
   if (caller.kind !== "token") {
     const station = stationFor({ owner: LOCAL_OWNER, sees: "everything" });
-    if (caller.kind === "socket") return { station, owner: LOCAL_OWNER, by: "user", sandbox: null, scope: "admin" };
-    return { station, owner: LOCAL_OWNER, by: `sandbox ${caller.sandbox}`, sandbox: caller.sandbox, scope: null };
+    if (caller.kind === "socket") return { station, caller, owner: LOCAL_OWNER, by: "user", sandbox: null, scope: "admin" };
+    return { station, caller, owner: LOCAL_OWNER, by: `sandbox ${caller.sandbox}`, sandbox: caller.sandbox, scope: null };
   }
   const { owner, scope, name } = caller.token;
   return {
     station: stationFor({ owner, sees: scope === "admin" ? "everything" : "own" }),
+    caller,
     owner,
     by: `token ${name}`,
     sandbox: null,

@@ -59,6 +59,10 @@ function audited({ action, caller, address, params }: SeenCall, more: AuditSubje
   if (caller === null) return { action, caller: null, token: null, owner: null, address, subject };
   if (caller.kind === "socket") return { action, caller: "user", token: null, owner: null, address, subject };
   if (caller.kind === "sandbox") return { action, caller: `sandbox ${caller.sandbox}`, token: null, owner: null, address, subject };
+  if (caller.kind === "code") {
+    const { name, owner } = caller.pending.view;
+    return { action, caller: `code for ${name}`, token: null, owner, address, subject };
+  }
   const { id, name, owner } = caller.token;
   return { action, caller: `token ${name}`, token: id, owner, address, subject };
 }

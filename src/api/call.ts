@@ -4,9 +4,15 @@ import type { SandboxId } from "../contract/ids.ts";
 import type { Scope, TokenView } from "../contract/token-verbs.ts";
 import type { Station } from "../station/station.ts";
 import type { Conditions } from "./conditions.ts";
+import type { PendingCode } from "./sign-in-codes.ts";
 
 /** Who makes a call: whoever can open the station's socket is the user whose file it is; all others have a token. */
-export type Caller = { kind: "socket" } | { kind: "token"; token: TokenView } | { kind: "sandbox"; sandbox: SandboxId };
+export type Caller =
+  | { kind: "socket" }
+  | { kind: "token"; token: TokenView }
+  | { kind: "sandbox"; sandbox: SandboxId }
+  /** A browser that is about to sign in; only routes with the scope `code` let it in. */
+  | { kind: "code"; pending: PendingCode };
 
 /** A call that was checked: the caller may make it, and everything in it has the shape that its route names. */
 export interface Call<Name extends RouteName> {
@@ -21,6 +27,7 @@ export interface Call<Name extends RouteName> {
   readonly sandbox: SandboxId | null;
   /** What the caller may do; null for one in a sandbox. */
   readonly scope: Scope | null;
+  readonly caller: Caller;
   /** As a log of events shall name the caller. */
   readonly by: string;
   /** Of a route that has events and something else; `json` stands for that. */

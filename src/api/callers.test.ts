@@ -117,8 +117,12 @@ describe("every route, for every kind of caller", () => {
     const as = await token(scope);
     for (const name of ordered) {
       const route: Route = routes[name];
-      const may = route.scope !== "sandbox" && scopes.indexOf(scope) >= scopes.indexOf(route.scope);
+      const may = route.scope !== "sandbox" && route.scope !== "code" && scopes.indexOf(scope) >= scopes.indexOf(route.scope);
       const status = await statusOf(name, as);
+      if (route.scope === "code") {
+        expect([name, status], "is no code").toEqual([name, 401]);
+        continue;
+      }
       if (may) expect([name, status], "is let in").not.toEqual([name, 403]);
       else expect([name, status]).toEqual([name, 403]);
       expect([name, status]).not.toEqual([name, 401]);
@@ -132,7 +136,8 @@ describe("every route, for every kind of caller", () => {
       // Before the limit on how often one may ask is reached.
       if (at % 40 === 0) sandbox = ((await (await post("/v1/sandboxes")).json()) as { id: string }).id;
       const status = await statusOf(name, insideToken(sandbox));
-      if (routes[name].scope === "sandbox") expect([401, 403, 404], name).not.toContain(status);
+      if (routes[name].scope === "code") expect([name, status]).toEqual([name, 401]);
+      else if (routes[name].scope === "sandbox") expect([401, 403, 404], name).not.toContain(status);
       else expect([name, status]).toEqual([name, 403]);
       if (routes[name].scope === "sandbox") expect([name, await statusOf(name, undefined)]).toEqual([name, 403]);
     }
@@ -151,7 +156,7 @@ describe("every route, for every kind of caller", () => {
   });
 
   test("is open to whoever may open the socket", async () => {
-    for (const name of ordered.filter((each) => routes[each].scope !== "sandbox")) {
+    for (const name of ordered.filter((each) => routes[each].scope !== "sandbox" && routes[each].scope !== "code")) {
       expect([401, 403], name).not.toContain(await statusOf(name, undefined));
     }
     expect(defects).toEqual([]);

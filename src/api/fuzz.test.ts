@@ -168,7 +168,7 @@ async function attempt(path: string, method: string, given: Attempt, as: string)
 describe("whatever is sent to a route", () => {
   test("is answered, without a failure of the station's own, and without telling how it is made", async () => {
     // Each with what it asks for: what is refused for its scope is not looked at.
-    const tokens = { read: await token("read"), run: await token("run"), admin: await token("admin"), sandbox: "" };
+    const tokens = { read: await token("read"), run: await token("run"), admin: await token("admin"), sandbox: "", code: "" };
     const { id: sandbox } = (await (await post("/v1/sandboxes")).json()) as { id: string };
     tokens.sandbox = insideToken(sandbox);
     const run = await endedRun();
@@ -177,7 +177,10 @@ describe("whatever is sent to a route", () => {
     };
     const known = { sandbox, run, session: run, process };
     for (const { path, method, operation } of operations) {
-      const as = tokens[routes[operation.operationId as RouteName].scope];
+      const { scope } = routes[operation.operationId as RouteName];
+      // Its exchange uses it up; the calls after that are refused, as they must be.
+      if (scope === "code") tokens.code = ((await (await post("/v1/codes")).json()) as { code: string }).code;
+      const as = tokens[scope];
       await fc.assert(
         fc.asyncProperty(attemptsOn(operation, known), async (given) => {
           const { status, text } = await attempt(path, method, given, as);

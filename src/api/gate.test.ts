@@ -16,6 +16,7 @@ function gateAt() {
   let now = 0;
   const gate = createGate({
     authenticateSandbox: () => null,
+    findCode: () => null,
     now: () => now,
     authenticate: async (token) => (token === "right" || token === "other" ? view : null),
   });
@@ -65,6 +66,7 @@ describe("how often", () => {
     const view = (id: string) => ({ id, name: id, scope: "run", owner: "local", createdAt: "", expiresAt: null }) as TokenView;
     const gate = createGate({
       authenticateSandbox: () => null,
+      findCode: () => null,
       authenticate: async (secret) => (secret === "wrong" ? null : view(secret)),
       now: () => time,
       requestsPerMinute: 60,

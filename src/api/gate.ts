@@ -5,10 +5,12 @@ import type { SandboxId } from "../contract/ids.ts";
 import type { Scope, TokenView } from "../contract/token-verbs.ts";
 import type { Caller } from "./call.ts";
 import { createRates } from "./rates.ts";
+import { codeRefused, type PendingCode } from "./sign-in-codes.ts";
 
 export type Authenticate = (token: string) => Promise<TokenView | null>;
 /** Whose token it is. */
 export type AuthenticateSandbox = (token: string) => SandboxId | null;
+export type FindCode = (code: string) => PendingCode | null;
 
 /** Wrong tokens from one address that are answered with 401; the rest of the minute they are `busy`. */
 const FAILURES_PER_MINUTE = 20;
@@ -23,6 +25,10 @@ export const mayDo = (has: Scope, needs: Scope): boolean => rank[has] >= rank[ne
 
 /** Throws `denied` for a token that may not do this. */
 export function checkScope(caller: Caller, scope: Route["scope"]): void {
+  if (caller.kind === "code" || scope === "code") {
+    if (caller.kind === "code" && scope === "code") return;
+    throw new CaissonError("denied", "a sign-in code is for signing in, and nothing else is");
+  }
   if (caller.kind === "sandbox" || scope === "sandbox") {
     checkInside(caller, scope);
     return;
@@ -97,6 +103,13 @@ export function isLoopback(address: string): boolean {
   return address === "::1" || (isIP(address) === 4 && address.startsWith("127."));
 }
 
+/** A browser says where a request comes from, in a header that no page can set. Throws `denied` for another site. */
+function checkSite(headers: Headers): void {
+  const site = headers.get("sec-fetch-site");
+  if (site === null || site === "same-origin") return;
+  throw new CaissonError("denied", "only the console's own pages may use a sign-in code");
+}
+
 export interface Gate {
   /**
    * The token of a request. Throws `unauthenticated`, or `busy` for a wrong token of an address that sent too many, and
@@ -105,6 +118,8 @@ export interface Gate {
   admit(request: { authorization: string | null; address: string }): Promise<{ secret: string; token: TokenView }>;
   /** The same for a sandbox's own. */
   admitSandbox(request: { authorization: string | null; address: string }): Promise<{ secret: string; sandbox: SandboxId }>;
+  /** The same for a sign-in code, from a page of the station itself. Throws `denied` for one of another site. */
+  admitCode(request: { authorization: string | null; address: string; headers: Headers }): Promise<PendingCode>;
 }
 
 /** Whether a request comes with a sandbox's token, right or wrong. */
@@ -118,6 +133,7 @@ export const hasSandboxToken = (authorization: string | null): boolean => /^Bear
 export function createGate(options: {
   authenticate: Authenticate;
   authenticateSandbox: AuthenticateSandbox;
+  findCode: FindCode;
   now?: () => number;
   requestsPerMinute?: number;
 }): Gate {
@@ -131,15 +147,16 @@ export function createGate(options: {
   const authenticated = async <Found>(
     { authorization, address }: { authorization: string | null; address: string },
     find: (secret: string) => Promise<Found | null>,
+    refused: (why: string) => CaissonError = unauthenticated,
   ): Promise<{ secret: string; found: Found }> => {
     const secret = /^Bearer ([A-Za-z0-9_-]{1,200})$/i.exec(authorization ?? "")?.[1];
     const found = secret === undefined ? null : await find(secret);
     if (secret !== undefined && found !== null) return { secret, found };
     count(`from ${address}`, "this address");
-    if (authorization === null) throw unauthenticated("no token was given");
+    if (authorization === null) throw refused("no token was given");
     const taken = failures.take(address);
     if (!taken.ok) throw tooOften("too many wrong tokens came from this address, and this is another", taken.retryAfterSeconds);
-    throw unauthenticated("the token is not valid");
+    throw refused("the token is not valid");
   };
   return {
     async admit(request) {
@@ -150,6 +167,10 @@ export function createGate(options: {
     async admitSandbox(request) {
       const { secret, found } = await authenticated(request, async (given) => options.authenticateSandbox(given));
       return { secret, sandbox: found };
+    },
+    async admitCode(request) {
+      checkSite(request.headers);
+      return (await authenticated(request, async (given) => options.findCode(given), codeRefused)).found;
     },
   };
 }

@@ -61,6 +61,8 @@ function callerOf(caller: Caller): string {
       return caller.token.id;
     case "sandbox":
       return caller.sandbox;
+    case "code":
+      return `code for ${caller.pending.view.name}`;
     default:
       return unreachable(caller);
   }

@@ -2,6 +2,7 @@
 export const tagDescriptions: Readonly<Record<string, string>> = {
   station: "The station itself: its status, its end, this document.",
   tokens: "Tokens of callers.",
+  codes: "Codes that sign a browser in.",
   audit: "The audit log.",
   secrets: "Secrets that the station keeps.",
   ships: "Changes on their way to a remote.",

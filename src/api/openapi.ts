@@ -87,7 +87,7 @@ export function openApiDocument(): Record<string, unknown> {
     tags: [...new Set((Object.keys(routes) as RouteName[]).map(tagOf))].map((name) => ({ name, description: tagDescriptions[name] })),
     paths,
     components: {
-      securitySchemes: { token: { type: "http", scheme: "bearer" } },
+      securitySchemes: { token: { type: "http", scheme: "bearer" }, code: { type: "http", scheme: "bearer" } },
       responses: {
         ...Object.fromEntries(
           [["Problem", "The call failed."] as const, ...Object.values(refusals)].map(([name, description]) => [
@@ -199,7 +199,11 @@ function operationOf(name: RouteName, components: Components): Schema {
     operationId: name,
     tags: [tagOf(name)],
     summary: route.summary,
-    description: `Needs the scope \`${route.scope}\`${route.reaches === undefined ? "" : ", or `admin` where the body names something of the station's machine"}.`,
+    ...(route.scope === "code" && { security: [{ code: [] }] }),
+    description:
+      route.scope === "code"
+        ? "Needs a sign-in code."
+        : `Needs the scope \`${route.scope}\`${route.reaches === undefined ? "" : ", or `admin` where the body names something of the station's machine"}.`,
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && { requestBody: requestBodyOf(route, components) }),
     responses: {

@@ -24,6 +24,7 @@ import { createRequestIntake, type IntakeOptions } from "./overload/request-inta
 import { createPortConnections } from "./port-connections.ts";
 import { withPreviewUrls } from "./previews/preview-urls.ts";
 import type { ServePreviews } from "./previews/serve-previews.ts";
+import { createSignInCodes } from "./sign-in-codes.ts";
 import type { ServeStreams } from "./streams/stream.ts";
 import { createUpgrades } from "./streams/upgrades.ts";
 
@@ -98,16 +99,15 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     return { ...itself, draining, runs: { atWork, queued }, load: intake.load() };
   };
   const intake = createRequestIntake(options.intake);
-  const admit = intake.learningFrom(createAdmission({ ...options, names: exposure }));
+  const station = options.stationFor({ owner: LOCAL_OWNER, sees: "everything" });
+  const codes = createSignInCodes({ tokens: station.tokens });
+  const admit = intake.learningFrom(createAdmission({ ...options, findCode: codes.find, names: exposure }));
   const mcp = lazyMcp(options);
   const answers = lazyAnswers(stationFolder(options.stateDir).answersPath, options);
   let closing: Promise<void> | undefined;
   const observation = createObservation({
+    ...{ station, status, version: options.version, names: exposure },
     observe: options.observe ?? {},
-    station: options.stationFor({ owner: LOCAL_OWNER, sees: "everything" }),
-    status,
-    version: options.version,
-    names: exposure,
     isEnding: () => closing !== undefined || runs.counts().draining,
     onDefect: options.onDefect,
   });
@@ -123,6 +123,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     names: exposure,
     server: {
       status,
+      codes,
       shutDown(request) {
         runs.drain();
         asked.resolve(request);

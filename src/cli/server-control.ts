@@ -1,4 +1,5 @@
 import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
+import type { CreateCode, NewCode } from "../contract/sign-in-code.ts";
 
 /** The station as a server, for the commands that start, show and end it. */
 export interface ServerControl {
@@ -13,6 +14,11 @@ export interface ServerControl {
   reach(): Promise<ReachedStation | null>;
   /** The one elsewhere that was chosen. Throws `unavailable`, `unauthenticated`; null when none was chosen. */
   reachChosen(): Promise<StationStatus | null>;
+  /**
+   * Registers a code that signs a browser in at `url`, with the station elsewhere that was chosen, or else with the one
+   * of this state folder; null when none runs. Throws `denied` for a token that may not.
+   */
+  createCode(request: CreateCode): Promise<{ url: string; code: NewCode } | null>;
 }
 
 /** Where it listens, and what lies between it and those who reach it from elsewhere. */

@@ -67,6 +67,11 @@ export function connect(options: ConnectOptions): Client {
       rotate: (token, body = {}, given = {}) => call(to, "tokens.rotate", { params: { token }, body, ...given }),
       revoke: (token, given = {}) => call(to, "tokens.revoke", { params: { token }, ...given }),
     },
+    codes: {
+      create: (body = {}, given = {}) => call(to, "codes.create", { body, ...given }),
+      view: (given = {}) => call(to, "codes.view", given),
+      exchange: (given = {}) => call(to, "codes.exchange", given),
+    },
     audit: { list: (query = {}, given = {}) => call(to, "audit.list", { query, ...given }) },
     secrets: secretCalls(to),
     machine: machineCalls(to),
@@ -100,6 +105,12 @@ export interface Client {
     list(given?: Signal): Promise<Json<"tokens.list">["tokens"]>;
     rotate(token: string, request?: BodyInput<"tokens.rotate">, given?: Signal): Promise<Json<"tokens.rotate">>;
     revoke(token: string, given?: Signal): Promise<Json<"tokens.revoke">>;
+  };
+  /** `view` and `exchange` are for a client that was given a sign-in code in place of a token. */
+  readonly codes: {
+    create(request?: BodyInput<"codes.create">, given?: Signal): Promise<Json<"codes.create">>;
+    view(given?: Signal): Promise<Json<"codes.view">>;
+    exchange(given?: Signal): Promise<Json<"codes.exchange">>;
   };
   readonly audit: { list(query?: QueryInput<"audit.list">, given?: Signal): Promise<Json<"audit.list">> };
   readonly merges: ReturnType<typeof mergeCalls>;

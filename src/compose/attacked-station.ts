@@ -55,6 +55,8 @@ export async function startAttackedStation({ program, env }: AttackedStationPart
       async revoke(id) {
         await client.tokens.revoke(id);
       },
+      code: () => client.codes.create({ owner: "ada", scope: "run" }),
+      tokenNames: async () => (await client.tokens.list()).map(({ name }) => name),
       askStatus: (url, token) => connect({ url, token }).status(),
       async [Symbol.asyncDispose]() {
         try {

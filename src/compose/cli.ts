@@ -171,10 +171,13 @@ async function told(remote: RemoteStation, onEvent: ((event: SandboxEvent) => vo
 
 /** Loaded with its first use: few commands serve or look for a server. */
 function lazyServer(parts: () => Promise<ServerParts>): ServerControl {
-  return lazyVerbs<ServerControl>({ start: "answer", startDetached: "answer", reach: "answer", reachChosen: "answer" }, async () => {
-    const { composeServer } = await import("./server.ts");
-    return composeServer(await parts());
-  });
+  return lazyVerbs<ServerControl>(
+    { start: "answer", startDetached: "answer", reach: "answer", reachChosen: "answer", createCode: "answer" },
+    async () => {
+      const { composeServer } = await import("./server.ts");
+      return composeServer(await parts());
+    },
+  );
 }
 
 function once<Made>(make: () => Promise<Made>): () => Promise<Made> {

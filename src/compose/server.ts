@@ -98,6 +98,17 @@ export function composeServer(parts: ServerParts): ServerControl {
       const { clientAt } = await import("./remote.ts");
       return (await clientAt(parts.chosen.url, parts.chosen.access)).status();
     },
+    async createCode(request) {
+      if (parts.chosen !== undefined) {
+        const { url, access } = parts.chosen;
+        const { clientAt } = await import("./remote.ts");
+        // At the address that the user chose, whatever the station says of its own.
+        return { url, code: await (await clientAt(url, access)).codes.create(request) };
+      }
+      const { socketPath } = stationFolder(parts.stateDir);
+      const register = async (client: Client) => ({ url: (await client.status()).url, code: await client.codes.create(request) });
+      return await withClient(socketPath, register).catch(absent);
+    },
     // What only a station needs is not loaded by those who look for one.
     start: async (options) => (await import("./start-server.ts")).startStation(parts, options),
   };

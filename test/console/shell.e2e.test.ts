@@ -19,16 +19,6 @@ describe("signing in", () => {
     await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
   });
 
-  test("`caisson console` prints an address that is signed in, with a token of its own", async () => {
-    const printed = (await run(["console", "--scope", "read"])).text.trim();
-    const { page } = await openPage(new URL(printed).pathname, {
-      token: new URLSearchParams(new URL(printed).hash.slice(1)).get("token") ?? "",
-    });
-    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
-    const tokens = JSON.parse((await run(["token", "ls", "--json"])).text);
-    expect(tokens).toContainEqual(expect.objectContaining({ name: "console-1", scope: "read", expiresAt: expect.any(String) }));
-  });
-
   test("a token that is revoked while the page is open leads back to signing in", async () => {
     const made = JSON.parse((await run(["token", "create", "short", "--json"])).text);
     const { page } = await openPage("/runs", { token: made.token });

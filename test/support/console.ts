@@ -5,6 +5,7 @@ import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { root, useCaisson } from "../e2e/caisson-process.ts";
+import { signedIn } from "./signed-in.ts";
 
 /** Debian's; the tests bring no browser of their own. */
 const CHROMIUM = "/usr/bin/chromium";
@@ -52,16 +53,17 @@ export function useConsole({ exposed }: { exposed?: (folder: string) => Promise<
     }
   });
 
-  /** A browser of its own, signed in with the token that is given, or the station's first. */
+  /** A browser of its own, signed in with the token that is given, or the station's first; null: not signed in. */
   async function openPage(
     path: string,
-    options: { token?: string; phone?: boolean; dark?: boolean; at?: string } = {},
+    options: { token?: string | null; phone?: boolean; dark?: boolean; at?: string } = {},
   ): Promise<ConsolePage> {
     const context = await browser.newContext({
       viewport: options.phone ? { width: 390, height: 844 } : { width: 1360, height: 860 },
       hasTouch: options.phone ?? false,
       colorScheme: options.dark ? "dark" : "light",
       reducedMotion: "reduce",
+      ...(options.token !== null && { storageState: signedIn(options.at ?? url, options.token ?? token) }),
     });
     context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
@@ -74,9 +76,7 @@ export function useConsole({ exposed }: { exposed?: (folder: string) => Promise<
     page.on("pageerror", (error) => complaints.push(String(error)));
     const opened = { page, context, complaints };
     open.push(opened);
-    const target = new URL(path, options.at ?? url);
-    target.hash = `token=${options.token ?? token}`;
-    await page.goto(String(target));
+    await page.goto(String(new URL(path, options.at ?? url)));
     return opened;
   }
 

@@ -7,7 +7,7 @@ import { wordsOf } from "../parts/problem.tsx";
 import styles from "./sign-in.module.css";
 
 /** Asks for a token and tries it before it is kept. */
-export function SignIn({ onToken }: { onToken(token: string): void }) {
+export function SignIn({ notice, onToken }: { notice?: string | undefined; onToken(token: string): void }) {
   const [problem, setProblem] = useState<string | undefined>();
   const [isTrying, setTrying] = useState(false);
   useTitle("Sign in");
@@ -29,6 +29,7 @@ export function SignIn({ onToken }: { onToken(token: string): void }) {
       <form className={styles.form} onSubmit={submit}>
         <img src="/favicon.svg" alt="" width={32} height={32} />
         <h1>Sign in to this station</h1>
+        {notice !== undefined && <p role="alert">{notice}</p>}
         <Field
           label="Token"
           name="token"
@@ -38,7 +39,7 @@ export function SignIn({ onToken }: { onToken(token: string): void }) {
           problem={problem}
           hint={
             <>
-              <code>caisson console</code> opens this page signed in; <code>caisson token create me</code> makes a token.
+              <code>caisson console</code> prints an address that signs in; <code>caisson token create me</code> makes a token.
             </>
           }
         />

@@ -85,5 +85,6 @@ export function createStationLog({ level, write }: { level: Level | "silent"; wr
 function callerFacts(caller: AnsweredRequest["caller"]): Record<string, string> {
   if (caller === null) return {};
   if (caller.kind === "socket") return { by: "socket" };
+  if (caller.kind === "code") return { code: caller.pending.view.name, owner: caller.pending.view.owner };
   return caller.kind === "sandbox" ? { sandbox: caller.sandbox } : { token: caller.token.name, owner: caller.token.owner };
 }

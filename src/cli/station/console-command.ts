@@ -1,38 +1,35 @@
 import { CaissonError } from "../../contract/error.ts";
-import { Scope, type TokenView } from "../../contract/token-verbs.ts";
+import { Scope } from "../../contract/token-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { parseChoice, parseDuration } from "../options/option-values.ts";
 import { line } from "../terminal/line.ts";
 
-const EXPIRES_MS = 12 * 3_600_000;
-/** What the tokens of opened consoles are called; a number follows. */
-const NAME = "console-";
-
-/** `caisson console`: the address of the station's pages, with a token that a browser takes out of it. */
+/** `caisson console`: the address of the station's pages, with a code that signs one browser in. */
 export async function openConsole(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { target } = context;
-  const status = target.kind === "elsewhere" ? await context.server.reachChosen() : (await context.server.reach())?.status;
-  if (!status) {
-    throw new CaissonError("unavailable", "no station runs, and it is what serves the console", { hint: "Start one: caisson up --detach" });
-  }
   const scope = parseChoice(...Scope.options)("scope", given.option("scope") ?? "admin");
   const expires = given.option("expires");
-  const expiresInMs = expires === undefined ? EXPIRES_MS : parseDuration("expires", expires);
-  const { tokens } = context.station;
-  const earlier = (await tokens.list()).filter(({ name }) => name.startsWith(NAME));
-  for (const { id } of earlier.filter(hasExpired)) await tokens.revoke(id);
-  const made = await tokens.create({ name: freeName(earlier), scope, expiresInMs });
+  const expiresInMs = expires === undefined ? undefined : parseDuration("expires", expires);
+  const made = await context.server.createCode({ scope, ...defined({ expiresInMs }) }).catch((error: unknown) => {
+    throw withSignInHint(error, context);
+  });
+  if (made === null) {
+    throw new CaissonError("unavailable", "no station runs, and it is what serves the console", { hint: "Start one: caisson up --detach" });
+  }
+  const { code, ...rest } = made.code;
   // What follows `#` stays in the browser: no server and no proxy is sent it.
-  const url = `${status.url}/#token=${made.token}`;
-  if (given.flag("json")) await context.stdout.printJson({ url, token: made.id, scope, expiresAt: made.expiresAt });
+  const url = `${made.url}/#code=${code}`;
+  if (given.flag("json")) await context.stdout.printJson({ url, ...rest });
   else await context.stdout.print(line`${url}`);
   return 0;
 }
 
-const hasExpired = ({ expiresAt }: TokenView): boolean => expiresAt !== null && Date.parse(expiresAt) <= Date.now();
-
-function freeName(earlier: readonly TokenView[]): string {
-  const numbers = earlier.map(({ name }) => Number(name.slice(NAME.length))).filter(Number.isInteger);
-  return `${NAME}${Math.max(0, ...numbers) + 1}`;
+/** A token that may not create others still signs in by itself. */
+function withSignInHint(error: unknown, { target }: CliContext): unknown {
+  if (!(error instanceof CaissonError) || error.code !== "denied" || target.kind !== "elsewhere") return error;
+  return new CaissonError("denied", error.message, {
+    cause: error,
+    hint: `Open ${target.url} and paste the token of this context: it signs in as it is.`,
+  });
 }

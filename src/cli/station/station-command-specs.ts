@@ -66,12 +66,12 @@ export const stationCommands: readonly CommandSpec[] = [
     path: ["console"],
     summary: "The address of the station's pages, signed in: open it in a browser",
     details: [
-      "A token of its own is made for it, which ends by itself; the browser keeps it and takes it out of the address.",
+      "The address carries a code that signs one browser in, once and within a minute; the browser then has a token that ends by itself.",
       "The station must run: caisson up --detach",
     ].join("\n"),
     options: [
       { name: "scope", value: "SCOPE", summary: "What may be done there: read, run or admin (default admin)" },
-      { name: "expires", value: "TIME", summary: "When the token ends, such as 1h (default 12h)" },
+      { name: "expires", value: "TIME", summary: "When the browser's token ends, such as 1h (default 12h)" },
       json,
     ],
     arguments: [],

@@ -21,8 +21,8 @@ interface AnswerParts {
 /** One call of the HTTP API: what it takes, what it gives, and who may make it. Its path is in `paths.ts`. */
 export interface Route {
   summary: string;
-  /** The least that a token must have; `sandbox`: only a sandbox's own will do. */
-  scope: Scope | "sandbox";
+  /** The least that a token must have; `sandbox`: only a sandbox's own will do; `code`: only a sign-in code will. */
+  scope: Scope | "sandbox" | "code";
   /** What stands in the path's braces. */
   params?: Readonly<Record<string, z.ZodType>>;
   query?: z.ZodObject;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { auditName } from "../audit-text.ts";
 import { AuditList, ListAudit } from "../audit-verbs.ts";
 import { SecretName, SecretView, SetSecret } from "../secret-verbs.ts";
+import { CodeView, CreateCode, NewCode } from "../sign-in-code.ts";
 import { CreateToken, NewToken, RotateToken, Scope, TokenView } from "../token-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
 import type { Route } from "./route.ts";
@@ -94,6 +95,29 @@ export const stationRoutes = {
     scope: "admin",
     params: { token: NameOrId },
     answer: { json: TokenView },
+  },
+  "codes.create": {
+    summary: "Register a code that signs a browser in, once and within a minute. Its token is created when it is exchanged.",
+    scope: "admin",
+    body: CreateCode,
+    bodyOptional: true,
+    shownOnce: true,
+    audited: ({ scope, owner }: z.output<typeof CreateCode>) => ({
+      scope: auditName(scope),
+      ...(owner !== undefined && { owner: auditName(owner) }),
+    }),
+    answer: { status: 201, json: NewCode },
+  },
+  "codes.view": {
+    summary: "Show whose token a sign-in code stands for, without using the code, which is sent in place of a token.",
+    scope: "code",
+    answer: { json: CodeView },
+  },
+  "codes.exchange": {
+    summary: "Exchange a sign-in code, which is sent in place of a token, for its token. A code works once.",
+    scope: "code",
+    shownOnce: true,
+    answer: { status: 201, json: NewToken },
   },
   "audit.list": {
     summary: "What was asked of the station: calls that change something, and those that were not let in; the newest first.",

@@ -37,14 +37,19 @@ test("a server that lets everybody do everything fails the claims", async () => 
         operatorValue: "value",
         token: async () => ({ id: "tok", token }),
         revoke: async () => undefined,
+        code: async () => ({ code: "code", expiresAt: new Date().toISOString() }),
+        tokenNames: async () => [],
         askStatus: async (url) => (await fetch(url)).text(),
       },
-      { version: "test", only: ["O01", "O02", "O03", "M01", "M02", "T01", "C04", "K01", "K02", "K03", "B01", "B02", "P01", "L02", "L03"] },
+      {
+        version: "test",
+        only: ["O01", "O02", "O03", "M01", "M02", "T01", "C04", "K01", "K02", "K03", "K04", "B01", "B02", "P01", "L02", "L03"],
+      },
     );
     expect(holds).toBe(false);
     const unbroken = verdicts.filter(({ verdict }) => verdict !== "failed");
     expect(unbroken.map(({ id, seen }) => `${id} ${seen}`)).toEqual([]);
-    expect(verdicts).toHaveLength(15);
+    expect(verdicts).toHaveLength(16);
   } finally {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));

@@ -4,6 +4,7 @@ import { within } from "../attack/attack-context.ts";
 import { type Verdict, verdictOf } from "../attack/claim.ts";
 import { ask } from "./ask.ts";
 import { clientClaims } from "./client-claims.ts";
+import { codeClaims } from "./code-claims.ts";
 import { headerClaims } from "./header-claims.ts";
 import { ownerClaims } from "./owner-claims.ts";
 import { previewClaims } from "./preview-claims.ts";
@@ -28,6 +29,8 @@ export const stationClaims: readonly StationClaim[] = [
   ...headerClaims,
   ...previewClaims,
   ...clientClaims,
+  // The last, so that the code from the beginning has expired, or nearly so.
+  ...codeClaims,
 ];
 
 /**
@@ -40,7 +43,8 @@ export async function runStationAttacks(
 ): Promise<AttackReport> {
   const startedAt = new Date().toISOString();
   const token = async (owner: string) => (await station.token({ scope: "run", owner })).token;
-  const context: StationContext = { url: station.url, station, ada: await token("ada"), bob: await token("bob"), within };
+  const [ada, bob, oldCode] = [await token("ada"), await token("bob"), await station.code()];
+  const context: StationContext = { url: station.url, station, ada, bob, oldCode, within };
   const verdicts: Verdict[] = [];
   const isAlive = async () => (await ask(context, "/healthz", { timeoutMs: ALIVE_MS })).status === 200;
   for (const claim of stationClaims.filter(({ id }) => options.only === undefined || options.only.includes(id))) {

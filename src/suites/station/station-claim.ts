@@ -12,6 +12,10 @@ export interface AttackedStation {
   operatorValue: string;
   token(options: { scope: "read" | "run" | "admin"; owner: string }): Promise<{ id: string; token: string }>;
   revoke(id: string): Promise<void>;
+  /** A code that signs a browser in, and when it expires. */
+  code(): Promise<{ code: string; expiresAt: string }>;
+  /** The names of all tokens. */
+  tokenNames(): Promise<string[]>;
   /** What our own client says of a station at another address. */
   askStatus(url: string, token: string): Promise<unknown>;
 }
@@ -21,6 +25,8 @@ export interface StationContext extends Target {
   /** Tokens with the scope `run`, of two owners. */
   ada: string;
   bob: string;
+  /** A sign-in code from when the suite began, which nobody used. */
+  oldCode: { code: string; expiresAt: string };
   within<T>(what: string, promise: Promise<T>, ms?: number): Promise<T>;
 }
 

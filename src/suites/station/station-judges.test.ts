@@ -6,6 +6,16 @@ const preview = { bare: 401, withApiToken: 403, closedByOther: 404, isListedToOt
 const refused = { tried: 9, admitted: [] };
 
 /** For each claim one observation that is right, and several that are wrong, each in one way. */
+const codes = {
+  crossSite: { "another origin": 403 },
+  asToken: 401,
+  first: 201,
+  second: 429,
+  refusedGuesses: 60,
+  expired: 401,
+  tokensMade: 1,
+};
+
 const observations: Readonly<Record<string, { right: unknown; wrong: readonly unknown[] }>> = {
   O01: {
     right: refused,
@@ -114,6 +124,20 @@ const observations: Readonly<Record<string, { right: unknown; wrong: readonly un
       { files: 9, withToken: ["log.db"], withSecret: [], open: [] },
       { files: 9, withToken: [], withSecret: ["log.db"], open: [] },
       { files: 9, withToken: [], withSecret: [], open: ["log.db-wal"] },
+    ],
+  },
+  K04: {
+    right: codes,
+    wrong: [
+      { ...codes, crossSite: { "another origin": 201 } },
+      { ...codes, crossSite: {} },
+      { ...codes, asToken: 200 },
+      { ...codes, first: 401 },
+      { ...codes, second: 201 },
+      { ...codes, refusedGuesses: 59 },
+      { ...codes, expired: 201 },
+      { ...codes, tokensMade: 2 },
+      { ...codes, tokensMade: 0 },
     ],
   },
   B01: {

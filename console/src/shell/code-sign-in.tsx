@@ -1,0 +1,140 @@
+import { type ReactNode, useEffect, useState } from "react";
+import { connect } from "../../../src/client/connect.ts";
+import { CaissonError } from "../../../src/contract/error.ts";
+import type { CodeView } from "../../../src/contract/sign-in-code.ts";
+import { Button } from "../parts/button.tsx";
+import { Loading } from "../parts/loading.tsx";
+import { useTitle } from "../parts/page.tsx";
+import { wordsOf } from "../parts/problem.tsx";
+import styles from "./sign-in.module.css";
+
+type State =
+  | { kind: "looking" }
+  | { kind: "asking"; view: CodeView; current: string | null }
+  /** Somebody is signed in, and the code cannot be used. */
+  | { kind: "refused"; error: unknown };
+
+interface Props {
+  code: string;
+  kept: string | null;
+  onToken(token: string): void;
+  onStay(): void;
+  /** Nobody is signed in, and the code cannot be used. */
+  onProblem(error: unknown): void;
+}
+
+/**
+ * Signs in with the code of the address. Any page can send a browser here with a code of its own, so nothing is
+ * replaced, and nobody signed in, without a question, unless the station's own user registered the code on its machine.
+ */
+export function CodeSignIn({ code, kept, onToken, onStay, onProblem }: Props) {
+  const [state, setState] = useState<State>({ kind: "looking" });
+  const fail = (error: unknown, isSignedIn: boolean) => (isSignedIn ? setState({ kind: "refused", error }) : onProblem(error));
+  const signIn = (isSignedIn: boolean) => exchangeOnce(code).then(onToken, (error: unknown) => fail(error, isSignedIn));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: one look for each code; App gives every code a fresh component
+  useEffect(() => {
+    let isShown = true;
+    void (async () => {
+      const current = kept === null ? null : await holderOf(kept);
+      const view = await connect({ url: location.origin, token: code })
+        .codes.view()
+        .catch((error: unknown) => {
+          if (isShown) fail(error, current !== null);
+        });
+      if (view === undefined || !isShown) return;
+      if (current === null && view.fromSocket) await signIn(false);
+      else setState({ kind: "asking", view, current });
+    })();
+    return () => {
+      isShown = false;
+    };
+  }, []);
+  switch (state.kind) {
+    case "looking":
+      return <Loading />;
+    case "asking":
+      return <Question {...state} onSignIn={() => void signIn(state.current !== null)} onStay={onStay} />;
+    case "refused":
+      return <Refusal error={state.error} onStay={onStay} />;
+    default:
+      return state satisfies never;
+  }
+}
+
+/** A code works once, and React calls effects twice while the console is developed. */
+const exchanges = new Map<string, Promise<string>>();
+function exchangeOnce(code: string): Promise<string> {
+  const running =
+    exchanges.get(code) ??
+    connect({ url: location.origin, token: code })
+      .codes.exchange()
+      .then(({ token }) => token);
+  exchanges.set(code, running);
+  return running;
+}
+
+/** Whose token it is and what it may do, in the station's words; null for one that is not valid any more. */
+async function holderOf(token: string): Promise<string | null> {
+  try {
+    const { caller } = await connect({ url: location.origin, token }).status();
+    return caller === undefined ? "an unknown owner" : `${caller.owner}, ${caller.by}, scope ${caller.scope ?? "none"}`;
+  } catch (error) {
+    if (error instanceof CaissonError && error.code === "unauthenticated") return null;
+    return wordsOf(error).message;
+  }
+}
+
+function Question({ view, current, onSignIn, onStay }: { view: CodeView; current: string | null; onSignIn(): void; onStay(): void }) {
+  const { owner, name, scope, by } = view;
+  const isSwitch = current !== null;
+  return (
+    <Frame title={isSwitch ? "Use another token?" : `Sign in as ${owner}?`}>
+      <p>
+        The address that you opened brings a sign-in code. If you did not ask for it, {isSwitch ? "stay signed in" : "do not sign in"}: what
+        you do here would belong to {owner}.
+      </p>
+      <dl>
+        {isSwitch && (
+          <>
+            <dt>Signed in as</dt>
+            <dd>{current}</dd>
+          </>
+        )}
+        <dt>The address brings</dt>
+        <dd>{`${owner}, token ${name}, scope ${scope}`}</dd>
+        <dt>Registered by</dt>
+        <dd>{by}</dd>
+      </dl>
+      <Button look="main" onClick={onStay}>
+        {isSwitch ? "Stay signed in" : "Do not sign in"}
+      </Button>
+      <Button onClick={onSignIn}>{isSwitch ? "Use the other token" : `Sign in as ${owner}`}</Button>
+    </Frame>
+  );
+}
+
+function Refusal({ error, onStay }: { error: unknown; onStay(): void }) {
+  const { message, hint } = wordsOf(error);
+  return (
+    <Frame title="The code was refused">
+      <p role="alert">
+        {message}. {hint}
+      </p>
+      <Button look="main" onClick={onStay}>
+        Stay signed in
+      </Button>
+    </Frame>
+  );
+}
+
+function Frame({ title, children }: { title: string; children: ReactNode }) {
+  useTitle(title);
+  return (
+    <main className={styles.page} id="main">
+      <div className={styles.form}>
+        <h1>{title}</h1>
+        {children}
+      </div>
+    </main>
+  );
+}

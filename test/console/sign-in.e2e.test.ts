@@ -1,0 +1,118 @@
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { barriers, useConsole } from "../support/console.ts";
+
+const { openPage, run, token, tokenFor, url } = useConsole();
+
+const kept = (page: Page) =>
+  page.evaluate(() =>
+    (globalThis as unknown as { localStorage: { getItem(key: string): string | null } }).localStorage.getItem("caisson.token"),
+  );
+const atRuns = (page: Page) => page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
+const pathOf = (address: string) => address.slice(new URL(address).origin.length);
+const tokenNames = async () => (JSON.parse((await run(["token", "ls", "--json"])).text) as { name: string }[]).map(({ name }) => name);
+
+/** As `caisson console` prints it for somebody who works with the station from elsewhere. */
+async function foreignCode(): Promise<string> {
+  const admin = await tokenFor(`adas-${++admins}`, ["--scope", "admin", "--owner", "ada"]);
+  const { url: address } = JSON.parse((await run(["console", "--scope", "run", "--json"], { env: elsewhere(admin) })).text);
+  expect(address).toMatch(`${url()}/#code=`);
+  return new URLSearchParams(new URL(address).hash.slice(1)).get("code") ?? "";
+}
+let admins = 0;
+const elsewhere = (as: string) => ({ CAISSON_URL: url(), CAISSON_TOKEN: as });
+
+describe("a browser that is not signed in", () => {
+  test("is signed in once by the address that `caisson console` prints", async () => {
+    const { url: address, name, scope } = JSON.parse((await run(["console", "--scope", "read", "--json"])).text);
+    expect(await tokenNames()).not.toContain(name);
+    const { page } = await openPage(pathOf(address), { token: null });
+    await atRuns(page);
+    expect(page.url()).not.toContain("code");
+    const tokens = JSON.parse((await run(["token", "ls", "--json"])).text);
+    expect(tokens).toContainEqual(expect.objectContaining({ name, scope, expiresAt: expect.any(String) }));
+    await page.reload();
+    await atRuns(page);
+    const { page: second } = await openPage(pathOf(address), { token: null });
+    await second.getByRole("heading", { name: "Sign in to this station" }).waitFor();
+    await second.getByText(/sign-in code is not valid: .*caisson console/).waitFor();
+    expect([await kept(second), second.url().includes("code")]).toEqual([null, false]);
+    expect(await barriers(second)).toEqual([]);
+  });
+
+  test("is not signed in by a token in the address, which says why", async () => {
+    const { page } = await openPage(`/runs#token=${token()}`, { token: null });
+    await page.getByText(/The address had a token in it, which was ignored/).waitFor();
+    expect([await kept(page), page.url().includes("token")]).toEqual([null, false]);
+  });
+
+  test("is asked before a code from elsewhere signs it in", async () => {
+    const code = await foreignCode();
+    const { page } = await openPage(`/runs#code=${code}`, { token: null });
+    await page.getByRole("heading", { name: "Sign in as ada?" }).waitFor();
+    await page.getByText(/^ada, token console-[a-z2-7]+, scope run$/).waitFor();
+    expect([await kept(page), page.url().includes("code")]).toEqual([null, false]);
+    expect(await barriers(page)).toEqual([]);
+    const before = await tokenNames();
+    await page.getByRole("button", { name: "Do not sign in" }).click();
+    await page.getByRole("heading", { name: "Sign in to this station" }).waitFor();
+    expect(await tokenNames()).toEqual(before);
+    // The code is not used up by a look; only a click takes it.
+    await page.goto("about:blank");
+    await page.goto(`${url()}/runs#code=${code}`);
+    await page.getByRole("button", { name: "Sign in as ada" }).click();
+    await atRuns(page);
+    expect(await tokenNames()).toHaveLength(before.length + 1);
+  });
+});
+
+test("`caisson console` says how to sign in with a token that may not register a code", async () => {
+  const dora = await tokenFor("doras", ["--scope", "run", "--owner", "dora"]);
+  const { code, stderr } = await run(["console"], { env: elsewhere(dora) });
+  expect([code, stderr]).toEqual([125, expect.stringContaining(`Open ${url()} and paste the token of this context`)]);
+});
+
+describe("a browser that is signed in", () => {
+  test("is asked before a code replaces its token; owners and scopes of both are shown", async () => {
+    const bob = await tokenFor("bobs", ["--scope", "run", "--owner", "bob"]);
+    const { page } = await openPage("/runs", { token: bob });
+    await atRuns(page);
+    const code = await foreignCode();
+    // As any page of another origin can do it.
+    await page.goto("about:blank");
+    await page.goto(`${url()}/runs#code=${code}`);
+    await page.getByText("bob, token bobs, scope run").waitFor();
+    await page.getByText(/^ada, token console-[a-z2-7]+, scope run$/).waitFor();
+    expect([await kept(page), page.url().includes(code)]).toEqual([bob, false]);
+    expect(await barriers(page)).toEqual([]);
+    await page.getByRole("button", { name: "Stay signed in" }).click();
+    await atRuns(page);
+    expect(await kept(page)).toBe(bob);
+    // Without a new page, too.
+    await page.evaluate((given) => {
+      (globalThis as unknown as { location: { hash: string } }).location.hash = `code=${given}`;
+    }, code);
+    await page.getByRole("button", { name: "Use the other token" }).click();
+    await atRuns(page);
+    expect([await kept(page), bob]).not.toEqual([bob, bob]);
+    // The same code again is refused, and nobody is signed out by it.
+    await page.goto("about:blank");
+    await page.goto(`${url()}/runs#code=${code}`);
+    await page.getByText(/sign-in code is not valid/).waitFor();
+    await page.getByRole("button", { name: "Stay signed in" }).click();
+    await atRuns(page);
+  });
+
+  test("keeps its token when the address has another", async () => {
+    const carl = await tokenFor("carls", ["--scope", "run", "--owner", "carl"]);
+    const { page } = await openPage(`/runs#token=${token()}`, { token: carl });
+    await atRuns(page);
+    expect([await kept(page), page.url().includes("token")]).toEqual([carl, false]);
+  });
+
+  test("whose token has ended is signed in by its own user's code without a question", async () => {
+    const { url: address } = JSON.parse((await run(["console", "--json"])).text);
+    const { page } = await openPage(pathOf(address), { token: `tok_${"a".repeat(12)}_${"b".repeat(52)}` });
+    await atRuns(page);
+  });
+});
