@@ -9,15 +9,19 @@ const ROUNDS = 3;
 const TEXT_BYTES = 900_000;
 const HOLD_MS_MAX = 50;
 
-/** How long the largest requests and stored values keep the loop of the station. */
-export async function measureHolds(station: StationProcess, folder: string): Promise<Figures> {
-  const { client, url, token } = station;
+/** A finished run whose events are large. */
+export async function startLargeRun({ client }: StationProcess, folder: string): Promise<string> {
   const model = join(folder, "large.json");
   const say = "Line of a large answer.\n".repeat(TEXT_BYTES / 24);
   await writeFile(model, JSON.stringify({ turns: [...Array(4).fill(largeTurn(say)), { say }] }));
-  // Before those that wait.
-  const { run } = await client.runs.start({ task: "Say much.", model: `scripted:${model}`, priority: 100 });
+  const { run } = await client.runs.start({ task: "Say much.", model: `scripted:${model}` });
   await client.runs.wait(run);
+  return run;
+}
+
+/** How long the largest requests and stored values keep the loop of the station. */
+export async function measureHolds(station: StationProcess, run: string): Promise<Figures> {
+  const { client, url, token } = station;
   const { session } = await client.runs.get(run);
   const call = async (path: string, init: RequestInit = {}) => {
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "../src/client/connect.ts";
 import type { Figures, Row, Target } from "./report.ts";
-import { measureHolds } from "./station-holds.ts";
+import { measureHolds, startLargeRun } from "./station-holds.ts";
 import type { LoadOrder, LoadResult } from "./station-load-result.ts";
 import { type StationProcess, startStationProcess } from "./station-process.ts";
 
@@ -29,8 +29,10 @@ export async function benchStationLoad(): Promise<Figures> {
   await writeFile(model, JSON.stringify({ turns }));
   await using station = await startStationProcess({ ready: 2, prepare: allowRuns });
   const mixed = await measureMixed(station, model);
+  // Before the queue is full.
+  const run = await startLargeRun(station, folder.path);
   const queued = await measureQueued(station, model);
-  const holds = await measureHolds(station, folder.path);
+  const holds = await measureHolds(station, run);
   const figures = [mixed, queued, holds];
   return { rows: figures.flatMap(({ rows }) => rows), targets: figures.flatMap(({ targets }) => targets) };
 }

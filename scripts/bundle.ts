@@ -61,6 +61,7 @@ const bundle = await rolldown({
     "kept-script": join(root, "scripts", "kept-script.ts"),
     // A program of its own, started beside whichever file starts it.
     "unpack-main": source("runtimes", "oci", "template", "unpack-main.ts"),
+    "stall-guard-main": source("api", "overload", "stall-guard-main.ts"),
     // A thread, started likewise.
     "expression-thread-main": source("station", "workflows", "expression-thread-main.ts"),
     "turn-watch-main": source("station", "poison", "turn-watch-main.ts"),

@@ -1,16 +1,19 @@
 import { chmod } from "node:fs/promises";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Exposure } from "./exposure.ts";
 
+const RELEASED_MS = 1_000;
+
 /** Gives the address that others reach it by. Throws `conflict` for a port that is taken, `denied`. */
 export async function listenOnPort(server: Server, { exposure, port }: { exposure: Exposure; port: number }): Promise<string> {
   const { host, scheme, publicUrl } = exposure;
   try {
-    await listening(server, () => server.listen({ host, port }));
+    await listeningSoon(server, () => server.listen({ host, port }));
   } catch (cause) {
     if (isErrno(cause, "EADDRINUSE")) {
       throw new CaissonError("conflict", `port ${port} of ${host} is taken`, { cause, hint: "Choose another one: caisson up --port PORT" });
@@ -29,6 +32,17 @@ export async function listenOnSocket(server: Server, socketPath: string): Promis
     await chmod(socketPath, 0o600);
   } finally {
     close();
+  }
+}
+
+/** The stall guard of a station that was killed holds the port until it notices. */
+async function listeningSoon(server: Server, listen: () => void): Promise<void> {
+  for (const end = performance.now() + RELEASED_MS; ; await delay(50)) {
+    try {
+      return await listening(server, listen);
+    } catch (error) {
+      if (!isErrno(error, "EADDRINUSE") || performance.now() > end) throw error;
+    }
   }
 }
 

@@ -52,7 +52,7 @@ export interface ServerOptions extends ExposureOptions {
   runs: ServerRuns;
   consoleDir: string;
   intake?: IntakeOptions;
-  /** Whether a second thread answers while this one is blocked; only in a separate process. */
+  /** Whether a second process answers while this one is blocked. */
   guardsStalls?: boolean;
 }
 
@@ -147,7 +147,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     if (options.guardsStalls === true) await intake.guardStalls({ byPort, bySocket, certificate: exposure.certificate, status });
   } catch (error) {
     stopRenewing();
-    intake[Symbol.dispose]();
+    await intake[Symbol.asyncDispose]();
     for (const server of servers) server.close();
     await place[Symbol.asyncDispose]();
     throw error;
@@ -155,7 +155,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const close = async () => {
     stopRenewing();
     observation[Symbol.dispose]();
-    intake[Symbol.dispose]();
+    const guardEnded = intake[Symbol.asyncDispose]();
     const closed = Promise.all(servers.map(closedServer));
     requests.endStreams();
     previews?.close();
@@ -165,6 +165,8 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     for (const server of servers) server.closeIdleConnections();
     if (!(await inTime(closed, ABORT_MS))) for (const server of servers) server.closeAllConnections();
     answers.close();
+    // Until then the port is taken.
+    await guardEnded;
     await place[Symbol.asyncDispose]();
   };
   const closeOnce = () => {

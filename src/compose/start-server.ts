@@ -32,8 +32,7 @@ export async function startStation(parts: ServerParts, options: Parameters<Serve
     authenticate: (token) => station.tokens.authenticate(token),
     authenticateSandbox: (token) => sandboxOfToken(token, { folderOf: store.dir, nowMs: Date.now() }),
     audit: station.audit,
-    // Off unless asked for: its thread shares descriptors, which are closed twice when the process ends.
-    guardsStalls: parts.env.CAISSON_STALL_GUARD === "1",
+    guardsStalls: true,
     onDefect,
   });
   // Before anything that was left is taken up again.

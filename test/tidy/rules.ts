@@ -134,8 +134,8 @@ const rawWriters = [
   // Messages for a program, which never is a terminal.
   "src/cli/mcp/mcp.ts",
 ];
-/** `unpack-main.ts` is a program of its own, and its stdout a pipe to us. */
-const stdioOwners = ["src/caisson.ts", "src/main.ts", "src/runtimes/oci/template/unpack-main.ts"];
+/** The last two are separate programs, with a pipe to us. */
+const stdioOwners = ["src/caisson.ts", "src/main.ts", "src/runtimes/oci/template/unpack-main.ts", "src/api/overload/stall-guard-main.ts"];
 
 export const terminalOnlyByLines: Rule = (files) =>
   files.flatMap((file) => {

@@ -12,7 +12,7 @@ import type { StallGuard } from "./stall-guard.ts";
 const OWNERS_MAX = 1_000;
 
 /** Where every request comes in, over all ways: some wait, and some are refused before anything of them is read. */
-export interface RequestIntake extends Disposable {
+export interface RequestIntake extends AsyncDisposable {
   request(incoming: IncomingMessage, outgoing: ServerResponse, to: { arrival: Arrival; handle: RequestListener }): void;
   upgrade(request: IncomingMessage, socket: Duplex, to: { arrival: Arrival; accept: () => Promise<void> }): void;
   /** A connection was accepted. */
@@ -20,7 +20,7 @@ export interface RequestIntake extends Disposable {
   /** The same admission, from which the intake learns whose a token is. */
   learningFrom(admit: Admit): Admit;
   load(): NonNullable<StationStatus["load"]>;
-  /** A second thread answers while this one stands still. Only for a process that is nothing but the station. */
+  /** A second process answers while this one stands still. */
   guardStalls(served: GuardedServers): Promise<void>;
 }
 
@@ -91,19 +91,12 @@ export function createRequestIntake({ loop = createLoopMonitor() }: IntakeOption
     load: () => ({ loopDelayMs: Math.round(loop.recentMs()), ...scheduler.figures() }),
     async guardStalls({ byPort, bySocket, certificate, status }) {
       const { startStallGuard } = await import("./stall-guard.ts");
-      const tls = (await certificate?.()) ?? null;
-      guard = startStallGuard({
-        status,
-        listeners: [
-          { fd: descriptorOf(byPort), needsToken: true, tls },
-          { fd: descriptorOf(bySocket), needsToken: false, tls: null },
-        ],
-      });
+      guard = startStallGuard({ status, descriptors: { port: descriptorOf(byPort), socket: descriptorOf(bySocket) }, certificate });
     },
-    [Symbol.dispose]() {
-      guard?.end();
+    async [Symbol.asyncDispose]() {
       scheduler[Symbol.dispose]();
       loop[Symbol.dispose]();
+      await guard?.end();
     },
   };
 }

@@ -1,101 +1,114 @@
+import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { Worker } from "node:worker_threads";
+import { once } from "node:events";
+import { extname, join } from "node:path";
 import type { StationStatus } from "../../contract/api/station-routes.ts";
-import { runStallGuard } from "./stall-guard-thread.ts";
 
 /** How often the loop shows that it turns. */
-const BEAT_MS = 250;
-const SNAPSHOT_BYTES_MAX = 256 * 1024;
+const BEAT_MS = 1_000;
+/** A station that ends soon after its start needs none; a guard that fails at once is not started in a circle. */
+const START_AFTER_MS = 2_000;
+const CERTIFICATE_EVERY_MS = 10 * 60_000;
 /** Tokens that were let in lately, and may ask for the status while nothing can be looked up. */
 const TOKENS_MAX = 1_000;
+const PROGRAM = join(import.meta.dirname, `stall-guard-main${extname(import.meta.filename)}`);
+/** It serves a few short answers, and should cost as little as Node can. */
+const FLAGS = ["--no-warnings", "--title=caisson-stall-guard", "--max-old-space-size=32", "--max-semi-space-size=1"];
 
-/** Where the words of the shared header are. */
-export const guardWords = { beat: 0, isEnded: 1, version: 2, length: 3, count: 4 } as const;
+/** A certificate in PEM. */
+export interface GuardCertificate {
+  cert: string;
+  key: string;
+}
 
-/** What the guard answers with, as it was with the last beat. */
-export interface GuardSnapshot {
+/** The guard gets one with every beat, and answers with the last. */
+export interface GuardMessage {
   status: StationStatus;
   /** SHA-256 of tokens, in base64. */
   tokens: string[];
+  tls: GuardCertificate | null;
 }
 
 export interface StallGuard {
-  /** A token that was let in. */
+  /** Remembers a token that the station accepted. */
   admitted(secret: string): void;
   refused(secret: string): void;
-  /** From now on nothing is answered. Before the ports are closed. */
-  end(): void;
+  /** Resolves when the guard has exited, and its listening descriptors are closed. */
+  end(): Promise<void>;
+}
+
+export interface GuardOptions {
+  status: () => StationStatus;
+  /** Descriptors that the station listens on. */
+  descriptors: { port: number; socket: number };
+  certificate: (() => Promise<GuardCertificate>) | null;
 }
 
 /**
- * Answers new connections from a second thread while the loop of this one stands still, as when SQLite waits for a disk
- * that does not answer. It shares the listening descriptors, and sleeps as long as the loop turns. It lives as long as
- * the process: to end it would close descriptors that are this thread's.
+ * A second process answers new connections while the loop of this one stands still, as when SQLite waits for a disk that
+ * does not answer. It inherits the listening sockets, and accepts nothing as long as the loop beats.
  */
-export function startStallGuard({ status, listeners }: { status: () => StationStatus; listeners: GuardListener[] }): StallGuard {
-  const shared = new SharedArrayBuffer(4 * guardWords.count + SNAPSHOT_BYTES_MAX);
-  const words = new Int32Array(shared, 0, guardWords.count);
-  const bytes = new Uint8Array(shared, 4 * guardWords.count);
+export function startStallGuard({ status, descriptors, certificate }: GuardOptions): StallGuard {
   const tokens = new Set<string>();
-  let known: string[] | null = null;
-  const publish = () => {
-    known ??= [...tokens];
-    const text = new TextEncoder().encode(JSON.stringify({ status: status(), tokens: known } satisfies GuardSnapshot));
-    if (text.length <= bytes.length) {
-      // Odd while it is written.
-      Atomics.add(words, guardWords.version, 1);
-      bytes.set(text);
-      Atomics.store(words, guardWords.length, text.length);
-      Atomics.add(words, guardWords.version, 1);
-    }
-  };
+  let process: ChildProcess | null = null;
+  let tls: GuardCertificate | null = null;
+  let starting: NodeJS.Timeout | undefined;
+  let hasEnded = false;
   const beat = () => {
-    publish();
-    Atomics.add(words, guardWords.beat, 1);
-    Atomics.notify(words, guardWords.beat);
+    const input = process?.stdin;
+    // A guard that does not read is not sent more.
+    if (input?.writable !== true || input.writableNeedDrain) return;
+    input.write(`${JSON.stringify({ status: status(), tokens: [...tokens], tls } satisfies GuardMessage)}\n`);
   };
-  beat();
-  const timer = setInterval(beat, BEAT_MS).unref();
-  const worker = new Worker(`(${runStallGuard.toString()})(require)`, {
-    eval: true,
-    workerData: { shared, listeners, words: guardWords },
-    env: {},
-    execArgv: [],
-    stdout: false,
-    stderr: false,
-  });
-  // A station without its guard still serves.
-  worker.on("error", () => {}).unref();
+  const renew = async () => {
+    // The guard keeps its certificate until a readable one replaces it.
+    tls = (await certificate?.().catch(() => null)) ?? tls;
+  };
+  const start = async () => {
+    await renew();
+    if (hasEnded || (certificate !== null && tls === null)) return;
+    process = spawnGuard(descriptors);
+    process.once("exit", startSoon).once("error", () => {});
+    beat();
+  };
+  const startSoon = () => {
+    process = null;
+    if (!hasEnded) starting = setTimeout(() => void start(), START_AFTER_MS).unref();
+  };
+  startSoon();
+  const timers = [setInterval(beat, BEAT_MS).unref(), setInterval(() => void renew(), CERTIFICATE_EVERY_MS).unref()];
   return {
     admitted(secret) {
       const digest = digestOf(secret);
       if (tokens.has(digest)) return;
       if (tokens.size >= TOKENS_MAX) tokens.delete(tokens.values().next().value as string);
       tokens.add(digest);
-      known = null;
-      // The very next thing may be what the loop waits for.
-      publish();
+      // The very next call may be the one that stalls.
+      beat();
     },
     refused(secret) {
-      if (!tokens.delete(digestOf(secret))) return;
-      known = null;
-      publish();
+      if (tokens.delete(digestOf(secret))) beat();
     },
-    end() {
-      clearInterval(timer);
-      Atomics.store(words, guardWords.isEnded, 1);
-      Atomics.add(words, guardWords.beat, 1);
-      Atomics.notify(words, guardWords.beat);
+    async end() {
+      hasEnded = true;
+      clearTimeout(starting);
+      for (const timer of timers) clearInterval(timer);
+      const guard = process;
+      if (guard === null || guard.exitCode !== null || guard.signalCode !== null) return;
+      const exited = once(guard, "exit");
+      guard.kill("SIGKILL");
+      await exited;
     },
   };
 }
 
-/** A descriptor that this process listens on. */
-export interface GuardListener {
-  fd: number;
-  /** Whether callers need a token. */
-  needsToken: boolean;
-  tls: { cert: string; key: string } | null;
+function spawnGuard({ port, socket }: GuardOptions["descriptors"]): ChildProcess {
+  const guard = spawn(process.execPath, [...FLAGS, PROGRAM], { env: {}, stdio: ["pipe", "ignore", "ignore", port, socket] });
+  guard.stdin?.on("error", () => {});
+  // The station must be able to end by itself.
+  guard.unref();
+  (guard.stdin as unknown as { unref(): void } | null)?.unref();
+  return guard;
 }
 
 const digestOf = (secret: string) => createHash("sha256").update(secret).digest("base64");

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -22,9 +23,13 @@ let up: { url: string; token: string; socket: string };
 
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), "caisson-stalled-"));
+  await start("0");
+});
+
+const start = async (port: string) => {
   const program = join(import.meta.dirname, "..", "..", "main.ts");
-  const env = { ...process.env, CAISSON_HOME: home, CAISSON_STALL_GUARD: "1" };
-  station = spawn(process.execPath, ["--import", hook(join(home, "frozen")), program, "up", "--port", "0", "--json"], {
+  const env = { ...process.env, CAISSON_HOME: home };
+  station = spawn(process.execPath, ["--import", hook(join(home, "frozen")), program, "up", "--port", port, "--json"], {
     env,
     stdio: ["ignore", "pipe", "ignore"],
   });
@@ -34,7 +39,17 @@ beforeEach(async () => {
     if (line === "}" || said.endsWith("}")) break;
   }
   up = JSON.parse(said) as typeof up;
-});
+};
+
+/** The guards that the station has started and that still run. */
+const guards = async (): Promise<number[]> => {
+  const children = await readFile(`/proc/${station.pid}/task/${station.pid}/children`, "utf8");
+  const isGuard = async (pid: string) => (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).startsWith("caisson-stall-guard");
+  const pids = children.split(" ").filter((pid) => pid !== "");
+  const found = await Promise.all(pids.map(async (pid) => ((await isGuard(pid)) ? [Number(pid)] : [])));
+  return found.flat();
+};
+const guardStarted = () => expect.poll(guards).toHaveLength(1);
 
 afterEach(async () => {
   await rm(join(home, "frozen"), { force: true });
@@ -56,11 +71,22 @@ const isStalled = async (): Promise<boolean> => {
   return Object.hasOwn(status as object, "stalledMs");
 };
 
-test("status and health are answered while the station waits for its disk, and all else is refused", async () => {
-  expect((await ask("/v1/status")).status).toBe(200);
+const freeze = async () => {
+  await guardStarted();
   await writeFile(join(home, "frozen"), "");
   station.kill("SIGUSR2");
-  await expect.poll(isStalled, { timeout: 60_000 }).toBe(true);
+  await expect.poll(isStalled).toBe(true);
+};
+const thaw = async () => {
+  await rm(join(home, "frozen"));
+  await expect.poll(isStalled).toBe(false);
+  // The guard may have accepted one more connection before it got the station's beat.
+  await expect.poll(async () => (await ask("/v1/runs")).status).toBe(200);
+};
+
+test("the guard answers status and health while the station waits for its disk", async () => {
+  expect((await ask("/v1/status")).status).toBe(200);
+  await freeze();
   const stalled = await ask("/v1/status");
   expect(stalled.status).toBe(200);
   expect(await stalled.json()).toMatchObject({ pid: station.pid, stalledMs: expect.any(Number) });
@@ -72,8 +98,32 @@ test("status and health are answered while the station waits for its disk, and a
   expect((await ask("/v1/status", "tok_unknown_token")).status).toBe(503);
   const bySocket = await socketFetch(up.socket)("http://station/v1/status", {});
   expect(bySocket.status).toBe(200);
-  await rm(join(home, "frozen"));
-  await expect.poll(isStalled).toBe(false);
-  // The guard may have accepted one more connection before it saw the station turn.
-  await expect.poll(async () => (await ask("/v1/runs")).status).toBe(200);
+  await thaw();
+  // A guard answers one stall; the next one has another.
+  await freeze();
+  await thaw();
+});
+
+test("a station that is killed takes its guard along, and its port is free at once", async () => {
+  await guardStarted();
+  const [guard] = await guards();
+  const { port } = new URL(up.url);
+  const closed = once(station, "close");
+  station.kill("SIGKILL");
+  await closed;
+  await start(port);
+  expect(new URL(up.url).port).toBe(port);
+  await expect.poll(() => existsSync(`/proc/${guard}`)).toBe(false);
+});
+
+test("a suspended station stays silent", async () => {
+  await guardStarted();
+  station.kill("SIGSTOP");
+  try {
+    const silent = fetch(`${up.url}/healthz`, { signal: AbortSignal.timeout(8_000) });
+    await expect(silent).rejects.toThrow("timeout");
+  } finally {
+    station.kill("SIGCONT");
+  }
+  expect((await ask("/healthz")).status).toBe(200);
 });
