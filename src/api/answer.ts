@@ -3,6 +3,7 @@ import { CaissonError } from "../contract/error.ts";
 import { fromSystem } from "../contract/system-error.ts";
 import type { SentEvent } from "./call.ts";
 import { type Conditions, etagOf, names } from "./conditions.ts";
+import { jsonPieces } from "./json-pieces.ts";
 import { type SentStream, withContent } from "./send-answer.ts";
 
 /** How often a stream of events that has nothing to say says that it is alive. */
@@ -11,16 +12,17 @@ const PING_MS = 15_000;
 const RETRY_AFTER_SECONDS = 5;
 const encoder = new TextEncoder();
 
-export function jsonAnswer(value: unknown, status: number): Response {
-  return withContent(new Response(null, { status, headers: { "content-type": "application/json", ...noStore } }), JSON.stringify(value));
+export async function jsonAnswer(value: unknown, status: number): Promise<Response> {
+  const headers = { "content-type": "application/json", ...noStore };
+  return withContent(new Response(null, { status, headers }), await jsonPieces(value));
 }
 
 /** Of something that can be asked for again: only that it is the same, where the caller has it already. */
-export function versionedAnswer(value: unknown, { ifNoneMatch }: Conditions): Response {
-  const text = JSON.stringify(value);
-  const etag = etagOf(text);
+export async function versionedAnswer(value: unknown, { ifNoneMatch }: Conditions): Promise<Response> {
+  const pieces = await jsonPieces(value);
+  const etag = await etagOf(pieces);
   if (ifNoneMatch !== null && names(ifNoneMatch, etag, { weakly: true })) return unchangedAnswer(etag);
-  return withContent(new Response(null, { headers: { "content-type": "application/json", ...noSniff, ...ownCache, etag } }), text);
+  return withContent(new Response(null, { headers: { "content-type": "application/json", ...noSniff, ...ownCache, etag } }), pieces);
 }
 
 export function unchangedAnswer(etag: string): Response {
@@ -48,7 +50,7 @@ export function problemAnswer(error: unknown, { request, onDefect }: { request: 
     ...(typeof retryAfter === "number" && { "retry-after": String(retryAfter) }),
     ...(told.code === "out_of_range" && { "content-range": `bytes */${String(told.details?.sizeBytes)}` }),
   };
-  return withContent(new Response(null, { status: problem.status, headers }), JSON.stringify(problem));
+  return withContent(new Response(null, { status: problem.status, headers }), [JSON.stringify(problem)]);
 }
 
 export function asCaissonError(error: unknown, onDefect: (error: unknown) => void): CaissonError {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { CaissonError } from "../contract/error.ts";
+import { createPauses } from "../lib/pauses.ts";
 
 /** What a request says of the version that its caller has, and of the part that it wants (RFC 9110). */
 export interface Conditions {
@@ -22,8 +23,14 @@ export function conditionsOf({ method, headers }: Request): Conditions {
 }
 
 /** Of a text as it is sent. */
-export function etagOf(text: string): string {
-  return `"${createHash("sha256").update(text).digest("base64url").slice(0, 27)}"`;
+export async function etagOf(pieces: readonly string[]): Promise<string> {
+  const hash = createHash("sha256");
+  const pause = createPauses();
+  for (const piece of pieces) {
+    hash.update(piece);
+    await pause();
+  }
+  return `"${hash.digest("base64url").slice(0, 27)}"`;
 }
 
 /** Whether one of the versions in a header is this one. A weak one is the same for a reader, never for a writer. */

@@ -80,7 +80,7 @@ export async function answeredOnce(
   { answers, onDefect, make }: { answers: KeptAnswers; onDefect: (error: unknown) => void; make: () => Promise<Reply<RouteName>> },
 ): Promise<{ reply: Reply<RouteName> } | { again: Response }> {
   const begun = answers.begin(asked);
-  if (begun.kind === "again") return { again: replayed(begun.answer) };
+  if (begun.kind === "again") return { again: await replayed(begun.answer) };
   try {
     const reply = await make();
     // It was done: that its answer could not be kept must not make it look undone.
@@ -115,7 +115,7 @@ function failureOf(failure: CaissonError | null): KeptAnswer {
   return { status: 0, body: JSON.stringify(told.toJSON()), isWhole: true };
 }
 
-function replayed({ status, body, isWhole }: KeptAnswer): Response {
+async function replayed({ status, body, isWhole }: KeptAnswer): Promise<Response> {
   if (!isWhole) {
     throw new CaissonError("conflict", "this was done, and its answer is not kept", {
       hint: "Look at what there is; to do it again, ask with another key.",
@@ -126,7 +126,7 @@ function replayed({ status, body, isWhole }: KeptAnswer): Response {
     const { code, message, ...rest } = JSON.parse(body ?? "{}") as ReturnType<CaissonError["toJSON"]>;
     throw new CaissonError(code, message, rest);
   }
-  const response = body === null ? new Response(null, { status }) : jsonAnswer(JSON.parse(body), status);
+  const response = body === null ? new Response(null, { status }) : await jsonAnswer(JSON.parse(body), status);
   response.headers.set("idempotency-replayed", "true");
   return response;
 }

@@ -1,7 +1,8 @@
 import type { ServerResponse } from "node:http";
+import { createPauses } from "../lib/pauses.ts";
 
-/** What an answer carries, for a server that can write it itself: a text, or pieces as they come. */
-export type Content = string | SentStream;
+/** What an answer carries, for a server that can write it itself: a text in pieces, or a stream. */
+export type Content = readonly string[] | SentStream;
 
 export interface SentStream {
   chunks: AsyncIterable<Uint8Array>;
@@ -32,14 +33,27 @@ export async function sendAnswer(response: Response, outgoing: ServerResponse): 
   const headers = Object.fromEntries(response.headers);
   // The body came to its end after all: a connection that stays is one less to accept.
   if (headers.connection === "close" && outgoing.req?.complete === true) delete headers.connection;
-  if (typeof content === "string") {
-    outgoing.writeHead(response.status, { ...headers, "content-length": Buffer.byteLength(content) });
-    outgoing.end(content);
+  if (isText(content)) {
+    const sizeBytes = content.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
+    outgoing.writeHead(response.status, { ...headers, "content-length": sizeBytes });
+    await sendText(content, outgoing);
   } else {
     outgoing.writeHead(response.status, headers);
     await sendStream(content, outgoing);
   }
   return alreadySent();
+}
+
+const isText = (content: Content): content is readonly string[] => Array.isArray(content);
+
+/** Each piece is copied into the connection's buffer, so that long texts hold the event loop otherwise. */
+async function sendText(pieces: readonly string[], outgoing: ServerResponse): Promise<void> {
+  const pause = createPauses();
+  for (const piece of pieces.slice(0, -1)) {
+    outgoing.write(piece);
+    await pause();
+  }
+  outgoing.end(pieces.at(-1));
 }
 
 /** As fast as its reader takes it, and no faster. One that fails breaks off, so that nobody takes it for the whole. */

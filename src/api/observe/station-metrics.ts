@@ -37,15 +37,14 @@ export function createStationMetrics({
   delay.enable();
   return {
     async families() {
-      const [open, ended, { sandboxes }, queue, { subjects }, incidents, { pool }] = await Promise.all([
-        station.runs.list({ state: "open", limit: OPEN_RUNS_MAX }),
-        station.runs.list({ state: "ended", limit: 1 }),
-        station.sandboxes.list({ sweep: false }),
-        station.runs.queue(),
-        station.health.list(),
-        station.health.incidents(),
-        station.machine.stats(),
-      ]);
+      // One after the other: together they would hold the event loop for as long as all of them take.
+      const open = await station.runs.list({ state: "open", limit: OPEN_RUNS_MAX });
+      const ended = await station.runs.list({ state: "ended", limit: 1 });
+      const { sandboxes } = await station.sandboxes.list({ sweep: false });
+      const queue = await station.runs.queue();
+      const { subjects } = await station.health.list();
+      const incidents = await station.health.incidents();
+      const { pool } = await station.machine.stats();
       const families = [
         gauge("caisson_info", "The station's version.", [{ labels: { version }, value: 1 }]),
         gauge("caisson_started_seconds", "When the station was started, in seconds since 1970.", Date.parse(status().startedAt) / 1000),

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { createPauses } from "../../lib/pauses.ts";
 import { compareHeads, type HeadCursor, type HeadFilter, passesFilter } from "../head-filter.ts";
 import type { StoredEvent, StreamHead } from "../log.ts";
 import { type FindProjection, type Projection, project } from "../projection.ts";
@@ -110,7 +111,13 @@ export function createHeads(options: HeadsOptions) {
       );
       const rest = after === undefined ? fresh : fresh.filter((row) => compareHeads(row, after) > 0);
       const newestFirst = [...known.heads, ...rest].sort(compareHeads).slice(0, limit);
-      return { heads: newestFirst.map(toHead), total: Math.max(known.total, newestFirst.length), isMinimum: known.isMinimum };
+      const heads: StreamHead[] = [];
+      const pause = createPauses();
+      for (const row of newestFirst) {
+        heads.push(toHead(row));
+        await pause();
+      }
+      return { heads, total: Math.max(known.total, newestFirst.length), isMinimum: known.isMinimum };
     },
     async noteDamage(stream: string, damage: string | null): Promise<void> {
       if ((await current(stream)) === null) return;

@@ -5,12 +5,15 @@ import type { RunFacts } from "../../contract/run-facts.ts";
 import type { QueuePlace } from "../../contract/run-queue.ts";
 import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
+import { createPauses } from "../../lib/pauses.ts";
 import type { HeadCursor, HeadFilter } from "../../log/head-filter.ts";
 import type { Log } from "../../log/log.ts";
 import { labelTerm } from "../../log/projection.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { parseCursor, showCursor } from "../pages.ts";
 import { type HeadOfRun, runStream, toRunHead } from "./head-of-run.ts";
+
+const VIEWS_AT_ONCE = 50;
 
 export interface ViewOptions {
   log: Log;
@@ -55,7 +58,13 @@ export async function listRuns(request: Omit<ListRuns, "limit"> & { limit: numbe
     ...defined({ open, after }),
   });
   const sessions = onceEach(options.sessions);
-  const runs = await Promise.all(heads.map((head) => viewOf(toRunHead(head), { ...options, sessions })));
+  const runs: RunView[] = [];
+  const pause = createPauses();
+  for (let at = 0; at < heads.length; at += VIEWS_AT_ONCE) {
+    const some = heads.slice(at, at + VIEWS_AT_ONCE);
+    runs.push(...(await Promise.all(some.map((head) => viewOf(toRunHead(head), { ...options, sessions })))));
+    await pause();
+  }
   const last = heads.at(-1);
   return {
     runs,

@@ -1,6 +1,7 @@
 import { readEvent } from "../../contract/event-family.ts";
 import type { FedEvent, FedRunEvent, FedSandboxEvent } from "../../contract/run-verbs.ts";
 import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
+import { createPauses } from "../../lib/pauses.ts";
 import type { Log, PlacedEvent } from "../../log/log.ts";
 import { drivenPrefixes, fedByDriven, ownerOfDriven } from "../driven/fed-events.ts";
 import { sandboxOf, sandboxStream } from "../health/health-log.ts";
@@ -24,9 +25,13 @@ export async function* runEvents(
   // Also of a run whose log is damaged: what can be read of it is given.
   if ((await log.lastSeq(runStream(run))) === 0) await headOfRun(log, run);
   if (!follow) {
+    const pause = createPauses();
     for (let next = fromSeq, limit = FIRST_PAGE; signal?.aborted !== true; limit = Math.min(limit * 4, PAGE)) {
       const events = await log.read(runStream(run), { fromSeq: next, limit, bytesMax: PAGE_BYTES });
-      for (const stored of events) yield { ...parseRunEvent(stored), seq: stored.seq };
+      for (const stored of events) {
+        yield { ...parseRunEvent(stored), seq: stored.seq };
+        await pause();
+      }
       const last = events.at(-1);
       if (last === undefined) return;
       next = last.seq + 1;
