@@ -24,6 +24,7 @@ import type { ToolAudit } from "./mcp/mcp-tool.ts";
 import type { Observation } from "./observe/observation.ts";
 import type { SeenRequest } from "./observe/observer.ts";
 import type { OpenRequests, RequestLife } from "./open-requests.ts";
+import type { CreationPlaces } from "./overload/creation-places.ts";
 import { readBody, readParams, readQuery } from "./read-call.ts";
 import { createSandboxCalls } from "./sandbox-calls.ts";
 
@@ -33,6 +34,7 @@ export interface AppOptions {
   admit: Admit;
   audit: Audit;
   server: ServerControl;
+  creations: Pick<CreationPlaces, "take">;
   requests: OpenRequests;
   /** Of calls with a key, opened with the first. */
   answers(): KeptAnswers;
@@ -104,8 +106,9 @@ export function createApp(options: AppOptions): App {
         const call = await readCall(context, { route, ...ofCaller(caller, options), life });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
         const make = async () => {
+          using _place = await options.creations.take(name, keyOfCaller(caller));
           await audit.made(seen, route.audited?.(call.body as never));
-          return handle(call);
+          return await handle(call);
         };
         const key = context.req.header("idempotency-key") ?? null;
         const keyed = await keyedCall(call as ReadCall, { name, route, method, key, caller });
@@ -281,6 +284,12 @@ async function answerOf(
   if ("unchanged" in reply) return unchangedAnswer(reply.unchanged.etag);
   if (!("json" in reply)) return new Response(null, { status: 204 });
   return method === "GET" ? versionedAnswer(reply.json, conditions) : jsonAnswer(reply.json, answer.status ?? 200);
+}
+
+/** Whose share a call counts against. */
+function keyOfCaller(caller: Caller): string {
+  if (caller.kind === "token") return `owner ${caller.token.owner}`;
+  return caller.kind === "sandbox" ? `inside ${caller.sandbox}` : "socket";
 }
 
 function notThere({ req }: Context<Env>): CaissonError {

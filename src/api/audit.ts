@@ -43,6 +43,8 @@ export function createAudit({ sink, onDefect }: { sink: AuditSink; onDefect: (er
       if (call.changes) await sink.made(audited(call, subject));
     },
     async failed(call, error) {
+      // It was refused before it was made, to save writes like this one.
+      if (error instanceof CaissonError && error.details?.overload === true) return;
       const code = error instanceof CaissonError ? error.code : "internal";
       const wasLetIn = call.caller !== null && code !== "denied";
       if (wasLetIn && (call.caller?.kind === "sandbox" || !call.changes || call.action === null)) return;

@@ -16,7 +16,7 @@ const KEEP_ALIVE_MS = 5_000;
 /** Of a socket in the state folder, which only this machine's user and sandboxes reach. */
 const SOCKET_CONNECTIONS_MAX = 1024;
 /** Read and written ahead on a connection: Node's 64 KiB are one piece of a file, and each would be waited for. */
-const AHEAD_BYTES = 256 * 1024;
+export const AHEAD_BYTES = 256 * 1024;
 
 /** What answers: requests, and those that want a WebSocket, both as the intake lets them in. */
 export interface Faces {

@@ -4,7 +4,7 @@ import { createPauses } from "../lib/pauses.ts";
 const PIECE_CHARACTERS = 64 * 1024;
 
 /**
- * The text that `JSON.stringify` gives, in pieces. The items of lists are written one by one, and the event loop has turns
+ * The text that `JSON.stringify` gives, in pieces. Items of lists are written one by one, and the event loop has turns
  * in between: a page of large events would hold it for a tenth of a second.
  */
 export async function jsonPieces(value: unknown): Promise<string[]> {

@@ -120,6 +120,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     admit,
     observation,
     requests,
+    creations: intake.creations,
     names: exposure,
     server: {
       status,
@@ -155,8 +156,8 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const close = async () => {
     stopRenewing();
     observation[Symbol.dispose]();
-    const guardEnded = intake[Symbol.asyncDispose]();
-    const closed = Promise.all(servers.map(closedServer));
+    // With the guard: until it has ended, the port is taken.
+    const closed = Promise.all([intake[Symbol.asyncDispose](), ...servers.map(closedServer)]);
     requests.endStreams();
     previews?.close();
     await mcp.close();
@@ -165,14 +166,9 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     for (const server of servers) server.closeIdleConnections();
     if (!(await inTime(closed, ABORT_MS))) for (const server of servers) server.closeAllConnections();
     answers.close();
-    // Until then the port is taken.
-    await guardEnded;
     await place[Symbol.asyncDispose]();
   };
-  const closeOnce = () => {
-    closing ??= close();
-    return closing;
-  };
+  const closeOnce = () => (closing ??= close());
   return {
     get status() {
       return status();

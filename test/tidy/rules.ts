@@ -105,10 +105,16 @@ export const runtimesApart: Rule = (files) =>
 
 export const childProcessOnlyInRuntimes: Rule = (files) =>
   files.flatMap((file) => {
-    // The program itself is started again by the composition, to go on in the background; a secret may come from a command; and people read long texts in a pager.
-    const mayStart = ["src/runtimes/", "src/workspace/git/", "src/compose/network.ts", "src/compose/pager.ts"].some((place) =>
-      file.path.startsWith(place),
-    );
+    // The composition starts the program again, to continue in the background; a secret may come from a command; people read long texts in a pager;
+    // and a second process answers for a station that stalls.
+    const places = [
+      "src/runtimes/",
+      "src/workspace/git/",
+      "src/compose/network.ts",
+      "src/compose/pager.ts",
+      "src/api/overload/stall-guard.ts",
+    ];
+    const mayStart = places.some((place) => file.path.startsWith(place));
     if (!file.path.startsWith("src/") || mayStart || isTest(file.path)) return [];
     return importsOf(file).some((specifier) => /^(node:)?child_process$/.test(specifier))
       ? [{ path: file.path, what: "only runtimes and workspace/git may start processes of the host" }]

@@ -1,8 +1,7 @@
-const AT_ONCE_MAX = 8;
-const AT_ONCE_MIN = 4;
 /** Above this lateness of the loop fewer requests run at once; below it, more. */
 const LATE_MS = 40;
 const ADJUST_MS = 100;
+const LOOK_MS_MAX = 100;
 
 /** How many requests are worked at, which follows how late the loop is. */
 export interface Concurrency {
@@ -21,19 +20,20 @@ export function createConcurrency(options: {
   loopDelayMs: () => number;
   now: () => number;
   freshMs: number;
+  atOnce: { min: number; max: number };
   onRoom: () => void;
   later: (work: () => void, delayMs: number) => void;
 }): Concurrency {
-  const { now, freshMs, onRoom } = options;
+  const { now, freshMs, atOnce, onRoom } = options;
   /** Oldest first. */
   const fresh = new Map<symbol, number>();
-  let max = AT_ONCE_MAX;
+  let { max } = atOnce;
   let adjustedMs = now();
   let isLooking = false;
   const adjust = (atMs: number) => {
     if (atMs - adjustedMs < ADJUST_MS) return;
     adjustedMs = atMs;
-    max = options.loopDelayMs() > LATE_MS ? Math.max(AT_ONCE_MIN, Math.floor(max * 0.75)) : Math.min(AT_ONCE_MAX, max + 1);
+    max = options.loopDelayMs() > LATE_MS ? Math.max(atOnce.min, Math.floor(max * 0.75)) : Math.min(atOnce.max, max + 1);
   };
   const forgetStale = (atMs: number) => {
     for (const [id, sinceMs] of fresh) {
@@ -58,10 +58,13 @@ export function createConcurrency(options: {
     lookAgain() {
       if (isLooking) return;
       isLooking = true;
-      options.later(() => {
-        isLooking = false;
-        onRoom();
-      }, freshMs / 2);
+      options.later(
+        () => {
+          isLooking = false;
+          onRoom();
+        },
+        Math.min(freshMs / 2, LOOK_MS_MAX),
+      );
     },
   };
 }

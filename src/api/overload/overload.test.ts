@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { CaissonError } from "../../contract/error.ts";
 import { useServer } from "../testing.ts";
 import { refuseBroken } from "./refuse-request.ts";
+import { requestPace } from "./request-scheduler.ts";
 
 interface Asked {
   url: string;
@@ -35,7 +36,8 @@ const lateLoop = { recentMs: () => 1_000, [Symbol.dispose]: () => {} };
 describe("a station whose lists hang, and whose loop is late", () => {
   let hanging = Promise.withResolvers<never>();
   const { server, token, endedRun } = useServer({
-    intake: { loop: lateLoop },
+    // A request that hangs keeps its place for a while, so that on a busy machine as many are refused.
+    intake: { loop: lateLoop, pace: { ...requestPace, freshMs: 1_000 } },
     instead: (real) => ({ ...real, runs: { ...real.runs, list: () => hanging.promise } }),
   });
   beforeEach(() => {

@@ -16,14 +16,17 @@ interface Written {
   text: string;
 }
 
-function writtenOf({ why, retryAfterSeconds }: Refusal): Written {
+export function overloadError({ why, retryAfterSeconds }: Refusal): CaissonError {
   const hint = `Try again in ${retryAfterSeconds} s; ask less often, or for less.`;
   const about = { hint, details: { retryAfterSeconds, overload: true } };
-  const error =
-    why === "share"
-      ? new CaissonError("busy", "too many of your requests wait at the station", about)
-      : new CaissonError("unavailable", "the station is overloaded", about);
-  const problem = problemOf(error);
+  return why === "share"
+    ? new CaissonError("busy", "too many of your requests wait at the station", about)
+    : new CaissonError("unavailable", "the station is overloaded", about);
+}
+
+function writtenOf(refusal: Refusal): Written {
+  const { retryAfterSeconds } = refusal;
+  const problem = problemOf(overloadError(refusal));
   const text = JSON.stringify(problem);
   const headers = {
     "content-type": "application/problem+json",

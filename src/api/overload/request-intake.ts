@@ -1,12 +1,15 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import { createServer as createNetServer, type Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import type { StationStatus } from "../../contract/api/station-routes.ts";
 import type { Admit, Arrival } from "../admit.ts";
+import { AHEAD_BYTES } from "../http-server.ts";
+import { type CreationPlaces, createCreationPlaces } from "./creation-places.ts";
 import { createLoopMonitor, type LoopMonitor } from "./loop-monitor.ts";
 import { refuseRequest, refuseUpgrade } from "./refuse-request.ts";
-import { classOf } from "./request-class.ts";
-import { createRequestScheduler } from "./request-scheduler.ts";
-import type { StallGuard } from "./stall-guard.ts";
+import { classOf, requestClasses } from "./request-class.ts";
+import { createRequestScheduler, type Pace, requestPace, type SchedulerFigures } from "./request-scheduler.ts";
+import type { ListeningHandle, StallGuard } from "./stall-guard.ts";
 
 /** Callers whose owner is remembered. */
 const OWNERS_MAX = 1_000;
@@ -19,6 +22,7 @@ export interface RequestIntake extends AsyncDisposable {
   accepted(): void;
   /** The same admission, from which the intake learns whose a token is. */
   learningFrom(admit: Admit): Admit;
+  creations: Pick<CreationPlaces, "take">;
   load(): NonNullable<StationStatus["load"]>;
   /** A second process answers while this one stands still. */
   guardStalls(served: GuardedServers): Promise<void>;
@@ -34,11 +38,16 @@ export interface GuardedServers {
 export interface IntakeOptions {
   /** Instead of one that measures. */
   loop?: LoopMonitor;
+  /** Instead of the usual one, of all requests. */
+  pace?: Pace;
 }
 
-export function createRequestIntake({ loop = createLoopMonitor() }: IntakeOptions = {}): RequestIntake {
+export function createRequestIntake({ loop = createLoopMonitor(), pace = requestPace }: IntakeOptions = {}): RequestIntake {
   let guard: StallGuard | undefined;
-  const scheduler = createRequestScheduler({ loopDelayMs: () => loop.recentMs() });
+  const loopDelayMs = () => loop.recentMs();
+  const scheduler = createRequestScheduler({ loopDelayMs, pace });
+  const creations = createCreationPlaces({ loopDelayMs });
+  const copies = new Set<NetServer>();
   const owners = new Map<string, string>();
   const learn = (authorization: string, key: string) => {
     if (owners.get(authorization) === key) return;
@@ -88,22 +97,40 @@ export function createRequestIntake({ loop = createLoopMonitor() }: IntakeOption
         throw error;
       }
     },
-    load: () => ({ loopDelayMs: Math.round(loop.recentMs()), ...scheduler.figures() }),
+    creations,
+    load: () => ({ loopDelayMs: Math.round(loop.recentMs()), ...sumOf(scheduler.figures(), creations.figures()) }),
     async guardStalls({ byPort, bySocket, certificate, status }) {
       const { startStallGuard } = await import("./stall-guard.ts");
-      guard = startStallGuard({ status, descriptors: { port: descriptorOf(byPort), socket: descriptorOf(bySocket) }, certificate });
+      const listeners = { port: handleOf(byPort), socket: handleOf(bySocket) };
+      guard = startStallGuard({ status, listeners, certificate, onCopy: (handle) => copies.add(acceptFrom(handle, byPort)) });
     },
     async [Symbol.asyncDispose]() {
+      for (const copy of copies) copy.close();
       scheduler[Symbol.dispose]();
+      creations[Symbol.dispose]();
       loop[Symbol.dispose]();
       await guard?.end();
     },
   };
 }
 
+function sumOf(first: SchedulerFigures, second: SchedulerFigures): SchedulerFigures {
+  const refused = { ...first.refused };
+  for (const kind of requestClasses) refused[kind] += second.refused[kind];
+  return { waiting: first.waiting + second.waiting, refused, waitedMs: Math.max(first.waitedMs, second.waitedMs) };
+}
+
 const secretOf = (authorization: string) => authorization.replace(/^Bearer /i, "");
 
 /** Node has no public name for it. */
-function descriptorOf(server: Server): number {
-  return (server as unknown as { _handle: { fd: number } })._handle.fd;
+function handleOf(server: Server): ListeningHandle {
+  return (server as unknown as { _handle: ListeningHandle })._handle;
+}
+
+/** Accepts connections for a server from a copy of its handle: one more in each turn of the loop. */
+function acceptFrom(handle: ListeningHandle, server: Server): NetServer {
+  const copy = createNetServer({ allowHalfOpen: true, noDelay: true, highWaterMark: AHEAD_BYTES });
+  copy.maxConnections = server.maxConnections;
+  copy.on("connection", (socket) => server.emit("connection", socket)).on("error", () => {});
+  return copy.listen(handle);
 }

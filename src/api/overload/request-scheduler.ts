@@ -11,16 +11,39 @@ const SLICE_MS = 2;
 /** The same while connections arrive: Node accepts one of them each turn. */
 const ACCEPTING_SLICE_MS = 0.5;
 const ACCEPTING_MS = 10;
-/** After this a request that is not answered waits for something, and makes room for another. */
-const FRESH_MS = 30;
 /** A caller whose queue was empty within this time sends a burst; after it, more than its share. */
 const BURST_MS = 250;
 /** How long a request waits at most: in a burst, and of a caller that sends more than its share. */
-const waitMsMax: Readonly<Record<RequestClass, { burst: number; overload: number }>> = {
-  vital: { burst: 5_000, overload: 2_000 },
-  control: { burst: 5_000, overload: 1_000 },
-  work: { burst: 2_000, overload: 80 },
-  list: { burst: 1_000, overload: 40 },
+type Patience = Readonly<Record<RequestClass, { burst: number; overload: number }>>;
+
+/** What a scheduler lets happen at once. */
+export interface Pace {
+  atOnce: { min: number; max: number };
+  /** After this a request that is not answered waits for something, and makes room for another. */
+  freshMs: number;
+  patience: Patience;
+}
+
+/** Of all requests. */
+export const requestPace: Pace = {
+  atOnce: { min: 4, max: 8 },
+  freshMs: 30,
+  patience: {
+    vital: { burst: 5_000, overload: 2_000 },
+    control: { burst: 5_000, overload: 1_000 },
+    work: { burst: 2_000, overload: 80 },
+    list: { burst: 1_000, overload: 40 },
+  },
+};
+
+/**
+ * Of those that create a durable job: they write to the disk several times, and more at once would only wait for each
+ * other. One counts until it is answered.
+ */
+export const creationPace: Pace = {
+  atOnce: { min: 4, max: 6 },
+  freshMs: 5_000,
+  patience: { ...requestPace.patience, work: { burst: 600, overload: 300 } },
 };
 /** A caller that asks again at once would keep the loop busy with refusals: many of them are sent later. */
 const PACE_WINDOW_MS = 100;
@@ -32,7 +55,7 @@ const paces = [
 const costs: Readonly<Record<RequestClass, number>> = { vital: 1, control: 1, work: 2, list: 3 };
 const retryAfterSeconds: Readonly<Record<RequestClass, number>> = { vital: 1, control: 1, work: 1, list: 2 };
 
-interface SchedulerFigures {
+export interface SchedulerFigures {
   waiting: number;
   /** Since the start, by class. */
   refused: Record<RequestClass, number>;
@@ -55,6 +78,7 @@ interface SchedulerOptions {
   /** Calls back in the next turn of the loop. */
   nextTurn?: (work: () => void) => void;
   later?: (work: () => void, delayMs: number) => void;
+  pace?: Pace;
 }
 
 /**
@@ -72,6 +96,7 @@ class FairScheduler implements RequestScheduler {
   readonly #later: (work: () => void, delayMs: number) => void;
   readonly #shares = new Map<string, Share>();
   readonly #concurrency: Concurrency;
+  readonly #patience: Patience;
   readonly #rate: StartRate;
   readonly #refused: Record<RequestClass, number> = { vital: 0, control: 0, work: 0, list: 0 };
   #waiting = 0;
@@ -84,13 +109,14 @@ class FairScheduler implements RequestScheduler {
   /** Of the last that was started: who comes back after a while begins here, not with what it did not use. */
   #floor = 0;
 
-  constructor({ loopDelayMs, now, nextTurn, later }: SchedulerOptions) {
+  constructor({ loopDelayMs, now, nextTurn, later, pace = requestPace }: SchedulerOptions) {
+    this.#patience = pace.patience;
     this.#now = now ?? (() => performance.now());
     this.#nextTurn = nextTurn ?? ((work) => void setImmediate(work));
     this.#later = later ?? ((work, delayMs) => void setTimeout(work, delayMs));
     this.#rate = createStartRate(this.#now());
     const onRoom = () => this.#schedule();
-    this.#concurrency = createConcurrency({ loopDelayMs, now: this.#now, later: this.#later, freshMs: FRESH_MS, onRoom });
+    this.#concurrency = createConcurrency({ ...pace, loopDelayMs, now: this.#now, later: this.#later, onRoom });
   }
 
   submit(submission: Submission): { cancel(): void } {
@@ -176,7 +202,7 @@ class FairScheduler implements RequestScheduler {
     for (const share of this.#shares.values()) {
       for (const kind of requestClasses) {
         const queue = share.queues[kind];
-        while (queue[0] !== undefined && (queue[0].isOut || atMs - queue[0].sinceMs > waitMaxOf(kind, share, atMs))) {
+        while (queue[0] !== undefined && (queue[0].isOut || atMs - queue[0].sinceMs > this.#waitMaxOf(kind, share, atMs))) {
           const item = queue.shift() as Waiting;
           if (item.isOut) continue;
           this.#takeOut(share, item);
@@ -229,7 +255,7 @@ class FairScheduler implements RequestScheduler {
     if (kind === "vital" || kind === "control") return false;
     const before = requestClasses.slice(0, requestClasses.indexOf(kind) + 1);
     const ahead = before.reduce((sum, each) => sum + share.queues[each].length, 0);
-    return (ahead * Math.max(1, this.#shares.size)) / this.#rate.perMs(sinceMs) > waitMaxOf(kind, share, sinceMs);
+    return (ahead * Math.max(1, this.#shares.size)) / this.#rate.perMs(sinceMs) > this.#waitMaxOf(kind, share, sinceMs);
   }
 
   /** Refuses the newest request of the last class that has one, but none of `keep` or before it. */
@@ -250,8 +276,8 @@ class FairScheduler implements RequestScheduler {
     const largest = [...this.#shares.values()].reduce((most, each) => (each.count > most.count ? each : most));
     return largest.count > share.count + 1 && this.#evict(largest, null);
   }
-}
 
-function waitMaxOf(kind: RequestClass, share: Share, atMs: number): number {
-  return waitMsMax[kind][atMs - share.sinceMs > BURST_MS ? "overload" : "burst"];
+  #waitMaxOf(kind: RequestClass, share: Share, atMs: number): number {
+    return this.#patience[kind][atMs - share.sinceMs > BURST_MS ? "overload" : "burst"];
+  }
 }

@@ -3,12 +3,11 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Socket } from "node:net";
-import { createInterface } from "node:readline";
-import type { GuardMessage } from "./stall-guard.ts";
+import type { CopyRequest, GuardMessage } from "./stall-guard.ts";
 
 /**
- * The guard's program. Its standard input brings a message with every beat of the station; descriptor 3 is the port, and
- * 4 the socket. It must not wait for a disk, so it loads nothing later.
+ * The guard's program. The station sends it a message with every beat; descriptor 3 is the port, and 4 the socket. It
+ * must not wait for a disk, so it loads nothing later.
  */
 const PORT_FD = 3;
 const SOCKET_FD = 4;
@@ -103,14 +102,19 @@ function look(): void {
   serve(SOCKET_FD, { tls: null, needsToken: false });
 }
 
-createInterface({ input: process.stdin })
-  .on("line", (line) => {
+process
+  .on("message", (message: GuardMessage | CopyRequest, handle: unknown) => {
+    if ("copies" in message) {
+      // The kernel makes another descriptor of each handle that is sent.
+      for (let made = 0; made < message.copies; made++) process.send?.("copy", handle as Socket);
+      return;
+    }
     looks = 0;
-    known = JSON.parse(line) as GuardMessage;
+    known = message;
     // The listening descriptors cannot be given back, only closed. The station starts the next guard.
     if (isAnswering) setTimeout(() => process.exit(), FINISH_MS);
   })
-  .on("close", () => process.exit());
+  .on("disconnect", () => process.exit());
 // Signals for the whole process group are for the station, which ends the guard.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) process.on(signal, () => {});
 setInterval(look, LOOK_MS);

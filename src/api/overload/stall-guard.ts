@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { extname, join } from "node:path";
 import type { StationStatus } from "../../contract/api/station-routes.ts";
 
@@ -12,6 +13,8 @@ const CERTIFICATE_EVERY_MS = 10 * 60_000;
 /** Tokens that were let in lately, and may ask for the status while nothing can be looked up. */
 const TOKENS_MAX = 1_000;
 const PROGRAM = join(import.meta.dirname, `stall-guard-main${extname(import.meta.filename)}`);
+/** Node accepts one connection from each handle in a turn of the loop. */
+const COPIES = 7;
 /** It serves a few short answers, and should cost as little as Node can. */
 const FLAGS = ["--no-warnings", "--title=caisson-stall-guard", "--max-old-space-size=32", "--max-semi-space-size=1"];
 
@@ -29,6 +32,16 @@ export interface GuardMessage {
   tls: GuardCertificate | null;
 }
 
+/** Asks for copies of the handle that comes with it. */
+export interface CopyRequest {
+  copies: number;
+}
+
+/** Node's own handle of a server that listens. */
+export interface ListeningHandle {
+  fd: number;
+}
+
 export interface StallGuard {
   /** Remembers a token that the station accepted. */
   admitted(secret: string): void;
@@ -39,26 +52,32 @@ export interface StallGuard {
 
 export interface GuardOptions {
   status: () => StationStatus;
-  /** Descriptors that the station listens on. */
-  descriptors: { port: number; socket: number };
+  /** What the station listens on. */
+  listeners: { port: ListeningHandle; socket: ListeningHandle };
+  /** Called with copies of the port's handle, with separate descriptors, soon after the start. */
+  onCopy: (handle: ListeningHandle) => void;
   certificate: (() => Promise<GuardCertificate>) | null;
 }
 
 /**
- * A second process answers new connections while the loop of this one stands still, as when SQLite waits for a disk that
- * does not answer. It inherits the listening sockets, and accepts nothing as long as the loop beats.
+ * A second process answers new connections while the loop of this one stands still, as when SQLite waits for a disk
+ * that does not answer. It inherits the listening sockets, and accepts nothing as long as the loop beats.
  */
-export function startStallGuard({ status, descriptors, certificate }: GuardOptions): StallGuard {
+export function startStallGuard({ status, listeners, certificate, onCopy }: GuardOptions): StallGuard {
   const tokens = new Set<string>();
   let process: ChildProcess | null = null;
   let tls: GuardCertificate | null = null;
+  let hasCopies = false;
   let starting: NodeJS.Timeout | undefined;
   let hasEnded = false;
+  let isSending = false;
   const beat = () => {
-    const input = process?.stdin;
     // A guard that does not read is not sent more.
-    if (input?.writable !== true || input.writableNeedDrain) return;
-    input.write(`${JSON.stringify({ status: status(), tokens: [...tokens], tls } satisfies GuardMessage)}\n`);
+    if (process?.connected !== true || isSending) return;
+    isSending = true;
+    process.send({ status: status(), tokens: [...tokens], tls } satisfies GuardMessage, () => {
+      isSending = false;
+    });
   };
   const renew = async () => {
     // The guard keeps its certificate until a readable one replaces it.
@@ -67,9 +86,14 @@ export function startStallGuard({ status, descriptors, certificate }: GuardOptio
   const start = async () => {
     await renew();
     if (hasEnded || (certificate !== null && tls === null)) return;
-    process = spawnGuard(descriptors);
-    process.once("exit", startSoon).once("error", () => {});
+    process = spawnGuard(listeners);
+    isSending = false;
+    process.once("exit", startSoon).on("error", () => {});
     beat();
+    if (hasCopies) return;
+    hasCopies = true;
+    process.on("message", (_, handle) => onCopy(handle as unknown as ListeningHandle));
+    process.send({ copies: COPIES } satisfies CopyRequest, listeners.port as unknown as Socket);
   };
   const startSoon = () => {
     process = null;
@@ -102,12 +126,12 @@ export function startStallGuard({ status, descriptors, certificate }: GuardOptio
   };
 }
 
-function spawnGuard({ port, socket }: GuardOptions["descriptors"]): ChildProcess {
-  const guard = spawn(process.execPath, [...FLAGS, PROGRAM], { env: {}, stdio: ["pipe", "ignore", "ignore", port, socket] });
-  guard.stdin?.on("error", () => {});
+function spawnGuard({ port, socket }: GuardOptions["listeners"]): ChildProcess {
+  const stdio = ["ignore", "ignore", "ignore", port.fd, socket.fd, "ipc"] as const;
+  const guard = spawn(process.execPath, [...FLAGS, PROGRAM], { env: {}, stdio: [...stdio] });
   // The station must be able to end by itself.
   guard.unref();
-  (guard.stdin as unknown as { unref(): void } | null)?.unref();
+  guard.channel?.unref();
   return guard;
 }
 

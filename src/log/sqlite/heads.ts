@@ -111,12 +111,7 @@ export function createHeads(options: HeadsOptions) {
       );
       const rest = after === undefined ? fresh : fresh.filter((row) => compareHeads(row, after) > 0);
       const newestFirst = [...known.heads, ...rest].sort(compareHeads).slice(0, limit);
-      const heads: StreamHead[] = [];
-      const pause = createPauses();
-      for (const row of newestFirst) {
-        heads.push(toHead(row));
-        await pause();
-      }
+      const heads = await toHeads(newestFirst);
       return { heads, total: Math.max(known.total, newestFirst.length), isMinimum: known.isMinimum };
     },
     async noteDamage(stream: string, damage: string | null): Promise<void> {
@@ -133,6 +128,17 @@ function rowOf(projection: Projection, end: { stream: string; seq: number }, mad
 
 function toHead({ stream, seq, at, head, damage }: DatedHead): StreamHead {
   return { stream, seq, at, head: JSON.parse(head), damage };
+}
+
+/** Each is parsed, and there may be a thousand. */
+async function toHeads(rows: readonly DatedHead[]): Promise<StreamHead[]> {
+  const heads: StreamHead[] = [];
+  const pause = createPauses();
+  for (const row of rows) {
+    heads.push(toHead(row));
+    await pause();
+  }
+  return heads;
 }
 
 function readable<Result>(read: () => Result): Result | null {
