@@ -1,7 +1,8 @@
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { sharedMemory } from "../../test/support/memory-folder.ts";
 import { tries } from "../../test/support/thorough.ts";
 import { archive, base256, file, folder, gnuLong, hardLink, header, pax, symbolicLink } from "./files-archive.ts";
 import { hasStrace, isSanitised, refusal, startWorker, temporaryFolder } from "./files-client.ts";
@@ -105,7 +106,7 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
 
   test.runIf(existsSync("/dev/shm"))("a move between file systems that fails half-way leaves the old and nothing new", async () => {
     using temporary = temporaryFolder();
-    const other = execFileSync("mktemp", ["-d", "/dev/shm/caisson-test-XXXXXX"], { encoding: "utf8" }).trim();
+    const other = mkdtempSync(join(sharedMemory(), "caisson-test-"));
     try {
       const from = join(temporary.path, "t");
       mkdirSync(join(from, "sub"), { recursive: true });
@@ -198,7 +199,7 @@ test.runIf(isSanitised)("nothing leaks", async () => {
   await worker.list(temporary.path, { depth: 9 });
   await refusal(worker.move(at("a"), at("copy")));
   if (existsSync("/dev/shm")) {
-    const other = execFileSync("mktemp", ["-d", "/dev/shm/caisson-test-XXXXXX"], { encoding: "utf8" }).trim();
+    const other = mkdtempSync(join(sharedMemory(), "caisson-test-"));
     await worker.move(at("a"), join(other, "a"));
     await worker.remove(other, { recursive: true });
   }

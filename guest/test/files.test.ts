@@ -8,6 +8,7 @@ import {
   linkSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -18,6 +19,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { sharedMemory } from "../../test/support/memory-folder.ts";
 import { tries } from "../../test/support/thorough.ts";
 import { guestBinary, type Refused, refusal, startWorker, temporaryFolder } from "./files-client.ts";
 
@@ -189,7 +191,7 @@ describe("make, move, remove", () => {
   test.runIf(asRoot && existsSync("/dev/shm"))("moves between file systems, whole or not at all", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
-    const other = execFileSync("mktemp", ["-d", "/dev/shm/caisson-test-XXXXXX"], { encoding: "utf8" }).trim();
+    const other = mkdtempSync(join(sharedMemory(), "caisson-test-"));
     try {
       const at = (name: string) => join(folder.path, name);
       mkdirSync(at("t/ro/deep"), { recursive: true });

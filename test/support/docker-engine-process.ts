@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { imageArchive, type TestImage } from "./docker-images.ts";
 import { processGone, processLives, removeRemains } from "./docker-remains.ts";
@@ -37,7 +37,8 @@ export interface EngineRecord {
 }
 
 const START_MS = 30_000;
-const foldersPrefix = "caisson-test-engine-";
+/** Short: podman takes no runroot of more than 50 characters. */
+const foldersPrefix = "caisson-engine-";
 
 /** For tests that kill their engine. */
 export async function startDockerEngine(options: { folder?: string } = {}): Promise<TestEngine> {
@@ -69,7 +70,9 @@ export function newEngineFolder(): string {
 }
 
 export function cgroupNameFor(folder: string): string {
-  return `caisson-test-${folder.slice(tmpdir().length + 1 + foldersPrefix.length).replaceAll(/[^A-Za-z0-9]/g, "-")}`;
+  const run = process.env.CAISSON_TEST_RUN;
+  const own = folder.slice(folder.indexOf(foldersPrefix) + foldersPrefix.length);
+  return `caisson-test-${run === undefined ? "" : `${run}-`}${own.replaceAll(/[^A-Za-z0-9]/g, "-")}`;
 }
 
 /** Unix socket paths are at most 107 bytes long, so it lies at the top. */
@@ -126,13 +129,27 @@ export async function stopEngine(folder: string): Promise<void> {
 
 /** Engines of test runs that were killed. A folder says whose it is by the pid in its `owner` file. */
 export async function sweepEngines(): Promise<void> {
-  for (const name of readdirSync(tmpdir())) {
-    if (!name.startsWith(foldersPrefix)) continue;
-    const folder = join(tmpdir(), name);
-    const owner = readNumber(join(folder, "owner"));
-    if (owner === null || processLives(owner)) continue;
-    await stopSharedEngines(folder);
+  await sweepEnginesIn(tmpdir());
+  // Runs of `scripts/test` have a folder each (see scripts/own-run), beside this one where this is one.
+  const runs = process.env.CAISSON_TEST_RUN === undefined ? tmpdir() : dirname(tmpdir());
+  for (const name of readdirSync(runs)) {
+    const folder = join(runs, name);
+    if (!name.startsWith("ct-") || !isOwnerDead(folder)) continue;
+    await sweepEnginesIn(folder);
+    rmSync(folder, { recursive: true, force: true });
   }
+}
+
+async function sweepEnginesIn(place: string): Promise<void> {
+  for (const name of readdirSync(place)) {
+    const folder = join(place, name);
+    if (name.startsWith(foldersPrefix) && isOwnerDead(folder)) await stopSharedEngines(folder);
+  }
+}
+
+function isOwnerDead(folder: string): boolean {
+  const owner = readNumber(join(folder, "owner"));
+  return owner !== null && !processLives(owner);
 }
 
 export async function stopSharedEngines(folder: string): Promise<void> {

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
-import { startDockerEngine, type TestEngine } from "./docker-engine-process.ts";
+import { cgroupNameFor, startDockerEngine, type TestEngine } from "./docker-engine-process.ts";
 import { processGone } from "./docker-remains.ts";
 import { startPodmanEngine } from "./podman-engine.ts";
 
@@ -15,7 +15,7 @@ function leftovers(engine: TestEngine): string[] {
   const mounts = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .filter((line) => line.includes(folder));
-  const cgroups = readdirSync("/sys/fs/cgroup").filter((name) => existsSync(`/sys/fs/cgroup/${name}/caisson-test-${folder.slice(-6)}`));
+  const cgroups = readdirSync("/sys/fs/cgroup").filter((name) => existsSync(`/sys/fs/cgroup/${name}/${cgroupNameFor(folder)}`));
   return [...mounts, ...cgroups, ...(existsSync(folder) ? [folder] : [])];
 }
 

@@ -19,7 +19,8 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 
 /** Root file systems for test images, made from this machine's files alone: nothing is pulled. Safe to delete at any time. */
-const cacheFolder = join(tmpdir(), ".caisson-test-cache", "images");
+/** Outlives the run, and so is not in its own temporary folder. */
+const cacheFolder = join(process.env.CAISSON_TEST_CACHE ?? tmpdir(), ".caisson-test-cache", "images");
 
 export type TestImage = "busybox" | "debian";
 
