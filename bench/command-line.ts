@@ -1,7 +1,7 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { appendRuns } from "./listing.ts";
+import { appendLongRun, appendRuns } from "./listing.ts";
 import { type Sample, timeTogether } from "./measure.ts";
 import { runPeer, startPeer } from "./peers.ts";
 import type { Place } from "./place.ts";
@@ -9,6 +9,7 @@ import type { Row, Target } from "./report.ts";
 
 /** As a folder looks after some months: most runs have ended. */
 const RUNS = { count: 2000, events: 200, open: 20 };
+const LONG_RUN = { run: "run_benchbenchbe", events: 100_000 };
 
 /** Whole processes, as a person at a shell waits for them; those that are compared take turns, so that a busy minute is everybody's. */
 export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; targets: Target[] }> {
@@ -45,6 +46,18 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
   const full = join(place.dir, "home-with-runs");
   await fill(full);
   const lists = await timeTogether({ n: 15, warmup: 2, each: { empty: caisson(home, ["ps"]), full: caisson(full, ["ps"]) } });
+  const long = join(place.dir, "home-with-a-long-run");
+  const exported = await fillLong(long, (args) => caisson(long, args)());
+  const replays = await timeTogether({
+    n: 5,
+    warmup: 1,
+    each: {
+      attach: caisson(long, ["attach", LONG_RUN.run]),
+      whole: caisson(long, ["attach", "--all", LONG_RUN.run]),
+      json: caisson(long, ["logs", "--json", LONG_RUN.run]),
+      jq: () => runPeer(["jq", "-c", ".", exported]),
+    },
+  });
   const row = (name: string, sample: Sample): Row => ({
     group: "whole process",
     name,
@@ -70,6 +83,10 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
       row("`./caisson --version`", starts.version),
       row("`./caisson ps`, no runs", lists.empty),
       row("`./caisson ps`, 2,000 runs of 200 events, 20 of them open", lists.full),
+      row("`./caisson attach`, a run of 100,000 events that has ended", replays.attach),
+      row("`./caisson attach --all`, the same", replays.whole),
+      row("`./caisson logs --json`, the same", replays.json),
+      row("`jq -c .` over the same events as JSON lines", replays.jq),
     ],
     targets: [
       ratio("`./caisson exec -- true`: faster than `docker run --rm`", [starts.docker, starts.exec], { atLeast: 2.5 }),
@@ -79,6 +96,18 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
       ratio("`./caisson ps` with 2,000 runs over none", [lists.full, lists.empty], { atMost: 1.5 }),
     ],
   };
+}
+
+/** Gives a file with the run's events as `logs --json` prints them. */
+async function fillLong(stateDir: string, caisson: (args: readonly string[]) => Promise<string>): Promise<string> {
+  await mkdir(stateDir, { recursive: true });
+  {
+    await using log = createSqliteLog({ path: join(stateDir, "log.db") });
+    await appendLongRun(log, LONG_RUN.run, LONG_RUN.events);
+  }
+  const path = join(stateDir, "events.jsonl");
+  await writeFile(path, await caisson(["logs", "--json", LONG_RUN.run]));
+  return path;
 }
 
 async function fill(stateDir: string): Promise<void> {

@@ -10,6 +10,7 @@ const RUNS = 1000;
 const EVENTS = 1000;
 /** Appended at a time. */
 const TOGETHER = 50;
+const APPENDED_MAX = 1000;
 /** Folding all of them takes half a minute; a part of them tells as much. */
 const FOLDED = 50;
 
@@ -56,6 +57,12 @@ export async function appendRuns(log: Log, options: { count: number; events: num
     await Promise.all(some.map((run, at) => log.append(runStream(run), eventsOf(run, { events, ended: from + at < count - open }))));
   }
   return names;
+}
+
+/** One run of that many events, which has ended. */
+export async function appendLongRun(log: Log, run: string, events: number): Promise<void> {
+  const all = eventsOf(run, { events, ended: true });
+  for (let from = 0; from < all.length; from += APPENDED_MAX) await log.append(runStream(run), all.slice(from, from + APPENDED_MAX));
 }
 
 function eventsOf(run: string, { events, ended }: { events: number; ended: boolean }): NewEvent[] {

@@ -26,6 +26,7 @@ export function createChatView(options: { columns: () => number }): RunView {
   };
   return {
     live: (columns) => view.live(columns),
+    takeFigures: (run) => view.takeFigures(run),
     lines(event) {
       if (event.type === "tool.requested") calls.set(event.data.call, { name: event.data.name, args: event.data.arguments });
       const lines = view.lines(event);

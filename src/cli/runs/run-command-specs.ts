@@ -165,7 +165,8 @@ export const runCommands: readonly CommandSpec[] = [
   {
     path: ["attach"],
     summary: "Watch a run until it ends",
-    options: [json],
+    details: "Of a long run it begins with the last 2,000 events, and says how many came before. With --json it prints all.",
+    options: [{ name: "all", summary: "From the first event on" }, json],
     arguments: [optionalRun],
     examples: [["caisson attach", "this folder's newest run"]],
     load: async () => ({ run: (await import("./run-control.ts")).attach }),

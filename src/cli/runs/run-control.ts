@@ -14,6 +14,9 @@ import { printOutcome } from "./run-outcome.ts";
 import { exitCodes, showDrivenRun } from "./show-driven-run.ts";
 import { goOnIfUndriven, tellUndriven } from "./undriven-run.ts";
 
+/** Of a long run, `attach` shows the end: about what a person scrolls back over. */
+const ATTACHED_EVENTS = 2_000;
+
 /** `caisson logs RUN`, and of a sandbox what a detached command in it wrote. */
 export async function logs(context: CliContext, given: ParsedArguments): Promise<number> {
   const { runs } = context.station;
@@ -50,7 +53,14 @@ export async function attach(context: CliContext, given: ParsedArguments): Promi
   const { runs, sessions } = context.station;
   const name = await runNamed(context, given.positionals[0]);
   const { run } = await runs.get(name);
-  await followRun(context, runs, run, { json: given.flag("json"), live: true, whileDriven: true, signal: context.interruption.signal });
+  const isWhole = given.flag("all") || given.flag("json");
+  await followRun(context, runs, run, {
+    json: given.flag("json"),
+    live: true,
+    whileDriven: true,
+    signal: context.interruption.signal,
+    ...(isWhole ? {} : { lastEvents: ATTACHED_EVENTS }),
+  });
   const view = await runs.get(run);
   if (view.finish === null) return (await tellUndriven(context, run)) ? 1 : 0;
   if (!given.flag("json")) await printOutcome(context, sessions, { run: view, signal: context.interruption.signal });

@@ -1,19 +1,17 @@
 import type { RunEvent } from "../../contract/run-event.ts";
+import type { RunView as RunFacts } from "../../contract/run-verbs.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import { networkLine } from "../network/network-view.ts";
 import { guardianLines } from "../station/guardian-view.ts";
 import { watchLines } from "../station/health-view.ts";
-import { bad, bold, dim, good, type Line, line, lines, type Piece, quotedName } from "../terminal/line.ts";
+import { bad, bold, dim, good, type Line, line } from "../terminal/line.ts";
 import { createMarkdownView } from "../terminal/markdown.ts";
 import { cutToWidth, plainText, wrapText } from "../terminal/plain-text.ts";
+import { aboutCall, fileLine, fold, headed, TEXT_COLUMNS_MAX } from "./event-lines.ts";
 
-/** Lines of a tool's output that are shown; the rest is in the log. */
-const FOLDED_LINES = 6;
 /** Rows of a running tool's newest output, or of what is just being said. */
 const LIVE_ROWS = 4;
-const TEXT_COLUMNS_MAX = 100;
-const OUTPUT_COLUMNS_MAX = 160;
 const FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
 
 /** Turns a run's events into lines for people. The same for a live run, `attach` and `logs`. */
@@ -25,6 +23,8 @@ export interface RunView {
    * asked.
    */
   live(columns: number): Line[];
+  /** Of a run whose beginning was left out: its figures up to the last event. */
+  takeFigures(run: Pick<RunFacts, "steps" | "usage" | "costUsd">): void;
 }
 
 interface ToolView {
@@ -257,6 +257,11 @@ export function createRunView(options: { columns: () => number | null }): RunVie
   };
   return {
     lines: linesOf,
+    takeFigures({ steps, usage, costUsd: cost }) {
+      step = steps;
+      tokens = usage.inputTokens + usage.outputTokens;
+      costUsd = cost;
+    },
     live(columns) {
       if (waiting) return [];
       frame = (frame + 1) % FRAMES.length;
@@ -269,32 +274,4 @@ export function createRunView(options: { columns: () => number | null }): RunVie
       return [...rows.slice(-LIVE_ROWS), dim(cutToWidth(`${FRAMES[frame]} ${figures} · ${activity()}`, width))];
     },
   };
-}
-
-/** A text after its mark; further lines of it are set in, so that none looks like an entry of its own. */
-function headed(mark: Line, text: string, note: Piece): Line[] {
-  const rows = lines(text);
-  return rows.map(
-    (row, index) => line`${index === 0 ? mark : "    "}${row}${index === rows.length - 1 && note !== "" ? line` ${note}` : ""}`,
-  );
-}
-
-function fileLine(data: DataOf<"file.changed">): Line {
-  const counts = data.linesAdded === null ? "" : line` ${good(`+${data.linesAdded}`)} ${bad(`−${data.linesRemoved ?? 0}`)}`;
-  return line`    ${data.kind} ${quotedName(data.path)}${counts}`;
-}
-
-/** The one argument that says most about a call. */
-function aboutCall(args: unknown): string {
-  if (typeof args !== "object" || args === null) return "";
-  const values = args as Record<string, unknown>;
-  const first = ["command", "path", "pattern", "agent", "id", "args"].map((key) => values[key]).find((value) => value !== undefined);
-  const text = Array.isArray(first) ? first.join(" ") : typeof first === "string" ? first : "";
-  return cutToWidth(plainText(text.split("\n")[0] ?? ""), TEXT_COLUMNS_MAX);
-}
-
-function fold(text: string, columns: number): string[] {
-  const lines = plainText(text).trimEnd().split("\n");
-  const shown = lines.length <= FOLDED_LINES ? lines : [`… ${lines.length - FOLDED_LINES + 1} lines`, ...lines.slice(-FOLDED_LINES + 1)];
-  return shown.filter((line) => line.trim() !== "").map((line) => cutToWidth(line.trimEnd(), Math.min(columns - 2, OUTPUT_COLUMNS_MAX)));
 }

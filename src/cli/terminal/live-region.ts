@@ -30,6 +30,8 @@ export function createLiveRegion(output: Output, options: { wanted: boolean; row
   const timer = shown ? setInterval(redraw, DRAW_MS) : undefined;
   return {
     async print(lines: readonly Line[]): Promise<void> {
+      // What changed below is drawn by the clock.
+      if (lines.length === 0) return;
       if (!shown) await output.print(lines);
       else await repaint(lines, rowsNow());
     },

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { line } from "./line.ts";
 import { createOutput } from "./output.ts";
@@ -17,6 +18,34 @@ test("bytes arrive in order, also when nobody waits for each", async () => {
   expect(readFileSync(file).equals(Buffer.concat(parts))).toBe(true);
   expect(output.pending()).toBe(false);
   rmSync(file);
+});
+
+test("pieces that nobody waits for are written many at once, and room is had once few wait", async () => {
+  const writes: number[] = [];
+  let take = () => {};
+  const reader = new Writable({
+    highWaterMark: 1,
+    write(chunk: Buffer, _encoding, callback) {
+      writes.push(chunk.length);
+      take = callback;
+    },
+  });
+  const output = createOutput({ fd: 1, terminal: null, reader });
+  const all = Array.from({ length: 1000 }, (_, at) => output.printJson({ at }));
+  await output.room();
+  await expect.poll(() => writes).toHaveLength(1);
+  void output.writeRaw(Buffer.alloc(300 * 1024));
+  let hasRoom = false;
+  const room = output.room().then(() => {
+    hasRoom = true;
+  });
+  take();
+  await Promise.all(all);
+  expect(hasRoom).toBe(false);
+  await expect.poll(() => writes).toHaveLength(2);
+  take();
+  await room;
+  expect(output.pending()).toBe(false);
 });
 
 test("a descriptor that cannot be written to is broken, not an exception", async () => {

@@ -47,6 +47,11 @@ export interface Output {
   onResize(listener: () => void): () => void;
   /** Whether bytes are on their way to a reader who does not take them. */
   pending(): boolean;
+  /**
+   * Resolves once few bytes wait. Whoever writes very much in small pieces waits for this instead of for each piece;
+   * then many are written at once.
+   */
+  room(): Promise<void>;
 }
 
 export interface Picture {
@@ -58,6 +63,8 @@ export interface Picture {
 
 /** How long to wait when somebody made the descriptor non-blocking and its reader is slow. */
 const FULL_PIPE_WAIT_MS = 5;
+/** How much may wait to be written before a writer who asks for room has to wait. */
+const AHEAD_BYTES_MAX = 256 * 1024;
 
 /**
  * Writes in a thread of the pool: `process.stdout` blocks the event loop on a full pipe, and with it our own handling
@@ -73,7 +80,9 @@ export function createOutput(options: {
   const { fd, terminal, reader } = options;
   const colours = terminal !== null && options.colours !== false;
   let last = Promise.resolve();
-  let waiting = 0;
+  let aheadBytes = 0;
+  /** What is written together once everything before it is. */
+  let gathered: { parts: Uint8Array[]; written: Promise<void> } | null = null;
   let isBroken = false;
   const { promise: broken, resolve: markBroken } = Promise.withResolvers<void>();
 
@@ -99,10 +108,22 @@ export function createOutput(options: {
     markBroken();
   }
 
+  const gather = (): { parts: Uint8Array[]; written: Promise<void> } => {
+    const parts: Uint8Array[] = [];
+    const written = last.then(async () => {
+      gathered = null;
+      const bytes = Buffer.concat(parts);
+      await writeAll(bytes);
+      aheadBytes -= bytes.length;
+    });
+    last = written;
+    return { parts, written };
+  };
   const writeRaw = (bytes: Uint8Array): Promise<void> => {
-    waiting++;
-    last = last.then(() => writeAll(bytes)).finally(() => waiting--);
-    return last;
+    gathered ??= gather();
+    gathered.parts.push(bytes);
+    aheadBytes += bytes.length;
+    return gathered.written;
   };
   const rendered = (line: Line) => (colours ? line.styled : line.text);
   const ended = (lines: readonly Line[]) => lines.map((line) => `${rendered(line)}\n`).join("");
@@ -113,6 +134,7 @@ export function createOutput(options: {
     fd,
     print(given) {
       const lines = given instanceof Line ? [given] : given;
+      if (lines.length === 0) return Promise.resolve();
       return diverted === null ? write(ended(lines)) : diverted(lines);
     },
     prompt: (line) => write(rendered(line)),
@@ -138,7 +160,8 @@ export function createOutput(options: {
     through: (stream) => createOutput({ ...options, reader: stream }),
     isTerminal: terminal !== null,
     broken,
-    pending: () => waiting > 0,
+    pending: () => aheadBytes > 0,
+    room: () => (aheadBytes <= AHEAD_BYTES_MAX ? Promise.resolve() : last),
     size() {
       const [cols, rows] = terminal?.getWindowSize() ?? [80, 24];
       // A terminal that does not know its size says 0.
