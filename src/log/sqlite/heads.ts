@@ -3,20 +3,22 @@ import { createPauses } from "../../lib/pauses.ts";
 import { compareHeads, type HeadCursor, type HeadFilter, passesFilter } from "../head-filter.ts";
 import type { StoredEvent, StreamHead } from "../log.ts";
 import { type FindProjection, type Projection, project } from "../projection.ts";
+import type { ReadBudget } from "../subscription.ts";
 import type { Appended } from "./commit.ts";
 import { createHeadRows, type DatedHead, type HeadRow } from "./head-rows.ts";
 import { listHeads } from "./list-heads.ts";
 import { createStaleness, type EndRow } from "./stale-heads.ts";
 
-/** Events folded at a time when a head is made again. */
+/** Events folded at a time when a head is made again, and bytes of them. */
 const PAGE = 2000;
+const PAGE_BYTES = 4 * 1024 ** 2;
 /** Heads remembered between two appends of ours; beyond it the one that waited longest is read again. */
 const REMEMBERED_MAX = 1000;
 
 interface HeadsOptions {
   database: DatabaseSync;
   projectionOf: FindProjection;
-  read: (stream: string, fromSeq: number, limit: number) => StoredEvent[];
+  read: (stream: string, fromSeq: number, budget: ReadBudget) => StoredEvent[];
   change: <Result>(work: () => Result) => Promise<Result>;
 }
 
@@ -40,23 +42,25 @@ export function createHeads(options: HeadsOptions) {
   const ends = database.prepare("SELECT stream, last_seq, at FROM streams WHERE stream = ?");
 
   /** From the first event on, without writing anything. */
-  const make = ({ stream, last_seq, at }: EndRow): DatedHead | null => {
+  const make = async ({ stream, last_seq, at }: EndRow): Promise<DatedHead | null> => {
     const projection = projectionOf(stream);
     if (projection === null) return null;
+    const pause = createPauses();
     let made = project(projection, { head: null, damage: null }, []);
     for (let fromSeq = 1; fromSeq <= last_seq; ) {
-      const page = readable(() => options.read(stream, fromSeq, PAGE));
+      const page = readable(() => options.read(stream, fromSeq, { limit: PAGE, bytes: PAGE_BYTES }));
       made = project(projection, made, page ?? []);
       if (page === null || page.length === 0) {
         made.damage ??= `nothing can be read from event ${fromSeq} on`;
         break;
       }
       fromSeq = (page.at(-1)?.seq ?? fromSeq) + 1;
+      await pause();
     }
     return { ...rowOf(projection, { stream, seq: last_seq }, made), at };
   };
   const makeAndStore = async (end: EndRow): Promise<DatedHead | null> => {
-    const made = make(end);
+    const made = await make(end);
     // A log that cannot be written to is shown all the same.
     const projection = projectionOf(end.stream);
     if (made !== null && projection !== null) await options.change(() => rows.store(made, projection)).catch(() => undefined);

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { memoryFolder } from "../../../test/support/memory-folder.ts";
 import { take } from "../conformance/use-log.ts";
-import type { Log } from "../log.ts";
+import type { Log, StoredEvent } from "../log.ts";
+import { readPages } from "../read-pages.ts";
 import { createSqliteLog } from "./log.ts";
 
 const EVENT_BYTES = 100 * 1024;
@@ -54,5 +55,13 @@ describe("events of 100 KB", () => {
     expect(await log.read("a", { bytesMax: 3 * EVENT_BYTES })).toHaveLength(3);
     expect((await log.read("a", { fromSeq: 7, bytesMax: 1 })).map(({ seq }) => seq)).toEqual([7]);
     expect(await log.read("a")).toHaveLength(100);
+  });
+
+  test("are read to the end in pages of at most 4 MiB", async () => {
+    const pages: StoredEvent[][] = [];
+    for await (const page of readPages(log, "a", { fromSeq: 5 })) pages.push(page);
+    expect(pages.length).toBeGreaterThan(1);
+    expect(Math.max(...pages.map(({ length }) => length)) * EVENT_BYTES).toBeLessThanOrEqual(4 * 1024 ** 2 + EVENT_BYTES);
+    expect(pages.flat().map(({ seq }) => seq)).toEqual(Array.from({ length: 96 }, (_, n) => n + 5));
   });
 });

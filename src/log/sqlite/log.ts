@@ -63,8 +63,6 @@ export function createSqliteLog(options: {
   };
   const readWithin = (stream: string, fromSeq: number, budget: ReadBudget): StoredEvent[] =>
     readRows(stream, { fromSeq, budget }, () => select.iterate(stream, fromSeq, budget.limit) as Iterable<unknown> as Iterable<EventRow>);
-  const readNow = (stream: string, fromSeq: number, limit: number) =>
-    readWithin(stream, fromSeq, { limit, bytes: Number.POSITIVE_INFINITY });
   const committer = createCommitter({
     database,
     nowMs,
@@ -74,7 +72,7 @@ export function createSqliteLog(options: {
     onErased: (stream) => feed.forget(stream),
     onCommitted: (streams) => wakeups.wake(streams),
   });
-  const heads = createHeads({ database, projectionOf: options.projectionOf ?? projectionOf, read: readNow, change: committer.change });
+  const heads = createHeads({ database, projectionOf: options.projectionOf ?? projectionOf, read: readWithin, change: committer.change });
   const feed = createFeed({ database, read: readWithin, readTyped });
   const leases = createLeases({ database, nowMs, clock: options.leaseClock ?? machineClock(), change: committer.change });
   const selectEnd = database.prepare("SELECT last_seq FROM streams WHERE stream = ?");

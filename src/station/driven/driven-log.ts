@@ -4,9 +4,9 @@ import { CaissonError } from "../../contract/error.ts";
 import { makeEvent, readEvent } from "../../contract/event-family.ts";
 import { duringTurn } from "../../lib/turns.ts";
 import type { Log, NewEvent, StoredEvent, StreamHead } from "../../log/log.ts";
+import { readPages } from "../../log/read-pages.ts";
 import type { Kind, NewKindEvent, ReadKindEvent } from "./kind.ts";
 
-const PAGE = 2000;
 /** Somebody at work appends some times a second; losing this many races in a row means something is wrong. */
 const RACES_MAX = 1000;
 
@@ -32,14 +32,12 @@ export function emptyFold<State>(kind: FoldedKind<State>): Folded<State> {
  * with the head.
  */
 export async function foldOn<State>(log: Log, kind: FoldedKind<State>, id: string, folded: Folded<State>): Promise<void> {
-  for (;;) {
-    const events = await log.read(streamOf(kind, id), { fromSeq: folded.seq + 1, limit: PAGE });
+  for await (const events of readPages(log, streamOf(kind, id), { fromSeq: folded.seq + 1 })) {
     const failed = duringTurn({ stream: streamOf(kind, id), seq: folded.seq }, () => foldPage(kind, events, folded));
     if (failed !== null) {
       await log.noteDamage(streamOf(kind, id), failed.message).catch(() => undefined);
       throw failed;
     }
-    if (events.length < PAGE) return;
   }
 }
 

@@ -1,6 +1,6 @@
-import { setImmediate as breathe } from "node:timers/promises";
 import type { GuardianConfig } from "../../contract/guardian-config.ts";
 import type { Log, PlacedEvent, StoredEvent } from "../../log/log.ts";
+import { readPages } from "../../log/read-pages.ts";
 import { runOf, runStream, toRunHead } from "../runs/head-of-run.ts";
 import { parseRunEvent } from "../runs/owned-journal.ts";
 import { unwatchedBecause } from "./choose-action.ts";
@@ -19,7 +19,6 @@ export interface GuardianOptions extends Omit<EvaluateOptions, "others" | "catch
 const RUNS_MAX = 5000;
 /** Of a run that was there before the guardian: its last events say enough. */
 const REPLAYED_EVENTS_MAX = 20_000;
-const PAGE = 1000;
 /** Nothing is lost by seeing a step a little later, and much is saved by reading many events at once. */
 const REST_MS = 250;
 /** A run about which the guardian fails so often is left alone. */
@@ -168,11 +167,8 @@ export async function trajectoryOf(log: Log, run: string): Promise<Trajectory> {
 }
 
 async function catchUp(log: Log, trajectory: Trajectory): Promise<void> {
-  for (;;) {
-    const events = await log.read(runStream(trajectory.run), { fromSeq: trajectory.seq + 1, limit: PAGE });
+  for await (const events of readPages(log, runStream(trajectory.run), { fromSeq: trajectory.seq + 1 })) {
     for (const event of events) fold(trajectory, event);
-    if (events.length < PAGE) return;
-    await breathe();
   }
 }
 

@@ -9,6 +9,7 @@ import type { RunFacts } from "../../contract/run-facts.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
 import { GUARDED_TERM } from "../../log/projection.ts";
+import { readPages } from "../../log/read-pages.ts";
 import { stationHealth } from "../health/station-beat.ts";
 import { findRun } from "../names/find-run.ts";
 import { headOfRun, runStream, toRunHead } from "../runs/head-of-run.ts";
@@ -25,7 +26,6 @@ export interface LocalGuardianOptions {
 }
 
 const RUNS_MAX = 200;
-const PAGE = 1000;
 
 /** From the log alone, so that every process says the same. */
 export function createLocalGuardian({ stateDir, log, alive, config }: LocalGuardianOptions): GuardianVerbs {
@@ -93,14 +93,11 @@ type History = Omit<GuardianExplanation, "standing">;
 
 async function historyOf(log: Log, { run, isOver }: { run: string; isOver: boolean }): Promise<History> {
   const history: History = { decisions: [], judgements: [] };
-  for (let fromSeq = 1; ; ) {
-    const page = await log.read(runStream(run), { fromSeq, limit: PAGE });
+  for await (const page of readPages(log, runStream(run))) {
     for (const stored of page) {
       const event = stored.type.startsWith("guardian.") ? readableEvent(guardianEvents, stored) : null;
       if (event !== null) addToHistory(history, { ...event, seq: stored.seq });
     }
-    if (page.length < PAGE) break;
-    fromSeq += page.length;
   }
   const decisions = history.decisions.map((each) => ({ ...each, effect: each.effect ?? (isOver ? ("ended" as const) : null) }));
   return { ...history, decisions };

@@ -1,6 +1,7 @@
 import type { Incident } from "../../contract/health.ts";
 import type { HealthCondition, IncidentId } from "../../contract/health-event.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
+import { readPages } from "../../log/read-pages.ts";
 import type { HostView } from "../../sandbox/runtime.ts";
 import { runStream } from "../runs/head-of-run.ts";
 import { sandboxStream } from "./health-log.ts";
@@ -34,7 +35,10 @@ export async function collectIncident(
     }
   };
   const seen = await or<HostView>("what the host sees", watched.look(), { condition, stats: null, processes: [] });
-  const stored = await or("its events", lastEvents(log, run === null ? sandboxStream(subject.id) : runStream(run)), []);
+  const last = await or("its events", lastEvents(log, run === null ? sandboxStream(subject.id) : runStream(run)), {
+    events: [],
+    output: [],
+  });
   if (run === null && subject.kind === "sandbox") missing.push("the output of its commands: it is with the guest, which does not answer");
   return bounded({
     id,
@@ -47,15 +51,23 @@ export async function collectIncident(
     outcome: null,
     stats: seen.stats,
     processes: seen.processes,
-    events: stored.slice(-EVENTS_MAX).map(eventOf),
-    output: outputOf(stored),
+    ...last,
     missing,
   });
 }
 
-async function lastEvents(log: Log, stream: string): Promise<StoredEvent[]> {
+/** What is kept of events is short; they themselves may be large. */
+async function lastEvents(log: Log, stream: string): Promise<Pick<Incident, "events" | "output">> {
   const last = await log.lastSeq(stream);
-  return last === 0 ? [] : await log.read(stream, { fromSeq: Math.max(1, last - STREAMED_EVENTS_MAX + 1), limit: STREAMED_EVENTS_MAX });
+  const events: Incident["events"] = [];
+  const byCall = new Map<string, string>();
+  for await (const page of readPages(log, stream, { fromSeq: Math.max(1, last - STREAMED_EVENTS_MAX + 1) })) {
+    for (const stored of page) {
+      if (stored.seq > last - EVENTS_MAX) events.push(eventOf(stored));
+      if (stored.type === "tool.streamed") addOutput(byCall, stored.data as { call: string; text: string });
+    }
+  }
+  return { events: events.slice(-EVENTS_MAX), output: [...byCall].slice(-CALLS_MAX).map(([call, text]) => ({ call, text })) };
 }
 
 /** An event that is too long is told by its beginning, as text. */
@@ -65,14 +77,8 @@ function eventOf({ seq, at, type, data }: StoredEvent): Incident["events"][numbe
   return { seq, at, type, data };
 }
 
-function outputOf(stored: readonly StoredEvent[]): Incident["output"] {
-  const byCall = new Map<string, string>();
-  for (const { type, data } of stored) {
-    if (type !== "tool.streamed") continue;
-    const { call, text } = data as { call: string; text: string };
-    byCall.set(call, `${byCall.get(call) ?? ""}${text}`.slice(-OUTPUT_CHARACTERS_MAX));
-  }
-  return [...byCall].slice(-CALLS_MAX).map(([call, text]) => ({ call, text }));
+function addOutput(byCall: Map<string, string>, { call, text }: { call: string; text: string }): void {
+  byCall.set(call, `${byCall.get(call) ?? ""}${text}`.slice(-OUTPUT_CHARACTERS_MAX));
 }
 
 /** The oldest events go first. */

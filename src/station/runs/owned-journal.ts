@@ -6,10 +6,10 @@ import { CaissonError } from "../../contract/error.ts";
 import { makeEvent, readEvent } from "../../contract/event-family.ts";
 import { measuredTypes, type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
 import type { Lease, Log, StoredEvent } from "../../log/log.ts";
+import { readPages } from "../../log/read-pages.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import { runStream } from "./head-of-run.ts";
 
-const PAGE = 2000;
 /** Others append rarely; losing this many races in a row means something is wrong. */
 const RACES_MAX = 100;
 const WATCH_AGAIN_MS = 1_000;
@@ -36,8 +36,7 @@ async function foldFrom(
   hooks: { before?: () => void; after?: (event: RunEvent) => void; events?: typeof runEvents } = {},
 ): Promise<number> {
   let { seq } = from;
-  for (;;) {
-    const events = await log.read(runStream(run), { fromSeq: seq + 1, limit: PAGE });
+  for await (const events of readPages(log, runStream(run), { fromSeq: seq + 1 })) {
     for (const stored of events) {
       const event = await understood(log, stored, hooks.events ?? runEvents);
       hooks.before?.();
@@ -45,8 +44,8 @@ async function foldFrom(
       hooks.after?.(event);
       seq = stored.seq;
     }
-    if (events.length < PAGE) return seq;
   }
+  return seq;
 }
 
 /** Whoever meets damage says so with the run's head, for those who only look at that. */

@@ -3,6 +3,7 @@ import type { NewRunEvent } from "../../contract/run-event.ts";
 import { formatTraceparent, parseTraceparent, traceIdOf } from "../../lib/trace-ids.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
 import type { Appended } from "../../log/observed-log.ts";
+import { readPages } from "../../log/read-pages.ts";
 import type { EndedSpan } from "./open-spans.ts";
 import { createRunSpans, type RunSpans } from "./run-spans.ts";
 import type { SpanSink } from "./span-sink.ts";
@@ -11,7 +12,6 @@ const RUN_PREFIX = "run/";
 /** Runs whose spans are kept open, and events of one that wait for the events before them to be read. */
 const RUNS_MAX = 1000;
 const WAITING_MAX = 10_000;
-const PAGE = 1000;
 /** How many runs above a sub-run are looked at for its trace. */
 const DEPTH_MAX = 20;
 /** Not of interest for spans, and most of a log. */
@@ -88,11 +88,11 @@ async function spansUntil(run: string, { seq, log }: { seq: number; log: Pick<Lo
   const [created] = await read(`${RUN_PREFIX}${run}`, { limit: 1 });
   const parentTraceId = await traceAbove(created, read);
   const spans = createRunSpans(run, parentTraceId === null ? {} : { parentTraceId });
-  for (let from = 1; from < seq; ) {
-    const page = await read(`${RUN_PREFIX}${run}`, { fromSeq: from, limit: Math.min(PAGE, seq - from) });
-    if (page.length === 0) break;
-    for (const event of page) if (event.damage === undefined) spans.take(event as unknown as NewRunEvent, Date.parse(event.at));
-    from += page.length;
+  for await (const page of readPages(log, `${RUN_PREFIX}${run}`)) {
+    for (const event of page) {
+      if (event.seq >= seq) return spans;
+      if (event.damage === undefined) spans.take(event as unknown as NewRunEvent, Date.parse(event.at));
+    }
   }
   return spans;
 }
