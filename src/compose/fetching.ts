@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { mkdir, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../contract/error.ts";
 import { createFetchPolicy, type FetchPolicy } from "../network/outbound/fetch-policy.ts";
+import { readCertificates } from "../network/outbound/read-certificates.ts";
 import { trustedCertificates } from "../network/outbound/trusted-certificates.ts";
 
 /** What the configuration says of what is fetched for owners. */
@@ -15,17 +14,6 @@ export function fetchPolicyOf({
   privateFetchHosts: readonly string[];
 }): FetchPolicy {
   return createFetchPolicy({ privateHosts: privateFetchHosts, extraCa: caFiles.map(readCertificates) });
-}
-
-function readCertificates(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    throw new CaissonError("invalid", `the certificates in ${file} cannot be read`, {
-      cause,
-      hint: "Look at network.caFiles of the configuration.",
-    });
-  }
 }
 
 /** All certificates that servers are known by, in a file for git; null where git's own will do. */

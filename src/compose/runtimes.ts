@@ -1,8 +1,8 @@
 import type { Config } from "../contract/config.ts";
 import type { SandboxEvent } from "../contract/event.ts";
+import type { ImageFetch } from "../contract/image-fetch.ts";
 import { defined } from "../lib/defined.ts";
 import type { NetworkHost, NetworkSettings } from "../network/network-host.ts";
-import type { FetchImageRequest } from "../network/outbound/fetch-image.ts";
 import { redactedEvents } from "../network/redacted-events.ts";
 import type { OciOptions } from "../runtimes/oci/runtime.ts";
 import { createResolver, type Resolver } from "../sandbox/resolver.ts";
@@ -53,7 +53,7 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
     });
     return networked(runtime, host);
   };
-  const fetchImageFor = async (request: FetchImageRequest) => {
+  const fetchImageFor = async (request: ImageFetch) => {
     const [{ fetchImageFor: fetch }, { fetchPolicyOf }] = await Promise.all([
       import("../network/outbound/fetch-image.ts"),
       import("./fetching.ts"),

@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { CaissonError } from "../../contract/error.ts";
 import { makeEvent, type NewEventOf } from "../../contract/event-family.ts";
 import type { NetworkPolicy } from "../../contract/network.ts";
 import { type DenialReason, type NetworkEvent, networkEvents } from "../../contract/network-event.ts";
@@ -13,6 +11,7 @@ import { resolveByHost } from "../egress/resolve.ts";
 import type { GatewayOptions } from "../gateway/gateway-options.ts";
 import { GATEWAY_PORT, PROXY_PORT, STATION_PORT } from "../inside/ports.ts";
 import type { NetworkHost } from "../network-host.ts";
+import { readCertificates } from "../outbound/read-certificates.ts";
 import type { SecretBook } from "../secrets/secret-book.ts";
 import { createStationRelay } from "../station/station-relay.ts";
 import { createLazyGateway } from "./lazy-gateway.ts";
@@ -131,17 +130,6 @@ function createTransparentPorts(sandbox: OwnedSandbox, egress: Egress): { use(po
     },
     close: () => claim?.close(),
   };
-}
-
-function readCertificates(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    throw new CaissonError("invalid", `the certificates in ${file} cannot be read`, {
-      cause,
-      hint: "Look at network.caFiles of the configuration.",
-    });
-  }
 }
 
 /**

@@ -7,6 +7,7 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error.ts";
+import type { ImageFetch } from "../../contract/image-fetch.ts";
 import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { notFetched, openDownload } from "./download.ts";
 import type { FetchPolicy } from "./fetch-policy.ts";
@@ -29,25 +30,12 @@ type Descriptor = z.infer<typeof Descriptor>;
 const Index = z.object({ manifests: z.array(Descriptor).max(1024) });
 const Manifest = z.object({ mediaType: z.string().max(256).optional(), config: Descriptor, layers: z.array(Descriptor).max(LAYERS_MAX) });
 
-export interface FetchImageRequest {
-  /** A name in a registry, as `parseImageReference` gives it. */
-  reference: string;
-  /** The OCI layout folder to write, which does not exist yet. */
-  layout: string;
-  owner: string;
-  /** As registries name the processor. */
-  architecture: string;
-  bytesMax: number;
-  timeoutMs: number;
-  signal?: AbortSignal | undefined;
-}
-
 /**
  * Fetches an image for an owner that is not the machine's user: without skopeo, whose logins are the user's and which
  * asks loopback addresses without a proxy. Each address, of the registry, its tokens and its redirects, is judged.
  * Throws `denied`, `not_found`, `invalid`, `unsupported`, `too_large`, `unavailable`, `cancelled`.
  */
-export async function fetchImageFor(request: FetchImageRequest, policy: FetchPolicy): Promise<void> {
+export async function fetchImageFor(request: ImageFetch, policy: FetchPolicy): Promise<void> {
   const timeout = AbortSignal.timeout(request.timeoutMs);
   const signal = request.signal === undefined ? timeout : AbortSignal.any([timeout, request.signal]);
   try {
@@ -59,7 +47,7 @@ export async function fetchImageFor(request: FetchImageRequest, policy: FetchPol
   }
 }
 
-async function fetchParts(request: FetchImageRequest, how: { policy: FetchPolicy; signal: AbortSignal }): Promise<void> {
+async function fetchParts(request: ImageFetch, how: { policy: FetchPolicy; signal: AbortSignal }): Promise<void> {
   const { layout, owner, architecture } = request;
   const { base, wanted } = placeOf(request.reference);
   const blobs = join(layout, "blobs", "sha256");

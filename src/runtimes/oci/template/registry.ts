@@ -1,17 +1,9 @@
 import { CaissonError } from "../../../contract/error.ts";
+import type { ImageFetch } from "../../../contract/image-fetch.ts";
 import { runProgram } from "./run-program.ts";
 
 /** How images are fetched for owners other than the machine's user, whose credentials are not theirs. */
-export type FetchImageFor = (request: {
-  reference: string;
-  layout: string;
-  owner: string;
-  /** As registries name the processor. */
-  architecture: string;
-  bytesMax: number;
-  timeoutMs: number;
-  signal?: AbortSignal | undefined;
-}) => Promise<void>;
+export type FetchImageFor = (request: ImageFetch) => Promise<void>;
 
 /**
  * Fetches an image into an OCI layout folder that does not exist yet, by skopeo, with the credentials and policy the
