@@ -4,6 +4,7 @@ import type { BodyInput, Json, Params, QueryInput } from "../contract/api/routes
 import { CaissonError, errorCodes } from "../contract/error.ts";
 import { ATTEMPTS_MAX, pause, pauseBefore } from "./attempts.ts";
 import { boundedJson } from "./bounded-json.ts";
+import { certificateProblem } from "./certificate-problem.ts";
 import { whileAlive } from "./sign-of-life.ts";
 import type { OpenSocket } from "./stream-socket.ts";
 
@@ -128,6 +129,8 @@ async function asked(to: Connection, { url, init, name }: { url: string; init: R
   } catch (cause) {
     if (init.signal?.aborted) throw new CaissonError("cancelled", `${name} was given up`, { cause });
     if (cause instanceof CaissonError) throw cause;
+    const untrusted = certificateProblem(cause, to.url);
+    if (untrusted !== null) throw untrusted;
     throw new CaissonError("unavailable", `the station at ${to.url} cannot be reached`, {
       cause,
       hint: "Is it running? `caisson status` tells.",

@@ -1,10 +1,8 @@
-import { readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import type { RemoteStation } from "../client/station/remote-station.ts";
-import type { StationStatus } from "../contract/api/station-routes.ts";
 import { CaissonError } from "../contract/error.ts";
-import { readStationNote, stationFolder } from "../contract/station-note.ts";
-import { isProcessRunning } from "../lib/process-stat.ts";
+import { stationFolder } from "../contract/station-note.ts";
 import type { RunVerbs } from "../station/runs/verbs.ts";
 import type { SandboxVerbs } from "../station/sandboxes/verbs.ts";
 import type { SessionVerbs } from "../station/sessions/verbs.ts";
@@ -18,7 +16,7 @@ import { runKinds, sandboxKinds, sessionKinds } from "./verb-kinds.ts";
  */
 export function callersFolders(
   remote: RemoteStation,
-  { caller, url, status, ask }: { caller: Caller; url: string; status: () => Promise<StationStatus>; ask: AskYes | null },
+  { caller, url, ask }: { caller: Caller; url: string; ask: AskYes | null },
 ): RemoteStation {
   let choosing: Promise<Pick<RemoteStation, "runs" | "sandboxes" | "sessions">> | undefined;
   const chosen = () => {
@@ -30,7 +28,7 @@ export function callersFolders(
     return choosing;
   };
   const choose = async () => {
-    if (isOwnStation(await status(), caller)) return remote;
+    if (await isOwnStation(url, caller)) return remote;
     const [{ withCallersFolders }, { createCallerMachine }] = await Promise.all([
       import("../remote/callers-folders.ts"),
       import("../remote/caller-machine.ts"),
@@ -68,16 +66,19 @@ async function agreeTo(folder: string, { cwd, url, ask }: { cwd: string; url: st
   });
 }
 
-/** By the note that the station of a state folder leaves there. */
-function isOwnStation({ pid, version }: StationStatus, { stateDir }: Pick<Caller, "stateDir">): boolean {
-  const note = readStationNote(textOf(stationFolder(stateDir).notePath));
-  return note !== null && note.pid === pid && note.version === version && isProcessRunning(pid);
+/**
+ * Whether the address leads to the station of our own state folder. That one says so itself, over the socket that only
+ * this user can open; what the station at the address says of itself is not asked for.
+ */
+async function isOwnStation(url: string, { stateDir }: Pick<Caller, "stateDir">): Promise<boolean> {
+  if (!existsSync(stationFolder(stateDir).socketPath)) return false;
+  const { ownStationUrl } = await import("./server.ts");
+  const own = await ownStationUrl(stateDir);
+  return own !== null && addressOf(own) === addressOf(url);
 }
 
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
+/** One name for the machine itself, however it is written. */
+function addressOf(url: string): string {
+  const { protocol, hostname, port } = new URL(url);
+  return `${protocol}//${/^(?:localhost|127\.[\d.]+|\[::1\])$/.test(hostname) ? "loopback" : hostname}:${port}`;
 }

@@ -147,10 +147,7 @@ async function workingStation(
     const { station } = await options.here();
     return { station, removeOwn: () => station.sandboxes.removeOwn() };
   }
-  const [{ clientAt, stationAt, stationAtSocket }, { callersStation }] = await Promise.all([
-    import("./remote.ts"),
-    import("./callers-station.ts"),
-  ]);
+  const [{ stationAt, stationAtSocket }, { callersStation }] = await Promise.all([import("./remote.ts"), import("./callers-station.ts")]);
   if (target.kind === "socket") {
     return callersStation(await told(stationAtSocket(target.socketPath, target.pid, options.leaving), options.onEvent), {
       ...options,
@@ -158,8 +155,7 @@ async function workingStation(
     });
   }
   const { callersFolders } = await import("./callers-folders.ts");
-  const status = async () => await (await clientAt(target.url, access)).status();
-  const remote = callersFolders(await stationAt(target, access), { ...options, url: target.url, status });
+  const remote = callersFolders(await stationAt(target, access), { ...options, url: target.url });
   return callersStation(await told(remote, options.onEvent), { ...options, isElsewhere: true });
 }
 

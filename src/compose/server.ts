@@ -89,6 +89,15 @@ export function composeBackground(
   };
 }
 
+/** What the station of a state folder says of its own address, over its socket; null where none answers. */
+export async function ownStationUrl(stateDir: string): Promise<string | null> {
+  try {
+    return (await withClient(stationFolder(stateDir).socketPath, (client) => client.status())).url;
+  } catch {
+    return null;
+  }
+}
+
 /** The station of this state folder as a server: here, in the background, or where it runs already. */
 export function composeServer(parts: ServerParts): ServerControl {
   return {

@@ -107,7 +107,8 @@ function registriesOf(item: string): RegistryName[] {
 }
 
 export function showPolicy(policy: NetworkPolicy): string {
-  if (policy.mode === "none") return "none";
+  // Also a mode that only a newer station knows, or one that lies.
+  if (policy.mode !== "allow" && policy.mode !== "open") return policy.mode;
   const registries =
     policy.registries.length === 0
       ? []
