@@ -56,7 +56,7 @@ describe("the client", () => {
     const sameAgents: Pick<AgentVerbs, "list"> = agents;
     const sameSandboxes: Pick<SandboxVerbs, "get" | "stats" | "snapshots"> = sandboxes;
     expect([sameRuns, sameSessions, sameAgents, sameSandboxes]).not.toContain(undefined);
-    expect(await sameSessions.list()).toEqual({ sessions: [], next: null });
+    expect(await sameSessions.list()).toEqual({ sessions: [], damaged: [], next: null });
     expect((await sameAgents.list()).map(({ name }) => name)).toContain("coder");
   });
 

@@ -27,8 +27,12 @@ export const ListSessions = z.strictObject({
 });
 export type ListSessions = z.input<typeof ListSessions>;
 
-/** The last used first. */
-export const SessionList = z.object({ sessions: z.array(SessionView), ...next });
+/** A session whose record cannot be used, and why. */
+export const DamagedSession = z.object({ id: z.string(), reason: z.string() });
+export type DamagedSession = z.infer<typeof DamagedSession>;
+
+/** The last used first; with the first page, those whose record cannot be used. */
+export const SessionList = z.object({ sessions: z.array(SessionView), damaged: z.array(DamagedSession), ...next });
 export type SessionList = z.infer<typeof SessionList>;
 
 export const SessionDetails = SessionView.extend({ history: z.array(SessionEvent) });

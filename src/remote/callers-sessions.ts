@@ -37,8 +37,8 @@ export function callersSessions(station: Remote, options: CallersSessions): Sess
     ...sessions,
     get: async (name) => await seen(await sessions.get(name)),
     async list(asked) {
-      const { sessions: page, next } = await sessions.list(asked);
-      return { sessions: await Promise.all(page.map(seen)), next };
+      const { sessions: page, ...rest } = await sessions.list(asked);
+      return { sessions: await Promise.all(page.map(seen)), ...rest };
     },
     async diff(name, asked) {
       const found = await find(name);

@@ -9,6 +9,7 @@ import type { HostProcess, ProcessIdentity } from "../contract/process-identity.
 import { SessionId } from "../contract/run.ts";
 import { RestorePoint, Session } from "../contract/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
+import type { DamagedSession } from "../contract/session-verbs.ts";
 import { fromSystem } from "../contract/system-error.ts";
 import { isErrno } from "../lib/is-errno.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
@@ -35,7 +36,10 @@ export interface SessionStore extends SessionLocks {
   get(id: string): Promise<Session>;
   /** Also one whose record is damaged. */
   has(id: string): Promise<boolean>;
+  /** All whose record can be used. */
   list(): Promise<Session[]>;
+  /** The same, and those whose record cannot be used: they hide nothing else. */
+  listAll(): Promise<{ sessions: Session[]; damaged: DamagedSession[] }>;
   /** Gives a session whose record is damaged a record again, of an empty workspace, so that it can be removed. */
   repair(id: string): Promise<void>;
   /** Changes some of a session's facts; its holder's business. Resolves with all of them. */
@@ -109,6 +113,7 @@ export function createSessionStore(options: {
     throw new CaissonError("internal", `${path} is damaged`, { hint: `Mend it, or remove it: ${RECORDS[name]}.` });
   };
   const applied: SessionStore["applied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
+  const listAll = () => readSessions(root, get);
   return {
     get,
     update,
@@ -153,11 +158,8 @@ export function createSessionStore(options: {
       const repaired: Session = { ...about, source: { kind: "empty" }, scope: "run", cleanup: "never", ...nothingYet };
       await replace(id, "session.json", repaired);
     },
-    async list() {
-      const names = await readdir(root).catch((error: unknown) => ifMissing(error, { path: root, value: [] as string[] }));
-      const sessions = await Promise.all(names.slice(0, SESSIONS_MAX).map((id) => get(id).catch(ifUnusable)));
-      return sessions.filter((session) => session !== null).sort((a, b) => b.lastUsedAt.localeCompare(a.lastUsedAt));
-    },
+    list: async () => (await listAll()).sessions,
+    listAll,
     paths(session) {
       const dir = dirOf(session.id);
       return { dir, layer: join(dir, "layer"), lower: lowerOf(session.source, options) ?? join(dir, "empty") };
@@ -193,6 +195,29 @@ function unreadable(error: unknown, path: string): unknown {
 export function ifUnusable(error: unknown): null {
   if (error instanceof CaissonError && ["not_found", "internal", "invalid"].includes(error.code)) return null;
   throw error;
+}
+
+/** All below a folder. One whose record cannot be used hides nothing else. */
+async function readSessions(root: string, get: SessionStore["get"]): ReturnType<SessionStore["listAll"]> {
+  const names = await readdir(root).catch((error: unknown) => ifMissing(error, { path: root, value: [] as string[] }));
+  const damaged: DamagedSession[] = [];
+  const read = async (id: string): Promise<Session[]> => {
+    try {
+      return [await get(id)];
+    } catch (error) {
+      const damage = damageOf(id, error);
+      if (damage !== null) damaged.push(damage);
+      return [];
+    }
+  };
+  const sessions = (await Promise.all(names.slice(0, SESSIONS_MAX).map(read))).flat();
+  return { sessions: sessions.sort((a, b) => b.lastUsedAt.localeCompare(a.lastUsedAt)), damaged };
+}
+
+/** Null for one that was removed meanwhile, and for what is not a session at all. */
+function damageOf(id: string, error: unknown): DamagedSession | null {
+  if (!(error instanceof CaissonError)) throw error;
+  return error.code === "not_found" || error.code === "invalid" ? null : { id, reason: error.message };
 }
 
 /** A record that is damaged leads nowhere. */

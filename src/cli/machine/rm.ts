@@ -24,7 +24,8 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
 
 /** A run's own session goes with it; one that it shares with others stays. */
 async function sessionsThatGo({ station }: CliContext, things: readonly NamedThing[]): Promise<string[]> {
-  const all = new Set((await station.sessions.list()).sessions.map(({ id }) => id));
+  const { sessions, damaged } = await station.sessions.list();
+  const all = new Set([...sessions, ...damaged].map(({ id }) => id));
   return things.filter(({ kind, id }) => kind === "session" || (kind === "run" && all.has(id))).map(({ id }) => id);
 }
 

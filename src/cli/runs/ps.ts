@@ -5,6 +5,7 @@ import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { listFrom } from "../options/list-asked.ts";
+import { tellDamaged } from "../sessions/session-commands.ts";
 import { dim, line } from "../terminal/line.ts";
 import { cutToWidth, displayWidth, visibleText } from "../terminal/plain-text.ts";
 import { shortPath } from "../terminal/short-path.ts";
@@ -35,6 +36,8 @@ export async function ps(context: CliContext, given: ParsedArguments): Promise<n
   const rows = shown.map((run) => rowOf(run, unapplied.get(run.session) ?? null));
   const leftOut = leftOutText({ open, ...(all && { ended }) });
   if (leftOut !== null) await context.stderr.print(line`caisson: ${leftOut}`);
+  // Their runs are of no folder that is known.
+  await tellDamaged(context, (await context.station.sessions.list({ limit: 1 })).damaged);
   if (given.flag("json")) {
     await context.stdout.printJson(rows);
     return 0;

@@ -1,3 +1,4 @@
+import type { DamagedSession } from "../../contract/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
@@ -15,7 +16,8 @@ import { agreesToLose } from "./unapplied-work.ts";
 const RUNS_MAX = 10_000;
 
 export async function ls(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { sessions } = await context.station.sessions.list(ownedSince(given));
+  const { sessions, damaged } = await context.station.sessions.list(ownedSince(given));
+  await tellDamaged(context, damaged);
   if (given.flag("json")) {
     await context.stdout.printJson(sessions);
     return 0;
@@ -31,6 +33,14 @@ export async function ls(context: CliContext, given: ParsedArguments): Promise<n
     cells.length === 0 ? line`No session yet.` : table([["SESSION", "SCOPE", "LOCK", "USED", "WORKSPACE"], ...cells]),
   );
   return 0;
+}
+
+/** Names the sessions whose record cannot be used. */
+export async function tellDamaged({ stderr }: Pick<CliContext, "stderr">, damaged: readonly DamagedSession[]): Promise<void> {
+  for (const { id, reason } of damaged) {
+    await stderr.print(line`caisson: session ${id} cannot be listed: ${reason}`);
+    await stderr.print(line`hint: \`caisson session rm --force ${id}\` removes it.`);
+  }
 }
 
 export async function info(context: CliContext, given: ParsedArguments): Promise<number> {

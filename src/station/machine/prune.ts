@@ -85,7 +85,8 @@ async function unusedRuns(
   { isOld, gone }: { isOld: (at: string) => boolean; gone: ReadonlySet<string> },
 ): Promise<PrunedThing[]> {
   const { runs } = await station.runs.list({ state: "ended", parent: null, limit: RUNS_MAX });
-  const known = new Set((await station.sessions.list()).sessions.map(({ id }) => id).filter((id) => !gone.has(id)));
+  const { sessions, damaged } = await station.sessions.list();
+  const known = new Set([...sessions, ...damaged].map(({ id }) => id).filter((id) => !gone.has(id)));
   const unused = runs.filter(({ session, updatedAt }) => isOld(updatedAt) && !known.has(session));
   return unused.map(({ run, name }) => ({ kind: "run", id: run, name, bytes: 0, why: "it ended, and its session is gone" }));
 }

@@ -11,7 +11,9 @@ export function ownedSessions({ sessions }: Pick<Station, "sessions">, view: Own
     get: async (name) => await sessions.get(await own.session(name)),
     async list(options = {}) {
       if (sees === "everything") return await sessions.list(options);
-      return isOthers(options, owner) ? { sessions: [], next: null } : await sessions.list({ ...options, owner });
+      if (isOthers(options, owner)) return { sessions: [], damaged: [], next: null };
+      // Nobody knows whose a damaged one was.
+      return { ...(await sessions.list({ ...options, owner })), damaged: [] };
     },
     diff: async (name, options) => await sessions.diff(await own.work(name), options),
     unapplied: async (name) => await sessions.unapplied(await own.session(name)),

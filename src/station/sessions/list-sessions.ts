@@ -1,23 +1,26 @@
 import { parseRequest } from "../../contract/parse-request.ts";
 import type { Session } from "../../contract/session.ts";
-import { ListSessions } from "../../contract/session-verbs.ts";
+import { type DamagedSession, ListSessions } from "../../contract/session-verbs.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { pageOf } from "../pages.ts";
 
 /** See `SessionVerbs.list`. Of those that are named, only their records are read. */
-export async function listSessions(request: ListSessions, sessions: SessionStore): Promise<{ sessions: Session[]; next: string | null }> {
+export async function listSessions(
+  request: ListSessions,
+  sessions: SessionStore,
+): Promise<{ sessions: Session[]; damaged: DamagedSession[]; next: string | null }> {
   const asked = parseRequest(ListSessions, request, "a list of sessions");
-  const found = asked.id === undefined ? await sessions.list() : await named(asked.id, sessions);
+  const { sessions: found, damaged } = asked.id === undefined ? await sessions.listAll() : await named(asked.id, sessions);
   const { cursor, limit } = asked;
   const endOf = ({ lastUsedAt, id }: Session) => [lastUsedAt, id] as const;
   const passing = found.filter((session) => passes(session, asked));
   const { items, next } = pageOf(passing, { what: "sessions", endOf, newestFirst: true, cursor, limit });
-  return { sessions: items, next };
+  return { sessions: items, damaged: cursor === undefined ? damaged : [], next };
 }
 
-async function named(ids: readonly string[], sessions: SessionStore): Promise<Session[]> {
+async function named(ids: readonly string[], sessions: SessionStore): Promise<{ sessions: Session[]; damaged: DamagedSession[] }> {
   const found = await Promise.all([...new Set(ids)].map((id) => sessions.get(id).catch(() => null)));
-  return found.filter((session) => session !== null);
+  return { sessions: found.filter((session) => session !== null), damaged: [] };
 }
 
 function passes(session: Session, { runtime, scope, owner, ...times }: ListSessions): boolean {

@@ -73,8 +73,8 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       return { ...(await view(session)), history: await sessions.history(session.id) };
     },
     async list(request = {}) {
-      const { sessions: page, next } = await listSessions(request, sessions);
-      return { sessions: await Promise.all(page.map(view)), next };
+      const { sessions: page, ...rest } = await listSessions(request, sessions);
+      return { sessions: await Promise.all(page.map(view)), ...rest };
     },
     diff: async (name, asked) => await diffWork(await findWork(name), asked),
     patch: (name, asked) => patchWork(() => findWork(name), asked),

@@ -15,6 +15,7 @@ import { createDiskShares, type DiskShares } from "../../sandbox/disk-shares.ts"
 import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
 import { uploadedTree, uploadsFolder } from "../../sandbox/uploaded-tree.ts";
 import { noSuchUpload } from "./no-such-upload.ts";
+import type { UsedUploads } from "./used-uploads.ts";
 import type { UploadVerbs } from "./verbs.ts";
 
 /** The bounds of a folder that is sent, and of what is kept. */
@@ -40,7 +41,7 @@ type UploadRecord = z.infer<typeof UploadRecord>;
 export interface LocalUploadsOptions {
   stateDir: string;
   /** The uploads that sessions, sandboxes and snapshots are made of. */
-  used: () => Promise<ReadonlySet<string>>;
+  used: () => Promise<UsedUploads>;
   /** This process, and whether another one lives. */
   self: () => ProcessIdentity;
   alive: (maker: ProcessIdentity) => boolean;
@@ -62,7 +63,7 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
   const root = uploadsFolder(stateDir);
   const disk = options.disk ?? createDiskShares({ stateDir });
   const records = async () => await readRecords(root);
-  const viewed = (record: UploadRecord, used: ReadonlySet<string>): UploadView => {
+  const viewed = (record: UploadRecord, used: UsedUploads): UploadView => {
     const { version: _, ...view } = record;
     const expiresAt = used.has(record.id) ? null : new Date(Date.parse(record.createdAt) + limits.unusedMs).toISOString();
     return { ...view, expiresAt };

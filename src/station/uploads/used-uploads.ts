@@ -5,15 +5,23 @@ import type { Store } from "../../sandbox/store.ts";
 import { uploadOfTree } from "../../sandbox/uploaded-tree.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 
+export type UsedUploads = Pick<ReadonlySet<string>, "has">;
+
 /** The uploads that something is made of: sessions, sandboxes, and snapshots of them. */
 export async function usedUploads(options: {
   stateDir: string;
   store: Pick<Store, "list">;
-  sessions: Pick<SessionStore, "list">;
+  sessions: Pick<SessionStore, "listAll">;
   runtimes: () => Promise<readonly Runtime[]>;
-}): Promise<Set<string>> {
+}): Promise<UsedUploads> {
   const stateDir = realpathSync(options.stateDir);
-  const [sessions, { records }, snapshots] = await Promise.all([options.sessions.list(), options.store.list(), snapshotsOf(options)]);
+  const [{ sessions, damaged }, { records }, snapshots] = await Promise.all([
+    options.sessions.listAll(),
+    options.store.list(),
+    snapshotsOf(options),
+  ]);
+  // What these are made of is not known, and must not go.
+  if (damaged.length > 0) return { has: () => true };
   const folders = [
     ...records.flatMap(({ spec: { workspace, mounts } }) => [
       ...(workspace.kind === "folder" ? [workspace.path] : []),
