@@ -156,6 +156,16 @@ describe("a model that cannot be used", () => {
     expect(flaky.requests).toHaveLength(4);
   });
 
+  test("an answer whose connection is cut is named as such, and asked for again", async () => {
+    const piece = 'data: {"id":"x","choices":[{"index":0,"delta":{"content":"Her"}}]}\n\n';
+    const replies: Reply[] = [{ cutAfter: ":\n" }, { cutAfter: piece.slice(0, 20) }, { cutAfter: piece }, { say: "Here." }];
+    await using cutting = await startModelServer((_, number) => replies[number] ?? { status: 500 });
+    const done = await run("compatible/x", { OPENAI_BASE_URL: cutting.url });
+    expect(done.code, done.text).toBe(0);
+    expect(done.text.match(/compatible\/x broke off in the middle of its answer \(asked again/g)).toHaveLength(3);
+    expect(done.text).not.toMatch(/answered 200|successful response/);
+  });
+
   test("a stalled, a garbled and an empty answer have clear ends", async () => {
     const home = join(cli.base(), "impatient");
     await mkdir(home);

@@ -19,7 +19,9 @@ export type Reply =
   /** Begins to answer and never goes on. */
   | { stall: true }
   /** Bytes as they are. */
-  | { raw: string };
+  | { raw: string }
+  /** The same, and then the connection is cut in the middle of the answer. */
+  | { cutAfter: string };
 
 export interface ModelServer extends AsyncDisposable {
   /** For OPENAI_BASE_URL. */
@@ -61,6 +63,12 @@ async function answer(response: ServerResponse, reply: Reply): Promise<void> {
     return;
   }
   response.writeHead(200, { "content-type": "text/event-stream" });
+  if ("cutAfter" in reply) {
+    response.flushHeaders();
+    // Written first, so that what was sent arrives before the connection goes.
+    response.write(reply.cutAfter, () => response.socket?.destroy());
+    return;
+  }
   if ("raw" in reply) {
     response.end(reply.raw);
     return;
