@@ -164,10 +164,23 @@ describe("an agent's own rules", () => {
 });
 
 describe("shell lines", () => {
+  test("a person is asked about more pipelines than are looked at", () => {
+    const programs = Array.from({ length: 500 }, (_, index) => `program${index}`);
+    expect(permissionFor(`bash:${programs.join(" | ")}`, { own: { "bash:*": "allow" } }).permission).toBe("ask");
+    expect(permissionFor(`bash:${programs.slice(0, 50).join(" | ")}`, { own: { "bash:*": "allow" } }).permission).toBe("allow");
+    expect(permissionFor(`bash:${Array(20_000).fill("cat").join(" | ")}`, { own: { "bash:*": "allow" } }).permission).toBe("allow");
+  });
+
+  test("commands are looked for a few searches deep", () => {
+    expect(shellCommands(`${"find -exec ".repeat(50_000)}git push`).commands.length).toBeLessThan(20);
+    expect(shellCommands("find . -exec find . -exec git push ;").commands).toContain("git push");
+  });
+
   test("are taken apart without being run", () => {
     expect(shellCommands("A=1 make -j2 'a b' 2>&1 | tee log && ./x")).toEqual({
       commands: ["make -j2 a b 2>&1", "tee log", "x"],
       pipelines: ["make | tee"],
+      isComplete: true,
     });
     expect(shellCommands("").commands).toEqual([]);
     expect(shellCommands("echo 'unfinished").commands).toEqual(["echo unfinished"]);

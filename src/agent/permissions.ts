@@ -84,7 +84,10 @@ export interface PermissionOptions {
  * that `cd x && git push` is a push.
  */
 export function permissionFor(subject: string, options: PermissionOptions): Verdict {
-  const found = subjectsOf(subject).map((each) => afterAnswers(aboveFloor(each, options), options.always));
+  const { subjects, isComplete } = subjectsOf(subject);
+  const found = subjects.map((each) => afterAnswers(aboveFloor(each, options), options.always));
+  // Nobody can say what else it runs: a person decides, each time.
+  if (!isComplete) found.push({ permission: "ask", pattern: subject });
   return found.reduce((strictest, each) => (strictness[each.permission] > strictness[strictest.permission] ? each : strictest));
 }
 
@@ -118,8 +121,8 @@ function longest(subject: string, rules: PermissionRules): Verdict | null {
   return best;
 }
 
-function subjectsOf(subject: string): string[] {
-  if (!subject.startsWith("bash:")) return [subject];
-  const { commands, pipelines } = shellCommands(subject.slice("bash:".length));
-  return [subject, ...[...commands, ...pipelines].map((each) => `bash:${each}`)];
+function subjectsOf(subject: string): { subjects: string[]; isComplete: boolean } {
+  if (!subject.startsWith("bash:")) return { subjects: [subject], isComplete: true };
+  const { commands, pipelines, isComplete } = shellCommands(subject.slice("bash:".length));
+  return { subjects: [subject, ...[...commands, ...pipelines].map((each) => `bash:${each}`)], isComplete };
 }

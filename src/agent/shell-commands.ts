@@ -1,11 +1,22 @@
+import { pipelinesOf, type Word } from "./shell-pipelines.ts";
+
 /** Substitutions and scripts within scripts are followed this deep. */
 const DEPTH_MAX = 6;
+/** A line with more different programs in its pipes is not judged to its end. */
+const PIPELINES_MAX = 10_000;
 
 export interface ShellLine {
   /** Each command as its words without quotes, without variables and wrappers before it: `git push --force`. */
   commands: string[];
   /** Which program's output goes into which, by name: `curl | sh`. */
   pipelines: string[];
+  /** False where there are more pipelines than are looked at. */
+  isComplete: boolean;
+}
+
+interface FoundCommands {
+  commands: string[];
+  pipelines: Set<string>;
 }
 
 /**
@@ -14,15 +25,10 @@ export interface ShellLine {
  * wall is the sandbox.
  */
 export function shellCommands(line: string): ShellLine {
-  const found: ShellLine = { commands: [], pipelines: [] };
+  const found: FoundCommands = { commands: [], pipelines: new Set() };
   readScript(line, found, 0);
-  return found;
-}
-
-interface Word {
-  text: string;
-  /** Scripts in substitutions of this word. */
-  inner: string[];
+  const pipelines = [...found.pipelines].slice(0, PIPELINES_MAX);
+  return { commands: found.commands, pipelines, isComplete: pipelines.length === found.pipelines.size };
 }
 
 const SHELLS = new Set(["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"]);
@@ -46,25 +52,36 @@ const WRAPPERS = new Set([
 const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*\+?=/;
 
 /** Returns the programs it runs, for whoever takes their output. */
-function readScript(script: string, found: ShellLine, depth: number): string[] {
+function readScript(script: string, found: FoundCommands, depth: number): string[] {
   if (depth > DEPTH_MAX) return [];
   const names: string[] = [];
   for (const pipeline of pipelinesOf(script)) {
     const programs: string[] = [];
     for (const words of pipeline.commands) {
       const { name, fed } = readCommand(words, found, depth);
-      for (const feeder of fed) found.pipelines.push(`${feeder} | ${name}`);
+      addPipelines(found, new Set(fed), name);
       if (name !== "") programs.push(name);
     }
-    for (const [at, program] of programs.entries())
-      for (const later of programs.slice(at + 1)) found.pipelines.push(`${program} | ${later}`);
+    const earlier = new Set<string>();
+    for (const program of programs) {
+      addPipelines(found, earlier, program);
+      earlier.add(program);
+    }
     if (programs.some((program) => SHELLS.has(program))) for (const document of pipeline.documents) readScript(document, found, depth + 1);
-    names.push(...programs);
+    for (const program of programs) names.push(program);
   }
   return names;
 }
 
-function readCommand(all: readonly Word[], found: ShellLine, depth: number): { name: string; fed: string[] } {
+/** Some more than are looked at, so that it shows. */
+function addPipelines(found: FoundCommands, feeders: ReadonlySet<string>, program: string): void {
+  for (const feeder of feeders) {
+    if (found.pipelines.size > PIPELINES_MAX) return;
+    found.pipelines.add(`${feeder} | ${program}`);
+  }
+}
+
+function readCommand(all: readonly Word[], found: FoundCommands, depth: number): { name: string; fed: string[] } {
   const fed = all.flatMap((word) => word.inner.flatMap((script) => readScript(script, found, depth + 1)));
   const words = unwrap(all.map((word) => word.text));
   const [first = ""] = words;
@@ -72,6 +89,7 @@ function readCommand(all: readonly Word[], found: ShellLine, depth: number): { n
   const name = first.slice(first.lastIndexOf("/") + 1);
   const rest = words.slice(1);
   found.commands.push(canonical(name, rest));
+  if (depth > DEPTH_MAX) return { name, fed };
   if (SHELLS.has(name)) {
     const flag = rest.findIndex((word) => /^-[a-z]*c$/.test(word));
     if (flag !== -1) readScript(rest[flag + 1] ?? "", found, depth + 1);
@@ -89,13 +107,12 @@ function readCommand(all: readonly Word[], found: ShellLine, depth: number): { n
 
 /** Drops what stands before a command: assignments, keywords, and programs that only start another. */
 function unwrap(words: readonly string[]): string[] {
-  let left = [...words];
-  for (;;) {
-    const [first = ""] = left;
+  for (let at = 0; ; ) {
+    const first = words[at] ?? "";
     const name = first.slice(first.lastIndexOf("/") + 1);
-    if (ASSIGNMENT.test(first) || KEYWORDS.has(first)) left = left.slice(1);
-    else if (WRAPPERS.has(name)) left = afterWrapper(name, left.slice(1));
-    else return left;
+    if (ASSIGNMENT.test(first) || KEYWORDS.has(first)) at += 1;
+    else if (WRAPPERS.has(name)) at = afterWrapper(name, words, at + 1);
+    else return words.slice(at);
   }
 }
 
@@ -110,12 +127,12 @@ const wrapperValues: Readonly<Record<string, RegExp>> = {
   stdbuf: /^-[ioe]$/,
 };
 
-function afterWrapper(name: string, words: string[]): string[] {
-  let at = 0;
+/** Where the command begins that a wrapper starts, whose own words begin at `from`. */
+function afterWrapper(name: string, words: readonly string[], from: number): number {
+  let at = from;
   while ((words[at] ?? "").startsWith("-") || (name === "env" && ASSIGNMENT.test(words[at] ?? "")))
     at += wrapperValues[name]?.test(words[at] ?? "") ? 2 : 1;
-  if (name === "timeout") at += 1;
-  return words.slice(at);
+  return name === "timeout" ? at + 1 : at;
 }
 
 /** One way to write what can be written in several, for the commands that rules are about. */
@@ -142,154 +159,5 @@ function canonicalRm(words: readonly string[]): string {
   const options = words.filter((word) => /^-./.test(word));
   const has = (short: RegExp, long: string) => options.some((word) => word === long || (/^-[^-]/.test(word) && short.test(word)));
   if (!has(/[rR]/, "--recursive") || !has(/f/, "--force")) return ["rm", ...words].join(" ");
-  return ["rm", "-rf", ...words.filter((word) => !options.includes(word))].join(" ");
-}
-
-interface Pipeline {
-  commands: Word[][];
-  /** Here-documents: what is fed to the pipeline, not run, unless a shell reads it. */
-  documents: string[];
-}
-
-function pipelinesOf(script: string): Pipeline[] {
-  const pipelines: Pipeline[] = [];
-  let pipeline: Pipeline = { commands: [], documents: [] };
-  let words: Word[] = [];
-  let word: Word | null = null;
-  let awaited: string[] = [];
-  const endWord = () => {
-    if (word) words.push(word);
-    word = null;
-  };
-  const endCommand = () => {
-    endWord();
-    if (words.length > 0) pipeline.commands.push(words);
-    words = [];
-  };
-  const endPipeline = () => {
-    endCommand();
-    if (pipeline.commands.length > 0) pipelines.push(pipeline);
-    pipeline = { commands: [], documents: [] };
-  };
-  const add = (text: string) => {
-    word ??= { text: "", inner: [] };
-    word.text += text;
-  };
-  const addInner = (inner: string) => {
-    add("");
-    word?.inner.push(inner);
-  };
-  for (let at = 0; at < script.length; ) {
-    const character = script[at] as string;
-    const next = script[at + 1];
-    if (character === "'") {
-      const end = endOf(script, at + 1, "'");
-      add(script.slice(at + 1, end));
-      at = end + 1;
-    } else if (character === '"') at = readDouble(script, at + 1, { add, addInner });
-    else if (character === "\\") {
-      if (next !== "\n") add(next ?? "");
-      at += 2;
-    } else if ((character === "$" || character === "<" || character === ">") && next === "(") {
-      const end = closing(script, at + 2);
-      addInner(script.slice(at + 2, end));
-      at = end + 1;
-    } else if (character === "`") {
-      const end = endOf(script, at + 1, "`");
-      addInner(script.slice(at + 1, end));
-      at = end + 1;
-    } else if (character === "#" && word === null) at = endOf(script, at, "\n");
-    else if (script.startsWith("<<", at) && script[at + 2] !== "<") {
-      const mark = /^<<-?\s*(['"]?)([\w.-]+)\1/.exec(script.slice(at, at + 200));
-      if (mark?.[2]) awaited.push(mark[2]);
-      endWord();
-      at += mark?.[0].length ?? 2;
-    } else if (character === "\n") {
-      const body = readDocuments(script, at + 1, awaited);
-      pipeline.documents.push(...body.documents);
-      awaited = [];
-      endPipeline();
-      at = body.next;
-    } else if (character === "|" && next !== "|") {
-      endCommand();
-      at += next === "&" ? 2 : 1;
-    } else if (character === "&" && (next === ">" || script[at - 1] === ">" || script[at - 1] === "<")) {
-      add(character);
-      at += 1;
-    } else if (";&|()".includes(character)) {
-      endPipeline();
-      at += 1;
-    } else if (character === " " || character === "\t" || character === "\r") {
-      endWord();
-      at += 1;
-    } else {
-      add(character);
-      at += 1;
-    }
-  }
-  endPipeline();
-  return pipelines;
-}
-
-function readDouble(script: string, start: number, into: { add: (text: string) => void; addInner: (script: string) => void }): number {
-  into.add("");
-  for (let at = start; at < script.length; ) {
-    const character = script[at] as string;
-    if (character === '"') return at + 1;
-    if (character === "\\") {
-      const next = script[at + 1] ?? "";
-      into.add('$`"\\\n'.includes(next) ? next : `\\${next}`);
-      at += 2;
-    } else if (character === "$" && script[at + 1] === "(") {
-      const end = closing(script, at + 2);
-      into.addInner(script.slice(at + 2, end));
-      at = end + 1;
-    } else if (character === "`") {
-      const end = endOf(script, at + 1, "`");
-      into.addInner(script.slice(at + 1, end));
-      at = end + 1;
-    } else {
-      into.add(character);
-      at += 1;
-    }
-  }
-  return script.length;
-}
-
-function readDocuments(script: string, start: number, marks: readonly string[]): { documents: string[]; next: number } {
-  const documents: string[] = [];
-  let at = start;
-  for (const mark of marks) {
-    const lines: string[] = [];
-    while (at < script.length) {
-      const end = endOf(script, at, "\n");
-      const line = script.slice(at, end);
-      at = end + 1;
-      if (line.trim() === mark) break;
-      lines.push(line);
-    }
-    documents.push(lines.join("\n"));
-  }
-  return { documents, next: at };
-}
-
-/** Where the bracket closes that was opened before `start`, quotes looked through. */
-function closing(script: string, start: number): number {
-  let depth = 1;
-  for (let at = start; at < script.length; at++) {
-    const character = script[at];
-    if (character === "\\") at += 1;
-    else if (character === "'") at = endOf(script, at + 1, "'");
-    else if (character === "(") depth += 1;
-    else if (character === ")") {
-      depth -= 1;
-      if (depth === 0) return at;
-    }
-  }
-  return script.length;
-}
-
-function endOf(script: string, start: number, mark: string): number {
-  const end = script.indexOf(mark, start);
-  return end === -1 ? script.length : end;
+  return ["rm", "-rf", ...words.filter((word) => !/^-./.test(word))].join(" ");
 }

@@ -1,5 +1,6 @@
 import type { BodyInput, Json, QueryInput } from "../contract/api/routes.ts";
 import { CaissonError } from "../contract/error.ts";
+import { withoutTrailingSlashes } from "../contract/trailing-slashes.ts";
 import { fileCalls } from "./calls/file-calls.ts";
 import { guardianCalls } from "./calls/guardian-calls.ts";
 import { healthCalls } from "./calls/health-calls.ts";
@@ -142,5 +143,5 @@ function checkedUrl(text: string): string {
       hint: "An address looks like http://127.0.0.1:7433.",
     });
   }
-  return text.replace(/\/+$/, "");
+  return withoutTrailingSlashes(text);
 }

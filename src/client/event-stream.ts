@@ -80,7 +80,7 @@ async function* dataIn<Data>(response: Answer, signal: AbortSignal | undefined):
 }
 
 /** Throws `unavailable` when the connection breaks, or falls silent. */
-async function* eventsIn(response: Answer): AsyncGenerator<ReceivedEvent> {
+export async function* eventsIn(response: Pick<Answer, "body">): AsyncGenerator<ReceivedEvent> {
   let event: ReceivedEvent = { id: null, type: "message", data: "" };
   for await (const line of linesIn(response)) {
     if (line === "") {
@@ -95,18 +95,27 @@ async function* eventsIn(response: Answer): AsyncGenerator<ReceivedEvent> {
   }
 }
 
-async function* linesIn(response: Answer): AsyncGenerator<string> {
+async function* linesIn(response: Pick<Answer, "body">): AsyncGenerator<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) return;
-  let rest = "";
+  // In pieces: a long line comes in many chunks, and to join each to all before it would take the square of them.
+  let pieces: string[] = [];
+  let characters = 0;
   try {
     for (;;) {
       const { done, value } = await withinSilence(reader.read());
       if (done) return;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop() ?? "";
-      if (rest.length > LINE_CHARACTERS_MAX) throw new CaissonError("protocol", "a line of the stream has no end");
-      yield* lines;
+      const [first = "", ...others] = value.split("\n");
+      pieces.push(first);
+      characters += first.length;
+      const rest = others.pop();
+      if (rest !== undefined) {
+        yield pieces.join("");
+        yield* others;
+        pieces = [rest];
+        characters = rest.length;
+      }
+      if (characters > LINE_CHARACTERS_MAX) throw new CaissonError("protocol", "a line of the stream has no end");
     }
   } finally {
     await reader.cancel().catch(() => {});

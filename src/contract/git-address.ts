@@ -1,4 +1,5 @@
 import { CaissonError } from "./error.ts";
+import { withoutTrailingSlashes } from "./trailing-slashes.ts";
 
 /** Whom the host would talk to, how, and as whom: with SSH the user decides which keys are offered. */
 export interface GitOrigin {
@@ -52,5 +53,5 @@ function serverOrigin(parts: { scheme: string; user: string | undefined; host: s
 
 function folderOrigin(url: URL): GitOrigin | null {
   if (url.host !== "" || url.search !== "" || url.hash !== "") return null;
-  return { scheme: "file", host: "", port: "", user: null, folder: url.pathname.replace(/\/+$/, "") };
+  return { scheme: "file", host: "", port: "", user: null, folder: withoutTrailingSlashes(url.pathname) };
 }

@@ -1,5 +1,6 @@
 import type { NetworkPolicy, NetworkRule } from "./network.ts";
 import { showRule } from "./network-text.ts";
+import { withoutTrailingSlashes } from "./trailing-slashes.ts";
 
 /** The first thing that a policy allows and another does not, as people write it; null when there is none. */
 export function beyondPolicy(asked: NetworkPolicy, most: NetworkPolicy): string | null {
@@ -34,6 +35,6 @@ function coversHost(wider: string, host: string): boolean {
 
 /** Prefixes are of whole segments. */
 function coversPath(prefix: string, path: string): boolean {
-  const bare = prefix.replace(/\/+$/, "");
+  const bare = withoutTrailingSlashes(prefix);
   return path === bare || path === prefix || path.startsWith(`${bare}/`);
 }

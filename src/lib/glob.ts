@@ -2,16 +2,19 @@ import { matchesTokens, matchSequence, type NameToken, nameTokens } from "./wild
 
 /** `{a,b}{c,d}…` stands for a product of patterns; more than this many are refused. */
 const ALTERNATIVES_MAX = 64;
+/** Longer ones are refused: each brace is looked for to the end of the pattern. */
+const PATTERN_CHARACTERS_MAX = 1000;
 
 type Segment = "**" | { tokens: readonly NameToken[]; takesDots: boolean };
 
 /**
  * A test of paths by a glob: `*` and `?` within a name, `[a-z]`, `{a,b}`, and `**` for any number of folders. As in a
  * shell, a name with a leading dot is meant only where the pattern has that dot. Null for a malformed pattern, or one
- * that stands for more than 64 others. Its cost grows with the pattern times the path, whatever the pattern is.
+ * that stands for more than 64 others or has more than 1,000 characters. Its cost grows with the pattern times the
+ * path, whatever the pattern is.
  */
 export function compileGlob(pattern: string): ((path: string) => boolean) | null {
-  const plain = expandBraces(pattern);
+  const plain = pattern.length > PATTERN_CHARACTERS_MAX ? null : expandBraces(pattern);
   if (plain === null) return null;
   const ways: (readonly Segment[])[] = [];
   for (const each of plain) {

@@ -10,10 +10,29 @@ import { readLower } from "./read-side.ts";
 export async function hookFolders(tree: FolderTree): Promise<string[]> {
   const config = await readLower(tree, ".git/config").catch(() => null);
   const text = config?.kind === "file" ? config.content.toString("utf8") : "";
-  const named = [...text.matchAll(/^\s*(?:\[core\]\s*)?hookspath\s*=\s*"?([^"\n#;]+?)"?\s*(?:[#;].*)?$/gim)].map((match) => match[1] ?? "");
+  const named = text.split("\n").flatMap(hooksPathIn);
   const linked = tree.readLink(".git/hooks")?.toString("utf8");
   const paths = [...named.map((path) => inTree(tree, path, "")), ...(linked === undefined ? [] : [inTree(tree, linked, ".git")])];
   return paths.filter((path) => path !== null);
+}
+
+/** The value of `core.hooksPath` on a line of git's settings, also after the section's name. */
+export function hooksPathIn(line: string): string[] {
+  const setting = line
+    .trim()
+    .replace(/^\[core\]/i, "")
+    .trimStart();
+  const [key = "", value = ""] = splitOnce(setting, "=");
+  if (key.trim().toLowerCase() !== "hookspath") return [];
+  const bare = value.trim().replace(/^"/, "");
+  const end = bare.search(/["#;]/);
+  const path = (end < 0 ? bare : bare.slice(0, end)).trim();
+  return path === "" ? [] : [path];
+}
+
+function splitOnce(text: string, sign: string): string[] {
+  const at = text.indexOf(sign);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
 /** Null for one outside, which no change reaches. */

@@ -51,7 +51,7 @@ export const regularExpressionsAreLinear: Rule = (files) =>
     );
 
 /** Regular expressions as they are written: after what a value can follow. */
-function literalsIn(text: string): string[] {
+export function literalsIn(text: string): string[] {
   return [...text.matchAll(/[(,=:[!&|?{};\n] *(\/(?![/*])(?:\[(?:\\.|[^\]\\\n])*\]|\\.|[^/\\[\n])+\/[dgimsuvy]*)/g)].map(
     ([, literal = ""]) => literal,
   );

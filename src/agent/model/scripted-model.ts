@@ -127,7 +127,7 @@ async function* speak(turn: z.infer<typeof Turn>, request: ModelRequest, signal:
     }
   };
   if (turn.think !== undefined) yield { kind: "thought", text: turn.think };
-  for (const word of turn.say?.match(/\s*\S+\s*/g) ?? []) {
+  for (const word of wordsOf(turn.say ?? "")) {
     await wait();
     yield { kind: "text", text: word };
   }
@@ -164,4 +164,10 @@ function checkExpectations(turn: z.infer<typeof Turn>, request: ModelRequest): v
       `the script expected otherwise at call ${request.from.position}: ${missing.join("; ")}; what came last: ${news.slice(0, 2000)}`,
     );
   }
+}
+
+/** Each with the white space behind it, the first also with that before it. */
+function wordsOf(text: string): string[] {
+  const [first, ...others] = text.trimStart().match(/\S+\s*/g) ?? [];
+  return first === undefined ? [] : [text.slice(0, text.length - text.trimStart().length) + first, ...others];
 }

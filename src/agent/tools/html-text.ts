@@ -30,7 +30,9 @@ export function htmlText(html: string): string {
     else out += markFor(name, ends);
   }
   return out
-    .replaceAll(/[ \t]*\n[ \t]*/g, "\n")
+    .split("\n")
+    .map((line) => line.trim())
+    .join("\n")
     .replaceAll(/\n{3,}/g, "\n\n")
     .trim();
 }

@@ -180,7 +180,7 @@ function mcpTool(server: string, client: () => Promise<Client>, tool: McpToolInf
 }
 
 /** One JSON message a line over the process's stdin and stdout, as MCP's stdio transport has it. */
-function createTransport(process: Process, stderr: StderrTail): Transport {
+export function createTransport(process: Pick<Process, "output" | "write" | "closeStdin" | "kill">, stderr: StderrTail): Transport {
   const transport: Transport = {
     async start() {
       void pump(process, transport, stderr);
@@ -196,7 +196,7 @@ function createTransport(process: Process, stderr: StderrTail): Transport {
   return transport;
 }
 
-async function pump(process: Process, transport: Transport, stderr: StderrTail): Promise<void> {
+async function pump(process: Pick<Process, "output" | "kill">, transport: Transport, stderr: StderrTail): Promise<void> {
   let pieces: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of process.output) {

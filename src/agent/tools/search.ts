@@ -46,7 +46,8 @@ export const globTool: Tool<z.infer<typeof GlobArguments>> = {
   },
 };
 
-const MALFORMED = "This is not a glob: `*`, `**`, `?`, `[a-z]` and at most 64 alternatives by `{a,b}` are known.";
+const MALFORMED =
+  "This is not a glob of at most 1,000 characters: `*`, `**`, `?`, `[a-z]` and at most 64 alternatives by `{a,b}` are known.";
 
 const GrepArguments = z.strictObject({
   pattern: z.string().min(1).max(2000).describe("A regular expression."),

@@ -67,7 +67,9 @@ const lineEnd = (text: string, cursor: number) => {
 };
 
 function wordBefore(text: string, cursor: number): number {
-  const at = cursor - (/\S*\s*$/.exec(text.slice(0, cursor))?.[0].length ?? 0);
+  const before = text.slice(0, cursor).trimEnd();
+  let at = before.length;
+  while (at > 0 && /\S/.test(before[at - 1] ?? "")) at -= 1;
   // A mark after a space is one character with it, and of no word.
   return atBoundary(text, at) === at ? at : boundaryBefore(text, at + 1);
 }

@@ -107,10 +107,14 @@ export function createKeyDecoder(): KeyDecoder {
   const decoder = new StringDecoder("utf8");
   let rest = "";
   let isPasting = false;
+  /** Up to here there is no end of a paste. */
+  let searched = 0;
 
   const takePaste = (): Key[] => {
-    const end = rest.indexOf(PASTE_ENDS);
+    const end = rest.indexOf(PASTE_ENDS, searched);
+    searched = Math.max(0, rest.length - PASTE_ENDS.length);
     if (end < 0 && rest.length < PASTE_PIECE_MAX) return [];
+    searched = 0;
     const cut = end < 0 ? rest.length - PASTE_ENDS.length : end;
     const text = pasted(rest.slice(0, cut));
     rest = rest.slice(end < 0 ? cut : end + PASTE_ENDS.length);

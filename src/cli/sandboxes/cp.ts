@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
+import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
 import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
 import type { Copied } from "../../station/sandboxes/tools.ts";
 import type { ParsedArguments } from "../command.ts";
@@ -68,7 +69,7 @@ async function folderInside(inside: Inside, name: string): Promise<string> {
     if (error instanceof CaissonError && error.code === "not_found") return null;
     throw error;
   });
-  return existing?.kind === "directory" ? `${path.replace(/\/+$/, "")}/${name}` : path;
+  return existing?.kind === "directory" ? `${withoutTrailingSlashes(path)}/${name}` : path;
 }
 
 async function bringOut(context: CliContext, inside: Inside, { target, ...bounds }: { target: string; bytesMax?: number }): Promise<void> {

@@ -117,7 +117,7 @@ function nameOf(url: string): string {
   const usable = host
     .toLowerCase()
     .replaceAll(/[^a-z0-9._-]+/g, "-")
-    .replaceAll(/^[^a-z0-9]+|-+$/g, "")
+    .replaceAll(/^[^a-z0-9]+|-$/g, "")
     .slice(0, 64);
   return usable === "" || usable === THIS_MACHINE ? "station" : usable;
 }

@@ -130,23 +130,30 @@ const styled = (text: string): Line => Line.of(spansOf(text).map(({ text: each, 
 function styledRows(text: string, { columns, mark = plain }: { columns: number; mark?: Span["mark"] }): Line[] {
   const spans = spansOf(text);
   const whole = spans.map(({ text: each }) => each).join("");
+  const slice = createSpanSlicer(spans);
   let at = 0;
   return wrapText(whole, Math.max(1, columns)).map((row) => {
     const from = whole.indexOf(row, at);
     at = from + row.length;
-    return mark(Line.of(slicedSpans(spans, from, at)));
+    return mark(Line.of(slice(from, at)));
   });
 }
 
-function slicedSpans(spans: readonly Span[], from: number, to: number): Line[] {
-  const pieces: Line[] = [];
-  let at = 0;
-  for (const { text, mark } of spans) {
-    const piece = text.slice(Math.max(0, from - at), Math.max(0, to - at));
-    at += text.length;
-    if (piece !== "") pieces.push(mark(piece));
-  }
-  return pieces;
+/** For one slice after the other: each begins with the span in which the last one ended, not with the first of all. */
+function createSpanSlicer(spans: readonly Span[]): (from: number, to: number) => Line[] {
+  let index = 0;
+  let begin = 0;
+  return (from, to) => {
+    const pieces: Line[] = [];
+    for (let span = spans[index]; span !== undefined && begin < to; span = spans[index]) {
+      const piece = span.text.slice(Math.max(0, from - begin), to - begin);
+      if (piece !== "") pieces.push(span.mark(piece));
+      if (begin + span.text.length > to) break;
+      begin += span.text.length;
+      index += 1;
+    }
+    return pieces;
+  };
 }
 
 const MARKS = [

@@ -3,6 +3,7 @@ import https from "node:https";
 import { getCACertificates } from "node:tls";
 import { CaissonError } from "../../contract/error.ts";
 import type { GatewayWire } from "../../contract/network.ts";
+import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 
 const providers: Record<GatewayWire, string> = { anthropic: "https://api.anthropic.com", openai: "https://api.openai.com/v1" };
@@ -56,7 +57,7 @@ export function createUpstreamClient(options: Pick<GatewayOptions, "agents" | "u
 
 /** Where a route is at an upstream. Anthropic's base is written with and without the version. */
 export function upstreamUrl(options: { wire: GatewayWire; baseUrl: string | undefined; path: string; query: string }): URL {
-  const base = (options.baseUrl ?? providers[options.wire]).replace(/\/+$/, "");
+  const base = withoutTrailingSlashes(options.baseUrl ?? providers[options.wire]);
   const versioned = options.wire === "anthropic" ? `${base.replace(/\/v1$/, "")}/v1` : base;
   return new URL(`${versioned}${options.path}${options.query}`);
 }

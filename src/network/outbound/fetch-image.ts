@@ -117,7 +117,7 @@ async function fetchToken(
   { url, owner, policy, signal }: { url: URL; owner: string; policy: FetchPolicy; signal: AbortSignal },
 ): Promise<string> {
   const fields = new Map(
-    [...(challenge ?? "").slice(0, 4096).matchAll(/([a-z]+)="([^"]*)"/g)].map(([, name = "", value = ""]) => [name, value]),
+    [...(challenge ?? "").slice(0, 4096).matchAll(/(?<![a-z])([a-z]{1,32})="([^"]*)"/g)].map(([, name = "", value = ""]) => [name, value]),
   );
   const realm = fields.get("realm") ?? "";
   if (!/^Bearer /i.test(challenge ?? "") || !URL.canParse(realm)) throw statusFailure(401, url.host, url);

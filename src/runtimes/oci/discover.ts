@@ -91,7 +91,7 @@ export async function ociVersion(binary: OciBinary): Promise<OciVersion | null> 
 
 export function parseVersion(output: string): OciVersion | null {
   const text = output.split("\n")[0]?.trim() ?? "";
-  const [, major, minor, patch] = /(\d+)\.(\d+)(?:\.(\d+))?/.exec(text) ?? [];
+  const [, major, minor, patch] = /(?<!\d)(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?/.exec(text) ?? [];
   if (major === undefined) return null;
   return { text, numbers: [Number(major), Number(minor), Number(patch ?? 0)] };
 }

@@ -115,7 +115,7 @@ function parseHeader(block: Buffer): Header {
 }
 
 function entryOf(header: Header, extended: Record<string, string>): Omit<RawTarEntry, "content"> {
-  if (header.type === "S" || Object.keys(extended).some((key) => key.startsWith("GNU.sparse."))) {
+  if (header.type === "S" || extended[SPARSE] !== undefined) {
     throw new CaissonError("unsupported", "the archive holds sparse files", { hint: "Write it without `--sparse`." });
   }
   const kind = kinds[header.type];
@@ -152,6 +152,9 @@ function milliseconds(text: string): number {
   return Math.max(0, Math.round(Number(text) * 1000));
 }
 
+const SPARSE = "GNU.sparse";
+const usedRecords: ReadonlySet<string> = new Set(["path", "linkpath", "size", "uid", "gid", "mtime"]);
+
 /** `LENGTH KEY=VALUE\n`, where the length counts itself. */
 function parsePax(data: Buffer): Record<string, string> {
   const records: Record<string, string> = Object.create(null);
@@ -163,7 +166,10 @@ function parsePax(data: Buffer): Record<string, string> {
     const record = data.toString("latin1", space + 1, at + length - 1);
     const equals = record.indexOf("=");
     if (equals < 1 || data[at + length - 1] !== 10) throw broken("an extended header is damaged");
-    records[record.slice(0, equals)] = record.slice(equals + 1);
+    const key = record.slice(0, equals);
+    // What is not used is not kept: an archive could hold any number of such headers before an entry.
+    if (usedRecords.has(key)) records[key] = record.slice(equals + 1);
+    else if (key.startsWith("GNU.sparse.")) records[SPARSE] = "";
     at += length;
   }
   return records;

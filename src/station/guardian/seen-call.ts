@@ -68,8 +68,8 @@ export function resultOf(text: string): string {
 export function testCounts(text: string): { failed: number; passed: number } | null {
   const end = text.slice(-TEXT_CHARACTERS_MAX);
   const last = (pattern: RegExp) => [...end.matchAll(pattern)].at(-1)?.[1];
-  const failed = last(/(\d+)\s+(?:failed|failing|failures?)\b/gi) ?? last(/# fail (\d+)/g);
-  const passed = last(/(\d+)\s+(?:passed|passing|ok)\b/gi) ?? last(/# pass (\d+)/g);
+  const failed = last(/(?<!\d)(\d{1,9})\s{1,9}(?:failed|failing|failures?)\b/gi) ?? last(/# fail (\d+)/g);
+  const passed = last(/(?<!\d)(\d{1,9})\s{1,9}(?:passed|passing|ok)\b/gi) ?? last(/# pass (\d+)/g);
   if (failed === undefined && passed === undefined) return null;
   return { failed: Number(failed ?? 0), passed: Number(passed ?? 0) };
 }

@@ -12,11 +12,11 @@ export function slugOf(text: string): string {
     .replace(/\p{M}/gu, "")
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-+|-+$/g, "");
+    .replace(/^-|-$/g, "");
   if (plain.length <= SLUG_CHARACTERS_MAX) return plain || "changes";
   const cut = plain.slice(0, SLUG_CHARACTERS_MAX + 1);
   const end = cut.lastIndexOf("-");
-  return cut.slice(0, end > 0 ? end : SLUG_CHARACTERS_MAX).replace(/-+$/, "");
+  return cut.slice(0, end > 0 ? end : SLUG_CHARACTERS_MAX).replace(/-$/, "");
 }
 
 /** `fix/123-a-few-words`; without a ticket `fix/a-few-words`. */

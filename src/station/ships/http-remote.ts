@@ -1,4 +1,5 @@
 import { CaissonError } from "../../contract/error.ts";
+import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
 import { PACK_BYTES_MAX } from "../../workspace/git/packs.ts";
 import { type GitRemote, missingUpdate } from "../../workspace/git/remote.ts";
 import { readAdvertisedRefs, type Service } from "../../workspace/git/wire/advertised-refs.ts";
@@ -15,7 +16,7 @@ const PACK_TIMEOUT_MS = 10 * 60_000;
  * A repository over HTTP, spoken to in git's own protocol by the station itself: no git learns of it, or of the token.
  */
 export function createHttpRemote(url: string, connection: Connection): GitRemote {
-  const base = url.replace(/\/+$/, "");
+  const base = withoutTrailingSlashes(url);
   const authorization = (token: string) => `Basic ${gitPassword(token)}`;
   const readRefs = async (service: Service) => {
     const { body, contentType } = await ask(

@@ -3,6 +3,7 @@ import { parseShipRemote } from "../../contract/machine-names.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
 import type { ForgeKind, ShipTarget } from "../../contract/ship.ts";
 import type { StartShip } from "../../contract/ship-verbs.ts";
+import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
 import { isBranchName } from "../../workspace/git/ref-name.ts";
 
 /** Forges that are known by their names. */
@@ -34,14 +35,14 @@ export function shipTarget(
       hint: "Say so: --forge github, gitea (also for Forgejo) or git.",
     });
   const { allowPrivate = false } = asked;
-  return { forge, remote: url.href.replace(/\/+$/, ""), into, token: asked.token ?? tokenNames[forge], allowPrivate };
+  return { forge, remote: withoutTrailingSlashes(url.href), into, token: asked.token ?? tokenNames[forge], allowPrivate };
 }
 
 function localPath(remote: string): string | null {
   const parsed = parseShipRemote(remote);
   if (parsed?.kind !== "folder") return null;
   if (/[\0\n]/.test(parsed.path)) throw new CaissonError("invalid", "the path of the remote has characters that no path has");
-  return parsed.path.replace(/(?<=.)\/+$/, "");
+  return withoutTrailingSlashes(parsed.path) || "/";
 }
 
 function httpUrl(remote: string, { allowPrivate }: { allowPrivate: boolean }): URL {

@@ -2,6 +2,7 @@ import { type SpanContext, SpanKind, SpanStatusCode, TraceFlags } from "@opentel
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace";
+import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
 import type { EndedSpan } from "./open-spans.ts";
 
 /** Spans that wait for the receiver; those beyond are dropped. */
@@ -24,7 +25,7 @@ const kinds = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, server: Sp
  * A receiver of OpenTelemetry's protocol over HTTP, in JSON. One that does not answer costs spans, and nothing else.
  */
 export function createSpanSink({ endpoint, version }: { endpoint: string; version: string }): SpanSink {
-  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, "")}/v1/traces`, timeoutMillis: EXPORT_MS });
+  const exporter = new OTLPTraceExporter({ url: `${withoutTrailingSlashes(endpoint)}/v1/traces`, timeoutMillis: EXPORT_MS });
   const processor = new BatchSpanProcessor({
     exporter,
     maxQueueSize: QUEUE_MAX,

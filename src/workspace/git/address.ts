@@ -1,5 +1,6 @@
 import { CaissonError } from "../../contract/error.ts";
 import type { WorkspaceSource } from "../../contract/session.ts";
+import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
 
 /** What a remote may be. `ext::` and other transports that run programs are not among them. */
 const ALLOWED = /^(https?|ssh|git|file):\/\/|^[\w.-]+@[\w.-]+:/i;
@@ -65,7 +66,7 @@ export function submoduleAddress(base: string, url: string): string {
 
 function relativeTo(base: string, url: string): string {
   const hasScheme = base.includes("://");
-  const parts = base.replace(/\/+$/, "").split("/");
+  const parts = withoutTrailingSlashes(base).split("/");
   for (const part of url.split("/")) {
     if (part === "..") {
       if (parts.length <= (hasScheme ? 3 : 1))

@@ -1,3 +1,6 @@
+/** A line that is longer is cut: git writes none, and what else a server sends is not for people. */
+const LINE_CHARACTERS_MAX = 4096;
+
 /** What git says while it works is told this often at most. */
 const TELL_MS = 5_000;
 
@@ -16,7 +19,7 @@ export function createGitProgress(tell: (line: string) => void, options: { nowMs
   };
   return (piece) => {
     const lines = `${rest}${piece}`.split(/[\r\n]+/);
-    rest = lines.pop() ?? "";
+    rest = (lines.pop() ?? "").slice(0, LINE_CHARACTERS_MAX);
     for (const line of lines.map((each) => each.trim()).filter(isWorthTelling)) {
       lastMs = nowMs();
       tell(line);

@@ -36,7 +36,7 @@ export async function openRepository(folder: string): Promise<RepositoryFiles> {
     const named = await readText(gitDir, "commondir");
     if (named !== null) common = await openCommon(path, named.trim());
     refuseUnknownForms(common, root);
-    const hash = /^\s*objectformat\s*=\s*"?sha256/im.test((await readText(common, "config")) ?? "") ? "sha256" : "sha1";
+    const hash = /^[ \t]*objectformat[ \t]*=[ \t]*"?sha256/im.test((await readText(common, "config")) ?? "") ? "sha256" : "sha1";
     return {
       root,
       gitDir,

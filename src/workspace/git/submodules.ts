@@ -27,7 +27,7 @@ export async function submodulesOf(
     () => null,
   );
   if (!text) return [];
-  const modules = parse(text.toString("utf8"));
+  const modules = parseSubmodules(text.toString("utf8"));
   if (modules.size > 0 && what.depth >= SUBMODULE_DEPTH_MAX)
     throw new CaissonError("unsafe", `submodules of ${url} lie deeper than ${SUBMODULE_DEPTH_MAX}`);
   if (modules.size > SUBMODULES_MAX)
@@ -48,7 +48,8 @@ export async function submodulesOf(
   return found;
 }
 
-function parse(text: string): Map<string, { path?: string; url?: string }> {
+/** As `git config --null` lists the settings of a `.gitmodules`. */
+export function parseSubmodules(text: string): Map<string, { path?: string; url?: string }> {
   const modules = new Map<string, { path?: string; url?: string }>();
   for (const entry of text.split("\0")) {
     const match = /^submodule\.(.+)\.(path|url)\n([\s\S]*)$/.exec(entry);

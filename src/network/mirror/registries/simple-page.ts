@@ -43,7 +43,7 @@ export function rewriteSimpleJson(text: string, options: PageOptions): Rewritten
 export function rewriteSimpleHtml(text: string, options: PageOptions): Rewritten {
   if (!/<a\s|<html|<!doctype/i.test(text)) throw new Error("not a page of links");
   const digests: [string, Digest][] = [];
-  const links = [...text.matchAll(/<a\s+([^>]*)>([^<]*)<\/a\s*>/gi)].flatMap(([, attributes = "", name = ""]) => {
+  const links = linksIn(text).flatMap(({ attributes, name }) => {
     const given = attributesOf(attributes);
     const href = given.get("href") ?? "";
     const mirrored = mirror(href, fragmentDigest(href), options);
@@ -102,8 +102,25 @@ function resolved(href: string, page: URL): string {
   return URL.canParse(href, page.href) ? new URL(href, page).href : "";
 }
 
+/** Every `<a …>name</a>`. A page has one pass: what does not close is left behind with the bracket that it ends at. */
+function linksIn(text: string): { attributes: string; name: string }[] {
+  const links: { attributes: string; name: string }[] = [];
+  const opening = /<a\s/gi;
+  const closing = /<\/a\s{0,20}>/iy;
+  while (opening.test(text)) {
+    const begin = opening.lastIndex;
+    const end = text.indexOf(">", begin);
+    const next = end < 0 ? -1 : text.indexOf("<", end);
+    if (next < 0) return links;
+    closing.lastIndex = next;
+    if (closing.test(text)) links.push({ attributes: text.slice(begin, end), name: text.slice(end + 1, next) });
+    opening.lastIndex = end + 1;
+  }
+  return links;
+}
+
 function attributesOf(text: string): Map<string, string> {
-  const pairs = [...text.matchAll(/([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)];
+  const pairs = [...text.matchAll(/(?<![\w-])([\w-]{1,100})\s{0,20}=\s{0,20}(?:"([^"]*)"|'([^']*)')/g)];
   return new Map(pairs.map(([, name = "", double, single]) => [name.toLowerCase(), unescaped(double ?? single ?? "")]));
 }
 

@@ -125,7 +125,7 @@ function resourceLimits(own: HardLimits) {
 export function parseHardLimits(text: string): HardLimits {
   const limits: Record<string, number> = {};
   for (const line of text.split("\n")) {
-    const [, label, hard] = /^(Max [a-z ]+?)\s{2,}\S+\s+(\d+)\s/.exec(line) ?? [];
+    const [, label, hard] = /^(Max [a-z ]{1,40}?)\s{2,}\S+\s+(\d+)\s/.exec(line) ?? [];
     if (label !== undefined) limits[label] = Number(hard);
   }
   return limits;

@@ -1,5 +1,6 @@
 import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
+import { withoutTrailingSlashes } from "../../../contract/trailing-slashes.ts";
 import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
 import { type EtcCopy, etcCopies, etcGenerated, type GeneratedFile, noAccounts, sandboxUser } from "./etc-files.ts";
 import { isWithin, skeletonFolders } from "./skeleton-folders.ts";
@@ -220,7 +221,7 @@ function admit(
   home: string | null,
   rules: { system: readonly TemplateBind[]; reserved: readonly string[]; avoid: string[] },
 ): Toolchain | string {
-  if (!isAbsolute(entry) || normalize(entry) !== entry.replace(/(?<=.)\/+$/, "")) return "not a plain absolute path";
+  if (!isAbsolute(entry) || normalize(entry) !== (withoutTrailingSlashes(entry) || "/")) return "not a plain absolute path";
   const folder = realFolder(entry);
   if (folder === null) return "not a folder that exists";
   if (rules.system.some(({ source }) => isWithin(folder, source))) return { name: "system", mounts: [], path: [entry] };

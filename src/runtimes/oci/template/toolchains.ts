@@ -159,7 +159,7 @@ function sdkman(rest: string, home: string): Toolchain | null {
   const folder = join(home, ".sdkman/candidates", candidate, version);
   // Maven refuses an empty settings file, so one with servers (and their passwords) cannot be covered: then all of it
   // stays out.
-  const settings = readSmall(join(folder, "conf/settings.xml")).replace(/<!--[\s\S]*?-->/g, "");
+  const settings = withoutComments(readSmall(join(folder, "conf/settings.xml")));
   if (/<(?:server|proxy|profile)\b/.test(settings)) {
     return {
       name: `sdkman ${candidate}`,
@@ -217,5 +217,17 @@ function resolveWithin(path: string, folder: string): string | undefined {
     return real.startsWith(`${folder}/`) ? real : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Of a text in XML. A comment that does not end stays. */
+function withoutComments(text: string): string {
+  let kept = "";
+  for (let at = 0; ; ) {
+    const begin = text.indexOf("<!--", at);
+    const end = begin < 0 ? -1 : text.indexOf("-->", begin + 4);
+    if (end < 0) return kept + text.slice(at);
+    kept += text.slice(at, begin);
+    at = end + 3;
   }
 }
