@@ -11,6 +11,7 @@ import { createDriver } from "../src/station/driven/driver.ts";
 import { createLocalWorkflows, createSubWorkflowWork, type WorkflowThings } from "../src/station/workflows/local-workflows.ts";
 import { createWorkflowKind, type StepOutcome } from "../src/station/workflows/workflow-kind.ts";
 import { evaluateHere } from "../src/workflow/expressions/evaluate.ts";
+import { readDefinition } from "../src/workflow/validate.ts";
 
 const AT_ONCE = 100;
 const IDLE_MS = 20_000;
@@ -47,7 +48,7 @@ await using driver = createDriver({
   onDefect: (error) => process.stderr.write(`${error}\n`),
 });
 const things: WorkflowThings = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
-const verbs = createLocalWorkflows(things, evaluateHere);
+const verbs = createLocalWorkflows(things, { evaluate: evaluateHere, check: async (definition) => readDefinition(definition).problems });
 
 async function startAll(definition: (at: number) => object): Promise<void> {
   for (let at = 0; at < wanted; at += AT_ONCE) {

@@ -97,7 +97,7 @@ const readers: Readonly<Record<string, Read>> = {
   },
   "a message that is typed": (text) => inputRows(withText(text.slice(0, text.length / 4)), { columns: 80, rowsMax: 10 }),
   "words of a message": (text) => {
-    const edited = insert("x")({ text, cursor: text.length >> 1 });
+    const edited = insert("x")({ text: text.slice(0, text.length / 4), cursor: text.length >> 3 });
     return [moveWordLeft, moveWordRight, deleteWordLeft].map((edit) => edit(edited)).concat(moveLine(edited, -1) ?? []);
   },
   "a path that is typed": (text) => completeInput(withText(`@${text}`), { folder: null, changed: [text], commands: [] }),

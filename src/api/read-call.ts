@@ -10,6 +10,8 @@ export const requestLimits = {
   jsonBytesMax: 1024 * 1024,
   /** Deeper than any request is; what is deeper costs a parser its stack. */
   jsonDepthMax: 64,
+  /** More than any request has; to look at 500,000 takes longer than a caller may hold the others up. */
+  jsonValuesMax: 50_000,
   uploadBytesMax: 64 * 1024 * 1024 * 1024,
   /** How long a JSON body may take, and how long a pause in an upload may be. */
   bodyMs: 30_000,
@@ -124,9 +126,7 @@ export async function readBody(
   if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {
     throw new CaissonError("invalid", `the body is ${type.slice(0, 100)}`, { hint: "Send JSON, with `content-type: application/json`." });
   }
-  if (isDeeperThan(text, requestLimits.jsonDepthMax)) {
-    throw new CaissonError("invalid", `the body is nested more than ${requestLimits.jsonDepthMax} deep`);
-  }
+  refuseUnusualShape(text);
   const value = jsonOrNull(text);
   if (value === null) throw new CaissonError("invalid", "the body is not a JSON object", { hint: "See /v1/openapi.json for its shape." });
   return checked(route.body, value, "body");
@@ -143,9 +143,11 @@ async function wholeText(
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Whether a JSON text opens more brackets than this at once. What is in strings does not count. */
-function isDeeperThan(text: string, depthMax: number): boolean {
+/** Throws `invalid` for more open brackets, or more values, than a request has. What is in strings does not count. */
+function refuseUnusualShape(text: string): void {
+  const { jsonDepthMax, jsonValuesMax } = requestLimits;
   let depth = 0;
+  let values = 1;
   let inString = false;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -153,11 +155,12 @@ function isDeeperThan(text: string, depthMax: number): boolean {
       if (code === 0x5c) at++;
       else if (code === 0x22) inString = false;
     } else if (code === 0x22) inString = true;
-    else if (code === 0x5b || code === 0x7b) {
-      if (++depth > depthMax) return true;
-    } else if (code === 0x5d || code === 0x7d) depth--;
+    else if (code === 0x2c) values++;
+    else if (code === 0x5b || code === 0x7b) depth++;
+    else if (code === 0x5d || code === 0x7d) depth--;
+    if (depth > jsonDepthMax) throw new CaissonError("invalid", `the body is nested more than ${jsonDepthMax} deep`);
+    if (values > jsonValuesMax) throw new CaissonError("invalid", `the body has more than ${jsonValuesMax} values`);
   }
-  return false;
 }
 
 function tooLong(bytesMax: number): CaissonError {

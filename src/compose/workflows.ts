@@ -38,7 +38,7 @@ export async function openWorkflows(
   const things = createDrivenThings(kind, { ...local, driver, openPerOwnerMax: settings.config.station.jobsPerOwnerMax });
   return {
     kind,
-    verbs: createLocalWorkflows(things, expressions.evaluate),
+    verbs: createLocalWorkflows(things, expressions),
     [Symbol.asyncDispose]: () => expressions[Symbol.asyncDispose](),
   };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ENV_CHARACTERS_MAX, LongText, PATH_CHARACTERS_MAX, PathText, recordOf, SECRETS_MAX } from "./bounded.ts";
 import { GuardianAction } from "./guardian-config.ts";
 import { EnvName, SnapshotId } from "./ids.ts";
 import { ImageText } from "./image-text.ts";
@@ -8,6 +9,11 @@ import { FolderMount, LimitsRequest, MOUNTS_MAX } from "./sandbox.ts";
 import { FolderGuard } from "./workspace-guard.ts";
 
 /** What an agent is once its file, the config and the flags have been put together. Stored with each run. */
+
+/** Of tools, agents, variables, files: more than anyone writes. */
+const NAMES_MAX = 1000;
+const HOOKS_MAX = 100;
+const ToolText = z.string().max(PATH_CHARACTERS_MAX);
 
 export const DoomLoopAction = z.enum(["summarize", "pause", "fail"]);
 
@@ -43,20 +49,22 @@ export type HarnessSettings = z.infer<typeof HarnessSettings>;
  */
 export const HookCommand = z.strictObject({
   /** Tool names this hook is for; absent: all. */
-  tools: z.array(z.string()).optional(),
-  command: z.string().min(1),
+  tools: z.array(ToolText).max(NAMES_MAX).optional(),
+  command: LongText.min(1),
   timeoutMs: z.int().min(100).max(600_000).default(30_000),
 });
 export type HookCommand = z.infer<typeof HookCommand>;
 
 export const McpServer = z.strictObject({
-  command: z.string().min(1),
-  args: z.array(z.string()).default([]),
-  env: z.record(EnvName, z.string()).default({}),
+  command: PathText,
+  args: z.array(LongText).max(1000).default([]),
+  env: recordOf(EnvName, z.string().max(ENV_CHARACTERS_MAX), NAMES_MAX).default({}),
 });
 export type McpServer = z.infer<typeof McpServer>;
 
-export const PermissionRules = z.record(z.string().min(1).max(500), Permission);
+/** Every call of a tool is compared with each of them. */
+export const PERMISSION_RULES_MAX = 500;
+export const PermissionRules = recordOf(z.string().min(1).max(500), Permission, PERMISSION_RULES_MAX);
 export type PermissionRules = z.infer<typeof PermissionRules>;
 
 /** Rules that have a name. `strict`: what loses work inside the sandbox is denied or asked about as well. */
@@ -69,14 +77,14 @@ export type GuardianSettings = z.infer<typeof GuardianSettings>;
 
 const OneAgent = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
-  description: z.string().default(""),
-  model: z.string().optional(),
+  description: LongText.default(""),
+  model: z.string().max(500).optional(),
   /** Names of tools, or `mcp:SERVER` for all of a server's. Absent: all built-in ones. */
-  tools: z.array(z.string()).optional(),
+  tools: z.array(ToolText).max(NAMES_MAX).optional(),
   /** Agents it may hand work to. */
-  agents: z.array(z.string()).default([]),
+  agents: z.array(ToolText).max(NAMES_MAX).default([]),
   /** The rendered prompt. */
-  system: z.string(),
+  system: LongText,
   temperature: z.number().min(0).max(2).optional(),
   outputTokensMax: z.int().positive().optional(),
   harness: HarnessSettings.prefault({}),
@@ -84,19 +92,21 @@ const OneAgent = z.strictObject({
   /** Of a preset: they hold whatever its own rules say, and for everyone it hands work to. */
   floor: PermissionRules.default({}),
   guardian: GuardianSettings.optional(),
-  hooks: z.strictObject({ before: z.array(HookCommand).default([]), after: z.array(HookCommand).default([]) }).prefault({}),
-  mcp: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,32}$/), McpServer).default({}),
+  hooks: z
+    .strictObject({ before: z.array(HookCommand).max(HOOKS_MAX).default([]), after: z.array(HookCommand).max(HOOKS_MAX).default([]) })
+    .prefault({}),
+  mcp: recordOf(z.string().regex(/^[A-Za-z0-9_-]{1,32}$/), McpServer, 32).default({}),
   sandbox: z
     .strictObject({
-      runtime: z.string().optional(),
-      ociRuntime: z.string().optional(),
+      runtime: z.string().max(100).optional(),
+      ociRuntime: z.string().max(PATH_CHARACTERS_MAX).optional(),
       image: ImageText.optional(),
       snapshot: SnapshotId.optional(),
       limits: LimitsRequest.prefault({}),
       allowRoot: z.boolean().default(false),
-      env: z.record(EnvName, z.string()).default({}),
+      env: recordOf(EnvName, z.string().max(ENV_CHARACTERS_MAX), NAMES_MAX).default({}),
       network: NetworkPolicy.default({ mode: "none" }),
-      secrets: z.record(EnvName, SecretSpec).default({}),
+      secrets: recordOf(EnvName, SecretSpec, SECRETS_MAX).default({}),
       /**
        * Secrets it wants of those that the user's own configuration defines; they are in `secrets`, too, once it may
        * have them.
@@ -116,13 +126,13 @@ const OneAgent = z.strictObject({
     })
     .prefault({}),
   /** Folders with SKILL.md files, and files whose text is always in sight, relative to the workspace. */
-  skills: z.array(z.string()).default([]),
-  memory: z.array(z.string()).default(["AGENTS.md"]),
+  skills: z.array(PathText).max(NAMES_MAX).default([]),
+  memory: z.array(PathText).max(NAMES_MAX).default(["AGENTS.md"]),
 });
 
 export const AgentDefinition = OneAgent.extend({
   /** The agents it may hand work to, and theirs, by name: as they were when the run began. */
-  subAgents: z.record(z.string(), OneAgent).default({}),
+  subAgents: recordOf(ToolText, OneAgent, NAMES_MAX).default({}),
 });
 export type SubAgentDefinition = z.infer<typeof OneAgent>;
 export type AgentDefinition = z.infer<typeof AgentDefinition>;

@@ -29,8 +29,8 @@ export const ListAudit = z.strictObject({
   owner: z.string().min(1).max(100).optional(),
   /** A value of the subject, such as the id of a run. */
   about: z.string().min(1).max(1000).optional(),
-  after: z.iso.datetime().optional(),
-  before: z.iso.datetime().optional(),
+  after: z.iso.datetime().max(40).optional(),
+  before: z.iso.datetime().max(40).optional(),
   /** Where an earlier answer ended: its `next`. */
   cursor: z.string().max(100).optional(),
   limit: z.int().min(1).max(AUDIT_PER_PAGE_MAX).default(100),

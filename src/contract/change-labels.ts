@@ -8,7 +8,8 @@ import { isStationLabel } from "./station-labels.ts";
 export const ChangeLabels = z
   .record(LabelKey, LabelValue.nullable())
   .refine((changes) => Object.keys(changes).length > 0, "there is no change")
-  .refine((changes) => Object.keys(changes).length <= 64, "at most 64 changes at once");
+  .refine((changes) => Object.keys(changes).length <= 64, "at most 64 changes at once")
+  .meta({ maxProperties: 64 });
 export type ChangeLabels = z.infer<typeof ChangeLabels>;
 
 /** What labels become. Throws `invalid` for one that is the station's own, and where they become too many. */

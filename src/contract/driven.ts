@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type DrivenEvent, DrivenFinish, DrivenWaits } from "./driven-event.ts";
+import { JsonValue } from "./json-value.ts";
 import { next, owned, paged } from "./list-filter.ts";
 import { LOCAL_OWNER, Owner } from "./owner.ts";
 
@@ -24,7 +25,7 @@ export const DrivenFacts = z.object({
   createdAt: z.string(),
   endedAt: z.string().nullable(),
   /** What its kind adds; null for one that adds nothing. */
-  own: z.json(),
+  own: JsonValue,
 });
 export type DrivenFacts = z.infer<typeof DrivenFacts>;
 /** Part of the version of every kind's heads. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { HealthCondition, type HealthEvent, HealthSubject, IncidentId } from "./health-event.ts";
 import { HealthLevel } from "./health-level.ts";
+import { JsonValue } from "./json-value.ts";
 
 /** As many as the longest count looks back for. */
 const RESTARTS_REMEMBERED = 20;
@@ -102,11 +103,11 @@ export type SeenProcess = z.infer<typeof SeenProcess>;
  */
 export const Incident = IncidentView.extend({
   /** By the host's accounting; null where it does not say. */
-  stats: z.json(),
+  stats: JsonValue,
   /** As the host sees them, at most some hundred. */
   processes: z.array(SeenProcess),
   /** The last of its log. */
-  events: z.array(z.object({ seq: z.int(), at: z.string(), type: z.string(), data: z.json() })),
+  events: z.array(z.object({ seq: z.int(), at: z.string(), type: z.string(), data: JsonValue })),
   /** The end of what each call of a run's tools wrote, as far as it came out. */
   output: z.array(z.object({ call: z.string(), text: z.string() })),
   /** What could not be had, each as a sentence. */

@@ -31,7 +31,8 @@ export const LabelKey = z
 export const LabelValue = z.string().max(256);
 export const Labels = z
   .record(LabelKey, LabelValue)
-  .refine((labels) => Object.keys(labels).length <= LABELS_MAX, `at most ${LABELS_MAX} labels`);
+  .refine((labels) => Object.keys(labels).length <= LABELS_MAX, `at most ${LABELS_MAX} labels`)
+  .meta({ maxProperties: LABELS_MAX });
 export type Labels = z.infer<typeof Labels>;
 
 /** Names a process inside a sandbox; chosen by the host, remembered by the guest. */
@@ -42,4 +43,5 @@ export const RuntimeName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, "lower-cas
 export type RuntimeName = z.infer<typeof RuntimeName>;
 
 /** A variable's name. */
-export const EnvName = z.string().regex(ENV_NAME, "a variable's name is letters, digits and _");
+const ENV_NAME_CHARACTERS_MAX = 1024;
+export const EnvName = z.string().max(ENV_NAME_CHARACTERS_MAX).regex(ENV_NAME, "a variable's name is letters, digits and _");

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily } from "./event-family.ts";
 import { SandboxId } from "./ids.ts";
+import { JsonValue } from "./json-value.ts";
 
 /** A kind of event of a program's own choice, such as `task.progress`. */
 export const ReportedType = z
@@ -14,7 +15,7 @@ export const ArtifactName = z
 export type ArtifactName = z.infer<typeof ArtifactName>;
 
 /** A program inside said something with its sandbox's token. What it says is data, and nobody vouches for it. */
-export const SandboxReported = defineEvent("sandbox.reported", 1, { sandbox: SandboxId, type: ReportedType, data: z.json() });
+export const SandboxReported = defineEvent("sandbox.reported", 1, { sandbox: SandboxId, type: ReportedType, data: JsonValue });
 /** A program inside left a file for the sandbox's owner; one of the same name is replaced. */
 export const ArtifactStored = defineEvent("artifact.stored", 1, {
   sandbox: SandboxId,

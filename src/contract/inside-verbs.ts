@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { SandboxId } from "./ids.ts";
 import { ArtifactName, ReportedType } from "./inside-event.ts";
+import { JsonValue } from "./json-value.ts";
 import { SandboxLogEvent } from "./sandbox-log-event.ts";
 
 /** What programs in a sandbox may tell the station, and be told, with the sandbox's own token. */
@@ -17,12 +18,13 @@ export const insideLimits = {
 /** Calls a minute. */
 export const insideRates = { events: 100, heartbeats: 10, polls: 30, others: 60 } as const;
 
-export const ReportEvent = z.strictObject({ type: ReportedType, data: z.json().default(null) });
+export const ReportEvent = z.strictObject({ type: ReportedType, data: JsonValue.default(null) });
 export type ReportEvent = z.input<typeof ReportEvent>;
 
 const text = z
   .string()
   .min(1)
+  .max(insideLimits.messageBytesMax)
   .refine((words) => Buffer.byteLength(words) <= insideLimits.messageBytesMax, `must be at most ${insideLimits.messageBytesMax} bytes`);
 
 /** `resume`: go on. Of a run's sandbox it is what its run was told. */

@@ -16,7 +16,7 @@ export const LabelsAsked = z
   )
   .max(LABELS_ASKED_MAX);
 
-const Time = z.iso.datetime({ offset: true });
+const Time = z.iso.datetime({ offset: true }).max(40);
 
 /** From this time on, and before that one. */
 export const created = { createdAfter: Time.optional(), createdBefore: Time.optional() };

@@ -77,7 +77,7 @@ export type DoctorReport = z.infer<typeof DoctorReport>;
 /** What a task needs of the place it runs in. */
 export const TaskNeeds = z.strictObject({
   /** `python`, `node`, `go` …: its toolchain must be there. */
-  language: z.string().optional(),
+  language: z.string().max(100).optional(),
   /** It shows a page that somebody looks at while it runs. */
   preview: z.boolean().optional(),
   /** Its data must not leave this machine, and the strongest wall counts more than speed. */
@@ -100,9 +100,9 @@ export type RuntimeChoice = z.infer<typeof RuntimeChoice>;
 /** What a suite is run on. */
 export const SuiteSubject = z.strictObject({
   /** A runtime's name, or `auto`. Absent: the station's default. */
-  runtime: z.string().min(1).optional(),
+  runtime: z.string().min(1).max(100).optional(),
   /** The image that its sandboxes start from. */
-  image: z.string().min(1).optional(),
+  image: z.string().min(1).max(1000).optional(),
 });
 export type SuiteSubject = z.infer<typeof SuiteSubject>;
 
@@ -177,7 +177,7 @@ export const PruneMachine = z.strictObject({
   /** Only says what would go. */
   dryRun: z.boolean().default(false),
   /** Of these alone: those that somebody agreed to. */
-  only: z.array(z.string()).optional(),
+  only: z.array(z.string().max(500)).max(10_000).optional(),
 });
 export type PruneMachine = z.input<typeof PruneMachine>;
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { PATH_CHARACTERS_MAX } from "./bounded.ts";
 import { EnvName } from "./ids.ts";
 import { LOCAL_OWNER, Owner } from "./owner.ts";
 
@@ -65,14 +66,14 @@ export const NetworkPolicy = z.lazy(() =>
       mode: z.literal("allow"),
       rules: z.array(NetworkRule).max(1000).default([]),
       /** Package registries, read through the host's cache. */
-      registries: z.array(RegistryName).default([]),
+      registries: z.array(RegistryName).max(20).default([]),
       transparent,
     }),
     /** Every public address. Private ones only where a rule says so. */
     z.strictObject({
       mode: z.literal("open"),
       rules: z.array(NetworkRule).max(1000).default([]),
-      registries: z.array(RegistryName).default([]),
+      registries: z.array(RegistryName).max(20).default([]),
       transparent,
     }),
   ]),
@@ -85,7 +86,7 @@ export const SecretSource = z.lazy(() =>
     z.literal("env"),
     z.strictObject({ env: EnvName }),
     z.strictObject({ file: z.string().min(1).max(4096) }),
-    z.strictObject({ command: z.array(z.string()).min(1).max(64) }),
+    z.strictObject({ command: z.array(z.string().max(PATH_CHARACTERS_MAX)).min(1).max(64) }),
   ]),
 );
 export type SecretSource = z.infer<typeof SecretSource>;
@@ -135,7 +136,7 @@ export type GatewayWire = z.infer<typeof GatewayWire>;
 /** Models for programs inside, without a key: the host holds it, counts and records. */
 export const GatewaySpec = z.lazy(() =>
   z.strictObject({
-    wires: z.array(GatewayWire).min(1).default(["anthropic", "openai"]),
+    wires: z.array(GatewayWire).min(1).max(10).default(["anthropic", "openai"]),
     /** Patterns of the models that may be asked for, `*` for any characters; absent: all. */
     models: z.array(z.string().min(1).max(200)).min(1).max(100).optional(),
     /** Calls are refused once this much was spent, or so many tokens were used, by this sandbox. */

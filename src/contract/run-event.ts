@@ -6,6 +6,7 @@ import { guardianEvents } from "./guardian-event.ts";
 import { healthEvents } from "./health-event.ts";
 import { ChosenName, Labels, SandboxId } from "./ids.ts";
 import { insideEvents } from "./inside-event.ts";
+import { JsonValue } from "./json-value.ts";
 import { networkEvents } from "./network-event.ts";
 import { Owner } from "./owner.ts";
 import {
@@ -50,7 +51,7 @@ export const RunCreated = defineEvent("run.created", 1, {
    * The agent as it was when the run began, after defaults and flags; a later change of the file does not change the
    * run.
    */
-  agent: z.object({ name: z.string(), digest: z.string(), definition: z.json() }),
+  agent: z.object({ name: z.string(), digest: z.string(), definition: JsonValue }),
   task: z.string(),
   model: z.string(),
   budgets: Budgets,
@@ -168,7 +169,7 @@ export const ToolRequested = defineEvent("tool.requested", 1, {
   call: CallId,
   step: z.int().positive(),
   name: z.string(),
-  arguments: z.json(),
+  arguments: JsonValue,
 });
 /** Appended before the effect and after permission and hooks: from here on the call may have happened. */
 export const ToolStarted = defineEvent("tool.started", 1, { call: CallId, ...worked });
@@ -180,7 +181,7 @@ export const ToolEnded = defineEvent("tool.ended", 1, {
   /** What the model is told, already within the tool's limit. */
   text: z.string(),
   /** Facts for people and programs: exit code, path of the full output, lines added and removed. */
-  details: z.json().optional(),
+  details: JsonValue.optional(),
   durationMs: z.number(),
   ...worked,
 });

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { AgentDefinition, PermissionPreset, PermissionRules } from "./agent.ts";
+import { ENV_CHARACTERS_MAX, LongText, PathText, recordOf, SECRETS_MAX } from "./bounded.ts";
 import { AnyDrivenEvent, DrivenRef } from "./driven-kinds.ts";
 import { HealthLevel } from "./health-level.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId } from "./ids.ts";
 import { ImageText } from "./image-text.ts";
+import { JsonValue } from "./json-value.ts";
 import { created, LabelsAsked, owned } from "./list-filter.ts";
 import { GatewaySpec, NetworkPolicy, SecretSpec } from "./network.ts";
 import { Owner } from "./owner.ts";
@@ -23,15 +25,15 @@ import { FolderGuard } from "./workspace-guard.ts";
 
 /** What the caller has the say in, whatever the agent's file wants there; nothing of it has to be trusted. */
 export const RunSettings = z.strictObject({
-  runtime: z.string().min(1).optional(),
+  runtime: z.string().min(1).max(100).optional(),
   /** With the runtime `oci`: which OCI runtime, by name or path. */
-  ociRuntime: z.string().min(1).optional(),
+  ociRuntime: PathText.optional(),
   image: ImageText.optional(),
   /** What the first sandbox of a session starts from, by id or name; the workspace is the session's all the same. */
-  snapshot: z.string().min(1).optional(),
+  snapshot: z.string().min(1).max(200).optional(),
   limits: LimitsRequest.default({}),
   /** Added to the agent's own. */
-  env: z.record(EnvName, z.string()).default({}),
+  env: recordOf(EnvName, z.string().max(ENV_CHARACTERS_MAX), 1000).default({}),
   allowRoot: z.boolean().optional(),
   mounts: z.array(FolderMount).max(MOUNTS_MAX).default([]),
   /** Folders that were sent to the station, added to the mounts. */
@@ -39,7 +41,7 @@ export const RunSettings = z.strictObject({
   /** Absent: the mounted folders are shown as they are. */
   mountGuard: FolderGuard.optional(),
   network: NetworkPolicy.optional(),
-  secrets: z.record(EnvName, SecretSpec).default({}),
+  secrets: recordOf(EnvName, SecretSpec, SECRETS_MAX).default({}),
   /** Secrets that the station's configuration defines. */
   secretNames: z.array(EnvName).max(100).default([]),
   gateway: GatewaySpec.optional(),
@@ -58,7 +60,7 @@ export type RunSettings = z.infer<typeof RunSettings>;
 
 /** What a run is to do, with what, and where. */
 export const StartRun = z.strictObject({
-  task: z.string().trim().min(1, "there is no task"),
+  task: LongText.trim().min(1, "there is no task"),
   /** Stands for the run's id from now on, until another one that is started after its end has it. */
   name: ChosenName.optional(),
   labels: Labels.default({}),
@@ -68,16 +70,16 @@ export const StartRun = z.strictObject({
     .regex(/^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "a traceparent looks like 00-TRACE-SPAN-01")
     .optional(),
   /** An agent's name, the path of its file, or its definition, which the caller vouches for. */
-  agent: z.union([z.string().min(1), AgentDefinition]).default("coder"),
+  agent: z.union([PathText, AgentDefinition]).default("coder"),
   /** Whether the caller vouches for the agent's file; otherwise what it asks for must have been trusted. */
   trustAgentFile: z.boolean().default(false),
   /** Values for the template of the agent's file. */
-  input: z.record(z.string(), z.json()).default({}),
+  input: recordOf(z.string().max(200), JsonValue, 1000).default({}),
   /** Absent: the station's default, or the agent's own. */
-  model: z.string().min(1).optional(),
+  model: z.string().min(1).max(500).optional(),
   /** A file that gets what the model says, or one that stands in for the model. Absolute. */
-  record: z.string().min(1).optional(),
-  replay: z.string().min(1).optional(),
+  record: PathText.optional(),
+  replay: PathText.optional(),
   /** The name under which the workspace is found again, and whose it is. Absent: a session of the run's own. */
   session: z.strictObject({ id: SessionId, scope: z.enum(["session", "workflow"]).default("session") }).optional(),
   /**
@@ -104,7 +106,7 @@ export const StartRun = z.strictObject({
   /** Where a station drives it: among the owner's runs that wait, the higher, the sooner. Default 0. */
   priority: Priority.optional(),
   /** Where a station drives it: not before this time. */
-  startAt: z.iso.datetime({ offset: true }).optional(),
+  startAt: z.iso.datetime({ offset: true }).max(40).optional(),
 });
 export type StartRun = z.infer<typeof StartRun>;
 export type StartRunInput = z.input<typeof StartRun>;
@@ -163,7 +165,7 @@ const RUNS_PER_PAGE_MAX = 10_000;
 /** Which runs; what is absent is not asked about. */
 export const ListRuns = z.strictObject({
   state: z.enum(["open", "ended"]).optional(),
-  finish: z.array(FinishReason).optional(),
+  finish: z.array(FinishReason).max(50).optional(),
   /** The beginning of their ids, such as `run_k3v`. */
   id: z
     .string()
@@ -186,13 +188,13 @@ export const ListRuns = z.strictObject({
    * In sessions that are still there and work on this folder, whatever links lead to it; where none does, on the
    * nearest folder above it that one works on. Absolute.
    */
-  folder: z.string().min(1).optional(),
+  folder: PathText.optional(),
   /** The machine that the folder was sent from; absent: the station's own. */
   machine: MachineId.optional(),
   /** Sub-runs of this run; null: those that are nobody's. */
   parent: RunId.nullable().optional(),
   /** Where an earlier answer ended: its `next`. */
-  cursor: z.string().optional(),
+  cursor: z.string().max(500).optional(),
   limit: z.int().min(1).max(RUNS_PER_PAGE_MAX).default(1000),
 });
 export type ListRuns = z.input<typeof ListRuns>;
@@ -245,7 +247,7 @@ export const FedEvent = z.union([FedRunEvent, FedSandboxEvent, FedDrivenEvent]);
 export type FedEvent = z.infer<typeof FedEvent>;
 
 export const SendMessage = z.strictObject({
-  text: z.string().min(1),
+  text: LongText.min(1),
   mode: MessageMode.default("steer"),
   source: MessageSource.default("user"),
 });
@@ -255,10 +257,10 @@ export type SentMessage = z.infer<typeof SentMessage>;
 
 /** The next turn of a conversation that had come to its end. */
 export const ContinueRun = z.strictObject({
-  text: z.string().trim().min(1, "there is no message"),
+  text: LongText.trim().min(1, "there is no message"),
   by: z.string(),
   /** Absent: the one it had. */
-  model: z.string().min(1).optional(),
+  model: z.string().min(1).max(500).optional(),
   /**
    * For what is to come, on top of what was spent. Steps and time that are not given are the agent's own, anew; bounds
    * of cost and tokens that are not given stay as they were, for the whole run.
@@ -278,7 +280,7 @@ export const AnswerQuestion = z.strictObject({
   /** Absent: the oldest one that is open. */
   question: QuestionId.optional(),
   answer: z.enum(["allow", "always", "deny"]),
-  text: z.string().optional(),
+  text: LongText.optional(),
   /** Of a question about a budget that is allowed: new ones. Those that are not given become half as much again. */
   budgets: Budgets.optional(),
   by: z.string(),

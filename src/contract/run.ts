@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { JsonValue } from "./json-value.ts";
 
 const base32Id = (prefix: string) => new RegExp(`^${prefix}_[a-z2-7]{12}$`);
 
@@ -44,17 +45,17 @@ export const OnBudget = z.enum(["ask", "stop"]);
 export const AssistantPart = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), text: z.string() }),
   /** `provider` carries what the provider wants to see again, such as a signature. */
-  z.object({ kind: z.literal("thought"), text: z.string(), provider: z.json().optional() }),
+  z.object({ kind: z.literal("thought"), text: z.string(), provider: JsonValue.optional() }),
   z.object({
     kind: z.literal("toolCall"),
     call: CallId,
     providerCall: z.string(),
     name: z.string(),
-    arguments: z.json(),
+    arguments: JsonValue,
     /** What the model wrote when it was not JSON; the arguments are empty then. */
     badArguments: z.string().optional(),
     /** As with thoughts: what the provider wants to see again. */
-    provider: z.json().optional(),
+    provider: JsonValue.optional(),
   }),
 ]);
 export type AssistantPart = z.infer<typeof AssistantPart>;

@@ -11,10 +11,10 @@ import { WorkspaceGuard } from "./workspace-guard.ts";
 
 export const CreateSandbox = z.strictObject({
   /** A runtime's name, or `auto`: the strongest that works here, never the host. Absent: the station's default. */
-  runtime: z.string().min(1).optional(),
+  runtime: z.string().min(1).max(100).optional(),
   spec: SandboxSpec.omit({ owner: true }),
   /** The snapshot to start from, by id, the beginning of it, or name; wins over the spec's template. */
-  snapshot: z.string().min(1).optional(),
+  snapshot: z.string().min(1).max(200).optional(),
   /** Secrets that the station keeps or its configuration defines, by name; their hosts can be reached. */
   secretNames: z.array(SecretName).max(100).default([]),
   /** How the folder of the spec is looked at before a sandbox sees it. Absent: it is shown as it is. */

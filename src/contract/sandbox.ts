@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ENV_CHARACTERS_MAX, PathText, recordOf, SECRETS_MAX } from "./bounded.ts";
 import { defaultLimits } from "./default-limits.ts";
 import { HealthLevel } from "./health-level.ts";
 import { ChosenName, EnvName, Labels, RuntimeName, SandboxId, SnapshotId } from "./ids.ts";
@@ -12,6 +13,7 @@ const MIB = 1024 * 1024;
 /** A path inside a sandbox: absolute, no NUL, no `..`, at most 4,095 bytes. */
 export const SandboxPath = z
   .string()
+  .max(4095)
   .refine((path) => path.startsWith("/"), "must be absolute")
   .refine((path) => !path.includes("\0"), "must not contain NUL")
   .refine((path) => !path.split("/").includes(".."), "must not contain ..")
@@ -35,13 +37,13 @@ export const WorkspaceMount = z.discriminatedUnion("kind", [
   /** `overlay`: visible, writable inside, never changed outside. */
   z.strictObject({
     kind: z.literal("folder"),
-    path: z.string().min(1),
+    path: PathText,
     access: WorkspaceAccess.default("overlay"),
     /**
      * With `overlay`: a folder of the host that keeps the changes, and those to the home folder inside, so that they
      * outlive the sandbox. Used by one sandbox at a time.
      */
-    layer: z.string().min(1).optional(),
+    layer: PathText.optional(),
     /** Of a folder of another machine, which was sent: where it is at home. */
     origin: FolderOrigin.optional(),
   }),
@@ -50,7 +52,7 @@ export type WorkspaceMount = z.infer<typeof WorkspaceMount>;
 
 /** A further folder of the host's, beside the workspace. */
 export const FolderMount = z.strictObject({
-  path: z.string().min(1),
+  path: PathText,
   /** Where it is seen inside. What a sandbox has for itself, the workspace included, is refused with `invalid`. */
   target: SandboxPath,
   /** `overlay`: what is written there goes with the sandbox. */
@@ -86,7 +88,7 @@ export const SandboxSpec = z.strictObject({
   limits: LimitsRequest.default({}),
   network: NetworkPolicy.default({ mode: "none" }),
   /** By the name of the variable that holds the placeholder inside. */
-  secrets: z.record(EnvName, SecretSpec).default({}),
+  secrets: recordOf(EnvName, SecretSpec, SECRETS_MAX).default({}),
   gateway: GatewaySpec.optional(),
   /**
    * Whether programs inside reach the station with a token of the sandbox's own: to report events, take messages, say
@@ -94,15 +96,14 @@ export const SandboxSpec = z.strictObject({
    */
   stationAccess: z.boolean().default(false),
   /** Given to every command; a command's own variables win. */
-  env: z
-    .record(
-      EnvName,
-      z
-        .string()
-        .max(131_072)
-        .refine((value) => !value.includes("\0"), "must not contain NUL"),
-    )
-    .default({}),
+  env: recordOf(
+    EnvName,
+    z
+      .string()
+      .max(ENV_CHARACTERS_MAX)
+      .refine((value) => !value.includes("\0"), "must not contain NUL"),
+    1000,
+  ).default({}),
   /** Whether `user: "root"` and `sudo` work inside. */
   allowRoot: z.boolean().default(false),
   /** Paths inside that are made read-only, or hidden. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { PATH_CHARACTERS_MAX } from "./bounded.ts";
 import { defineEvent } from "./define-event.ts";
 import { eventFamily, type NewEventOf } from "./event-family.ts";
 import { FinishReason, RunId, SessionId } from "./run.ts";
@@ -13,11 +14,15 @@ export const SessionRunStarted = defineEvent("session.run_started", 1, { run: Ru
 export const SessionRunEnded = defineEvent("session.run_ended", 1, { run: RunId, reason: FinishReason });
 /** Changes were brought to a folder of the user's. `paths` may be cut; `count` is not. */
 export const SessionApplied = defineEvent("session.applied", 1, {
-  folder: z.string(),
-  paths: z.array(z.string()).max(1000),
+  folder: z.string().max(PATH_CHARACTERS_MAX),
+  paths: z.array(z.string().max(PATH_CHARACTERS_MAX)).max(1000),
   count: z.int().nonnegative(),
 });
-export const SessionBranched = defineEvent("session.branched", 1, { repository: z.string(), branch: z.string(), commit: z.string() });
+export const SessionBranched = defineEvent("session.branched", 1, {
+  repository: z.string().max(PATH_CHARACTERS_MAX),
+  branch: z.string().max(1000),
+  commit: z.string().max(64),
+});
 /** What a turn of a run changed in files was taken back. `turnSeq` is the number of the run's event that began it. */
 export const SessionUndone = defineEvent("session.undone", 1, {
   run: RunId,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { LongText, PATH_CHARACTERS_MAX, PathText } from "./bounded.ts";
 import { ChosenName, RuntimeName } from "./ids.ts";
 import { created, next, owned, paged } from "./list-filter.ts";
 import { SessionId } from "./run.ts";
@@ -92,11 +93,11 @@ export type Unapplied = z.infer<typeof Unapplied>;
 
 export const ApplySession = z.strictObject({
   /** Absolute. Absent: the folder the session began from. */
-  folder: z.string().min(1).optional(),
+  folder: PathText.optional(),
   /** Files or folders; absent: everything. */
-  paths: z.array(z.string()).optional(),
+  paths: z.array(z.string().max(PATH_CHARACTERS_MAX)).max(10_000).optional(),
   /** Files or folders that are not applied. */
-  leaveOut: z.array(z.string()).max(1000).default([]),
+  leaveOut: z.array(z.string().max(PATH_CHARACTERS_MAX)).max(1000).default([]),
   /** Also what tools outside act on, without its being named. */
   includeConfiguration: z.boolean().default(false),
   /** Also new files that the user's own `.gitignore` files name; one that is named itself is always taken. */
@@ -156,6 +157,7 @@ export const NoteSession = z.strictObject({
   applied: z
     .record(z.string().min(1).max(4096), z.string().regex(/^(?:[0-9a-f]{40,64})?$/))
     .refine((files) => Object.keys(files).length <= 40_000, "has too many files")
+    .meta({ maxProperties: 40_000 })
     .optional(),
   event: z
     .discriminatedUnion("type", [
@@ -225,9 +227,9 @@ export type UndoneTurn = z.infer<typeof UndoneTurn>;
 
 export const BranchSession = z.strictObject({
   /** Absolute; a git work tree or a folder in one. Absent: the folder the session began from. */
-  repository: z.string().min(1).optional(),
-  name: z.string().min(1).optional(),
-  message: z.string().min(1).optional(),
+  repository: PathText.optional(),
+  name: z.string().min(1).max(1000).optional(),
+  message: LongText.min(1).optional(),
   includeConfiguration: z.boolean().default(false),
 });
 export type BranchSession = z.input<typeof BranchSession>;
@@ -255,7 +257,7 @@ export const CleanUpSessions = z.strictObject({
   olderThanMs: z.number().nonnegative(),
   dryRun: z.boolean().default(false),
   /** Of these sessions alone: those that somebody agreed to. */
-  only: z.array(SessionId).optional(),
+  only: z.array(SessionId).max(10_000).optional(),
 });
 export type CleanUpSessions = z.input<typeof CleanUpSessions>;
 export const CleanedSessions = z.object({ removed: z.array(SessionId), dryRun: z.boolean() });

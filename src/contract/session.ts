@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { PathText } from "./bounded.ts";
 import { SnapshotId } from "./ids.ts";
 import { LOCAL_OWNER, Owner } from "./owner.ts";
 import { HostProcess } from "./process-identity.ts";
@@ -11,7 +12,7 @@ export const WorkspaceSource = z.discriminatedUnion("kind", [
   /** A folder of the user's, seen copy-on-write. */
   z.strictObject({
     kind: z.literal("folder"),
-    path: z.string().min(1),
+    path: PathText,
     /** Absent: nothing of it is hidden inside. */
     hiding: HidingRules.optional(),
   }),
@@ -26,7 +27,7 @@ export const WorkspaceSource = z.discriminatedUnion("kind", [
     /** Places that submodules may come from besides the repository's own, as `--submodules-from` takes them. */
     submodulesFrom: z.array(z.string().min(1).max(1024)).max(100).optional(),
     /** An SSH key's file, used by the host; it never goes inside. */
-    keyPath: z.string().optional(),
+    keyPath: PathText.optional(),
   }),
   z.strictObject({ kind: z.literal("empty") }),
   /** A folder of another machine, as it was sent. What becomes of it is brought home by whoever sent it. */

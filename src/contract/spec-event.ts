@@ -3,6 +3,7 @@ import { defineEvent } from "./define-event.ts";
 import { DrivenEvent, drivenFamily } from "./driven-event.ts";
 import type { NewEventOf } from "./event-family.ts";
 import { ChosenName } from "./ids.ts";
+import { JsonValue } from "./json-value.ts";
 import { FinishReason, RunId, SessionId } from "./run.ts";
 import { WorkspaceSource } from "./session.ts";
 import { GatePhase, Judgement, phaseData, SpecPhase, WrittenPhase } from "./spec.ts";
@@ -27,7 +28,7 @@ export const SpecProposed = defineEvent("spec.proposed", 1, {
   /** After which phases a person has to agree. */
   gates: z.array(GatePhase),
   /** What its runs are started with, as `StartRun` has it. */
-  runs: z.json(),
+  runs: JsonValue,
   /** Tasks that are done at the same time, at most. */
   parallel: z.int().positive(),
 });

@@ -1,6 +1,8 @@
 import { z } from "zod";
+import { PathText } from "./bounded.ts";
 import { drivenListOf } from "./driven.ts";
 import { ChosenName } from "./ids.ts";
+import { JsonValue } from "./json-value.ts";
 import { created, owned, paged } from "./list-filter.ts";
 import { Owner } from "./owner.ts";
 import { Budgets, FinishReason } from "./run.ts";
@@ -12,12 +14,12 @@ import { CoverageRow, GatePhase, Judgement, SpecData, SpecId, SpecPhase, SpecTas
 
 /** How the runs of a spec are made; what is absent is the station's own. */
 export const SpecRuns = z.strictObject({
-  model: z.string().min(1).optional(),
+  model: z.string().min(1).max(500).optional(),
   /** The agents that write phases, and that do tasks: names or paths of their files. */
-  planner: z.string().min(1).default("planner"),
-  coder: z.string().min(1).default("coder"),
+  planner: PathText.default("planner"),
+  coder: PathText.default("coder"),
   /** Phases that another agent writes. */
-  phaseAgents: z.partialRecord(WrittenPhase, z.string().min(1)).default({}),
+  phaseAgents: z.partialRecord(WrittenPhase, PathText).meta({ maxProperties: WrittenPhase.options.length }).default({}),
   settings: RunSettings.prefault({}),
   /** Of each run. */
   budgets: Budgets.default({}),
@@ -70,7 +72,7 @@ export type DecideSpec = z.input<typeof DecideSpec>;
 export const EditSpec = z.strictObject({
   phase: WrittenPhase,
   /** All of the phase, of its schema. */
-  data: z.json(),
+  data: JsonValue,
   by: z.string().min(1).max(200),
 });
 export type EditSpec = z.input<typeof EditSpec>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { JsonValue } from "./json-value.ts";
 
 /** Which values are taken: a small part of JSON Schema. */
 export interface ValueSchema {
@@ -23,11 +24,11 @@ export const ValueSchema: z.ZodType<ValueSchema> = z.lazy(() =>
     required: z.array(z.string().max(100)).max(100).optional(),
     additionalProperties: z.boolean().optional(),
     items: ValueSchema.optional(),
-    enum: z.array(z.json()).max(1000).optional(),
+    enum: z.array(JsonValue).max(1000).optional(),
     minimum: z.number().optional(),
     maximum: z.number().optional(),
     maxLength: z.int().nonnegative().optional(),
     maxItems: z.int().nonnegative().optional(),
-    default: z.json().optional(),
+    default: JsonValue.optional(),
   }),
 );

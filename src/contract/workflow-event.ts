@@ -2,6 +2,7 @@ import { z } from "zod";
 import { defineEvent } from "./define-event.ts";
 import { type DrivenEvent, drivenFamily } from "./driven-event.ts";
 import type { NewEventOf } from "./event-family.ts";
+import { JsonValue } from "./json-value.ts";
 import { WorkspaceSource } from "./session.ts";
 
 /** The events of a workflow's instance, in the stream `workflow/<id>`, besides those that everything driven has. */
@@ -27,10 +28,10 @@ export type WorkflowSchedule = z.infer<typeof WorkflowSchedule>;
 
 /** What it is, for good: a later change of the file changes nothing here. */
 export const WorkflowDefined = defineEvent("workflow.defined", 1, {
-  definition: z.json(),
+  definition: JsonValue,
   /** SHA-256 of the definition. */
   digest: z.string().max(64),
-  input: z.json(),
+  input: JsonValue,
   source: WorkspaceSource.nullable(),
   /** The stream of the workflow that all of these are parts of; its own for one that is nobody's. */
   root: z.string().max(200),
@@ -56,8 +57,8 @@ export const WorkflowSummedUp = defineEvent("workflow.summed_up", 1, {
     .object({
       attempt,
       status: z.enum(["running", ...StepStatus.options]),
-      given: z.json(),
-      output: z.json(),
+      given: JsonValue,
+      output: JsonValue,
       error: StepError.nullable(),
       due: time.nullable(),
       child: z.string().max(200).nullable(),
@@ -71,7 +72,7 @@ export const WorkflowStepStarted = defineEvent("workflow.step_started", 1, {
   path,
   kind: z.string().max(32),
   attempt,
-  given: z.json(),
+  given: JsonValue,
   /** When a timer has run out. */
   due: time.nullable(),
   /** When its time is over. */
@@ -84,19 +85,19 @@ export const WorkflowCommandEnded = defineEvent("workflow.command_ended", 1, {
   path,
   attempt,
   status: StepStatus.exclude(["skipped"]),
-  output: z.json(),
+  output: JsonValue,
   error: StepError.nullable(),
 });
 export const WorkflowStepEnded = defineEvent("workflow.step_ended", 1, {
   path,
   attempt,
   status: StepStatus,
-  output: z.json(),
+  output: JsonValue,
   error: StepError.nullable(),
   /** When it is tried again. */
   retryAt: time.nullable(),
   /** Changes of the shared data, by their paths. */
-  data: z.record(z.string().max(500), z.json()),
+  data: z.record(z.string().max(500), JsonValue),
   /** The signal that it took: how many came before. */
   signal: z.int().nonnegative().nullable(),
 });
@@ -106,7 +107,7 @@ export const WorkflowSignalled = defineEvent("workflow.signalled", 1, {
   name: z.string().max(64),
   /** Chosen by the sender: a second signal with the same key is the same one. */
   key: z.string().max(200).nullable(),
-  data: z.json(),
+  data: JsonValue,
   by: z.string().max(200),
 });
 export const WorkflowAnswered = defineEvent("workflow.answered", 1, {

@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { recordOf } from "./bounded.ts";
 import { DrivenView } from "./driven.ts";
+import { JsonValue } from "./json-value.ts";
 import { WorkspaceSource } from "./session.ts";
 import { StepError, StepStatus, WorkflowSchedule } from "./workflow-event.ts";
 
@@ -9,8 +11,8 @@ const by = z.string().min(1).max(200);
 
 export const StartWorkflow = z.strictObject({
   /** As a file says it; checked by `validate`. */
-  definition: z.json(),
-  input: z.record(z.string().max(100), z.json()).default({}),
+  definition: JsonValue,
+  input: recordOf(z.string().max(100), JsonValue, 1000).default({}),
   /** What the workspaces of its agents and commands begin with. Default an empty one. */
   source: WorkspaceSource.optional(),
   /** Instead of the models that its steps name. */
@@ -28,7 +30,7 @@ export const WorkflowStepView = z.object({
   attempt: z.int().positive(),
   /** A run's or a workflow's stream. */
   child: z.string().nullable(),
-  output: z.json(),
+  output: JsonValue,
   error: StepError.nullable(),
   /** When a timer runs out, or it is tried again. */
   due: z.string().nullable(),
@@ -38,10 +40,10 @@ export const WorkflowStepView = z.object({
 export type WorkflowStepView = z.infer<typeof WorkflowStepView>;
 
 export const WorkflowView = DrivenView.extend({
-  definition: z.json(),
+  definition: JsonValue,
   digest: z.string(),
-  input: z.json(),
-  data: z.json(),
+  input: JsonValue,
+  data: JsonValue,
   /** The stream of the workflow that all of these are parts of. */
   root: z.string(),
   /** Of one that starts instances: when the next is due, and how many were started and passed over. */
@@ -53,7 +55,7 @@ export const WorkflowView = DrivenView.extend({
   /** In the order in which they were started. */
   steps: z.array(WorkflowStepView),
   /** Of one that has completed. */
-  output: z.json(),
+  output: JsonValue,
 });
 export type WorkflowView = z.infer<typeof WorkflowView>;
 
@@ -64,7 +66,7 @@ export type WorkflowProblems = z.infer<typeof WorkflowProblems>;
 
 export const SendSignal = z.strictObject({
   name: z.string().regex(/^[a-z][a-zA-Z0-9_]{0,39}$/, "must be a signal's name, as the step has it"),
-  data: z.json().default(null),
+  data: JsonValue.default(null),
   /** A second signal with the same key is the same one. */
   key: z.string().min(1).max(200).optional(),
   by: by.default("user"),

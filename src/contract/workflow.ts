@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { JsonValue } from "./json-value.ts";
 import { ConflictPolicy } from "./merge-event.ts";
 import { MERGED_SESSIONS_MAX } from "./merge-verbs.ts";
 import { ValueSchema } from "./value-schema.ts";
@@ -73,7 +74,7 @@ const AgentStep = z.strictObject({
   maxSteps: z.int().min(1).max(100_000).optional(),
   maxCostUsd: z.number().positive().optional(),
   /** Values for the template of the agent's file. */
-  input: z.record(z.string().max(100), z.json()).optional(),
+  input: z.record(z.string().max(100), JsonValue).optional(),
 });
 
 const CommandStep = z.strictObject({
@@ -107,7 +108,7 @@ const MergeStep = z.strictObject({
   artifacts: Artifacts,
 });
 
-const SetStep = z.strictObject({ ...common, kind: z.literal("set"), data: z.record(DataPath, z.json()) });
+const SetStep = z.strictObject({ ...common, kind: z.literal("set"), data: z.record(DataPath, JsonValue) });
 
 const TimerStep = z.strictObject({
   ...common,
@@ -185,7 +186,7 @@ const SubWorkflowStep = z.strictObject({
   kind: z.literal("workflow"),
   /** A workflow of its own, written out. */
   definition: z.lazy((): z.ZodType<WorkflowDefinition> => WorkflowDefinition),
-  input: z.record(z.string().max(100), z.json()).optional(),
+  input: z.record(z.string().max(100), JsonValue).optional(),
 });
 
 /** By their kinds; `steps` in them are checked one by one, so that a problem names the step it is in. */
@@ -279,12 +280,12 @@ export const WorkflowDefinition: z.ZodType<WorkflowDefinition> = z.strictObject(
   version: z.union([z.string().max(64), z.number()]).optional(),
   input: ValueSchema.optional(),
   /** What the shared data begins with. */
-  data: z.record(z.string().max(100), z.json()).optional(),
+  data: z.record(z.string().max(100), JsonValue).optional(),
   /** Of the whole workflow. */
   timeout: Duration.optional(),
   steps: Steps,
   /** What comes of it: a value with `${ … }`. Absent: the output of the last step. */
-  output: z.json().optional(),
+  output: JsonValue.optional(),
   /** Which values its output may have. */
   outputSchema: ValueSchema.optional(),
 });

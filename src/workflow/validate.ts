@@ -17,6 +17,8 @@ const DEFINITION_BYTES_MAX = 1024 * 1024;
 export const DEPTH_MAX = 8;
 const STEPS_IN_ALL_MAX = 2000;
 const NESTED_MAX = 20;
+/** More are of no use to anyone. */
+const PROBLEMS_MAX = 1000;
 const VALUE_DEPTH_MAX = 200;
 const NO_WORKSPACE = {
   text: "are in a workspace that is not kept",
@@ -41,7 +43,8 @@ export function readDefinition(
   if (bytes > DEFINITION_BYTES_MAX) {
     return { definition: null, problems: [{ path: "", text: `has ${bytes} bytes; at most ${DEFINITION_BYTES_MAX} are taken` }] };
   }
-  const problems = problemsWithWorkflow(value, { path: [], depth: 0, outer: [] }).map(({ path, text, hint }) => ({
+  const found = problemsWithWorkflow(value, { path: [], depth: 0, outer: [] });
+  const problems = found.slice(0, PROBLEMS_MAX).map(({ path, text, hint }) => ({
     path: path.join("."),
     text,
     ...(hint !== undefined && { hint }),
@@ -49,13 +52,18 @@ export function readDefinition(
   return problems.length === 0 ? { definition: value as WorkflowDefinition, problems: [] } : { definition: null, problems };
 }
 
-/** Throws `invalid` with where and what is wrong, and what to do about the first of it. */
+/** Throws `invalid`. In this thread: what comes from callers is checked in another one. */
 export function checkDefinition(value: unknown): WorkflowDefinition {
   const { definition, problems } = readDefinition(value);
-  if (definition !== null) return definition;
+  if (definition === null) throw refusedDefinition(problems);
+  return definition;
+}
+
+/** `invalid` with where and what is wrong, and what to do about the first of it. */
+export function refusedDefinition(problems: readonly DefinitionProblem[]): CaissonError {
   const told = problems.map(({ path, text }) => ({ path: path === "" ? [] : [path], text }));
   const hint = problems.find((each) => each.hint !== undefined)?.hint;
-  throw new CaissonError("invalid", `the workflow is not valid: ${tellProblems(told)}`, {
+  return new CaissonError("invalid", `the workflow is not valid: ${tellProblems(told)}`, {
     ...(hint !== undefined && { hint }),
     details: { problems },
   });

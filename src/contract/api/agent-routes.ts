@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AgentDefinition } from "../agent.ts";
 import { AgentFault, AgentTrust, AgentView, TrustedFile } from "../agent-verbs.ts";
+import { LongText, recordOf } from "../bounded.ts";
 import { reachOfAgent } from "./reach.ts";
 import type { Route } from "./route.ts";
 
@@ -14,7 +15,7 @@ export const agentRoutes = {
   "agents.show": {
     summary: "One agent, with its template filled in.",
     scope: "read",
-    body: z.strictObject({ name: path, input: z.record(z.string().max(200), z.string()).optional() }),
+    body: z.strictObject({ name: path, input: recordOf(z.string().max(200), LongText, 1000).optional() }),
     reaches: reachOfAgent,
     answer: { json: AgentDefinition },
   },

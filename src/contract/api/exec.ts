@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type AuditSubject, auditName } from "../audit-text.ts";
+import { ENV_CHARACTERS_MAX, LongText, recordOf } from "../bounded.ts";
 import { EnvName } from "../ids.ts";
 import { Ended } from "../outcome.ts";
 import { SandboxPath } from "../sandbox.ts";
@@ -14,11 +15,11 @@ export const ExecCommand = z.strictObject({
   argv: z.array(text.max(131_072)).min(1).max(ARGUMENTS_MAX),
   /** Default `/workspace`. */
   cwd: SandboxPath.optional(),
-  env: z.record(EnvName, text.max(131_072)).optional(),
+  env: recordOf(EnvName, text.max(ENV_CHARACTERS_MAX), 1000).optional(),
   /** `user` (the default), `root` where the sandbox allows it, or a decimal uid. */
   user: z.string().min(1).max(32).optional(),
   /** Given to the command as its standard input, as UTF-8. */
-  input: z.string().optional(),
+  input: LongText.optional(),
   /** Never longer than the sandbox's own limit. */
   timeoutMs: z.int().min(1).max(86_400_000).optional(),
   /** The command is ended once it wrote this much. */

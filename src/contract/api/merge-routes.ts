@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { auditName } from "../audit-text.ts";
 import { DrivenList, ListDriven } from "../driven.ts";
+import { JsonValue } from "../json-value.ts";
 import { MergeView, ResolveMerge, StartMerge } from "../merge-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
 import { pageLimit } from "./page-limit.ts";
@@ -14,7 +15,7 @@ const WAIT_MS_MAX = 25_000;
 
 const params = { merge: NameOrId };
 const reason = z.strictObject({ text: z.string().max(2000).default("") });
-const MergeEventEntry = z.object({ seq: z.int().positive(), type: z.string(), version: z.int(), at: z.string(), data: z.json() });
+const MergeEventEntry = z.object({ seq: z.int().positive(), type: z.string(), version: z.int(), at: z.string(), data: JsonValue });
 
 export const mergeRoutes = {
   "merges.start": {

@@ -50,7 +50,12 @@ const entityIds = new RegExp(`^(?:run|sb|${Object.values(drivenIdPrefixes).join(
 export const EventFilter = z.strictObject({
   /** Whole types, or the beginnings of some: `run.ended`, `network.*`. */
   types: z
-    .array(z.string().regex(/^[a-z][A-Za-z]*(\.[a-z][A-Za-z_]*)*(\.\*)?$/, "a type looks like run.ended, or network.* for several"))
+    .array(
+      z
+        .string()
+        .max(200)
+        .regex(/^[a-z][A-Za-z]*(\.[a-z][A-Za-z_]*)*(\.\*)?$/, "a type looks like run.ended, or network.* for several"),
+    )
     .max(FILTER_TYPES_MAX)
     .optional(),
   entityKinds: z.array(EntityKind).max(EntityKind.options.length).optional(),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DrivenList, ListDriven } from "../driven.ts";
 import { DrivenEvent } from "../driven-event.ts";
+import { JsonValue } from "../json-value.ts";
 import { OwnWorkflowEvent } from "../workflow-event.ts";
 import { AnswerApproval, SendSignal, StartWorkflow, WorkflowProblems, WorkflowView } from "../workflow-verbs.ts";
 import { reachOfWorkflow } from "./reach.ts";
@@ -21,7 +22,7 @@ export const workflowRoutes = {
   "workflows.validate": {
     summary: "What is wrong with a workflow's definition, and where.",
     scope: "read",
-    body: z.strictObject({ definition: z.json() }),
+    body: z.strictObject({ definition: JsonValue }),
     answer: { json: WorkflowProblems },
   },
   "workflows.start": {

@@ -12,11 +12,12 @@ import type { Evaluator } from "../../workflow/expressions/evaluate.ts";
 import { checkCron, firingId, nextTime, OF_SCHEDULE } from "../../workflow/schedule.ts";
 import type { Json, WorkflowState } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
-import { checkDefinition, isTooDeep, readDefinition } from "../../workflow/validate.ts";
+import { isTooDeep, refusedDefinition } from "../../workflow/validate.ts";
 import { refuseSecretIn } from "../../workspace/git/address.ts";
 import type { Folded } from "../driven/driven-log.ts";
 import { type DrivenThings, refuseEnded } from "../driven/driven-verbs.ts";
 import type { DrivenVerbs } from "../driven/verbs.ts";
+import type { ExpressionThread } from "./expression-thread.ts";
 import type { WorkflowVerbs } from "./verbs.ts";
 import { digestOfEffect, type StepWork } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
@@ -27,7 +28,10 @@ const SIGNALS_MAX = 1000;
 export type WorkflowThings = DrivenThings<WorkflowState, NewWorkflowEvent>;
 
 /** The verbs, over the things that the driver drives. */
-export function createLocalWorkflows(things: WorkflowThings, evaluator: Evaluator): WorkflowVerbs {
+export function createLocalWorkflows(
+  things: WorkflowThings,
+  { evaluate: evaluator, check }: Pick<ExpressionThread, "evaluate" | "check">,
+): WorkflowVerbs {
   const shown = async ({ id }: { id: string }): Promise<WorkflowView> => {
     const [head, folded] = [await things.get(id), await things.fold(id)];
     return { ...head, ...detailsOf(folded, await outputShown(folded, evaluator)) };
@@ -46,11 +50,13 @@ export function createLocalWorkflows(things: WorkflowThings, evaluator: Evaluato
       await things.remove(id);
     },
     async validate(definition) {
-      return { problems: readDefinition(definition).problems };
+      return { problems: await check(definition, { owner: "" }) };
     },
     async start(given, { owner } = {}) {
       const request = parseRequest(StartWorkflow, given, "a workflow");
-      const definition = checkDefinition(request.definition);
+      const problems = await check(request.definition, { owner: owner ?? "" });
+      if (problems.length > 0) throw refusedDefinition(problems);
+      const definition = request.definition as unknown as WorkflowDefinition;
       const input = checkedInput(definition, request.input);
       const { source = null, model = null, schedule } = request;
       refuseSecretIn(source);

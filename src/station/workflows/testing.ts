@@ -1,6 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import { evaluateHere } from "../../workflow/expressions/evaluate.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
+import { readDefinition } from "../../workflow/validate.ts";
 import { noCrash } from "../crashpoint.ts";
 import { createDrivenThings } from "../driven/driven-verbs.ts";
 import type { Driver } from "../driven/driver.ts";
@@ -44,7 +45,7 @@ export function createTestWorkflows(options: {
   const things = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
   return {
     things,
-    verbs: createLocalWorkflows(things, evaluateHere),
+    verbs: createLocalWorkflows(things, { evaluate: evaluateHere, check: async (definition) => readDefinition(definition).problems }),
     driver,
     asked,
     [Symbol.asyncDispose]: async () => await driver[Symbol.asyncDispose](),
