@@ -10,8 +10,9 @@ import type { Station } from "../station/station.ts";
 import type { Admit, Arrival } from "./admit.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer, unchangedAnswer, versionedAnswer } from "./answer.ts";
 import type { Audit, SeenCall } from "./audit.ts";
+import { type BodyBudget, createBodyBudget } from "./body-budget.ts";
 import { bodyChunks } from "./body-chunks.ts";
-import type { Call, Caller, Reply } from "./call.ts";
+import { type Call, type Caller, keyOfCaller, type Reply } from "./call.ts";
 import { type Conditions, conditionsOf } from "./conditions.ts";
 import { createConsolePages } from "./console/console-pages.ts";
 import { checkOrigin, checkReach, checkScope, type StationNames } from "./gate.ts";
@@ -59,6 +60,7 @@ type Env = { Bindings: { arrival: Arrival; body: IncomingMessage; seen: SeenRequ
 export function createApp(options: AppOptions): App {
   const { requests, onDefect, audit } = options;
   const handlers = allHandlers(options);
+  const bodies = createBodyBudget();
   const sandboxCalls = createSandboxCalls();
   const app = new Hono<Env>();
   const admitted = async (
@@ -103,7 +105,7 @@ export function createApp(options: AppOptions): App {
         if (context.req.raw.method !== method && !(conditions.isHead && route.answer.parts === true)) throw notThere(context);
         if (caller.kind === "sandbox") sandboxCalls.count(caller.sandbox, name);
         checkScope(caller, route.scope);
-        const call = await readCall(context, { route, ...ofCaller(caller, options), life });
+        const call = await readCall(context, { route, ...ofCaller(caller, options), life, bodies });
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
         const make = async () => {
           using _place = await options.creations.take(name, keyOfCaller(caller));
@@ -210,14 +212,15 @@ const socketMcp = { key: "socket", scope: "admin" } as const;
 
 async function readCall(
   { req, env }: Context<Env>,
-  { route, life, ...ofCaller }: { route: Route; life: RequestLife } & OfCaller,
+  { route, life, bodies, ...ofCaller }: { route: Route; life: RequestLife; bodies: BodyBudget } & OfCaller,
 ): Promise<{ [Key in keyof Call<RouteName>]: unknown }> {
   const wants = wantsOf(route, req.header("accept") ?? "");
+  using held = bodies.hold(keyOfCaller(ofCaller.caller));
   return {
     ...ofCaller,
     params: readParams(route, req.param()),
     query: readQuery(route, new URL(req.url).searchParams),
-    body: await readBody(route, { headers: req.raw.headers, chunks: bodyChunks(env.body) }),
+    body: await readBody(route, { headers: req.raw.headers, chunks: bodyChunks(env.body) }, { held }),
     wants,
     conditions: conditionsOf(req.raw),
     traceparent: env.seen.traceparent,
@@ -284,12 +287,6 @@ async function answerOf(
   if ("unchanged" in reply) return unchangedAnswer(reply.unchanged.etag);
   if (!("json" in reply)) return new Response(null, { status: 204 });
   return method === "GET" ? versionedAnswer(reply.json, conditions) : jsonAnswer(reply.json, answer.status ?? 200);
-}
-
-/** Whose share a call counts against. */
-function keyOfCaller(caller: Caller): string {
-  if (caller.kind === "token") return `owner ${caller.token.owner}`;
-  return caller.kind === "sandbox" ? `inside ${caller.sandbox}` : "socket";
 }
 
 function notThere({ req }: Context<Env>): CaissonError {

@@ -61,3 +61,9 @@ export type Reply<Name extends RouteName> =
 export type Handlers<Names extends RouteName = RouteName> = { [Name in Names]: (call: Call<Name>) => Promise<Reply<Name>> };
 
 export const nothing = { nothing: true } as const;
+
+/** Whose share a call counts against. */
+export function keyOfCaller(caller: Caller): string {
+  if (caller.kind === "token") return `owner ${caller.token.owner}`;
+  return caller.kind === "sandbox" ? `inside ${caller.sandbox}` : "socket";
+}

@@ -5,6 +5,7 @@ import { CaissonError } from "../contract/error.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { defined } from "../lib/defined.ts";
 import { jsonOrNull } from "../lib/json-or-null.ts";
+import type { HeldBody } from "./body-budget.ts";
 
 export const requestLimits = {
   jsonBytesMax: 1024 * 1024,
@@ -108,11 +109,11 @@ function typedValue(text: string, kind: Kind | undefined): unknown {
   return text;
 }
 
-/** Throws `invalid`, `too_large`, `timeout`. Bytes are given as they come, and bounded as well. */
+/** Throws `invalid`, `too_large`, `timeout`, and what `held` throws. Bytes are given as they come, bounded as well. */
 export async function readBody(
   route: Route,
   { headers, chunks }: { headers: Headers; chunks: AsyncIterable<Uint8Array> | null },
-  { bodyMs = requestLimits.bodyMs }: { bodyMs?: number } = {},
+  { bodyMs = requestLimits.bodyMs, held }: { bodyMs?: number; held?: HeldBody } = {},
 ): Promise<unknown> {
   if (route.body === undefined) return undefined;
   const type = headers.get("content-type");
@@ -121,7 +122,7 @@ export async function readBody(
   // Who says so beforehand is answered beforehand.
   if (Number(headers.get("content-length") ?? 0) > bytesMax) throw tooLong(bytesMax);
   if (route.body === "bytes") return boundedBody(chunks, bytesMax);
-  const text = await wholeText(chunks, { bytesMax, bodyMs });
+  const text = await wholeText(chunks, { bytesMax, bodyMs, held });
   if (text === "" && route.bodyOptional === true) return checked(route.body, {}, "body");
   if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {
     throw new CaissonError("invalid", `the body is ${type.slice(0, 100)}`, { hint: "Send JSON, with `content-type: application/json`." });
@@ -135,11 +136,14 @@ export async function readBody(
 /** All of it within the time: one byte now and then must not hold a request for ever. */
 async function wholeText(
   body: AsyncIterable<Uint8Array> | null,
-  { bytesMax, bodyMs }: { bytesMax: number; bodyMs: number },
+  { bytesMax, bodyMs, held }: { bytesMax: number; bodyMs: number; held: HeldBody | undefined },
 ): Promise<string> {
   const chunks: Uint8Array[] = [];
   const deadline = performance.now() + bodyMs;
-  for await (const chunk of boundedBody(body, bytesMax, { waitMs: () => deadline - performance.now() })) chunks.push(chunk);
+  for await (const chunk of boundedBody(body, bytesMax, { waitMs: () => deadline - performance.now() })) {
+    held?.add(chunk.length);
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks).toString("utf8");
 }
 
