@@ -20,6 +20,9 @@ describe("a disk that has only the station's reserve left", () => {
       { code: "no_space", hint: expect.stringContaining("diskReserveBytes") },
     ]);
     expect(await readdir(join(base(), "state", "uploads")).catch(() => [])).toEqual([]);
+    const backup = await post("/v1/machine/backup", {}, { as: await token("admin") });
+    expect([backup.status, await backup.json()]).toMatchObject([507, { code: "no_space", detail: expect.stringContaining("the backup") }]);
+    expect((await readdir(join(base(), "state"))).filter((name) => name.startsWith(".backup-"))).toEqual([]);
     const model = join(base(), "model.yaml");
     await writeFile(model, "turns: [{ say: Done. }]\n");
     const started = await post("/v1/runs", { task: "Say so.", model: `scripted:${model}` }, { as: await token("admin", { owner: "bob" }) });

@@ -205,6 +205,7 @@ function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" 
         hiding: config.workspace,
         defaultRuntime: config.runtime,
         defaultImage: config.image,
+        disk: { reserveBytes: config.station.diskReserveBytes },
         async examineModels(ask) {
           const [{ examineModels }, { modelOptions }] = await Promise.all([
             import("../agent/model/examine-models.ts"),

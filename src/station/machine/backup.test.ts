@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSqliteLog } from "../../log/sqlite/log.ts";
+import { createDiskShares } from "../../sandbox/disk-shares.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
 import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
 import { backUp, restore } from "./backup.ts";
@@ -19,7 +20,13 @@ beforeEach(async () => {
   writeFileSync(join(stateDir, "tokens", "t.json"), CONTENT);
   await createSqliteLog({ path: join(stateDir, "log.db") })[Symbol.asyncDispose]();
   const pieces: Uint8Array[] = [];
-  for await (const piece of backUp({ stateDir, runtime: null, version: "1", compressed: false } as never))
+  for await (const piece of backUp({
+    stateDir,
+    runtime: null,
+    version: "1",
+    compressed: false,
+    disk: createDiskShares({ stateDir }),
+  } as never))
     pieces.push(Uint8Array.from(piece));
   writeFileSync(file, Buffer.concat(pieces));
   renameSync(stateDir, `${stateDir}-before`);

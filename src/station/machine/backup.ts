@@ -13,6 +13,7 @@ import { jsonOrNull } from "../../lib/json-or-null.ts";
 import { newId } from "../../lib/new-id.ts";
 import { isProcessRunning } from "../../lib/process-stat.ts";
 import { createSqliteLog } from "../../log/sqlite/log.ts";
+import type { DiskShares } from "../../sandbox/disk-shares.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
 import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
@@ -39,20 +40,27 @@ const Manifest = z.object({
 });
 type Manifest = z.infer<typeof Manifest>;
 
-export interface BackupOptions extends Omit<PackedState, "databases"> {
+export interface BackupOptions extends Omit<PackedState, "databases" | "signal"> {
   version: string;
+  /** Whose reserve the draft leaves alone. */
+  disk: Pick<DiskShares, "check" | "write">;
 }
 
 /** See `MachineVerbs.backup`. */
 export async function* backUp(options: BackupOptions & { compressed: boolean }): AsyncGenerator<Uint8Array> {
   const { stateDir } = options;
   await removeDrafts(stateDir);
+  await options.disk.check("the backup");
+  // A caller over HTTP is answered now: the draft takes a while.
+  yield new Uint8Array(0);
   const draft = join(stateDir, `${PREFIX}${process.pid}-${newId("new")}`);
-  await mkdir(draft, { mode: 0o700 });
   try {
+    await mkdir(draft, { mode: 0o700 });
     // The log first: files that are newer than it are what a crash leaves, too, and every run can go on from there.
-    await copyDatabases(stateDir, draft);
-    await packState(draft, { ...options, databases });
+    await options.disk.write({ what: "the backup" }, async ({ signal }) => {
+      await copyDatabases(stateDir, draft);
+      await packState(draft, { ...options, databases, signal });
+    });
     const createdAt = new Date().toISOString();
     const about = { version: options.version, createdAt, host: hostname(), stateDir };
     const manifest: Manifest = { caisson: "backup", format: 1, ...about, digests: await digestsIn(draft) };

@@ -1,4 +1,5 @@
 import type { ModelList, RuntimeChoice, SuiteSubject, TaskNeeds } from "../../contract/machine-verbs.ts";
+import type { DiskSharesOptions } from "../../sandbox/disk-shares.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
@@ -15,6 +16,8 @@ export interface LocalMachineOptions
   listModels: (check: string | undefined) => Promise<ModelList>;
   /** The other verbs. */
   station: PrunedStation;
+  /** What stays free on the disk. */
+  disk: Omit<DiskSharesOptions, "stateDir">;
   runtimes: RuntimeSet;
   resolver: Resolver;
   /** What is taken when a suite is to run on none in particular. */
@@ -59,8 +62,9 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
       return pruneMachine(request, options);
     },
     async *backup({ compressed = false } = {}) {
-      const { backUp } = await import("./backup.ts");
-      yield* backUp({ ...options, compressed, runtime: await filesRuntime(), sandboxes: options.station.sandboxes });
+      const [{ backUp }, { createDiskShares }] = await Promise.all([import("./backup.ts"), import("../../sandbox/disk-shares.ts")]);
+      const disk = createDiskShares({ ...options.disk, stateDir: options.stateDir });
+      yield* backUp({ ...options, disk, compressed, runtime: await filesRuntime(), sandboxes: options.station.sandboxes });
     },
     async restore(file) {
       const { restore } = await import("./backup.ts");

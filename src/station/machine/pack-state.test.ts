@@ -37,7 +37,14 @@ async function packWith(answers: readonly (() => boolean)[], running: readonly s
     return { sandboxes: ids.map((id) => ({ id, labels: { session: "work" } })), damaged: [], next: null };
   };
   const sandboxes = { list } as unknown as PackedState["sandboxes"];
-  await packState(stateDir, { stateDir, runtime, sandboxes, databases: ["log.db"], attemptPauseMs: 0 });
+  await packState(stateDir, {
+    stateDir,
+    runtime,
+    sandboxes,
+    databases: ["log.db"],
+    attemptPauseMs: 0,
+    signal: new AbortController().signal,
+  });
   return packed;
 }
 

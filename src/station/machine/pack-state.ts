@@ -29,6 +29,8 @@ export interface PackedState {
   /** Names of files that are copied in their own way. */
   databases: readonly string[];
   attemptPauseMs?: number;
+  /** Fires where the disk has no more room. */
+  signal: AbortSignal;
 }
 
 type FilesRuntime = Runtime & { packFiles: NonNullable<Runtime["packFiles"]> };
@@ -39,12 +41,15 @@ type FilesRuntime = Runtime & { packFiles: NonNullable<Runtime["packFiles"]> };
  * may change meanwhile. Throws `busy` for a session that would not keep still.
  */
 export async function packState(draft: string, state: PackedState): Promise<void> {
-  const { stateDir, runtime, databases } = state;
+  const { stateDir, runtime, databases, signal } = state;
+  signal.throwIfAborted();
   const isKept = (name: string) => !leftOut.has(name) && !name.startsWith(".") && !databases.some((each) => name.startsWith(each));
   const names = (await readdir(stateDir)).filter(isKept);
   if (!canPack(runtime)) {
     const excludePaths = (await readdir(stateDir)).filter((name) => !names.includes(name));
-    await pipeline(Readable.from(packFolder(stateDir, { excludePaths })), createWriteStream(join(draft, FILES), { mode: 0o600 }));
+    await pipeline(Readable.from(packFolder(stateDir, { excludePaths })), createWriteStream(join(draft, FILES), { mode: 0o600 }), {
+      signal,
+    });
     return;
   }
   const plain = names.filter((name) => name !== "sessions");
@@ -62,6 +67,7 @@ type SessionParts = PackedState & { draft: string; runtime: FilesRuntime };
 /** Many in one archive, since there may be thousands of them; halves of those among which something moved. */
 async function packIdle(sessions: readonly string[], parts: SessionParts): Promise<void> {
   const [first = "", ...others] = sessions;
+  parts.signal.throwIfAborted();
   if (others.length === 0) return packSession(first, parts);
   const { hasChanged } = await parts.runtime.packFiles({ ...archiveOf(sessions, parts), still: [] });
   const working = await sessionsAtWork(parts);
@@ -86,7 +92,8 @@ const canPack = (runtime: Runtime | null): runtime is FilesRuntime => runtime?.p
 
 /** Until nothing moved in it: in its sandboxes because they are held still, and beside them because nobody came. */
 async function packSession(session: string, parts: SessionParts): Promise<void> {
-  const { sandboxes, runtime, attemptPauseMs = ATTEMPT_PAUSE_MS } = parts;
+  const { sandboxes, runtime, signal, attemptPauseMs = ATTEMPT_PAUSE_MS } = parts;
+  signal.throwIfAborted();
   const request = archiveOf([session], parts);
   const running = async () => {
     const found = await sandboxes.list({ sweep: false, label: [`session=${session}`], state: ["running"] });
