@@ -5,7 +5,9 @@ import { afterEach, describe, expect, test } from "vitest";
 import { useServer } from "./testing.ts";
 import { useCertificate } from "./testing-certificate.ts";
 
-const { server, start, token, ask } = useServer();
+/** Fewer than the tests open, on any machine, whatever it lets a process open. */
+const CONNECTIONS_MAX = 1_024;
+const { server, start, token, ask } = useServer({ connectionsMax: CONNECTIONS_MAX });
 const certificate = useCertificate();
 
 const open: Socket[] = [];

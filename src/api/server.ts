@@ -52,6 +52,8 @@ export interface ServerOptions extends ExposureOptions {
   runs: ServerRuns;
   consoleDir: string;
   intake?: IntakeOptions;
+  /** Of the port; absent: a quarter of the files that this process may have open. */
+  connectionsMax?: number | undefined;
   /** Whether a second process answers while this one is blocked. */
   guardsStalls?: boolean;
 }
@@ -137,7 +139,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const upgrades = createUpgrades({ ...options, audit, admit, requests, streams: streams.load });
   const faces: Faces = { app, upgrades, intake };
   const previews = await previewsOf(given, exposure);
-  const { server: byPort, stopRenewing } = await portServer(faces, { exposure, previews, onDefect: options.onDefect });
+  const { server: byPort, stopRenewing } = await portServer(faces, { ...options, exposure, previews });
   const bySocket = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
   const byInside = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "inside" }) });
   const servers = [byPort, bySocket, byInside];
@@ -210,9 +212,14 @@ function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefec
 /** The server of the port, with TLS where there is a certificate, which is looked at again every hour. */
 async function portServer(
   faces: Faces,
-  { exposure, previews, onDefect }: { exposure: Exposure; previews: ServePreviews | null; onDefect: (error: unknown) => void },
+  {
+    exposure,
+    previews,
+    onDefect,
+    connectionsMax,
+  }: { exposure: Exposure; previews: ServePreviews | null } & Pick<ServerOptions, "onDefect" | "connectionsMax">,
 ): Promise<{ server: Server; stopRenewing: () => void }> {
-  const connections = createPortConnections({ isShared: exposure.isProxy });
+  const connections = createPortConnections({ isShared: exposure.isProxy, ...defined({ max: connectionsMax }) });
   const arrivalOf = ({ socket, headers }: IncomingMessage): Arrival => {
     const forwardedFor = headers["x-forwarded-for"];
     const address = exposure.callerOf(socket.remoteAddress ?? "unknown", typeof forwardedFor === "string" ? forwardedFor : null);

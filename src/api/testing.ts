@@ -31,6 +31,8 @@ interface UseServerOptions {
   /** What the station may do at once. */
   bounds?: Partial<StationConfig>;
   intake?: IntakeOptions;
+  /** Of the port. */
+  connectionsMax?: number;
   /** What the server asks instead of the real station, for what is to fail or hang. */
   instead?: (station: Station) => Station;
 }
@@ -64,6 +66,7 @@ export async function openServer(options: UseServerOptions & { defects?: unknown
       onDefect: (error) => defects.push(error),
       observe,
       intake,
+      connectionsMax: options.connectionsMax,
       ...exposure,
     });
   const server = await start();
