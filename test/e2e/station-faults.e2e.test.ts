@@ -1,0 +1,90 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { useRunsCli } from "../support/runs-cli.ts";
+
+const cli = useRunsCli();
+const asRoot = process.getuid?.() === 0;
+const bash = (command: string) => ({ tool: "bash", arguments: { command } });
+
+async function serve(home: string) {
+  const station = cli.start(["up", "--port", "0", "--json", "--no-token"], { home });
+  await station.output(/"pid"/);
+  return station;
+}
+
+const namesIn = (path: string): string[] => (statSync(path, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(path) : []);
+
+async function newHome(name: string): Promise<string> {
+  const home = join(cli.base(), name);
+  await mkdir(home, { mode: 0o700 });
+  return home;
+}
+
+describe.runIf(asRoot)("where process 1 reaps nobody", () => {
+  test("`down` ends the station, though its process stays as a zombie", async () => {
+    const home = await newHome("zombie");
+    const init: ChildProcess = spawn("unshare", ["--pid", "--fork", "--mount-proc", "sh", "-c", "echo up; exec sleep 600"]);
+    await once(init.stdout as NonNullable<typeof init.stdout>, "data");
+    const pid = readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, "utf8").trim();
+    const inside = (argv: readonly string[]) =>
+      execFileSync("nsenter", ["-t", pid, "-p", "-m", ...cli.commandLine().split(" "), ...argv], {
+        encoding: "utf8",
+        env: cli.environment({ home }),
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+    try {
+      inside(["up", "--detach", "--port", "0", "--no-token"]);
+      const station = JSON.parse(inside(["status", "--json"])) as { pid: number };
+      inside(["down"]);
+      const stat = execFileSync("nsenter", ["-t", pid, "-p", "-m", "cat", `/proc/${station.pid}/stat`], { encoding: "utf8" });
+      expect(stat).toContain(") Z ");
+    } finally {
+      process.kill(Number(pid), "SIGKILL");
+      await once(init, "exit");
+    }
+  });
+});
+
+describe("a process that is killed while it replaces a file", () => {
+  const hasStrace = ["/usr/bin/strace", "/bin/strace"].some(existsSync);
+  test.runIf(hasStrace)("leaves a temporary file, which the next station removes", async () => {
+    const home = await newHome("killed");
+    const model = await cli.script({ turns: [{ say: "Done." }] });
+    const folders = () => ["sessions", "sandboxes"].flatMap((name) => namesIn(join(home, name)).map((id) => join(home, name, id)));
+    const left = () => [home, join(home, "station"), ...folders()].flatMap(namesIn).filter((name) => name.endsWith(".tmp"));
+    const [node = "", program = ""] = cli.commandLine().split(" ");
+    const asked = ["run", "x", "--no-workspace", "--session", "work", "--model", model];
+    expect((await cli.run(asked, { home })).code).toBe(0);
+    const kill = ["-f", "-qq", "-P", join(home, "sessions", "work", "session.json"), "-o", "/dev/null"];
+    const argv = [...kill, "-e", "inject=rename,renameat,renameat2:error=EIO:signal=SIGKILL:when=1", node, program, ...asked];
+    await once(spawn("strace", argv, { env: cli.environment({ home }), stdio: "ignore" }), "exit");
+    expect(left()).toEqual([expect.stringMatching(/^session\.json\..*\.tmp$/)]);
+    const station = await serve(home);
+    await expect.poll(left).toEqual([]);
+    station.child.kill("SIGTERM");
+    await station.ended;
+  });
+});
+
+describe("commands that work through a station", () => {
+  test("survive its restart: the run that they watch finishes, and so do they", async () => {
+    const home = await newHome("restart");
+    const model = await cli.script({ turns: [{ calls: [bash("echo up; sleep 3; echo over")] }, { say: "Done." }] });
+    const first = await serve(home);
+    const running = cli.start(["run", "x", "--no-workspace", "--model", model, "--json"], { home });
+    await running.event("tool.streamed");
+    first.child.kill("SIGTERM");
+    await first.ended;
+    const second = await serve(home);
+    const { code, events, stderr } = await running.ended;
+    expect(code, stderr).toBe(0);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1));
+    expect(events.at(-1)?.type).toBe("run.ended");
+    second.child.kill("SIGTERM");
+    await second.ended;
+  });
+});
