@@ -11,6 +11,7 @@ import { endRun } from "./end-run.ts";
 import { isLogFailure, type Journal, letGoError, systemMessage } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
+import { turnOf } from "./run-turn.ts";
 import type { Tool } from "./tool.ts";
 import { toolSchema } from "./tool-schema.ts";
 
@@ -45,7 +46,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
   while (journal.state.status !== "ended") {
     if (options.signal.aborted) throw letGoError(options.signal, journal.state.run);
     const heard = journal.heard();
-    const turn = { stream: `run/${journal.state.run}`, seq: journal.state.position + journal.state.callsEnded };
+    const turn = turnOf(journal.state);
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
     using effect = interruptible(options);
     try {

@@ -2,6 +2,7 @@ import { CaissonError } from "../contract/error.ts";
 import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import type { NewRunEvent } from "../contract/run-event.ts";
 import { newId } from "../lib/new-id.ts";
+import { duringTurn } from "../lib/turns.ts";
 import { isUnresponsive } from "../sandbox/guest/waits.ts";
 import { interruptible } from "../sandbox/interruptible.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -9,6 +10,7 @@ import { askHooks, type HookFunction } from "./hooks.ts";
 import { isLogFailure, type Journal } from "./journal.ts";
 import { permissionFor } from "./permissions.ts";
 import type { RunNetwork } from "./run-network.ts";
+import { turnOf } from "./run-turn.ts";
 
 import type { History, Tool, ToolContext, ToolResult } from "./tool.ts";
 import type { ToolCallState } from "./tool-call-state.ts";
@@ -85,7 +87,8 @@ async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<P
   const run: Prepared = { kind: "run", call, tool, args: parsed.data };
   // Begun by an earlier owner: it was permitted then, and asking again would be asking about the past.
   if (call.status === "started") return run;
-  const refused = permission(call, { subject: tool.subject(parsed.data), once: tool.asksEachTime === true }, options.journal);
+  const about = { subject: tool.subject(parsed.data), once: tool.asksEachTime === true };
+  const refused = duringTurn(turnOf(options.journal.state), () => permission(call, about, options.journal));
   if (refused) return refused;
   const verdict = await askHooks({
     call: { when: "before", call: call.call, tool: call.name, arguments: call.arguments },
@@ -203,7 +206,7 @@ async function tryTool(
 ): Promise<ToolResult> {
   try {
     const sandbox = await options.sandbox();
-    return await tool.run(args, context(sandbox, options, about));
+    return await duringTurn(turnOf(options.journal.state), () => tool.run(args, context(sandbox, options, about)));
   } catch (error) {
     if (!(error instanceof CaissonError)) throw error;
     if (isLogFailure(error)) throw error;

@@ -1,6 +1,22 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { permissionFloor } from "../../agent/permissions.ts";
+import { markTurns } from "../../lib/turns.ts";
 import { createTestStation, ended, never, write } from "./testing.ts";
+
+test("the start of each tool call is the run's turn, also after the first wait", async () => {
+  let turns = 0;
+  const marks: number[] = [];
+  markTurns({ begin: () => void turns++, end: () => {} });
+  onTestFinished(() => markTurns(null));
+  await using station = await createTestStation({
+    script: { turns: [{ calls: [write("a", "x"), write("b", "y")] }, { say: "Done." }] },
+    crashpoint: (place) => void (place.startsWith("tool.effect") && marks.push(turns)),
+  });
+  const run = await station.start({});
+  expect((await station.runs.drive(run, { signal: never })).ended?.reason).toBe("done");
+  const [first = 0, afterFirst = 0, second = 0, afterSecond = 0] = marks;
+  expect([afterFirst > first, second > afterFirst, afterSecond > second]).toEqual([true, true, true]);
+});
 
 describe("permissions", () => {
   const rules = { permissions: { "write:secret*": "ask", "write:never*": "deny" } } as const;
