@@ -109,7 +109,9 @@ export function createApp(options: AppOptions): App {
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
         const make = async () => {
           using _place = await options.creations.take(name, keyOfCaller(caller));
-          await audit.made(seen, route.audited?.(call.body as never));
+          const audited = audit.made(seen, route.audited?.(call.body as never));
+          // A station whose disk failed must be able to end.
+          await (name === "station.shutdown" ? audited.catch(onDefect) : audited);
           return await handle(call);
         };
         const key = context.req.header("idempotency-key") ?? null;

@@ -7,7 +7,7 @@ import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Exposure } from "./exposure.ts";
 
-const RELEASED_MS = 1_000;
+const RELEASED_MS = 3_000;
 
 /** Gives the address that others reach it by. Throws `conflict` for a port that is taken, `denied`. */
 export async function listenOnPort(server: Server, { exposure, port }: { exposure: Exposure; port: number }): Promise<string> {

@@ -18,6 +18,12 @@ const tooManyFiles: Words = {
   hint: "Raise the limit with `ulimit -n`, or run fewer at once.",
 };
 
+const failedDisk: Words = {
+  code: "unavailable",
+  what: "the disk failed",
+  hint: "Look at the kernel's messages with `dmesg`; check the file system before you use it again.",
+};
+
 /** Node's recursive mkdir says ENOENT on a read-only file system, too. */
 const unmade: Words = {
   code: "denied",
@@ -32,8 +38,11 @@ const words: Readonly<Record<string, Words>> = {
   EROFS: {
     code: "denied",
     what: "the file system is read-only",
-    hint: "Mount it for writing, or point CAISSON_HOME to another folder.",
+    hint: "Mount it for writing, or point CAISSON_HOME to another folder. The kernel makes one read-only that failed: see `dmesg`.",
   },
+  EIO: failedDisk,
+  /** Of a file system that the kernel gave up. */
+  ESHUTDOWN: failedDisk,
   EACCES: forbidden,
   EPERM: forbidden,
   EMFILE: tooManyFiles,

@@ -23,8 +23,14 @@ export function openPrivateDatabase(path: string, options: { timeout?: number } 
   try {
     return new (sqlite().DatabaseSync)(path, options);
   } catch (error) {
+    checkWritable(path);
     throw Object.assign(error as Error, { path });
   }
+}
+
+/** SQLite says only that it cannot open a file. Throws what the system says of it, if that refuses, too. */
+function checkWritable(path: string): void {
+  closeSync(openSync(path, "a", 0o600));
 }
 
 export interface MendedDatabase<Opened> {
@@ -48,6 +54,7 @@ export function openMendedDatabase<Opened>(
       return { database, opened: options.prepare(database) };
     } catch (error) {
       database.close();
+      if (!isDamage(error)) checkWritable(path);
       throw Object.assign(error as Error, { path });
     }
   };

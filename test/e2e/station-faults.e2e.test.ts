@@ -5,6 +5,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { useRunsCli } from "../support/runs-cli.ts";
+import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 
 const cli = useRunsCli();
 const asRoot = process.getuid?.() === 0;
@@ -67,6 +68,39 @@ describe("a process that is killed while it replaces a file", () => {
     await expect.poll(left).toEqual([]);
     station.child.kill("SIGTERM");
     await station.ended;
+  });
+});
+
+/** False while the stall guard of a killed station has not ended. */
+function unmounted(disk: SmallDisk): boolean {
+  try {
+    disk.remove();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe.runIf(asRoot)("a station whose file system was aborted", () => {
+  test("names the reason, and can be ended by `down`", async () => {
+    const disk = mountSmallDisk();
+    const home = join(disk.folder, "home");
+    await mkdir(home, { mode: 0o700 });
+    const station = await serve(home);
+    try {
+      const model = await cli.script({ turns: [{ say: "Done." }] });
+      execFileSync("mount", ["-o", "remount,abort", disk.folder]);
+      const run = await cli.run(["run", "x", "--no-workspace", "--model", model], { home });
+      expect(run.code).not.toBe(0);
+      expect(run.stderr).toMatch(/the file system is read-only|the disk failed/);
+      expect(run.stderr).toContain("dmesg");
+      const down = await cli.run(["down"], { home });
+      expect(down.code, down.stderr).toBe(0);
+    } finally {
+      station.child.kill("SIGKILL");
+      await station.ended;
+      await expect.poll(() => unmounted(disk)).toBe(true);
+    }
   });
 });
 

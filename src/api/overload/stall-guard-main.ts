@@ -90,6 +90,8 @@ function isSuspended(): boolean {
 }
 
 function look(): void {
+  // A station that was killed while this program was being loaded: nothing else tells.
+  if (process.ppid !== station || !process.connected) process.exit();
   looks += 1;
   if (looks <= LOOKS_MAX || isAnswering || known === null) return;
   if (isSuspended()) {
