@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, openSync, renameSync, statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
+import { isErrno } from "./is-errno.ts";
 
 /** SQLite's primary result codes; the extended code's low byte is the primary one. */
 const CORRUPT = 11;
@@ -23,14 +24,18 @@ export function openPrivateDatabase(path: string, options: { timeout?: number } 
   try {
     return new (sqlite().DatabaseSync)(path, options);
   } catch (error) {
-    checkWritable(path);
+    checkFileSystem(path);
     throw Object.assign(error as Error, { path });
   }
 }
 
-/** SQLite says only that it cannot open a file. Throws what the system says of it, if that refuses, too. */
-function checkWritable(path: string): void {
-  closeSync(openSync(path, "a", 0o600));
+/** SQLite says only that it cannot open a file. Throws what the system says where the file system failed. */
+function checkFileSystem(path: string): void {
+  try {
+    closeSync(openSync(path, "a", 0o600));
+  } catch (error) {
+    if (["EROFS", "EIO", "ESHUTDOWN"].some((code) => isErrno(error, code))) throw error;
+  }
 }
 
 export interface MendedDatabase<Opened> {
@@ -54,7 +59,7 @@ export function openMendedDatabase<Opened>(
       return { database, opened: options.prepare(database) };
     } catch (error) {
       database.close();
-      if (!isDamage(error)) checkWritable(path);
+      if (!isDamage(error)) checkFileSystem(path);
       throw Object.assign(error as Error, { path });
     }
   };
