@@ -103,6 +103,16 @@ describe("a branch of changes", () => {
     expect(filesOf("caisson/x")).toEqual(["a/in", "d"]);
   });
 
+  test("a folder takes the place of a link that leads out of the repository", async () => {
+    symlinkSync("..", join(folder, "away"));
+    git("add", "away");
+    git("commit", "-qm", "link");
+    const link: FileSide = { kind: "link", mode: 0o777, content: Buffer.from("..") };
+    await branch([change("away", link, null), change("away/deep/new.txt", null, file("x\n"))]);
+    expect(filesOf("caisson/x")).toContain("away/deep/new.txt");
+    expect(filesOf("caisson/x")).not.toContain("away");
+  });
+
   test("leaves out what the repository ignores and what is git's own, and says so", async () => {
     put(".gitignore", "*.log\nbuild/\n!keep.log\n");
     const result = await branch([

@@ -1,5 +1,6 @@
 import { dirname, join, relative } from "node:path";
 import { CaissonError } from "../../contract/error.ts";
+import { lstatOrNull } from "../../lib/lstat-or-null.ts";
 import type { Change, LeftOut } from "../change.ts";
 import { committable } from "./committable.ts";
 import type { GitOptions } from "./host-git.ts";
@@ -87,10 +88,25 @@ async function choose(
   where: { own: PrivateRepository; root: string; prefix: string; options: BranchOptions },
 ): Promise<{ usable: Change[]; skipped: LeftOut[]; ignored: number }> {
   const { usable: allowed, skipped } = committable(changes, where.options);
-  const fresh = allowed.filter((change) => change.before === null).map((change) => join(where.prefix, change.path));
+  const created = allowed.filter((change) => change.before === null).map((change) => join(where.prefix, change.path));
+  const fresh = withoutLinked(created, where.root);
   const ignored = fresh.length === 0 ? new Set<string>() : await ignoredOf(fresh, where);
   const usable = allowed.filter((change) => !ignored.has(join(where.prefix, change.path)) || change.before !== null);
   return { usable, skipped, ignored: allowed.length - usable.length };
+}
+
+/**
+ * Without paths that a link of the work tree stands in the way of, as where the change replaces the link by a folder:
+ * git refuses to look at them, and no rule of the repository is about them.
+ */
+function withoutLinked(paths: readonly string[], root: string): string[] {
+  const known = new Map<string, boolean>([[".", false]]);
+  const isLinked = (folder: string): boolean => {
+    const found = known.get(folder) ?? (isLinked(dirname(folder)) || lstatOrNull(join(root, folder))?.isSymbolicLink() === true);
+    known.set(folder, found);
+    return found;
+  };
+  return paths.filter((path) => !isLinked(dirname(path)));
 }
 
 /** By the rules in the user's own work tree, which git only reads as text. */
