@@ -22,7 +22,8 @@ export function watchSilence(socket: StreamSocket, silenceMs: number): SilenceWa
   function onSilence(): void {
     if (isAsked) {
       hasFallen = true;
-      fallen.resolve({ error: new CaissonError("unavailable", "the connection to the station fell silent") });
+      const hint = "Check the network between here and the station; `caisson status` shows whether it answers.";
+      fallen.resolve({ error: new CaissonError("unavailable", "the connection to the station fell silent", { hint }) });
       socket.abandon();
       return;
     }

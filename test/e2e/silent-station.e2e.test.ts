@@ -3,6 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
+import { cuttingProxy } from "../../src/api/streams/testing.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
 
 const cli = useRunsCli();
@@ -51,5 +52,26 @@ describe("a station that takes connections and answers none", () => {
       const { code, signal: by } = await ended;
       expect([code === 0, by === "SIGKILL"], argv.join(" ")).toEqual([false, false]);
     }
+  });
+});
+
+describe("a line that carries nothing any more, and is not closed", () => {
+  test("ends `exec`, which says so", async () => {
+    const home = join(await cli.folder(), "state");
+    const station = cli.start(["up", "--port", "0", "--json"], { home });
+    const { url, token } = JSON.parse(await station.output(/^\{.*"token".*\}$/m)) as { url: string; token: string };
+    const line = await cuttingProxy({ status: { url } });
+    ends.push(() => void line.close());
+    const env = { CAISSON_URL: line.url, CAISSON_TOKEN: token };
+    const exec = cli.start(["exec", "--no-workspace", "--", "sh", "-c", "echo begun; sleep 600"], {
+      env,
+      home: join(await cli.folder(), "state"),
+    });
+    await exec.output(/begun/);
+    line.silence();
+    const { code, stderr } = await exec.ended;
+    expect([code, stderr]).toEqual([125, expect.stringMatching(/fell silent\nhint: /)]);
+    station.child.kill("SIGTERM");
+    await station.ended;
   });
 });

@@ -30,7 +30,7 @@ async function see(output: AsyncIterator<{ data: Uint8Array }>, wanted: RegExp):
 
 describe("a station's streams", () => {
   test("a terminal: its size, Ctrl-C, and a connection that breaks off and loses nothing", async () => {
-    const proxy = await cuttingProxy({ status: { url }, socketPath: "" });
+    const proxy = await cuttingProxy({ status: { url } });
     const held = await client().streams.createHeld({ spec: {} });
     try {
       const { streams } = client(proxy.url);

@@ -106,7 +106,7 @@ export function rawSocket(server: AnyServer, path: string, options: { as?: strin
 }
 
 /** What stands between client and station, and can break what goes through it. */
-export async function cuttingProxy(server: AnyServer) {
+export async function cuttingProxy(server: Pick<AnyServer, "status">) {
   const pairs = new Set<{ near: Socket; far: Socket }>();
   let refuses = false;
   const proxy = createServer((near) => {

@@ -195,7 +195,7 @@ async function restartOnFiles(id: SandboxId, { run, runtime, onRestart }: RunSan
   if (onRestart === undefined) throw mismatch;
   const refused = (why: string, cause?: unknown) =>
     guestMismatch(`another version of Caisson started sandbox ${id} of this run, and it cannot be restarted: ${why}`, {
-      hint: `Copy what you need with \`caisson cp ${id}:/workspace FOLDER\` and remove it with \`caisson sandbox rm ${id}\`. Then \`caisson resume ${run}\` continues in a new sandbox.`,
+      hint: `Copy what you need with the version that started it (\`caisson cp ${id}:/workspace FOLDER\`), and remove it with \`caisson sandbox rm ${id}\`. Then \`caisson resume ${run}\` continues in a new sandbox.`,
       cause,
     });
   if (runtime.restart === undefined) throw refused(`the runtime ${runtime.name} cannot start a sandbox again`);
