@@ -37,7 +37,11 @@ async function begin(name: string): Promise<Run> {
     env[key] = value;
   }
   const left: Run["left"] = (...words) =>
-    execFileSync("scripts/leftovers", [join(list, "before")], { cwd: root, encoding: "utf8", env: { ...process.env, ...env } })
+    execFileSync(join(root, "scripts", "leftovers"), [join(list, "before")], {
+      cwd: root,
+      encoding: "utf8",
+      env: { ...process.env, ...env },
+    })
       .split("\n")
       .filter((line) => words.some((word) => line.includes(`${word}`)));
   return { env, shell, left };
