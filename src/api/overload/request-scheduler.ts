@@ -43,7 +43,7 @@ export const requestPace: Pace = {
 export const creationPace: Pace = {
   atOnce: { min: 4, max: 6 },
   freshMs: 5_000,
-  patience: { ...requestPace.patience, work: { burst: 600, overload: 300 } },
+  patience: { ...requestPace.patience, work: { burst: 300, overload: 300 } },
 };
 /** A caller that asks again at once would keep the loop busy with refusals: many of them are sent later. */
 const PACE_WINDOW_MS = 100;
