@@ -7,13 +7,19 @@ import { isErrno } from "../lib/is-errno.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Exposure } from "./exposure.ts";
 
-const RELEASED_MS = 3_000;
+const GUARD_ENDS_MS = 3_000;
 
-/** Gives the address that others reach it by. Throws `conflict` for a port that is taken, `denied`. */
-export async function listenOnPort(server: Server, { exposure, port }: { exposure: Exposure; port: number }): Promise<string> {
+/**
+ * Gives the address that others reach it by. The stall guard of a station that was killed holds the port until it
+ * notices, which is waited for. Throws `conflict` for a port that is taken, `denied`.
+ */
+export async function listenOnPort(
+  server: Server,
+  { exposure, port, wasKilled }: { exposure: Exposure; port: number; wasKilled: boolean },
+): Promise<string> {
   const { host, scheme, publicUrl } = exposure;
   try {
-    await listeningSoon(server, () => server.listen({ host, port }));
+    await listeningWithin(server, { waitMs: wasKilled ? GUARD_ENDS_MS : 0, listen: () => server.listen({ host, port }) });
   } catch (cause) {
     if (isErrno(cause, "EADDRINUSE")) {
       throw new CaissonError("conflict", `port ${port} of ${host} is taken`, { cause, hint: "Choose another one: caisson up --port PORT" });
@@ -35,9 +41,8 @@ export async function listenOnSocket(server: Server, socketPath: string): Promis
   }
 }
 
-/** The stall guard of a station that was killed holds the port until it notices. */
-async function listeningSoon(server: Server, listen: () => void): Promise<void> {
-  for (const end = performance.now() + RELEASED_MS; ; await delay(50)) {
+async function listeningWithin(server: Server, { waitMs, listen }: { waitMs: number; listen: () => void }): Promise<void> {
+  for (const end = performance.now() + waitMs; ; await delay(50)) {
     try {
       return await listening(server, listen);
     } catch (error) {

@@ -12,6 +12,8 @@ const LOOK_MS = 20;
 
 export interface StationPlace extends AsyncDisposable {
   readonly socketPath: string;
+  /** Whether the last station here did not end by itself. */
+  readonly wasKilled: boolean;
 }
 
 /**
@@ -31,6 +33,7 @@ export async function takePlace(stateDir: string, note: Omit<StationNote, "pid">
     await rm(insideSocket(stateDir), { force: true });
     await rm(notePath, { force: true });
   };
+  const wasKilled = (await pidIn(notePath)) !== null;
   try {
     await leave();
     const fresh = `${notePath}.new`;
@@ -42,6 +45,7 @@ export async function takePlace(stateDir: string, note: Omit<StationNote, "pid">
   }
   return {
     socketPath,
+    wasKilled,
     async [Symbol.asyncDispose]() {
       if (!lock.isOpen) return;
       // While nobody else can have taken the place.

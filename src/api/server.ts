@@ -144,7 +144,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const byInside = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "inside" }) });
   const servers = [byPort, bySocket, byInside];
   try {
-    url = await listenOnPort(byPort, { exposure, port: options.port });
+    url = await listenOnPort(byPort, { exposure, port: options.port, wasKilled: place.wasKilled });
     await listenOnSocket(bySocket, place.socketPath);
     await listenOnSocket(byInside, insideSocket(options.stateDir));
     if (options.guardsStalls === true) await intake.guardStalls({ byPort, bySocket, certificate: exposure.certificate, status });

@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, openSync, renameSync, statSync } from "node:fs";
+import { chmodSync, closeSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { isErrno } from "./is-errno.ts";
 
@@ -29,12 +29,17 @@ export function openPrivateDatabase(path: string, options: { timeout?: number } 
   }
 }
 
-/** SQLite says only that it cannot open a file. Throws what the system says where the file system failed. */
+/**
+ * SQLite says only that it cannot open a file. Throws what the system says where the file system failed. Tried with
+ * another file: to close this one would drop the locks that the process has on it.
+ */
 function checkFileSystem(path: string): void {
+  const probe = `${path}.${process.pid}.probe`;
   try {
-    closeSync(openSync(path, "a", 0o600));
+    closeSync(openSync(probe, "wx", 0o600));
+    rmSync(probe);
   } catch (error) {
-    if (["EROFS", "EIO", "ESHUTDOWN"].some((code) => isErrno(error, code))) throw error;
+    if (isErrno(error, "EROFS", "EIO", "ESHUTDOWN")) throw error;
   }
 }
 
