@@ -18,7 +18,7 @@ export const startupFiles: readonly StartupFile[] = [
     name: "composition",
     large: true,
     exec: "always",
-    modules: ["compose/cli.ts", "compose/verb-kinds.ts", "cli/sandboxes/exec.ts"],
+    modules: ["compose/cli.ts", "compose/verb-kinds.ts", "cli/sandboxes/exec.ts", "contract/trailing-slashes.ts"],
   },
   { name: "remote-command", large: true, exec: "through a station", modules: ["compose/remote.ts", "compose/callers-station.ts"] },
   // The schemas that nearly every command has a use for that does its work itself.
