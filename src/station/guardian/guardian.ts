@@ -23,6 +23,8 @@ const REPLAYED_EVENTS_MAX = 20_000;
 const REST_MS = 250;
 /** A run about which the guardian fails so often is left alone. */
 const DEFECTS_MAX = 3;
+/** A run that is claimed again may long be in a tool, and start no step: what was decided before may be lost. */
+const lookedAtAfter: ReadonlySet<string> = new Set(["step.started", "run.queued", "run.claimed"]);
 
 /**
  * Follows all runs by the log and looks at each after its every step. It never stands in a run's way: it reads what is
@@ -88,7 +90,7 @@ export class Guardian implements AsyncDisposable {
     if (trajectory === undefined) return;
     fold(trajectory, stored);
     if (trajectory.status === "ended") this.#forget(run);
-    else if (stored.type === "step.started" || stored.type === "run.queued") this.#look(run);
+    else if (lookedAtAfter.has(stored.type)) this.#look(run);
   }
 
   /** A run as it is now, from its log; nothing is decided on the way. */
