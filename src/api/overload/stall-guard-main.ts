@@ -22,7 +22,8 @@ const RETRY_SECONDS = 5;
 const CONNECTIONS_MAX = 512;
 
 const headersOfAll = { "cache-control": "no-store", "x-content-type-options": "nosniff", connection: "close" };
-const station = process.ppid;
+/** Not the parent: a station that was killed while this program was being loaded is not that any more. */
+const station = Number(process.argv[2]);
 const open = new Set<Socket>();
 let known: GuardMessage | null = null;
 let looks = 0;
@@ -90,7 +91,7 @@ function isSuspended(): boolean {
 }
 
 function look(): void {
-  // A station that was killed while this program was being loaded: nothing else tells.
+  // Nothing else tells of a station that was killed early.
   if (process.ppid !== station || !process.connected) process.exit();
   looks += 1;
   if (looks <= LOOKS_MAX || isAnswering || known === null) return;

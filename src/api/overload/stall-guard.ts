@@ -40,6 +40,7 @@ export interface CopyRequest {
 /** Node's own handle of a server that listens. */
 export interface ListeningHandle {
   fd: number;
+  close(): void;
 }
 
 export interface StallGuard {
@@ -65,7 +66,7 @@ export interface GuardOptions {
  */
 export function startStallGuard({ status, listeners, certificate, onCopy }: GuardOptions): StallGuard {
   const tokens = new Set<string>();
-  let process: ChildProcess | null = null;
+  let guard: ChildProcess | null = null;
   let tls: GuardCertificate | null = null;
   let hasCopies = false;
   let starting: NodeJS.Timeout | undefined;
@@ -73,9 +74,9 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
   let isSending = false;
   const beat = () => {
     // A guard that does not read is not sent more.
-    if (process?.connected !== true || isSending) return;
+    if (guard?.connected !== true || isSending) return;
     isSending = true;
-    process.send({ status: status(), tokens: [...tokens], tls } satisfies GuardMessage, () => {
+    guard.send({ status: status(), tokens: [...tokens], tls } satisfies GuardMessage, () => {
       isSending = false;
     });
   };
@@ -86,17 +87,23 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
   const start = async () => {
     await renew();
     if (hasEnded || (certificate !== null && tls === null)) return;
-    process = spawnGuard(listeners);
+    guard = spawnGuard(listeners);
     isSending = false;
-    process.once("exit", startSoon).on("error", () => {});
+    guard.once("exit", startSoon).on("error", () => {});
+    // It could not be started; no exit tells of that.
+    if (guard.pid === undefined) return startSoon();
     beat();
     if (hasCopies) return;
     hasCopies = true;
-    process.on("message", (_, handle) => onCopy(handle as unknown as ListeningHandle));
-    process.send({ copies: COPIES } satisfies CopyRequest, listeners.port as unknown as Socket);
+    guard.on("message", (_, handle) => takeCopy(handle as unknown as ListeningHandle | undefined));
+    guard.send({ copies: COPIES } satisfies CopyRequest, listeners.port as unknown as Socket);
+  };
+  const takeCopy = (handle: ListeningHandle | undefined) => {
+    if (hasEnded) handle?.close();
+    else if (handle !== undefined) onCopy(handle);
   };
   const startSoon = () => {
-    process = null;
+    guard = null;
     if (!hasEnded) starting = setTimeout(() => void start(), START_AFTER_MS).unref();
   };
   startSoon();
@@ -117,7 +124,6 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
       hasEnded = true;
       clearTimeout(starting);
       for (const timer of timers) clearInterval(timer);
-      const guard = process;
       if (guard === null || guard.exitCode !== null || guard.signalCode !== null) return;
       const exited = once(guard, "exit");
       guard.kill("SIGKILL");
@@ -128,7 +134,7 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
 
 function spawnGuard({ port, socket }: GuardOptions["listeners"]): ChildProcess {
   const stdio = ["ignore", "ignore", "ignore", port.fd, socket.fd, "ipc"] as const;
-  const guard = spawn(process.execPath, [...FLAGS, PROGRAM], { env: {}, stdio: [...stdio] });
+  const guard = spawn(process.execPath, [...FLAGS, PROGRAM, String(process.pid)], { env: {}, stdio: [...stdio] });
   // The station must be able to end by itself.
   guard.unref();
   guard.channel?.unref();
