@@ -40,7 +40,7 @@ interface Entry extends PendingCode {
 }
 
 /**
- * Kept in this process alone: a code that nobody exchanges leaves nothing behind, and none outlives the station. They
+ * Kept in this process alone: an unused code leaves nothing behind, and none outlives the station. They
  * are found by their hash, so that how long it takes says nothing about a code.
  */
 export function createSignInCodes(options: { tokens: Pick<TokenVerbs, "create" | "list" | "revoke">; now?: () => number }): SignInCodes {
@@ -83,7 +83,7 @@ export function createSignInCodes(options: { tokens: Pick<TokenVerbs, "create" |
   };
 }
 
-/** One refusal for all: whoever guesses learns nothing about codes that exist. */
+/** One refusal for all: a guess tells nothing about codes that exist. */
 export function codeRefused(): CaissonError {
   return new CaissonError("unauthenticated", "this sign-in code is not valid: it was used, it expired, or the station has restarted", {
     hint: "Run `caisson console` again: a code works once, within a minute.",

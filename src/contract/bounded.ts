@@ -13,7 +13,7 @@ export const SECRETS_MAX = 100;
 export const PathText = z.string().min(1).max(PATH_CHARACTERS_MAX);
 export const LongText = z.string().max(TEXT_CHARACTERS_MAX);
 
-/** A record of at most so many keys, as the OpenAPI document says it, too. */
+/** A record with a bound on its keys, which the OpenAPI document states, too. */
 export function recordOf<Key extends z.core.$ZodRecordKey, Value extends z.ZodType>(key: Key, value: Value, keysMax: number) {
   return z
     .record(key, value)

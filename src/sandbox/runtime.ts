@@ -123,9 +123,9 @@ export interface Runtime extends AsyncDisposable {
   kill?(id: SandboxId): Promise<void>;
   /**
    * Ends everything in a sandbox and starts it again over its own files: the same sandbox, without its processes and
-   * what was in memory. Whoever dies over it leaves one that can be restarted again. `beforeEnd` runs before anything
-   * ends, and only for a sandbox whose files stay. Throws `not_found`, `unsupported` for one whose files are gone or
-   * would go, `unavailable`. Absent: the runtime cannot.
+   * what was in memory. A process that dies over it leaves one that can be restarted again. `beforeEnd` runs before
+   * anything ends, and only for a sandbox whose files stay. Throws `not_found`, `unsupported` for one whose files are
+   * gone or would go, `unavailable`. Absent: the runtime cannot.
    */
   restart?(id: SandboxId, options?: { beforeEnd?: () => Promise<void> }): Promise<void>;
   list(): Promise<SandboxInfo[]>;

@@ -25,7 +25,7 @@ async function newHome(name: string): Promise<string> {
   return home;
 }
 
-describe.runIf(asRoot)("where process 1 reaps nobody", () => {
+describe.runIf(asRoot)("where process 1 does not reap", () => {
   test("`down` ends the station, though its process stays as a zombie", async () => {
     const home = await newHome("zombie");
     const init: ChildProcess = spawn("unshare", ["--pid", "--fork", "--mount-proc", "sh", "-c", "echo up; exec sleep 600"]);

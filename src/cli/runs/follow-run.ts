@@ -17,7 +17,7 @@ export interface FollowOptions {
   /** Ends with the run's end unless false: then what is there is shown and nothing waited for. */
   live: boolean;
   fromSeq?: number;
-  /** Shows at most so many of the events that there are, and says how many it left out. For people. */
+  /** Shows at most this many of the stored events, and says how many it left out. For people. */
   lastEvents?: number;
   /** Ends also when nobody drives the run: nothing would come. */
   whileDriven?: boolean;

@@ -20,7 +20,7 @@ test("bytes arrive in order, also when nobody waits for each", async () => {
   rmSync(file);
 });
 
-test("pieces that nobody waits for are written many at once, and room is had once few wait", async () => {
+test("writes unawaited pieces in batches, and resolves once few bytes wait", async () => {
   const writes: number[] = [];
   let take = () => {};
   const reader = new Writable({

@@ -48,7 +48,7 @@ export interface Output {
   /** Whether bytes are on their way to a reader who does not take them. */
   pending(): boolean;
   /**
-   * Resolves once few bytes wait. Whoever writes very much in small pieces waits for this instead of for each piece;
+   * Resolves once few bytes wait. A writer of many small pieces waits for this instead of for each piece;
    * then many are written at once.
    */
   room(): Promise<void>;

@@ -16,7 +16,7 @@ export function ownedSandboxes({ sandboxes }: Pick<Station, "sandboxes">, view: 
     async list(options = {}) {
       if (sees === "everything") return await sandboxes.list(options);
       if (isOthers(options, owner)) return { sandboxes: [], damaged: [], next: null };
-      // Nobody knows whose a damaged one was.
+      // The owner of a damaged one is unknown.
       return { ...(await sandboxes.list({ ...options, owner })), damaged: [] };
     },
     changedFiles: async (id) => await sandboxes.changedFiles(await own.sandbox(id)),

@@ -12,7 +12,7 @@ export function ownedSessions({ sessions }: Pick<Station, "sessions">, view: Own
     async list(options = {}) {
       if (sees === "everything") return await sessions.list(options);
       if (isOthers(options, owner)) return { sessions: [], damaged: [], next: null };
-      // Nobody knows whose a damaged one was.
+      // The owner of a damaged one is unknown.
       return { ...(await sessions.list({ ...options, owner })), damaged: [] };
     },
     diff: async (name, options) => await sessions.diff(await own.work(name), options),

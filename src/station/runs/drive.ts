@@ -193,7 +193,7 @@ function sandboxFor(
       notice(
         `Another version of Caisson started sandbox ${sandbox}. It is restarted on its files; its commands have ended, and /tmp is empty.`,
       );
-      // Before the restart: whoever takes over after a crash in between must not make a call that had begun again.
+      // Before the restart: after a crash in between, the next driver must not repeat a call that had begun.
       const data = { sandbox, runtime: runtime.name, why: "lost", files: "kept", restarted: true } as const;
       await journal.append([{ type: "run.sandboxed", data }]);
     },
