@@ -11,8 +11,8 @@ const cli = useRunsCli();
 const asRoot = process.getuid?.() === 0;
 const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 
-async function serve(home: string) {
-  const station = cli.start(["up", "--port", "0", "--json", "--no-token"], { home });
+async function serve(home: string, options: readonly string[] = []) {
+  const station = cli.start(["up", "--port", "0", "--json", "--no-token", ...options], { home });
   await station.output(/"pid"/);
   return station;
 }
@@ -86,7 +86,8 @@ describe.runIf(asRoot)("a station whose file system was aborted", () => {
     const disk = mountSmallDisk();
     const home = join(disk.folder, "home");
     await mkdir(home, { mode: 0o700 });
-    const station = await serve(home);
+    // Ready sandboxes would stay on the file system, which could then not be unmounted.
+    const station = await serve(home, ["--ready", "0"]);
     try {
       const model = await cli.script({ turns: [{ say: "Done." }] });
       execFileSync("mount", ["-o", "remount,abort", disk.folder]);
