@@ -86,7 +86,7 @@ export interface PermissionOptions {
 export function permissionFor(subject: string, options: PermissionOptions): Verdict {
   const { subjects, isComplete } = subjectsOf(subject);
   const found = subjects.map((each) => afterAnswers(aboveFloor(each, options), options.always));
-  // Nobody can say what else it runs: a person decides, each time.
+  // The list of its programs is incomplete, so the user is asked every time.
   if (!isComplete) found.push({ permission: "ask", pattern: subject });
   return found.reduce((strictest, each) => (strictness[each.permission] > strictness[strictest.permission] ? each : strictest));
 }

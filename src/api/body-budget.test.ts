@@ -36,7 +36,7 @@ test("one owner's slow bodies have a bound, and others are answered", async () =
   const definition = { name: "x", steps: [] };
   expect((await post("/v1/workflows/validate", { definition }, { as: bob })).status).toBe(200);
   for (const socket of sockets) socket.destroy();
-  // What was held is free again once the connections are gone.
+  // Closing the connections frees the memory.
   await expect.poll(async () => (await post("/v1/workflows/validate", { definition: "x".repeat(500_000) }, { as: ada })).status).toBe(200);
   expect(defects).toEqual([]);
 });

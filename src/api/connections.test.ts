@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { useServer } from "./testing.ts";
 import { useCertificate } from "./testing-certificate.ts";
 
-/** Fewer than the tests open, on any machine, whatever it lets a process open. */
+/** Fewer than the tests open, whatever limit on open files the machine has. */
 const CONNECTIONS_MAX = 1_024;
 const { server, start, token, ask } = useServer({ connectionsMax: CONNECTIONS_MAX });
 const certificate = useCertificate();

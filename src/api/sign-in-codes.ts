@@ -17,7 +17,7 @@ const TOKEN_MS = 12 * 3_600_000;
 const NAME = "console-";
 const NAME_LETTERS = 6;
 
-/** A code that waits for its exchange. What it stands for is known; the code itself is kept as a hash. */
+/** A registered code. The station stores its hash and the token that it will create. */
 export interface PendingCode {
   readonly view: CodeView;
 }
@@ -27,7 +27,7 @@ export interface SignInCodes {
   create(request: z.output<typeof CreateCode>, from: { caller: Caller; owner: string; by: string }): NewCode;
   /** Null for a code that is unknown, used or expired: nothing tells these apart. */
   find(code: string): PendingCode | null;
-  /** Creates the token; the code is used up, whatever comes of it. Throws `unauthenticated` where another was first. */
+  /** Creates the token; the code is used up even if that fails. Throws `unauthenticated` where another was first. */
   exchange(pending: PendingCode): Promise<NewToken>;
 }
 

@@ -89,7 +89,7 @@ export function composeBackground(
   };
 }
 
-/** What the station of a state folder says of its own address, over its socket; null where none answers. */
+/** The address that the station of this state folder reports over its socket; null if no station answers. */
 export async function ownStationUrl(stateDir: string): Promise<string | null> {
   try {
     return (await withClient(stationFolder(stateDir).socketPath, (client) => client.status())).url;
@@ -111,7 +111,7 @@ export function composeServer(parts: ServerParts): ServerControl {
       if (parts.chosen !== undefined) {
         const { url, access } = parts.chosen;
         const { clientAt } = await import("./remote.ts");
-        // At the address that the user chose, whatever the station says of its own.
+        // The address that the user chose, not the one that the station reports.
         return { url, code: await (await clientAt(url, access)).codes.create(request) };
       }
       const { socketPath } = stationFolder(parts.stateDir);

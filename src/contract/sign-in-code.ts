@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Owner } from "./owner.ts";
 import { CreateToken, Scope, TokenName } from "./token-verbs.ts";
 
-/** Codes that sign a browser in: each stands for a token that is created when the code is exchanged. */
+/** Codes that sign a browser in. Exchanging a code creates its token. */
 
 export const CreateCode = z.strictObject({
   /** What the token may do. */

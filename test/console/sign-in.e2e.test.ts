@@ -12,7 +12,7 @@ const atRuns = (page: Page) => page.getByRole("heading", { name: "Runs", exact: 
 const pathOf = (address: string) => address.slice(new URL(address).origin.length);
 const tokenNames = async () => (JSON.parse((await run(["token", "ls", "--json"])).text) as { name: string }[]).map(({ name }) => name);
 
-/** As `caisson console` prints it for somebody who works with the station from elsewhere. */
+/** The address that `caisson console` prints for a user of a remote station. */
 async function foreignCode(): Promise<string> {
   const admin = await tokenFor(`adas-${++admins}`, ["--scope", "admin", "--owner", "ada"]);
   const { url: address } = JSON.parse((await run(["console", "--scope", "run", "--json"], { env: elsewhere(admin) })).text);
@@ -95,7 +95,7 @@ describe("a browser that is signed in", () => {
     await page.getByRole("button", { name: "Use the other token" }).click();
     await atRuns(page);
     expect([await kept(page), bob]).not.toEqual([bob, bob]);
-    // The same code again is refused, and nobody is signed out by it.
+    // The station refuses the code the second time, and the browser stays signed in.
     await page.goto("about:blank");
     await page.goto(`${url()}/runs#code=${code}`);
     await page.getByText(/sign-in code is not valid/).waitFor();

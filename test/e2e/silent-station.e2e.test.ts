@@ -55,8 +55,8 @@ describe("a station that takes connections and answers none", () => {
   });
 });
 
-describe("a line that carries nothing any more, and is not closed", () => {
-  test("ends `exec`, which says so", async () => {
+describe("a connection that goes silent without closing", () => {
+  test("makes `exec` fail with a hint", async () => {
     const home = join(await cli.folder(), "state");
     const station = cli.start(["up", "--port", "0", "--json"], { home });
     const { url, token } = JSON.parse(await station.output(/^\{.*"token".*\}$/m)) as { url: string; token: string };

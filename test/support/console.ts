@@ -53,7 +53,7 @@ export function useConsole({ exposed }: { exposed?: (folder: string) => Promise<
     }
   });
 
-  /** A browser of its own, signed in with the token that is given, or the station's first; null: not signed in. */
+  /** A separate browser, signed in with this token, or the station's first; null: not signed in. */
   async function openPage(
     path: string,
     options: { token?: string | null; phone?: boolean; dark?: boolean; at?: string } = {},

@@ -65,7 +65,7 @@ async function answer(response: ServerResponse, reply: Reply): Promise<void> {
   response.writeHead(200, { "content-type": "text/event-stream" });
   if ("cutAfter" in reply) {
     response.flushHeaders();
-    // Written first, so that what was sent arrives before the connection goes.
+    // Written first, so that the answer arrives before the connection closes.
     response.write(reply.cutAfter, () => response.socket?.destroy());
     return;
   }

@@ -11,7 +11,7 @@ import styles from "./sign-in.module.css";
 type State =
   | { kind: "looking" }
   | { kind: "asking"; view: CodeView; current: string | null }
-  /** Somebody is signed in, and the code cannot be used. */
+  /** The browser has a valid token, and the station refused the code. */
   | { kind: "refused"; error: unknown };
 
 interface Props {
@@ -19,13 +19,13 @@ interface Props {
   kept: string | null;
   onToken(token: string): void;
   onStay(): void;
-  /** Nobody is signed in, and the code cannot be used. */
+  /** Called when the browser has no valid token and the station refuses the code. */
   onProblem(error: unknown): void;
 }
 
 /**
- * Signs in with the code of the address. Any page can send a browser here with a code of its own, so nothing is
- * replaced, and nobody signed in, without a question, unless the station's own user registered the code on its machine.
+ * Exchanges the code in the address for a token. Any page can send a browser here with a foreign code, so the console
+ * asks first. It signs in without asking only if it has no token and the code was registered over the station's socket.
  */
 export function CodeSignIn({ code, kept, onToken, onStay, onProblem }: Props) {
   const [state, setState] = useState<State>({ kind: "looking" });
@@ -73,7 +73,7 @@ function exchangeOnce(code: string): Promise<string> {
   return running;
 }
 
-/** Whose token it is and what it may do, in the station's words; null for one that is not valid any more. */
+/** The token's owner, name and scope as the station reports them; null if the token is no longer valid. */
 async function holderOf(token: string): Promise<string | null> {
   try {
     const { caller } = await connect({ url: location.origin, token }).status();

@@ -24,7 +24,7 @@ export interface RequestIntake extends AsyncDisposable {
   learningFrom(admit: Admit): Admit;
   creations: Pick<CreationPlaces, "take">;
   load(): NonNullable<StationStatus["load"]>;
-  /** A second process answers while this one stands still. */
+  /** A second process answers while this one is stalled. */
   guardStalls(served: GuardedServers): Promise<void>;
 }
 

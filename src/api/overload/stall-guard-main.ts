@@ -22,7 +22,7 @@ const RETRY_SECONDS = 5;
 const CONNECTIONS_MAX = 512;
 
 const headersOfAll = { "cache-control": "no-store", "x-content-type-options": "nosniff", connection: "close" };
-/** Not the parent: a station that was killed while this program was being loaded is not that any more. */
+/** Given as an argument: if the station dies while this program loads, the parent is already process 1. */
 const station = Number(process.argv[2]);
 const open = new Set<Socket>();
 let known: GuardMessage | null = null;
@@ -35,7 +35,7 @@ function refuse(outgoing: ServerResponse): void {
     type: "urn:caisson:problem:unavailable",
     title: "unavailable",
     status: 503,
-    detail: "the station stands still: it waits for its disk, or something keeps it busy",
+    detail: "the station is stalled: it waits for its disk, or a long task blocks it",
     code: "unavailable",
     hint: "Try again later; `caisson status` tells how long it has been so.",
     details: { retryAfterSeconds: RETRY_SECONDS, stalledMs: stalledMs() },

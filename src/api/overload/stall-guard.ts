@@ -61,7 +61,7 @@ export interface GuardOptions {
 }
 
 /**
- * A second process answers new connections while the loop of this one stands still, as when SQLite waits for a disk
+ * A second process answers new connections while the loop of this one is stalled, as when SQLite waits for a disk
  * that does not answer. It inherits the listening sockets, and accepts nothing as long as the loop beats.
  */
 export function startStallGuard({ status, listeners, certificate, onCopy }: GuardOptions): StallGuard {

@@ -7,7 +7,7 @@ const FOLDED_LINES = 6;
 export const TEXT_COLUMNS_MAX = 100;
 const OUTPUT_COLUMNS_MAX = 160;
 
-/** A text after its mark; further lines of it are set in, so that none looks like an entry of its own. */
+/** A text after its mark. Continuation lines are indented, so that none looks like a separate entry. */
 export function headed(mark: Line, text: string, note: Piece): Line[] {
   const rows = lines(text);
   return rows.map(

@@ -93,7 +93,7 @@ export async function status(context: CliContext, given: ParsedArguments): Promi
       ...(load === undefined ? [] : [["load", loadText(load)]]),
       ...(stalledMs === undefined
         ? []
-        : [["stalled", `for ${Math.round(stalledMs / 1000)} s: it waits for its disk, or something keeps it busy`]]),
+        : [["stalled", `for ${Math.round(stalledMs / 1000)} s: it waits for its disk, or a long task blocks it`]]),
       ["commands", commandsOf(target)],
     ];
     await context.stdout.print(table(rows));

@@ -109,7 +109,7 @@ export const stationRoutes = {
     answer: { status: 201, json: NewCode },
   },
   "codes.view": {
-    summary: "Show whose token a sign-in code stands for, without using the code, which is sent in place of a token.",
+    summary: "Show the owner, name and scope of the token that a sign-in code would create. Send the code as the bearer token.",
     scope: "code",
     answer: { json: CodeView },
   },

@@ -23,7 +23,7 @@ const REPLAYED_EVENTS_MAX = 20_000;
 const REST_MS = 250;
 /** A run about which the guardian fails so often is left alone. */
 const DEFECTS_MAX = 3;
-/** A run that is claimed again may long be in a tool, and start no step: what was decided before may be lost. */
+/** `run.claimed`: a resumed run can be in a long tool call, and a decision of the dead station can be lost. */
 const lookedAtAfter: ReadonlySet<string> = new Set(["step.started", "run.queued", "run.claimed"]);
 
 /**

@@ -52,8 +52,8 @@ export interface RunSandboxOptions {
   previous: () => string | null;
   /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
   /**
-   * Called before a sandbox that another version of Caisson started is restarted on its files. Absent: it is refused,
-   * since nobody would write down that what ran in it has ended.
+   * Called before a sandbox that another version of Caisson started is restarted on its files. Absent: the
+   * restart is refused, because no event would record that the processes inside have ended.
    */
   onRestart?: (sandbox: SandboxId) => Promise<void>;
   onReady: (sandbox: OwnedSandbox, about: { why: "start" | "lost" | "resume"; files?: FilesFate }) => Promise<void>;

@@ -25,7 +25,7 @@ export interface StationContext extends Target {
   /** Tokens with the scope `run`, of two owners. */
   ada: string;
   bob: string;
-  /** A sign-in code from when the suite began, which nobody used. */
+  /** An unused sign-in code, registered when the suite began. */
   oldCode: { code: string; expiresAt: string };
   within<T>(what: string, promise: Promise<T>, ms?: number): Promise<T>;
 }

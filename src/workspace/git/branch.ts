@@ -96,8 +96,8 @@ async function choose(
 }
 
 /**
- * Without paths that a link of the work tree stands in the way of, as where the change replaces the link by a folder:
- * git refuses to look at them, and no rule of the repository is about them.
+ * Leaves out paths below a link in the work tree, as when a change replaces the link by a folder: git refuses to check
+ * them, and no ignore rule applies to them.
  */
 function withoutLinked(paths: readonly string[], root: string): string[] {
   const known = new Map<string, boolean>([[".", false]]);
