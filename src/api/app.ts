@@ -110,8 +110,7 @@ export function createApp(options: AppOptions): App {
         const make = async () => {
           using _place = await options.creations.take(name, keyOfCaller(caller));
           const audited = audit.made(seen, route.audited?.(call.body as never));
-          // A station whose disk failed must be able to end.
-          await (name === "station.shutdown" ? audited.catch(onDefect) : audited);
+          await (route.worksWithoutDisk === true ? audited.catch(onDefect) : audited);
           return await handle(call);
         };
         const key = context.req.header("idempotency-key") ?? null;

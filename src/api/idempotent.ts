@@ -22,15 +22,14 @@ export interface ReadCall {
 }
 
 /**
- * What a call asks for only once, if it says so. To end the station needs no key, and must work without a disk.
- * The body of one that sends bytes is read to its end for it, and is in
+ * What a call asks for only once, if it says so. The body of one that sends bytes is read to its end for it, and is in
  * `call` from then on. Throws `invalid` for a key that cannot be one, or where nothing can be given again.
  */
 export async function keyedCall(
   call: ReadCall,
   { name, route, method, key, caller }: { name: RouteName; route: Route; method: string; key: string | null; caller: Caller },
 ): Promise<KeyedCall | null> {
-  if (key === null || method !== "POST" || name === "station.shutdown") return null;
+  if (key === null || method !== "POST" || route.worksWithoutDisk === true) return null;
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new CaissonError("invalid", "the Idempotency-Key is not 1 to 255 visible ASCII characters", { hint: "A random UUID will do." });
   }

@@ -32,7 +32,7 @@ async function speaking(bytes: string, { ends }: { ends: boolean }) {
   };
 }
 
-describe("a line that carries nothing any more", () => {
+describe("a connection that goes silent without closing", () => {
   test("ends a process that cannot be had again, and a held sandbox", async () => {
     await using link = await breakableLink(server().status.url);
     const { streams } = connect({ url: link.url, token: await token("run"), silenceMs });

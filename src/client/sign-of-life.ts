@@ -8,7 +8,7 @@ const HURRIED_MS = 2_000;
 
 /**
  * Waits for something of a station, however long it takes, as long as the station lives: one that accepts connections
- * and answers none is given up, and so is a line that carries nothing any more. Throws `unavailable` then.
+ * and answers none is given up, and so is a silent connection. Throws `unavailable` then.
  */
 export async function whileAlive<Result>(
   to: Connection,

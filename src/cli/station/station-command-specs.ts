@@ -77,7 +77,7 @@ export const stationCommands: readonly CommandSpec[] = [
     arguments: [],
     examples: [
       ["caisson console", ""],
-      ["caisson console --scope read --expires 1h", "for somebody who only looks"],
+      ["caisson console --scope read --expires 1h", "read-only, for an hour"],
     ],
     load: async () => ({ run: (await import("./console-command.ts")).openConsole }),
   },

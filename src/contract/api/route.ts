@@ -32,6 +32,8 @@ export interface Route {
   bodyOptional?: boolean;
   /** Whether its answer has something that is shown this once: it is not kept for whoever asks again. */
   shownOnce?: boolean;
+  /** Whether it must work while the disk fails: it takes no idempotency key, and does without the audit log. */
+  worksWithoutDisk?: boolean;
   /** How long the body may be, where that is not what the server has for all. */
   bodyBytesMax?: number;
   /**

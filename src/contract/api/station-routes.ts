@@ -61,6 +61,7 @@ export const stationRoutes = {
     scope: "admin",
     body: ShutDown,
     bodyOptional: true,
+    worksWithoutDisk: true,
     answer: { status: 202, json: z.object({ pid: z.int().positive() }) },
   },
   "station.openapi": { summary: "This document.", scope: "read", answer: { json: z.record(z.string(), z.unknown()) } },

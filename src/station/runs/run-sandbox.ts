@@ -50,12 +50,12 @@ export interface RunSandboxOptions {
   notice?: (text: string) => void;
   /** The sandbox that the run had last, as far as its log says. */
   previous: () => string | null;
-  /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
   /**
-   * Called before a sandbox that another version of Caisson started is restarted on its files. Absent: the
-   * restart is refused, because no event would record that the processes inside have ended.
+   * Called before a sandbox that another version of Caisson started is restarted on its files. Absent: the restart is
+   * refused, because no event would record that the processes inside have ended.
    */
   onRestart?: (sandbox: SandboxId) => Promise<void>;
+  /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
   onReady: (sandbox: OwnedSandbox, about: { why: "start" | "lost" | "resume"; files?: FilesFate }) => Promise<void>;
   crashpoint: Crashpoint;
 }
