@@ -1,6 +1,6 @@
 /*
- * What only an administrator of the machine may do: to its kernel, devices, swap, clock and name, and to the rights and
- * limits of processes. As with all calls, any other errno than a refusal means "let through".
+ * System calls that only an administrator of the machine may make: on its kernel, devices, swap, clock and name, and on
+ * the rights and limits of processes. As with all calls, any errno other than a refusal means "let through".
  */
 #include "probe.h"
 
@@ -51,7 +51,7 @@ static long try_reboot(void) { return syscall(SYS_reboot, 0, 0, 0, NULL); }
 static long try_swapon(void) { return syscall(SYS_swapon, "/caisson-no-such-file", 0); }
 static long try_swapoff(void) { return syscall(SYS_swapoff, "/caisson-no-such-file"); }
 static long try_settimeofday(void) { return syscall(SYS_settimeofday, NULL, NULL); }
-/* Sets the time it is, and only where the harmless call above was refused. */
+/* Sets the clock to the current time, and only if the harmless call above was refused. */
 static long try_clock_settime(void)
 {
   struct timespec now;
@@ -68,7 +68,7 @@ static long try_sethostname(void)
   uname(&names);
   return sethostname(names.nodename, strlen(names.nodename));
 }
-static long try_quotactl(void) { return syscall(SYS_quotactl, 0x80000200 /* a command nobody has */, "/dev/caisson-none", 0, NULL); }
+static long try_quotactl(void) { return syscall(SYS_quotactl, 0x80000200 /* an unknown command */, "/dev/caisson-none", 0, NULL); }
 static long try_acct(void) { return syscall(SYS_acct, "/caisson-no-such-file"); }
 static long try_syslog(void)
 {
@@ -93,7 +93,7 @@ static long try_capset(void)
 static long try_fanotify(void) { return syscall(SYS_fanotify_init, 0, 0); }
 static long try_vhangup(void)
 {
-  setsid(); /* So that there is no terminal to hang up. */
+  setsid(); /* Leaves no terminal to hang up. */
   return syscall(SYS_vhangup);
 }
 static long try_realtime(void)
@@ -101,7 +101,7 @@ static long try_realtime(void)
   struct sched_param parameters = {.sched_priority = 1};
   return sched_setscheduler(0, SCHED_FIFO, &parameters);
 }
-/* The highest there is: the program that started the sandbox may have a high one itself. */
+/* Requests the highest priority, because the program that started the sandbox may itself have a high one. */
 static long try_nice(void) { return setpriority(PRIO_PROCESS, 0, -20); }
 static long try_hard_limit(void)
 {

@@ -18,14 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Calls younger than the headers we may be built with; the numbers are the same on x86_64 and aarch64. */
+/* Calls newer than the headers we may be built with; the numbers are the same on x86_64 and aarch64. */
 enum { CALL_OPEN_TREE = 428, CALL_MOVE_MOUNT = 429, CALL_FSOPEN = 430, CALL_FSMOUNT = 432, CALL_FSPICK = 433, CALL_PIDFD_OPEN = 434,
        CALL_CLONE3 = 435, CALL_PIDFD_GETFD = 438, CALL_MOUNT_SETATTR = 442, CALL_MEMFD_SECRET = 447, CALL_IO_URING_SETUP = 425,
        CALL_IO_URING_ENTER = 426, CALL_IO_URING_REGISTER = 427 };
 
 static const char INNER[] = "/proc/sys/kernel"; /* A folder that is never itself a mount point. */
 
-/* What a call is refused with even for those who may: any other errno than a refusal then means "let through". */
+/* The arguments make even a permitted call fail: any errno other than a refusal then means "let through". */
 static long try_io_uring_setup(void)
 {
   char params[256] = {0};
@@ -99,7 +99,7 @@ static long try_keyctl(void) { return syscall(SYS_keyctl, 0, -3, 0); }
 static long try_add_key(void) { return syscall(SYS_add_key, "user", "caisson-probe", "x", 1, -2); }
 static long try_request_key(void) { return syscall(SYS_request_key, "user", "caisson-no-such-key", NULL, 0); }
 static long try_userfaultfd(void) { return syscall(SYS_userfaultfd, O_CLOEXEC); }
-/* SEIZE does not stop the other, and ends with this process. */
+/* PTRACE_SEIZE does not stop the target, and ends with this process. */
 static long try_ptrace_init(void) { return ptrace(PTRACE_SEIZE, 1, NULL, NULL); }
 static long try_vm_read_init(void)
 {
@@ -161,7 +161,7 @@ static long try_io_ports(void)
   return -1;
 #endif
 }
-/* The 32-bit door on x86_64, where the same numbers mean other calls. 425 is io_uring_setup on both. */
+/* The 32-bit entry point on x86_64, where the same numbers mean other calls. 425 is io_uring_setup on both. */
 static long try_32_bit_door(void)
 {
 #ifdef __x86_64__
@@ -213,7 +213,10 @@ static const struct {
     {"socket_netlink_xfrm", 16, SOCK_RAW, 6},    {"socket_netlink_uevent", 16, SOCK_RAW, 15}, {"socket_unix", 1, SOCK_STREAM, 0},
 };
 
-/* Each attempt in a child of its own, so that one that succeeds changes nothing for the next, and one that kills is seen. */
+/*
+ * Runs each attempt in a separate child: a successful one changes nothing for the next, and one that kills its process
+ * is detected.
+ */
 static void attempt(const char *name, long (*call)(void), int family, int type, int protocol)
 {
   int channel[2];

@@ -1,4 +1,7 @@
-/* Files that would be of use outside, and room on the disk that is taken at once. Everything made is empty or small, and is removed by whoever asked. */
+/*
+ * Tries to create files that would be of use outside the sandbox (set-ID), and to reserve disk space. Every file is
+ * empty or small, and the caller removes it.
+ */
 #include "probe.h"
 
 #include <errno.h>
@@ -52,7 +55,7 @@ static void by_opening(void)
   struct open_how how = {.flags = O_CREAT | O_WRONLY | O_CLOEXEC, .mode = SET_ID};
   probe_report("openat", syscall(SYS_openat, AT_FDCWD, "openat", O_CREAT | O_WRONLY | O_CLOEXEC, SET_ID), errno);
   probe_report("openat2", syscall(CALL_OPENAT2, AT_FDCWD, "openat2", &how, sizeof how), errno);
-  /* A file without a name, which is given one afterwards. */
+  /* An unnamed file (O_TMPFILE), linked to a name afterwards. */
   char self[64];
   int fd = (int)syscall(SYS_openat, AT_FDCWD, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, SET_ID);
   int error = errno;
@@ -82,7 +85,7 @@ int probe_set_id(void)
   return 0;
 }
 
-/* As <linux/falloc.h> has it, which older headers do not. */
+/* `struct space_resv` of <linux/falloc.h>, which older headers lack. */
 struct space {
   short type, whence;
   long long start, length;

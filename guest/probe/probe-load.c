@@ -26,7 +26,10 @@ static long now_ms(void)
   return now.tv_sec * 1000L + now.tv_nsec / 1000000L;
 }
 
-/* Connects or sends one byte; "ok" only when the other side was reached as far as can be seen. */
+/*
+ * Connects, or sends one small datagram; prints "ok" only if the other side was reached, as far as this process can
+ * tell.
+ */
 static void reach(const char *kind, const char *address, int port)
 {
   struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -67,7 +70,10 @@ int probe_network(int argc, char **argv)
   return 0;
 }
 
-/* Forks, and the children fork, until so many were started in all or nothing more can be; then all stay for the rest of the time. */
+/*
+ * Forks, and lets the children fork, until `count` processes have started in total or no more can start. All of them
+ * stay until the deadline.
+ */
 static int exhaust_forks(long count, long deadline)
 {
   atomic_long *started = mmap(NULL, sizeof *started, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -187,14 +193,14 @@ static void print_core_limit(const char *when)
 int probe_core(void)
 {
   print_core_limit("given");
-  /* Each of them is one after which the kernel starts the machine's handler. */
+  /* With any of these limits the kernel starts the machine's core dump handler. */
   const rlim_t wanted[] = {RLIM_INFINITY, 4096, 0};
   for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
     struct rlimit limit = {wanted[i], wanted[i]};
     syscall(SYS_setrlimit, RLIMIT_CORE, &limit);
     syscall(SYS_prlimit64, 0, RLIMIT_CORE, &limit, NULL);
     syscall(SYS_prlimit64, getppid(), RLIMIT_CORE, &limit, NULL);
-    /* The kernel looks at the lower half of this argument. */
+    /* The kernel reads only the lower half of this argument. */
     syscall(SYS_prlimit64, 0, (1L << 32) | RLIMIT_CORE, &limit, NULL);
   }
   print_core_limit("changed");

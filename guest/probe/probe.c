@@ -1,7 +1,7 @@
 /*
- * The probe of the attack suite: a static program that is put into a sandbox and tries what nobody inside should be able to do.
- * Every attempt is written so that its success can be seen but does no harm: calls are made with arguments that fail for another reason
- * than permission, files are opened but never written, counts and times are bounded.
+ * The probe of the attack suite: a static program that is put into a sandbox and tries what code inside must not be
+ * able to do. Each attempt shows whether it succeeds without doing harm: calls have arguments that fail for reasons
+ * other than permission, files are opened but never written, and counts and times are bounded.
  */
 #include "probe.h"
 
@@ -49,14 +49,14 @@ void probe_report(const char *name, long result, int error)
   fflush(stdout);
 }
 
-/* What hides a file from those inside may be the null device: whatever is written to it goes nowhere. */
+/* A sandbox may hide a file behind the null device, which discards whatever is written to it. */
 static int is_null_device(int fd)
 {
   struct stat status;
   return fd >= 0 && fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
 }
 
-/* Opens for writing, in the gentlest way, and writes nothing. */
+/* Opens existing files for writing, without truncating them, and writes nothing. */
 static int open_for_writing(int count, char **paths)
 {
   for (int i = 0; i < count; i++) {
@@ -71,7 +71,7 @@ static int open_for_writing(int count, char **paths)
   return 0;
 }
 
-/* Says how many bytes of the first 64 could be read; a masked file gives none. */
+/* Prints how many of the first 64 bytes could be read; a masked file yields none. */
 static int read_some(int count, char **paths)
 {
   for (int i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* Which frame goes where. */
+/* Routes each frame to its handler. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool token_matches(const struct guest *guest, const uint8_t *payload, siz
   if (guest->token == NULL) return true;
   struct field field;
   if (!field_find(payload, length, TAG_HELLO_TOKEN, &field) || field.length != guest->token_length) return false;
-  /* Every byte is looked at, so that the time taken says nothing about where the first difference is. */
+  /* Compares every byte, so the time taken does not reveal where the first difference is. */
   uint8_t difference = 0;
   for (uint32_t i = 0; i < field.length; i++) difference |= (uint8_t)(field.data[i] ^ (uint8_t)guest->token[i]);
   return difference == 0;
@@ -25,7 +25,7 @@ static bool hello(struct connection *connection, const struct frame_header *head
   if (header->type != FRAME_HELLO || header->stream != 0 || connection->greeted) return false;
   if (!fields_valid(payload, header->length) || !field_find_u64(payload, header->length, TAG_HELLO_VERSION, 0, &version)) return false;
   if (version != PROTOCOL_VERSION) {
-    reply_error(connection, 0, ERR_UNSUPPORTED, 0, "this guest speaks version %d", PROTOCOL_VERSION);
+    reply_error(connection, 0, ERR_UNSUPPORTED, 0, "the guest speaks protocol version %d", PROTOCOL_VERSION);
     connection->closing = true;
     return true;
   }
@@ -50,10 +50,10 @@ static bool hello(struct connection *connection, const struct frame_header *head
   return true;
 }
 
-/* A frame that belongs to an open stream. */
+/* Handles a frame on an open stream. */
 static bool continued(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
   struct stream *stream = stream_find(connection, header->stream);
-  if (stream == NULL) return true; /* it just closed; the two crossed */
+  if (stream == NULL) return true; /* the stream has just closed; the frames crossed */
   if (header->type == FRAME_CANCEL) {
     stream->kind->cancel(stream);
     return true;
@@ -113,13 +113,13 @@ bool dispatch(struct connection *connection, const struct frame_header *header, 
     default:
       break;
   }
-  /* The rest open a stream: the host's ids are odd, and one cannot be opened twice. */
+  /* The rest open a stream: the host's ids are odd, and an open one cannot be opened again. */
   if ((header->stream & 1) == 0 || !fields_valid(payload, header->length)) return false;
   struct stream *stream = stream_find(connection, header->stream);
   if (stream && !stream->closed) return false;
   if (stream) stream_remove(stream);
   if (connection->stream_count >= STREAMS_MAX) {
-    reply_error(connection, header->stream, ERR_BUSY, 0, "too many streams (%d)", STREAMS_MAX);
+    reply_error(connection, header->stream, ERR_BUSY, 0, "too many streams (limit %d)", STREAMS_MAX);
     return true;
   }
   return request(connection, header, payload);

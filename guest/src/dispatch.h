@@ -2,5 +2,5 @@
 
 #include "connection/connection.h"
 
-/* Takes one complete frame to whom it is for. False is a protocol error. */
+/* Hands one complete frame to its handler. Returns false for a protocol error. */
 frame_handler dispatch;

@@ -1,4 +1,4 @@
-/* Process 1: start, the loop, the signals, the heartbeat. */
+/* Process 1: startup, the loop, signals, the heartbeat. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -53,7 +53,7 @@ static void on_signal(struct source *source, uint32_t events) {
     if (info.ssi_signo == SIGCHLD) {
       reap(guest);
     } else if (guest->not_init || info.ssi_pid == 0) {
-      /* From outside: as process 1, a sender inside would have a pid here and is ignored. */
+      /* Sent from outside. In process 1, a sender inside would have a pid here and is ignored. */
       shutdown_begin(guest, NULL, 0);
     }
   }
@@ -85,10 +85,7 @@ static void on_heartbeat(struct timer *timer) {
   supervisors_trim_idle(guest);
   file_workers_trim_idle(guest);
   serve_tick(guest);
-  /*
-   * A supervisor that was stopped while its command ran would never tell how that ended, and nobody has asked it
-   * anything.
-   */
+  /* A supervisor that was stopped while its command ran would never report the outcome, and has no request pending. */
   if (rouse_all(guest, true)) rouse_soon(guest);
   timer_set(&guest->loop, timer, guest->loop.now + HEARTBEAT_MS);
 }
@@ -98,22 +95,19 @@ static int listen_at(const char *path) {
   if (strlen(path) >= sizeof address.sun_path) die("--listen-path is longer than %zu bytes", sizeof address.sun_path - 1);
   strcpy(address.sun_path, path);
   struct stat stat;
-  /* A guest that was killed leaves its socket behind. Nothing but a socket is ever removed. */
+  /* A killed guest leaves its socket behind. Only a socket is ever removed. */
   if (lstat(path, &stat) == 0 && S_ISSOCK(stat.st_mode)) unlink(path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) die_errno("socket");
-  /*
-   * The folder decides who comes near. Its group is how an engine's root and an ordinary user on the host share the
-   * socket.
-   */
+  /* The folder controls access. Its group lets an engine's root and an ordinary user on the host share the socket. */
   mode_t before = umask(0117);
-  if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) die_errno("cannot listen at %s", path);
+  if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0) die_errno("cannot listen on %s", path);
   umask(before);
-  if (listen(fd, 64) < 0) die_errno("cannot listen at %s", path);
+  if (listen(fd, 64) < 0) die_errno("cannot listen on %s", path);
   return fd;
 }
 
-/* The token's page does not exist in forked processes: file workers have the sandbox's uid. */
+/* Reads the token into a page that forked processes do not get: file workers have the sandbox's uid. */
 static void read_token(struct guest *guest, const struct options *options) {
   enum { TOKEN_MAX = 4096 };
   cleanup_fd int fd = options->token_file ? open(options->token_file, O_RDONLY | O_CLOEXEC) : options->token_fd;
@@ -148,7 +142,7 @@ static int open_signals(void) {
   return fd;
 }
 
-/* Four thousand processes have three descriptors each; commands get the limit that was set for them. */
+/* Four thousand processes have three descriptors each. Commands get the original limit. */
 static void raise_nofile(struct guest *guest) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
@@ -158,7 +152,7 @@ static void raise_nofile(struct guest *guest) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Standard descriptors must exist, or a pipe could land on one of them. */
+/* Opens missing standard descriptors, or a pipe could land on one of them. */
 static void fill_standard_fds(void) {
   int fd;
   do {
@@ -168,8 +162,8 @@ static void fill_standard_fds(void) {
 }
 
 /*
- * Whoever starts a guest is told that it is there, by whom the kernel knows, and lets it off the leash once that is
- * written down. Should they die before, nobody would ever find the guest: so it goes, too.
+ * The process that starts a guest gets the guest's pid from the kernel, records it, and then releases the guest. If
+ * that process dies first, nothing could ever find the guest, so the guest ends too.
  */
 static void wait_for_leash(int fd) {
   char go;
@@ -229,8 +223,8 @@ int init_main(int argc, char **argv) {
   struct guest *guest = xalloc(sizeof *guest);
   struct options options;
   options_parse(&options, guest, argc, argv);
-  /* Before anything from outside is looked at. */
-  if (options.filter_fd >= 0 && !obey_filter(options.filter_fd)) die_errno("the filter of system calls is refused");
+  /* Before reading anything from outside. */
+  if (options.filter_fd >= 0 && !obey_filter(options.filter_fd)) die_errno("cannot install the system call filter");
   close_fd(&options.filter_fd);
   set_up(guest, &options);
   if (options.leash_fd >= 0) wait_for_leash(options.leash_fd);
@@ -240,7 +234,7 @@ int init_main(int argc, char **argv) {
     loop_turn(&guest->loop, !work_left);
     connection_flush_all(guest);
     if (!guest->shutdown_done) continue;
-    /* The answer may need a moment when the socket is full; it does not get a long one. */
+    /* The reply may need a moment if the socket is full; wait at most half a second. */
     for (int turn = 0; turn < 50; turn++) {
       bool queued = false;
       for (struct connection *c = guest->connections; c; c = c->next) queued = queued || connection_queued(c) > 0;

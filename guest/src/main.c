@@ -1,4 +1,4 @@
-/* One binary, several programs: the first argument (or the name it was called by) says which. */
+/* One binary, several programs: the first argument, or the name it was called by, selects one. */
 #include "base/base.h"
 
 #include <stdio.h>

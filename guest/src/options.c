@@ -30,7 +30,7 @@ static unsigned long number(const char *name, const char *text, unsigned long mo
 static void work_fds(struct guest *guest, char *list) {
   char *rest;
   for (char *item = strtok_r(list, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-    if (guest->work_fd_count == WORK_CGROUPS_MAX) die("--work-procs-fds: more than %d", WORK_CGROUPS_MAX);
+    if (guest->work_fd_count == WORK_CGROUPS_MAX) die("--work-procs-fds: more than %d descriptors", WORK_CGROUPS_MAX);
     guest->work_fds[guest->work_fd_count++] = (int)number("work-procs-fds", item, 65535);
   }
 }
@@ -94,7 +94,7 @@ void options_parse(struct options *options, struct guest *guest, int argc, char 
         options->leash_fd = (int)number("leash-fd", optarg, 65535);
         break;
       default:
-        die("unknown option, or one without its value: %s", argv[optind - 1]);
+        die("unknown option, or missing value: %s", argv[optind - 1]);
     }
   }
   if (optind < argc) die("unexpected argument: %s", argv[optind]);

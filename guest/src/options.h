@@ -2,16 +2,16 @@
 
 #include "connection/guest.h"
 
-/* What is needed once, at the start; the rest goes straight into struct guest. */
+/* Options that only startup needs; the rest goes straight into struct guest. */
 struct options {
   int listen_fd;
-  /* Or -1. */
+  /* -1 if absent. */
   int leash_fd, filter_fd;
   const char *listen_path;
-  /* Where the token that HELLO must carry is read from, once: a path, or an open descriptor, or -1. */
+  /* Where to read the token that HELLO must carry, once: a path, or an open descriptor (-1 if absent). */
   const char *token_file;
   int token_fd;
 };
 
-/* Dies with a message for anything it does not know. */
+/* Parses the options; dies with a message for an unknown one. */
 void options_parse(struct options *options, struct guest *guest, int argc, char **argv);

@@ -2,13 +2,13 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmdirSync, wr
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Work cgroups as a runtime makes them, in whichever layout this machine has. Needs root. */
+/** Work cgroups as a runtime creates them, in whichever layout this machine has. Needs root. */
 export interface WorkCgroup extends AsyncDisposable {
-  /** For `--work-procs-fds`. */
+  /** The value of `--work-procs-fds`. */
   readonly procsFds: number[];
-  /** For `--oom-fd`. */
+  /** The value of `--oom-fd`. */
   readonly oomFd: number;
-  /** Pids in it, as the host counts. */
+  /** Returns the pids in it, as the host counts. */
   members(): number[];
 }
 
@@ -34,7 +34,7 @@ export function makeWorkCgroup(options: { pidsMax: number; memoryBytes: number }
     async [Symbol.asyncDispose]() {
       for (const fd of [...procsFds, oomFd]) closeSync(fd);
       for (const folder of folders) {
-        // The kernel takes a moment to let go of the last member.
+        // The kernel takes a moment to release the last member.
         for (let left = 200; ; left--) {
           try {
             rmdirSync(folder);

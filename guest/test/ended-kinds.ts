@@ -1,4 +1,4 @@
-/** How a command ended: `kind` in its ENDED frame. */
+/** How a command ended: the `kind` of its ENDED frame. */
 export const EXITED = 1;
 export const SIGNALED = 2;
 export const TIMED_OUT = 3;

@@ -1,4 +1,4 @@
-/** Archives made byte by byte, so that a test can say exactly what is wrong with one. */
+/** Builds archives byte by byte, so a test controls exactly what is wrong with one. */
 export interface HeaderFields {
   name: string | Buffer;
   type?: string;
@@ -76,7 +76,7 @@ export function archive(...parts: Buffer[]): Buffer {
   return Buffer.concat([...parts, END]);
 }
 
-/** GNU's base-256 form of a number, 12 bytes. */
+/** Encodes a number in GNU's base-256 form, 12 bytes. */
 export function base256(value: bigint): Buffer {
   const bytes = Buffer.alloc(12);
   let rest = BigInt.asUintN(96, value);

@@ -15,7 +15,7 @@ import {
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../src/sandbox/guest/frame.ts";
 import { encodeCredit, encodeDataHead } from "../../src/sandbox/guest/raw.ts";
 
-/** The binary under test; the sanitised build runs the same tests by this variable. */
+/** The binary under test; this variable makes the same tests run with the sanitized build. */
 export const guestBinary = process.env.GUEST_BINARY ?? join(import.meta.dirname, "../build/caisson-guest");
 export const isSanitised = guestBinary.includes("asan");
 
@@ -56,16 +56,16 @@ export interface Frame {
 
 type RequestName = "STAT" | "LISTDIR" | "MKDIR" | "MOVE" | "REMOVE" | "READ" | "WRITE" | "WATCH" | "TAR_IN" | "TAR_OUT";
 
-/** One request's stream. */
+/** The stream of one request. */
 export interface Exchange {
   readonly stream: number;
-  /** Rejects with `Refused` for ERROR, and when the worker ends. */
+  /** Rejects with `Refused` after an ERROR, and if the worker ends. */
   next(): Promise<Frame>;
   data(bytes: Uint8Array): void;
   end(): void;
   cancel(): void;
   credit(bytes: number): void;
-  /** Frames that came and were not asked for yet. */
+  /** The number of frames that have arrived and were not read yet. */
   readonly waiting: number;
 }
 
@@ -99,9 +99,9 @@ const CHUNK = 262_144;
 
 export interface StartOptions {
   uid?: number;
-  /** System calls that shall fail as on an older kernel, in strace's words: `openat2:error=ENOSYS`. */
+  /** System calls that must fail as on an older kernel, in strace's syntax: `openat2:error=ENOSYS`. */
   inject?: string;
-  /** Let the sanitiser look for leaks at the end, which takes it seconds. */
+  /** Lets the sanitizer check for leaks at the end, which takes seconds. */
   findLeaks?: boolean;
 }
 
@@ -253,18 +253,18 @@ export function startWorker(options: StartOptions = {}): TestWorker {
         found.push(decodeFields("ENTRY", entries.file, frame.payload));
       }
     },
-    mkdir: (path, given = {}) => done(open("MKDIR", { path, ...given })),
+    mkdir: (path, fields = {}) => done(open("MKDIR", { path, ...fields })),
     move: (from, to, { replace = false } = {}) => done(open("MOVE", { from, to, replace })),
     remove: (path, { recursive = false } = {}) => done(open("REMOVE", { path, recursive })),
-    read: (path, given = {}) => download(open("READ", { path, ...given })),
-    async write(path, bytes, given = {}) {
-      return decodeFields("OK", answers.written, (await upload(open("WRITE", { path, ...given }), bytes)).payload).bytes;
+    read: (path, fields = {}) => download(open("READ", { path, ...fields })),
+    async write(path, bytes, fields = {}) {
+      return decodeFields("OK", answers.written, (await upload(open("WRITE", { path, ...fields }), bytes)).payload).bytes;
     },
-    async tarIn(folder, archive, { chunkBytes, ...given } = {}) {
-      const answer = await upload(open("TAR_IN", { folder, ...given }), archive, chunkBytes);
+    async tarIn(folder, archive, { chunkBytes, ...rest } = {}) {
+      const answer = await upload(open("TAR_IN", { folder, ...rest }), archive, chunkBytes);
       return decodeFields("OK", answers.unpacked, answer.payload);
     },
-    tarOut: (path, given = {}) => download(open("TAR_OUT", { path, ...given })),
+    tarOut: (path, fields = {}) => download(open("TAR_OUT", { path, ...fields })),
     async [Symbol.asyncDispose]() {
       child.stdin.end();
       await ended;
@@ -272,14 +272,14 @@ export function startWorker(options: StartOptions = {}): TestWorker {
   };
 }
 
-/** A folder for one test, removed with it however deep or locked it became. */
+/** Creates a folder for one test. Disposing of it removes everything, however deep or locked. */
 export function temporaryFolder(): { path: string } & Disposable {
   const path = mkdtempSync(join(tmpdir(), "caisson-test-files-"));
   chmodSync(path, 0o777);
   return {
     path,
     [Symbol.dispose]() {
-      // Node's own removal recurses and names whole paths; a tree can be deeper than both allow.
+      // Node's own removal recurses and uses whole paths; a tree can be deeper than both allow.
       execFileSync("rm", ["-rf", "--", path]);
       rmSync(path, { recursive: true, force: true });
     },
@@ -288,7 +288,7 @@ export function temporaryFolder(): { path: string } & Disposable {
 
 export const hasStrace = existsSync("/usr/bin/strace");
 
-/** The code of the `Refused` a promise rejects with. */
+/** Returns the code of the `Refused` that a promise rejects with, or `accepted`. */
 export async function refusal(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;

@@ -3,13 +3,13 @@ import { randomBytes } from "node:crypto";
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Only root gives files away, and can be another user. */
+/** Only root can change owners and act as another user. */
 export const asRoot = process.getuid?.() === 0;
 
-/** GNU tar. */
+/** Runs GNU tar. */
 export const tar = (...args: string[]) => execFileSync("tar", args, { maxBuffer: 1 << 28 });
 
-/** Everything about a tree that an archive keeps, one line an entry. */
+/** Describes everything that an archive stores about a tree, one line per entry. */
 export const describeTree = (path: string) =>
   execFileSync(
     "sh",
@@ -23,7 +23,7 @@ export const describeTree = (path: string) =>
     },
   ).replaceAll(/( d \d+ \S+) \d+/g, "$1");
 
-/** A tree with all that an archive can hold; names that not every format has room for on request. */
+/** Creates a tree with everything that an archive can hold; on request, with names too long for some formats. */
 export function makeTree(path: string, { longNames }: { longNames: boolean }): void {
   mkdirSync(join(path, "empty"), { recursive: true });
   mkdirSync(join(path, "deep/er/still"), { recursive: true });

@@ -3,7 +3,7 @@ import { decodeOutputHead, encodeAck } from "../../src/sandbox/guest/raw.ts";
 import { isSanitised } from "./files-client.ts";
 import { errorCode, errorMessage, type Link, type Stream } from "./guest-driver.ts";
 
-/** Commands in a guest, from their start to their end. */
+/** Runs commands in a guest, from their start to their end. */
 
 export interface Finished {
   pid: number;
@@ -18,12 +18,12 @@ export const newRef = (): string => `test-${process.pid}-${refs++}`;
 
 export function spawnIn(link: Link, command: Command): { ref: string; stream: Stream } {
   const ref = command.ref ?? newRef();
-  // A sanitised `sudo` would look for leaks for seconds.
+  // A sanitized `sudo` would check for leaks for seconds.
   const env = ["PATH=/usr/bin:/bin:/usr/sbin:/sbin", ...(isSanitised ? ["ASAN_OPTIONS=detect_leaks=0"] : [])];
   return { ref, stream: link.open("SPAWN", { env, cwd: "/", ...command, ref }) };
 }
 
-/** The STARTED of a command; throws when it is something else. */
+/** Returns the STARTED of a command; throws for any other frame. */
 export async function started(stream: Stream): Promise<Decoded<typeof shapes.STARTED>> {
   const frame = await stream.next();
   if (frame.type === "ERROR") throw new Error(`${errorCode(frame)}: ${errorMessage(frame)}`);
@@ -31,7 +31,9 @@ export async function started(stream: Stream): Promise<Decoded<typeof shapes.STA
   return decodeFields("STARTED", shapes.STARTED, frame.payload);
 }
 
-/** Reads a started command to its end, acknowledging what it writes, and checks that offsets have neither gaps nor overlaps. */
+/**
+ * Reads a started command to its end, acknowledges its output, and checks that offsets have neither gaps nor overlaps.
+ */
 export async function finish(link: Link, stream: Stream, from: [number, number] = [0, 0]): Promise<Omit<Finished, "pid">> {
   const parts: [Buffer[], Buffer[]] = [[], []];
   const at: [number, number] = [...from];

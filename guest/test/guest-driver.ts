@@ -16,10 +16,10 @@ export interface Frame {
   payload: Buffer;
 }
 
-/** One stream as the host sees it: frames in the order they came. */
+/** One stream as the host sees it: frames in the order of their arrival. */
 export interface Stream {
   readonly id: number;
-  /** Rejects when the connection ends first. */
+  /** Rejects if the connection ends first. */
   next(): Promise<Frame>;
   /** The next frame that is not of these types. */
   nextOther(...types: string[]): Promise<Frame>;
@@ -33,10 +33,10 @@ export interface Link {
   open<Name extends RequestName>(type: Name, values: Encodable<(typeof shapes)[Name]>): Stream;
   openRaw(type: FrameName, payload?: Uint8Array): Stream;
   stream(id: number): Stream;
-  /** The answer when it is one frame: its type, and the error's code when it is one. */
+  /** Sends a request whose answer is one frame. Returns its type, or the code of an error. */
   ask<Name extends RequestName>(type: Name, values: Encodable<(typeof shapes)[Name]>): Promise<string>;
   ping(): Promise<void>;
-  /** Stops and starts reading what the guest sends. */
+  /** Stops reading what the guest sends, until `resume`. */
   pause(): void;
   resume(): void;
   close(): void;
@@ -58,7 +58,7 @@ const codes =
 export const errorCode = (frame: Frame): string => codes[decodeFields("ERROR", shapes.ERROR, frame.payload).code] ?? "?";
 export const errorMessage = (frame: Frame): string => decodeFields("ERROR", shapes.ERROR, frame.payload).message;
 
-/** A guest and a link to it for all tests of a file, or of a `describe`; `options` is asked when it is started. */
+/** Starts a guest and a link to it for all tests of a file or `describe`; calls `options` at that time. */
 export function useGuest(options: () => StartOptions = () => ({})): { guest: TestGuest; link: Link } {
   let guest: TestGuest | undefined;
   let link: Link | undefined;
@@ -70,19 +70,19 @@ export function useGuest(options: () => StartOptions = () => ({})): { guest: Tes
   return { guest: startedLater(() => guest), link: startedLater(() => link) };
 }
 
-/** What `get` gives by the time that it is used. */
+/** Returns a proxy for the value that `get` returns when it is used. */
 function startedLater<Value extends object>(get: () => Value | undefined): Value {
   return new Proxy({} as Value, {
     get(_, name) {
       const value = get();
-      if (value === undefined) throw new Error("the guest is started before the first test, not earlier");
+      if (value === undefined) throw new Error("the guest does not start before the first test");
       const member: unknown = Reflect.get(value, name);
       return typeof member === "function" ? member.bind(value) : member;
     },
   });
 }
 
-/** `around` is what the guest is started through, such as `unshare`; its options come before the guest's path. */
+/** `around` is the command that starts the guest, such as `unshare`; its options come before the guest's path. */
 interface StartOptions {
   args?: string[];
   around?: string[];
@@ -97,7 +97,7 @@ export async function startGuest(options: StartOptions = {}): Promise<TestGuest>
   let stderr = "";
   const child = spawn(program as string, args, {
     stdio: ["ignore", "ignore", "pipe", ...(options.extraFds ?? [])],
-    // Leaks are looked for where a process ends in order; supervisors are killed.
+    // The sanitizer checks for leaks when a process exits normally; supervisors are killed.
     env: { ...process.env, ASAN_OPTIONS: "detect_leaks=0" },
   });
   child.stderr?.on("data", (chunk: Buffer) => {
@@ -136,7 +136,7 @@ export async function startGuest(options: StartOptions = {}): Promise<TestGuest>
     },
     async [Symbol.asyncDispose]() {
       if (!over && child.exitCode === null) {
-        // Through a wrapper the guest is process 1 of a namespace and ends with it.
+        // With a wrapper, the guest is process 1 of a namespace and ends with it.
         child.kill(options.around === undefined ? "SIGTERM" : "SIGKILL");
       }
       await exited;

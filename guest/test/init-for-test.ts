@@ -5,7 +5,7 @@ import { afterAll } from "vitest";
 import type { WorkCgroup } from "./cgroup-for-test.ts";
 import { guestBinary } from "./files-client.ts";
 
-/** The guest as process 1 of its own namespaces, with work cgroups, as a runtime starts it. Needs root. */
+/** Starts the guest as process 1 of separate namespaces with work cgroups, as a runtime does. Needs root. */
 
 export const isRoot = process.getuid?.() === 0;
 export const around = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--net"];
@@ -18,7 +18,7 @@ export const argsFor = (work: WorkCgroup, more: string[] = []) => {
   };
 };
 
-/** Where the guest's `sudo` lies, for all tests of a file. */
+/** Returns the path of the guest's `sudo`, for all tests of a file. */
 export function useSudo(): string {
   if (!isRoot) return "sudo";
   const tools = mkdtempSync(join(tmpdir(), "caisson-test-tools-"));

@@ -11,7 +11,7 @@ import { childrenNamed, nameOf, ownSeconds, pidsSleeping, pidsWith, until } from
 
 const sudo = useSudo();
 
-describe.skipIf(!isRoot)("process 1, root not allowed", () => {
+describe.skipIf(!isRoot)("process 1 with root not allowed", () => {
   let work: WorkCgroup;
   beforeAll(() => {
     work = makeWorkCgroup({ pidsMax: 120, memoryBytes: 96 << 20 });
@@ -19,14 +19,14 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
   afterAll(async () => work?.[Symbol.asyncDispose]());
   const { guest, link } = useGuest(() => ({ around, ...argsFor(work) }));
 
-  test("commands are another user, without any capability, and can gain none", async () => {
+  test("runs commands as another user, without any capability to use or gain", async () => {
     const { stdout } = await shell(link, "id -u; id -g; id -G; grep -E '^(Cap|NoNewPrivs)' /proc/self/status");
     const [uid, gid, groups, ...status] = stdout.trim().split("\n");
     expect([uid, gid, groups]).toEqual(["1000", "1000", "1000"]);
     expect(status.map((line) => line.split("\t")[1])).toEqual([..."01234"].map(() => "0000000000000000").concat("1"));
   });
 
-  test("the guest cannot be read, traced or signalled", async () => {
+  test("cannot be read, traced or signaled", async () => {
     const { stdout } = await shell(
       link,
       "for p in /proc/[0-9]*; do [ $(stat -c %u $p) = 0 ] && cat $p/mem $p/environ $p/maps $p/fd/0 $p/exe; done 2>&1 | grep -v denied | head; kill -9 1 2>&1; kill -9 $PPID 2>&1; strace -p 1 2>&1 | tail -1",
@@ -35,7 +35,7 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     await link.ping();
   });
 
-  test("kill -9 -1 ends the caller's own and nothing of the guest", async () => {
+  test("survives kill -9 -1, which ends only the caller's own processes", async () => {
     const bystander = spawnIn(link, { argv: ["sleep", "60"] });
     await started(bystander.stream);
     await shell(link, "kill -9 -1");
@@ -44,18 +44,18 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     expect(await link.ask("STAT", { path: "/" })).toBe("OK");
   });
 
-  test("a command that stops all it can reach, again and again, holds up no file request and can be ended", async () => {
+  test("serves file requests while a command keeps stopping what it can reach", async () => {
     expect(await link.ask("STAT", { path: "/" })).toBe("OK");
     const stopper = spawnIn(link, { argv: ["bash", "-c", "echo; while :; do kill -STOP -1; done"] });
     await stopper.stream.nextOther("STARTED");
     for (let round = 0; round < 20; round++) expect(await link.ask("STAT", { path: "/" })).toBe("OK");
-    // The command is the stopper's equal and is stopped; its time limit is the guest's matter.
+    // The command has the same uid as the stopper, and is stopped; the guest enforces its time limit.
     expect((await run(link, { argv: ["sleep", "60"], timeoutMs: 300 })).ended.kind).toBe(TIMED_OUT);
     expect(await link.ask("KILL", { ref: stopper.ref })).toBe("OK");
     expect((await shell(link, "echo on")).stdout).toBe("on\n");
   });
 
-  test("a file worker has the user's permissions and nothing else of the user's", async () => {
+  test("gives a file worker the user's file permissions and nothing else", async () => {
     const watch = link.open("WATCH", { path: "/" });
     expect((await watch.next()).type).toBe("OK");
     const { stdout } = await shell(
@@ -71,7 +71,7 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     link.frame("CANCEL", watch.id);
   });
 
-  test.skipIf(!existsSync("/sys/fs/cgroup/freezer"))("ENDED waits for the last of a tree that was killed, but not for ever", async () => {
+  test.skipIf(!existsSync("/sys/fs/cgroup/freezer"))("delays ENDED until a killed tree has ended, but not indefinitely", async () => {
     const folder = `/sys/fs/cgroup/freezer/caisson-test-${process.pid}`;
     mkdirSync(folder);
     const freeze = (state: "FROZEN" | "THAWED") => writeFileSync(`${folder}/freezer.state`, state);
@@ -84,7 +84,7 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
         const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `sleep ${seconds} & wait`] });
         await started(stream);
         await until("it sleeps", () => pidsSleeping(seconds).length > 0);
-        // What is frozen cannot die, like a process in the middle of a write to a disk that hangs.
+        // A frozen process cannot die, like one in the middle of a write to a hanging disk.
         for (const pid of pidsWith(held)) writeFileSync(`${folder}/cgroup.procs`, String(pid));
         freeze("FROZEN");
         await until("it is frozen", () => readFileSync(`${folder}/freezer.state`, "utf8") === "FROZEN\n");
@@ -105,22 +105,22 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     }
   });
 
-  test("root is refused, by name, by number, for files and by sudo", async () => {
+  test("refuses root by name, by number, for files and by sudo", async () => {
     for (const user of ["root", "0"]) {
       expect(errorCode(await spawnIn(link, { argv: ["true"], user }).stream.next())).toBe("denied");
       expect(await link.ask("STAT", { path: "/", user })).toBe("denied");
     }
     const { stderr, ended } = await run(link, { argv: [sudo, "id"] });
-    expect([ended.exitCode, stderr]).toEqual([1, "sudo: this sandbox's spec does not allow root\n"]);
+    expect([ended.exitCode, stderr]).toEqual([1, "sudo: this sandbox does not allow root\n"]);
   });
 
-  test("another uid is possible and has as little", async () => {
+  test("runs commands as another uid, also without capabilities", async () => {
     expect((await shell(link, "id -u; id -G; grep CapEff /proc/self/status", { user: "4321" })).stdout).toBe(
       "4321\n4321\nCapEff:\t0000000000000000\n",
     );
   });
 
-  test("commands are born in the work cgroups; the guest is not", async () => {
+  test("starts commands in the work cgroups, and stays outside", async () => {
     const { pid } = await run(link, { argv: ["true"] });
     expect(pid).toBeGreaterThan(1);
     const { stream, ref } = spawnIn(link, { argv: ["sleep", "61"] });
@@ -131,7 +131,7 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     expect(await link.ask("KILL", { ref })).toBe("OK");
   });
 
-  test("what a command left behind is reaped", async () => {
+  test("reaps what a command left behind", async () => {
     await shell(link, "for i in 1 2 3 4 5; do (setsid true &) ; done; (sleep 0.1 &)");
     await until(
       "no zombies",
@@ -139,7 +139,7 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     );
   });
 
-  test("running out of memory is an outcome, and the guest lives", async () => {
+  test("reports a command that ran out of memory, and survives", async () => {
     const { ended } = await run(link, { argv: ["tail", "/dev/zero"] });
     expect(ended).toMatchObject({ kind: MEMORY, signal: 9 });
     expect(ended.memoryKills).toBeGreaterThan(0);
@@ -147,7 +147,7 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     expect(later.ended).toMatchObject({ kind: 2, signal: 9, memoryKills: 0 });
   });
 
-  test("a fork bomb at the limit leaves pings, new commands and files working, and can be killed", async () => {
+  test("answers pings, commands and files during a fork bomb, and can kill it", async () => {
     const bomb = spawnIn(link, { argv: ["bash", "-c", "b() { while :; do b & done; }; b"] });
     await started(bomb.stream);
     await until("the limit is reached", () => work.members().length >= 119);
@@ -157,26 +157,26 @@ describe.skipIf(!isRoot)("process 1, root not allowed", () => {
     expect(await link.ask("STAT", { path: "/" })).toBe("OK");
     expect(await link.ask("KILL", { ref: bomb.ref })).toBe("OK");
     expect((await finish(link, bomb.stream)).ended.kind).toBe(CANCELLED);
-    await until("only the guest's own are left", () => work.members().length <= 5);
+    await until("only the guest's own processes remain", () => work.members().length <= 5);
     expect((await shell(link, "echo after | cat")).stdout).toBe("after\n");
   });
 
-  test("work cgroups that are full, and stay so, do not keep out the host", async () => {
-    // The last place, which the failing loop gives back, is taken by the last sleep.
+  test("serves the host while the work cgroups stay full", async () => {
+    // The failing loop gives the last place back, and the last sleep takes it.
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "(while :; do sleep 64 & done); sleep 64; :"] });
     await started(stream);
-    await until("there is no place left", () => work.members().length === 120);
+    await until("the limit is reached", () => work.members().length === 120);
     const inside = await run(link, { argv: ["cat", "/proc/self/cgroup"] });
-    // Started by the guest itself, it is in the work cgroups all the same.
+    // The guest itself started it, but it is in the work cgroups anyway.
     expect(inside.stdout).toContain("caisson-test-");
     expect(await link.ask("STAT", { path: "/" })).toBe("OK");
     expect(await link.ask("KILL", { ref })).toBe("OK");
-    await until("only the guest's own are left", () => work.members().length <= 6);
+    await until("only the guest's own processes remain", () => work.members().length <= 6);
   });
 
-  test("a heartbeat comes by itself, and an idle guest is small", async () => {
+  test("sends heartbeats, and is small when idle", async () => {
     const had = link.heartbeats.length;
-    // What earlier tests ended may still be counted by the first.
+    // The first one may still count processes that earlier tests ended.
     await until("a heartbeat of an idle guest", () => link.heartbeats.slice(had).some(({ processes }) => processes === 0));
     if (isSanitised) return;
     const main = childrenNamed(guest.child.pid as number, "caisson-guest")[0] as number;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Waits for something that no frame tells of: a process of the machine that comes or goes. */
+/** Waits for a condition that no frame reports, such as a process that starts or ends. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
   const end = Date.now() + timeoutMs;
   while (!(await holds())) {
@@ -10,18 +10,18 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
   }
 }
 
-/** So many seconds for `sleep`, and a bit that no other test run on this machine uses: one's own can be told from theirs. */
+/** Returns a number of seconds for `sleep` that no other test run on this machine uses, to identify our processes. */
 export const ownSeconds = (seconds: number): string => `${seconds}.${process.pid}`;
 
-/** Processes of the machine that sleep for so long, or are about to (`setsid sleep 65`). */
+/** Returns the processes of the machine that sleep for that long, or are about to (`setsid sleep 65`). */
 export const pidsSleeping = (seconds: string): number[] => pidsWith(`sleep\0${seconds}\0`);
 
-/** Processes of the machine whose command line has this text; zombies have none. */
+/** Returns the processes of the machine whose command line contains this text; zombies have none. */
 export function pidsWith(text: string): number[] {
   return [...commandLines()].flatMap(([pid, line]) => (line.includes(text) ? [pid] : []));
 }
 
-/** Processes of the machine that run exactly this. */
+/** Returns the processes of the machine that run exactly this command. */
 export function pidsRunning(...argv: string[]): number[] {
   const wanted = argv.map((word) => `${word}\0`).join("");
   return [...commandLines()].flatMap(([pid, line]) => (line === wanted ? [pid] : []));
@@ -33,13 +33,13 @@ function commandLines(): Map<number, string> {
     try {
       lines.set(Number(name), readFileSync(`/proc/${name}/cmdline`, "latin1"));
     } catch {
-      // It has ended since.
+      // The process has ended.
     }
   }
   return lines;
 }
 
-/** Empty when it has ended. */
+/** Returns the name of a process; empty if it has ended. */
 export function nameOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/comm`, "utf8").trim();
@@ -48,7 +48,7 @@ export function nameOf(pid: number): string {
   }
 }
 
-/** A number of a process' own account; NaN when it has ended. */
+/** Returns a number from a process's /proc status; NaN if it has ended. */
 export function statusOf(pid: number, field: string): number {
   try {
     const lines = readFileSync(`/proc/${pid}/status`, "utf8").split("\n");
@@ -59,7 +59,7 @@ export function statusOf(pid: number, field: string): number {
   }
 }
 
-/** The guest's own processes, by the name they gave themselves. */
+/** Returns the guest's own processes that gave themselves this name. */
 export function childrenNamed(pid: number, name: string): number[] {
   const found: number[] = [];
   for (const entry of readdirSync("/proc")) {

@@ -5,7 +5,7 @@ import { decodeFields, shapes } from "../../src/sandbox/guest/fields.ts";
 import { decodeDatagram, encodeDatagram } from "../../src/sandbox/guest/raw.ts";
 import { errorCode, type Link, type Stream, startGuest, useGuest } from "./guest-driver.ts";
 
-/** Every address of 127/8 is this machine's own, as in a transparent sandbox all are. */
+/** Every address of 127/8 belongs to this machine, as all addresses do in a transparent sandbox. */
 const { guest, link } = useGuest(() => ({ args: ["--not-init", "--transparent"] }));
 const sockets: DatagramSocket[] = [];
 afterAll(() => {
@@ -35,7 +35,7 @@ function udp(family: "udp4" | "udp6"): DatagramSocket {
 const answerAt = (socket: DatagramSocket): Promise<{ text: string; from: RemoteInfo }> =>
   new Promise((resolve) => socket.once("message", (message, from) => resolve({ text: message.toString(), from })));
 
-test("a connection to any address comes with where it wanted to go", async () => {
+test("a connection to any address arrives with its destination", async () => {
   const port = await freePort();
   await claim(link, port, 1);
   let id = 0;
@@ -68,12 +68,12 @@ test.each([
   expect({ text, address: from.address, port: from.port }).toEqual({ text: "answer", address, port });
 });
 
-test("questions past the bound wait until others were answered", async () => {
+test("questions past the limit wait until others are answered", async () => {
   const port = await freePort();
   const stream = await claim(link, port, 2);
   const socket = udp("udp4");
   const tokens: number[] = [];
-  // One after another: more at once than the kernel keeps for a socket would be lost.
+  // One at a time: more than the kernel stores for a socket would be lost.
   for (let i = 0; i < 256; i++) {
     socket.send(String(i), port, "127.0.0.1");
     tokens.push(decodeDatagram((await stream.next()).payload).token);
@@ -90,7 +90,7 @@ test("questions past the bound wait until others were answered", async () => {
   for (let i = 257; i < 300; i++) await stream.next();
 });
 
-test("questions that get no answer are given up on, so that others can come", async () => {
+test("questions without an answer expire and make room for others", async () => {
   await using fresh = await startGuest({ args: ["--not-init", "--transparent"] });
   const port = await freePort();
   const stream = await claim(await fresh.link(), port, 2);
@@ -101,7 +101,7 @@ test("questions that get no answer are given up on, so that others can come", as
   }
 });
 
-test("a question nobody claims gets no answer, and the next claim hears the next question", async () => {
+test("an unclaimed question gets no answer, and the next claim gets the next one", async () => {
   const port = await freePort();
   const first = await claim(link, port, 2);
   link.frame("CANCEL", first.id);
@@ -114,7 +114,7 @@ test("a question nobody claims gets no answer, and the next claim hears the next
   expect(decodeDatagram((await second.next()).payload).data.toString()).toBe("heard");
 });
 
-test("a datagram without a token, or on a claim for connections, is a protocol error of that connection", async () => {
+test("an invalid datagram closes the connection that sent it", async () => {
   for (const scope of [1, 2]) {
     const other = await guest.link();
     const stream = await claim(other, await freePort(), scope);
@@ -124,7 +124,7 @@ test("a datagram without a token, or on a claim for connections, is a protocol e
   await expect(link.ping(), "others are served").resolves.toBeUndefined();
 });
 
-test("a scope that is none is invalid, and none but loopback works without being started for it", async () => {
+test("an unknown scope is invalid, and others need the option", async () => {
   const port = await freePort();
   expect(await link.ask("LISTEN", { port, scope: 3 })).toBe("invalid");
   await using ordinary = await startGuest();

@@ -1,11 +1,11 @@
 import { answers, entries, type Shape, shapes } from "../../src/sandbox/guest/fields.ts";
 
-/** Fields that are one thing whatever frame they are in, so that code which takes several kinds of frames can name them. */
+/** Fields that mean the same in every frame, so that code for several kinds of frames can name them. */
 const SHARED = ["ref", "user", "stdoutFrom", "stderrFrom"];
 
-/** The text of `guest/src/wire/tags.h`, made from where the host declares every payload. */
+/** Returns the text of `guest/src/wire/tags.h`, generated from the host's declarations of all payloads. */
 export function tagsHeader(): string {
-  // A file looks the same as an answer and as an entry of a list.
+  // A file has the same fields in an answer and in an entry of a list.
   const { file, ...otherEntries } = entries;
   const { file: _same, ...otherAnswers } = answers;
   const groups: [string, Shape][] = [
@@ -14,7 +14,7 @@ export function tagsHeader(): string {
     ...Object.entries({ ...otherEntries, ...otherAnswers }).map(([name, shape]): [string, Shape] => [constant(name), shape]),
   ];
   return [
-    "/* The fields of frames. Made from src/sandbox/guest/fields.ts by guest/test/tags.test.ts (vitest -u); do not edit. */",
+    "/* Frame fields, generated from src/sandbox/guest/fields.ts by guest/test/tags.slow.test.ts (vitest -u). */",
     "#pragma once",
     "",
     "enum {",

@@ -1,4 +1,4 @@
-/* The few things every file of the guest uses: cleanup attributes, one way to die, whole reads and writes. */
+/* What every file of the guest uses: cleanup attributes, one way to die, complete reads and writes. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,27 +25,27 @@ static inline int steal_fd(int *fd) {
   return taken;
 }
 
-/* Says what failed (with errno's text for die_errno) on stderr and ends this process with status 125. */
+/* Print what failed on stderr (die_errno adds errno's text) and end this process with status 125. */
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 __attribute__((noreturn, format(printf, 1, 2))) void die_errno(const char *format, ...);
-/* malloc that dies: for the start and for short-lived processes, where there is no one to answer to. */
+/* Allocates zeroed memory or dies: for startup and for short-lived processes, which have no caller to answer. */
 void *xalloc(size_t bytes);
 
-/* Blocking; retry on EINTR. read_full gives the bytes read (less only at the end of file), or -1. */
+/* Blocking, and retried on EINTR. read_full returns the number of bytes read (fewer only at end of file), or -1. */
 ssize_t read_full(int fd, void *buffer, size_t length);
 bool write_full(int fd, const void *buffer, size_t length);
 
-/* CLOCK_MONOTONIC. */
+/* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t now_ms(void);
 
-/* Entry points of the one binary; each is a program of its own. */
+/* Entry points of the one binary; each is a separate program. */
 int init_main(int argc, char **argv);
 int sudo_main(int argc, char **argv);
 int launch_main(int argc, char **argv);
 int launches_main(void);
 /*
- * Answers file requests (0x20-0x2A) one after another, each on the stream id of its frame, until end of file. The
- * process is already what it must be (user, cgroup, no capabilities). Between two requests, DATA, END, CREDIT and
- * CANCEL of an earlier stream may still arrive and must be skipped: they crossed with the answer.
+ * Answers file requests (0x20-0x2A) one after another, each on its frame's stream id, until end of file. The process
+ * must already have its user, its cgroup and no capabilities. Between two requests, DATA, END, CREDIT and CANCEL of an
+ * earlier stream may still arrive and are skipped: they crossed with the answer.
  */
 int worker_main(int in_fd, int out_fd);

@@ -44,12 +44,12 @@ void timer_set(struct loop *loop, struct timer *timer, uint64_t at) {
   if (loop->timer_count == loop->timer_capacity) {
     size_t capacity = loop->timer_capacity ? loop->timer_capacity * 2 : 16;
     struct timer **grown = realloc(loop->timers, capacity * sizeof *grown);
-    /* Without its timers the guest would keep no promise at all; the host sees the socket close. */
+    /* Without timers the guest could keep none of its promises. The host notices the closed socket. */
     if (grown == NULL) die("out of memory for timers");
     loop->timers = grown;
     loop->timer_capacity = capacity;
   }
-  /* A sum of "now" and a number from the host may have wrapped around: that is never, not at once. */
+  /* "Now" plus a number from the host may have wrapped around; that means never, not immediately. */
   timer->at = at < loop->now ? UINT64_MAX : at;
   loop->timers[loop->timer_count++] = timer;
   sift_up(loop, loop->timer_count - 1);
@@ -91,7 +91,7 @@ void loop_free_later(struct loop *loop, void *memory) {
   if (loop->garbage_count == loop->garbage_capacity) {
     size_t capacity = loop->garbage_capacity ? loop->garbage_capacity * 2 : 16;
     void **grown = realloc(loop->garbage, capacity * sizeof *grown);
-    if (grown == NULL) return; /* leaking a little is better than a pointer into freed memory */
+    if (grown == NULL) return; /* a small leak is better than a pointer into freed memory */
     loop->garbage = grown;
     loop->garbage_capacity = capacity;
   }

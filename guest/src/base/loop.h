@@ -10,13 +10,13 @@
 
 struct source {
   int fd;
-  uint32_t events; /* what epoll watches now; 0 means it is not registered at all */
+  uint32_t events; /* the events that epoll watches; 0 if the descriptor is not registered */
   void (*ready)(struct source *source, uint32_t events);
 };
 
 struct timer {
   uint64_t at;
-  size_t place; /* position in the heap plus one; 0 when not set */
+  size_t place; /* position in the heap plus one; 0 if not set */
   void (*fire)(struct timer *timer);
 };
 
@@ -27,18 +27,19 @@ struct loop {
   void **garbage;
   size_t garbage_count, garbage_capacity;
   uint64_t now;
-  uint64_t late; /* the worst delay of a timer since the last heartbeat */
+  uint64_t late; /* the longest delay of a timer since the last heartbeat */
 };
 
 void loop_open(struct loop *loop);
-/* One turn: waits, then calls what is ready and what is due. Garbage is freed at the end. */
+/* Runs one turn: waits, handles ready descriptors and due timers, then frees the garbage. */
 void loop_turn(struct loop *loop, bool may_wait);
-/* Frees at the end of the turn. */
+/* Frees the memory at the end of the turn. */
 void loop_free_later(struct loop *loop, void *memory);
 
 void source_open(struct source *source, int fd, void (*ready)(struct source *, uint32_t));
 /*
- * 0 takes it out of the set: a hung-up descriptor would otherwise wake the loop for ever. False when epoll refuses it.
+ * Removes the descriptor from epoll if `events` is 0: a hung-up one would otherwise wake the loop endlessly. Returns
+ * false if epoll refuses it.
  */
 bool source_watch(struct loop *loop, struct source *source, uint32_t events);
 void source_close(struct loop *loop, struct source *source);

@@ -20,9 +20,9 @@ uint64_t root_capabilities(void) {
 }
 
 uint64_t guest_capabilities(bool allow_root, bool transparent) {
-  /* Signals to other uids, becoming them, dropping bounding sets, and giving a terminal to its user. */
+  /* To signal and become other users, to drop bounding sets, and to give a terminal to its user. */
   uint64_t own = BIT(CAP_KILL) | BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_CHOWN);
-  /* The ports that are served at every address are mostly those that only root may have. */
+  /* Most ports that are served at every address are privileged. */
   if (transparent) own |= BIT(CAP_NET_BIND_SERVICE);
   return allow_root ? own | root_capabilities() : own;
 }
@@ -45,7 +45,8 @@ uint64_t held_capabilities(void) {
 
 static void drop_bounding_set(uint64_t keep) {
   /*
-   * Fails with EINVAL past the kernel's last capability, and with EPERM without SETPCAP; no_new_privs stands behind it.
+   * Fails with EINVAL past the kernel's last capability, and with EPERM without SETPCAP. Then no_new_privs still
+   * applies.
    */
   for (int capability = 0; capability < 64; capability++) {
     if (keep & BIT(capability)) continue;
@@ -60,7 +61,7 @@ bool limit_capabilities(uint64_t keep) {
   return set_capabilities(keep) == 0;
 }
 
-/* A user namespace with a single id forbids setgroups; there is then nothing we could drop. */
+/* A user namespace with a single id forbids setgroups; there are then no groups we could drop. */
 static bool setgroups_is_denied(void) {
   char text[8] = "";
   int fd = open("/proc/self/setgroups", O_RDONLY | O_CLOEXEC);
@@ -70,7 +71,10 @@ static bool setgroups_is_denied(void) {
   return got >= 4 && memcmp(text, "deny", 4) == 0;
 }
 
-/* Raw calls: the C library's wrappers know about threads and memory that a vforked child shares with its parent. */
+/*
+ * Uses raw system calls: the C library's wrappers handle threads and touch memory that a vforked child shares with its
+ * parent.
+ */
 static bool become_group(const struct identity *identity) {
   drop_bounding_set(identity->keep_caps);
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -96,14 +100,10 @@ bool become_for_files(const struct identity *identity) {
   if (!identity->change) return true;
   if (!become_group(identity)) return false;
   uid_t own = identity->uid == WORKER_UID ? WORKER_UID_SPARE : WORKER_UID;
-  /*
-   * What we may do stays permitted for the one step that needs it: to set a foreign fsuid after our own uids have
-   * changed.
-   */
+  /* Keep the permitted set for the one step that needs it: setting a foreign fsuid after our own uids have changed. */
   if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) return false;
   /*
-   * A user namespace that does not map it has no uid of ours but root's; without capabilities that is one like any
-   * other.
+   * In a user namespace that does not map this uid, our only uid is root's; without capabilities it is like any other.
    */
   if (syscall(SYS_setresuid, own, own, own) < 0 && (errno != EINVAL || syscall(SYS_setresuid, 0, 0, 0) < 0)) return false;
   if (set_capabilities(identity->keep_caps | BIT(CAP_SETUID)) < 0) return false;

@@ -1,50 +1,50 @@
-/* Who may do what: capabilities, identities, and what a process of the guest does not let others see. */
+/* Privileges: capabilities, identities, and hiding the guest's processes from others. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Who a command or worker becomes. */
+/* The identity that a command or file worker takes on. */
 struct identity {
   uint32_t uid, gid;
-  bool change;        /* false: stay what the guest is (--not-init) */
-  uint64_t keep_caps; /* capability bits it may hold: none but for root */
+  bool change;        /* false: keep the guest's own identity (--not-init) */
+  uint64_t keep_caps; /* capability bits it may hold: none unless the identity is root */
 };
 
 /*
- * Of file workers; within the 65,536 ids that a sandbox usually has, in a range that distributions leave alone. The
- * spare one is for a sandbox whose own user is the first.
+ * The uids of file workers: within the 65,536 ids that a sandbox usually has, in a range that distributions leave
+ * alone. The spare one is for a sandbox whose own user has the first.
  */
 enum { WORKER_UID = 65520, WORKER_UID_SPARE = 65521 };
 
 /*
- * Reads a filter of system calls (struct sock_filter, one after the other) to the descriptor's end and obeys it from
- * now on, as does everything started later.
+ * Reads a system call filter (an array of struct sock_filter) to the descriptor's end and installs it for this process
+ * and everything it starts later.
  */
 bool obey_filter(int fd);
-/* What root commands may hold; see docs/guest-protocol.md. */
+/* The capabilities that root commands may hold; see docs/guest-protocol.md. */
 uint64_t root_capabilities(void);
-/* Bits this process holds and may use. */
+/* The permitted capabilities of this process. */
 uint64_t held_capabilities(void);
-/* Keeps only these of its own, in every set. */
+/* Keeps only these capabilities, in every set. */
 bool limit_capabilities(uint64_t keep);
-/* What the guest itself needs. */
+/* The capabilities that the guest itself needs. */
 uint64_t guest_capabilities(bool allow_root, bool transparent);
 /*
- * Becomes the identity for good: ids, groups, capability sets, bounding set, no_new_privs. False with errno set.
- * Async-signal-safe.
+ * Becomes the identity permanently: ids, groups, capability sets, bounding set and no_new_privs. Returns false with
+ * errno set on failure. Async-signal-safe.
  */
 bool become(const struct identity *identity);
 /*
- * Becomes the identity for files alone. Its permissions there are the identity's, but its uids are nobody's: the kernel
- * lets no process of the identity signal it, trace it, or change its limits and its share of the processor. For good,
- * like `become`.
+ * Becomes the identity for file access only. The process gets the identity's file permissions, but its own uids belong
+ * to no command: the kernel lets no process of the identity signal it, trace it, or change its limits or its CPU share.
+ * Permanent, like `become`.
  */
 bool become_for_files(const struct identity *identity);
-/* Whose permissions the kernel goes by for files. */
+/* The uid whose permissions the kernel checks for files. */
 uid_t file_uid(void);
-/* Nothing else may run under the uids of file workers. */
+/* Whether a uid is reserved for file workers; nothing else may run under it. */
 bool is_worker_uid(uint64_t uid);
-/* No ptrace, no /proc/<pid>/mem, no core for processes of the same uid. */
+/* Denies processes of the same uid ptrace, /proc/<pid>/mem and core dumps of this process. */
 void hide_self(void);

@@ -26,7 +26,7 @@ bool proc_stat_read(pid_t pid, struct proc_stat *out) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   if (proc_read(path, text, sizeof text) <= 0) return false;
-  /* The name in parentheses may hold anything, more parentheses too: count from the last one. */
+  /* The name in parentheses may contain anything, including parentheses: parse from the last one. */
   const char *rest = strrchr(text, ')');
   if (rest == NULL) return false;
   int parent = 0;
@@ -104,7 +104,7 @@ static void add_children_listed(const char *path, struct pids *out) {
   }
 }
 
-/* Children are listed with the thread that made them. */
+/* The kernel lists children under the thread that created them. */
 static void add_children(pid_t parent, struct pids *out) {
   char path[320];
   snprintf(path, sizeof path, "/proc/%d/task", (int)parent);
@@ -120,7 +120,7 @@ static void add_children(pid_t parent, struct pids *out) {
 }
 
 static bool kernel_lists_children(void) {
-  static int known; /* 0 not asked yet, 1 yes, -1 no */
+  static int known; /* 0 unknown, 1 yes, -1 no */
   if (known == 0) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());

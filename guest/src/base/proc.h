@@ -1,6 +1,5 @@
 /*
- * Reading /proc, which is written by the kernel but names things the sandbox chose: nothing here trusts a length or a
- * name.
+ * Reads /proc. The kernel writes it, but the sandbox chooses the names in it: nothing here trusts a length or a name.
  */
 #pragma once
 
@@ -16,14 +15,14 @@ struct proc_stat {
   uint64_t resident_pages;
 };
 
-/* False when the process is gone. */
+/* Returns false if the process no longer exists. */
 bool proc_stat_read(pid_t pid, struct proc_stat *out);
-/* Every process that can be seen, sorted by pid; at most `most`. The array is for the caller to free. */
+/* Lists the visible processes, sorted by pid, at most `most`. The caller frees the array. */
 size_t proc_all(struct proc_stat **out, size_t most);
-/* Reads a small file of /proc into `buffer`, terminated. Gives its length, or -1. */
+/* Reads a small file of /proc into `buffer` and NUL-terminates it. Returns its length, or -1. */
 ssize_t proc_read(const char *path, char *buffer, size_t size);
 
-/* A growing set of pids. */
+/* A growing list of pids. */
 struct pids {
   pid_t *list;
   size_t count, capacity;
@@ -32,5 +31,8 @@ bool pids_add(struct pids *pids, pid_t pid);
 void pids_free(struct pids *pids);
 
 void proc_children(pid_t parent, struct pids *out);
-/* All descendants of a process, itself not among them. What forks meanwhile may be missed: call it again. */
+/*
+ * Collects all descendants of a process, without the process itself. May miss processes that are forked during the
+ * scan: call it again.
+ */
 void proc_descendants(pid_t root, struct pids *out);

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The one piece of state outside struct guest: an account that every ring shares by nature. */
+/* The only state outside struct guest: a total that all rings share. */
 static size_t held_in_all;
 
 size_t rings_held(void) { return held_in_all; }
 
 static int segments(const struct ring *ring, uint64_t offset, size_t count, struct iovec out[2]) {
   if (count == 0) return 0;
-  /* The capacity is a power of two, so an offset's place in memory follows from the offset alone. */
+  /* The capacity is a power of two, so an offset alone determines its place in memory. */
   size_t place = (size_t)(offset & (ring->capacity - 1));
   size_t first = ring->capacity - place;
   if (first > count) first = count;
@@ -20,11 +20,11 @@ static int segments(const struct ring *ring, uint64_t offset, size_t count, stru
   return 2;
 }
 
-/* `accounted`: stay under RINGS_TOTAL. What the host was granted a window for must be taken in any case. */
+/* `accounted`: stay under RINGS_TOTAL. Bytes within a window that the host was granted must always be accepted. */
 static bool grow(struct ring *ring, size_t bound, bool accounted) {
   size_t capacity = ring->capacity ? ring->capacity * 2 : RING_FIRST_BYTES;
   if (capacity > bound) return false;
-  /* The first page is always granted: each process must be able to make progress. */
+  /* The first page is always granted: every process must be able to make progress. */
   if (accounted && ring->capacity != 0 && held_in_all + capacity > RINGS_TOTAL) return false;
   struct ring grown = {.data = malloc(capacity), .capacity = capacity, .start = ring->start, .end = ring->end};
   if (grown.data == NULL) return false;

@@ -69,7 +69,7 @@ void reply_error(struct connection *connection, uint32_t stream, enum error_code
   connection_touch(connection);
 }
 
-/* Gives the bytes the socket took; closes the connection when it is broken. */
+/* Returns how many bytes the socket took; closes the connection if it is broken. */
 static size_t write_some(struct connection *connection, const struct iovec *parts, int count) {
   struct msghdr message = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)count};
   for (;;) {
@@ -81,7 +81,7 @@ static size_t write_some(struct connection *connection, const struct iovec *part
   }
 }
 
-/* The socket took `put` bytes; gives how many of them were of the queue. */
+/* Accounts for `put` bytes that the socket took; returns how many of them came from the queue. */
 static size_t queue_sent(struct connection *connection, size_t put) {
   struct frame_writer *out = &connection->out;
   size_t queued = connection_queued(connection);
@@ -91,7 +91,7 @@ static size_t queue_sent(struct connection *connection, size_t put) {
     connection->out_sent = out->length = 0;
     if (out->capacity > OUT_KEEP) frame_writer_free(out);
   } else if (connection->out_sent >= OUT_KEEP) {
-    /* Without this, a queue that is never quite empty would grow for ever. */
+    /* Without this, a queue that is never quite empty would grow without bound. */
     memmove(out->data, out->data + connection->out_sent, connection_queued(connection));
     out->length -= connection->out_sent;
     connection->out_sent = 0;
@@ -114,7 +114,7 @@ static void append(struct connection *connection, const uint8_t *bytes, size_t l
     while (capacity < out->length + length) capacity *= 2;
     uint8_t *grown = realloc(out->data, capacity);
     if (grown == NULL) {
-      connection_close(connection); /* half a frame cannot be left out */
+      connection_close(connection); /* the rest of a frame cannot be skipped */
       return;
     }
     out->data = grown;
@@ -126,7 +126,7 @@ static void append(struct connection *connection, const uint8_t *bytes, size_t l
 
 void connection_send(struct connection *connection, const struct iovec *parts, int count) {
   if (connection->dead) return;
-  /* What is queued goes first, in the same call. */
+  /* Queued bytes go first, in the same call. */
   struct iovec all[1 + SEND_PARTS_MAX] = {{connection->out.data + connection->out_sent, connection_queued(connection)}};
   memcpy(all + 1, parts, (size_t)count * sizeof *parts);
   bool queued = all[0].iov_len > 0;
@@ -163,7 +163,7 @@ static void connection_flush(struct connection *connection) {
   connection->dirty = false;
   bool was_busy = connection_busy(connection);
   flush_queue(connection);
-  /* Each sender has its turn; one with more to say goes to the end of the line. */
+  /* Senders take turns; one with more to send goes to the back of the line. */
   size_t turns = 16;
   while (!connection->dead && connection->send_first && connection_queued(connection) < OUT_KEEP && turns-- > 0) {
     struct stream *stream = connection->send_first;
@@ -199,7 +199,7 @@ void connection_flush_all(struct guest *guest) {
 
 /* ---- reading ---- */
 
-/* Handles every whole frame in the buffer. False closes the connection. */
+/* Handles every complete frame in the buffer. Returns false to close the connection. */
 static bool take_frames(struct connection *connection) {
   size_t at = 0;
   while (connection->in_length - at >= FRAME_HEADER_BYTES && !connection->closing) {
@@ -215,7 +215,7 @@ static bool take_frames(struct connection *connection) {
   return true;
 }
 
-/* Room for the rest of the frame at hand, and for more while the host sends much. */
+/* Makes room for the rest of the current frame, and for more if the host sends a lot. */
 static bool make_room(struct connection *connection) {
   size_t needed = IN_FIRST;
   if (connection->in_length >= FRAME_HEADER_BYTES) {

@@ -10,11 +10,11 @@ enum {
   CONNECTIONS_MAX = 16,
   STREAMS_MAX = 4096,
   STREAM_BUCKETS = 512,
-  /* A connection that reads this slowly is asked nothing more until it has caught up. */
+  /* With this much output queued, the guest reads no further requests until the host has caught up. */
   OUT_QUEUE_HIGH = 1048576,
 };
 
-/* One complete frame. False is a protocol error. */
+/* Handles one complete frame. Returns false for a protocol error. */
 typedef bool frame_handler(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
 
 struct connection {
@@ -23,8 +23,8 @@ struct connection {
   struct source source;
   frame_handler *handler;
   bool greeted;
-  bool closing; /* flush what is queued, then close */
-  bool dirty;   /* has something to flush at the end of the turn */
+  bool closing; /* flush the queue, then close */
+  bool dirty;   /* has output to flush at the end of the turn */
   bool dead;
   uint8_t *in;
   size_t in_length, in_capacity;
@@ -33,23 +33,23 @@ struct connection {
   struct stream *streams[STREAM_BUCKETS];
   size_t stream_count;
   uint32_t last_accepted; /* the guest's own ids are even */
-  struct fence *fence;    /* whose owner this is, and in which place */
+  struct fence *fence;    /* the work that this connection claimed, and its epoch */
   uint64_t fence_epoch;
-  struct stream *fence_stream; /* waits for what earlier owners had under way to end */
+  struct stream *fence_stream; /* waits until the requests of earlier holders have ended */
   /* Streams with bytes to send, served in turn. */
   struct stream *send_first, *send_last;
 };
 
-/* The descriptor is taken over. */
+/* Takes ownership of the descriptor. */
 void connection_accept(struct guest *guest, int fd, frame_handler *handler);
-/* Closes this connection and cancels everything on it. Safe at any time; memory goes at the end of the turn. */
+/* Closes the connection and cancels everything on it. Safe at any time; the memory is freed at the end of the turn. */
 void connection_close(struct connection *connection);
-/* The same, with a last word on stream 0. */
+/* Closes the connection after sending an error on stream 0. */
 void connection_close_with(struct connection *connection, enum error_code code, const char *message);
 void connection_flush_all(struct guest *guest);
-/* Something was put into `out`. */
+/* Schedules a flush; call it after writing to `out`. */
 void connection_touch(struct connection *connection);
-/* Writes `count` parts as one frame's bytes after what is queued; what the socket does not take is queued. */
+/* Sends `count` parts as one frame after the queued bytes, and queues what the socket does not take. */
 void connection_send(struct connection *connection, const struct iovec *parts, int count);
 static inline size_t connection_queued(const struct connection *connection) {
   return connection->out.length - connection->out_sent;

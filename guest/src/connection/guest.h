@@ -1,6 +1,5 @@
 /*
- * What every part of the guest's main process has at hand. Each folder defines and owns the part that is named after
- * it.
+ * The state that every part of the guest's main process shares. Each folder defines and owns the part named after it.
  */
 #pragma once
 
@@ -29,25 +28,25 @@ struct guest {
   uint8_t boot_id[16];
   uint64_t started_at;
   bool not_init, allow_root;
-  bool transparent; /* every address is ours: the host may serve ports of all of them */
+  bool transparent; /* every address is ours: the host may serve ports at all of them */
   uid_t uid;
   gid_t gid;
   const char *home;
-  uint64_t nproc; /* 0: leave it */
+  uint64_t nproc; /* 0: leave the limit as it is */
   bool guards_disk;
   uint64_t nofile_soft, nofile_hard;
-  char *token; /* NULL: none; kept out of every fork */
+  char *token; /* NULL without a token; hidden from forked processes */
   size_t token_length;
   int work_fds[WORK_CGROUPS_MAX];
   size_t work_fd_count;
   int oom_fd;
-  uint64_t root_caps; /* what a root command may hold */
+  uint64_t root_caps; /* capabilities that a root command may hold */
 
   struct own_process *own_processes;
-  struct timer rouse; /* looks at those of them that something was asked of */
+  struct timer rouse; /* checks own processes that have a request pending */
   struct spawner *spawner;
   struct processes *processes;
-  struct file_requests *file_requests; /* once there was one */
+  struct file_requests *file_requests; /* NULL until the first request */
   struct fence *fences;
   struct ports *ports;
 

@@ -1,4 +1,4 @@
-/* Streams: what the frames of a connection are about. A connection knows them only by what their kind can do. */
+/* Streams multiplex requests over a connection, which knows each stream only by the operations of its kind. */
 #pragma once
 
 #include "wire/frame.h"
@@ -7,38 +7,38 @@ struct connection;
 struct stream;
 
 struct stream_kind {
-  /* A frame for it, other than CANCEL. False is a protocol error. NULL: none means anything to it. */
+  /* Handles a frame other than CANCEL. Returns false for a protocol error. NULL: frames are ignored. */
   bool (*frame)(struct stream *stream, const struct frame_header *header, const uint8_t *payload);
-  /* The host no longer wants it, or its connection closed. Must remove it. */
+  /* Called when the host cancels the stream or the connection closes. Must remove the stream. */
   void (*cancel)(struct stream *stream);
-  /* The connection can take bytes again. NULL: it did not wait for that. */
+  /* Called when the connection can take bytes again. NULL: the stream never waits for that. */
   void (*resume)(struct stream *stream);
-  /* Its turn, after stream_want_send. False when it has more to say. */
+  /* Sends when it is the stream's turn, after stream_want_send. Returns false if there is more to send. */
   bool (*send)(struct stream *stream);
-  /* It is being removed, by whomever: nothing may point to it any more. NULL: nothing does. */
+  /* Called when the stream is removed, to drop every pointer to it. NULL: no pointer exists. */
   void (*removed)(struct stream *stream);
 };
 
 struct stream {
   uint32_t id;
   const struct stream_kind *kind;
-  void *owner;   /* the kind knows what it is */
-  bool closed;   /* its last frame went out; it stays for ACKs that are on their way */
-  bool existing; /* it attached to what was there */
+  void *owner;   /* its type depends on the kind */
+  bool closed;   /* the last frame was sent; the stream remains for ACKs in transit */
+  bool existing; /* attached to an existing process */
   struct connection *connection;
   struct stream *next;        /* in the connection's bucket */
-  struct stream *next_waiter; /* in its owner's list */
+  struct stream *next_waiter; /* in the owner's list */
   bool send_queued;
   struct stream *send_next;
 };
 
-/* NULL (and ERROR busy sent) when memory is out. */
+/* Returns NULL (after sending ERROR busy) if memory runs out. */
 struct stream *stream_open(struct connection *connection, uint32_t id, const struct stream_kind *kind, void *owner);
-/* The same for an id of the guest's own: nobody is told. */
+/* The same for an id that the guest chose: sends no error. */
 struct stream *stream_add(struct connection *connection, uint32_t id, const struct stream_kind *kind, void *owner);
 struct stream *stream_find(struct connection *connection, uint32_t id);
 void stream_remove(struct stream *stream);
-/* It has something to send, and gets its turn. */
+/* Queues the stream for its turn to send. */
 void stream_want_send(struct stream *stream);
-/* Nothing more is sent on it, and its id may be used again. */
+/* Ends sending on the stream, and allows its id to be reused. */
 void stream_close(struct stream *stream);

@@ -1,7 +1,7 @@
 /*
- * Drivers of the same work, one after the other. Who takes over from another names the work and a number that grows
- * with each owner; from then on the connections of earlier owners are closed, and what they had under way is ended
- * before the new one is told that it may begin. So a driver that stood still meanwhile cannot write any more.
+ * Fences serialize the drivers of the same work. A driver that takes over names the work and a number that grows with
+ * each holder. The guest then closes the connections of earlier holders and ends their file requests before the new
+ * holder may begin, so a driver that was suspended can no longer write.
  */
 #include <string.h>
 
@@ -52,7 +52,7 @@ static void fence_stream_removed(struct stream *stream) {
   if (stream->connection->fence_stream == stream) stream->connection->fence_stream = NULL;
 }
 
-/* A new owner who waits for what earlier ones had under way. */
+/* The stream of a new holder that waits for the file requests of earlier ones to end. */
 static const struct stream_kind fence_stream = {.cancel = stream_remove, .removed = fence_stream_removed};
 
 bool request_fence(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
@@ -63,11 +63,11 @@ bool request_fence(struct connection *connection, const struct frame_header *hea
   bool good = field_find(payload, header->length, TAG_FENCE_NAME, &name) && name.length > 0 && name.length <= FENCE_NAME_MAX && memchr(name.data, 0, name.length) == NULL;
   struct fence *fence = good ? fence_named(guest, &name) : NULL;
   if (fence == NULL || connection->fence_stream != NULL) {
-    reply_error(connection, header->stream, good ? ERR_BUSY : ERR_INVALID, 0, good ? "too many fences" : "a fence's name has 1 to %d bytes", FENCE_NAME_MAX);
+    reply_error(connection, header->stream, good ? ERR_BUSY : ERR_INVALID, 0, good ? "too many fences" : "a fence name must have 1 to %d bytes", FENCE_NAME_MAX);
     return true;
   }
   if (epoch < fence->epoch) {
-    reply_error(connection, header->stream, ERR_SUPERSEDED, 0, "a later owner works here");
+    reply_error(connection, header->stream, ERR_SUPERSEDED, 0, "a later holder works here");
     return true;
   }
   struct stream *stream = stream_open(connection, header->stream, &fence_stream, NULL);
@@ -79,7 +79,7 @@ bool request_fence(struct connection *connection, const struct frame_header *hea
   for (struct connection *c = guest->connections, *next; c; c = next) {
     next = c->next;
     if (c == connection || c->fence != fence || c->fence_epoch >= epoch) continue;
-    connection_close_with(c, ERR_SUPERSEDED, "a later owner works here");
+    connection_close_with(c, ERR_SUPERSEDED, "a later holder works here");
   }
   fence_check(guest);
   return true;

@@ -1,4 +1,4 @@
-/* What a file worker says, carried on to the host. It is not trusted more than its user is. */
+/* Relays a file worker's answers to the host. A worker is trusted no more than its user. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { WORKERS_IDLE_MAX = 2, READ_BUDGET = 1048576, COPIED_FRAME_BYTES = 16384 };
 
-/* The answer that closes a request. */
+/* Whether the answer closes the request. */
 static bool closes(uint8_t request, uint8_t answer) {
   bool stays_open = request == FRAME_READ || request == FRAME_TAR_OUT || request == FRAME_WATCH;
   return answer == FRAME_ERROR || answer == FRAME_END || (answer == FRAME_OK && !stays_open);
@@ -35,7 +35,7 @@ static void request_closed(struct file_worker *worker, uint8_t answer) {
   file_requests_assign(guest);
 }
 
-/* Carries every whole frame on. False when the worker does not keep to the protocol. */
+/* Relays every complete frame. Returns false if the worker violates the protocol. */
 static bool take_frames(struct file_worker *worker) {
   size_t at = 0;
   uint8_t closed_by = 0;
@@ -55,7 +55,7 @@ static bool take_frames(struct file_worker *worker) {
       frame_end(&connection->out);
       connection_touch(connection);
     }
-    /* A broken connection has cancelled all its streams by now. */
+    /* A connection that broke has cancelled all its streams. */
     if (worker->request != request) return true;
     at += part.iov_len;
     if (closes(request->type, header.type)) closed_by = header.type;
@@ -94,7 +94,7 @@ static void file_worker_read(struct file_worker *worker) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
     if (got <= 0 && worker->own.pid == 0) {
-      /* The spawner could not fork it, most likely; its answer decides what is next. */
+      /* Most likely the spawner could not fork the worker; its answer decides what happens next. */
       source_watch(&worker->guest->loop, &worker->source, 0);
       return;
     }

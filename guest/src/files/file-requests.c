@@ -10,7 +10,7 @@
 
 enum {
   QUEUED_MAX = 1024,
-  /* The host may have a window of DATA under way, and frames that need no credit. */
+  /* The host may have sent a full window of DATA, and frames that need no credit. */
   TO_WORKER_MAX = STREAM_WINDOW + 2 * FRAME_PAYLOAD_MAX,
 };
 
@@ -43,7 +43,7 @@ static bool same_identity(const struct identity *a, const struct identity *b) {
   return a->uid == b->uid && a->gid == b->gid && a->change == b->change && a->keep_caps == b->keep_caps;
 }
 
-/* False when every worker is busy and there may be no more of them. */
+/* Returns false if every worker is busy and no more are allowed. */
 static bool file_request_assign(struct guest *guest, struct file_request *request) {
   struct file_requests *requests = file_requests_of(guest);
   struct file_worker *spare = NULL;
@@ -55,7 +55,7 @@ static bool file_request_assign(struct guest *guest, struct file_request *reques
     return true;
   }
   if (requests->worker_count >= WORKERS_MAX) {
-    if (spare) file_worker_dismiss(spare); /* another user's: its place is needed */
+    if (spare) file_worker_dismiss(spare); /* it serves another user, and its place is needed */
     return false;
   }
   struct file_worker *worker = file_worker_new(guest, &request->identity);
@@ -105,7 +105,7 @@ static bool file_request_frame(struct stream *stream, const struct frame_header 
   if (request->to.length - request->sent > TO_WORKER_MAX) return false;
   struct file_worker *worker = request->worker;
   if (worker && worker->own.pid > 0 && request->to.length == 0) {
-    /* Nothing waits before it: hand it over without a copy, and keep only what did not fit. */
+    /* Nothing is queued before it: send it without a copy, and queue it only if it did not fit. */
     uint8_t head[FRAME_HEADER_BYTES];
     frame_header_encode(head, header->type, header->stream, header->length);
     struct iovec parts[2] = {{head, sizeof head}, {(void *)payload, header->length}};
@@ -116,7 +116,7 @@ static bool file_request_frame(struct stream *stream, const struct frame_header 
     request->sent = put > 0 ? (size_t)put : 0;
   } else {
     if (request->sent > BUFFER_KEPT_BYTES && worker && worker->own.pid > 0) {
-      /* Without this, a queue that is never quite empty would grow for ever. */
+      /* Without this, a queue that is never quite empty would grow without bound. */
       memmove(request->to.data, request->to.data + request->sent, request->to.length - request->sent);
       request->to.length -= request->sent;
       request->sent = 0;
@@ -168,7 +168,7 @@ bool request_file(struct connection *connection, const struct frame_header *head
     return true;
   }
   if (guest->shutting_down || requests->queued >= QUEUED_MAX) {
-    reply_error(connection, header->stream, ERR_BUSY, 0, guest->shutting_down ? "shutting down" : "too many file requests wait (%d)", QUEUED_MAX);
+    reply_error(connection, header->stream, ERR_BUSY, 0, guest->shutting_down ? "shutting down" : "too many file requests are waiting (limit %d)", QUEUED_MAX);
     return true;
   }
   struct stream *stream = stream_open(connection, header->stream, &file_stream, NULL);

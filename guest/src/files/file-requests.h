@@ -1,7 +1,7 @@
 /*
- * File requests: each is handed to a worker process that runs as the request's user, and its frames are carried both
- * ways. A worker serves one request at a time and is kept warm for the next; when all are busy another is forked, up to
- * a bound.
+ * File requests: a worker process that runs as the request's user serves each one, and the guest relays its frames both
+ * ways. A worker serves one request at a time and stays alive for the next; if all are busy, the guest forks another,
+ * up to a bound.
  */
 #pragma once
 
@@ -12,18 +12,18 @@
 
 enum {
   WORKERS_MAX = 64,
-  /* A buffer that grew past this is given back once it is empty. */
+  /* A buffer that grew past this is freed once it is empty. */
   BUFFER_KEPT_BYTES = 65536,
 };
 
 /* One request, from its frame to the answer that closes it. */
 struct file_request {
   struct stream *stream;
-  struct file_worker *worker; /* NULL while it waits for one */
+  struct file_worker *worker; /* NULL until one is assigned */
   struct file_request *next;  /* in the queue */
   struct identity identity;
   uint8_t type;
-  struct frame_writer to; /* what the worker has not taken yet; kept whole until its pid is known, for a second try */
+  struct frame_writer to; /* bytes for the worker, from `sent` on; kept whole until its pid is known, for a second try */
   size_t sent;
 };
 
@@ -35,7 +35,7 @@ struct file_worker {
   struct identity identity;
   struct own_process own;
   struct forking forking;
-  struct source exit; /* a descriptor of the process itself, where the kernel has them */
+  struct source exit; /* a pidfd, if the kernel supports them */
   bool here, dismissed;
   uint64_t idle_since;
   struct timer kill_timer;
@@ -50,26 +50,26 @@ struct file_requests {
   size_t queued;
 };
 
-/* Gives what waits to workers, as far as there are any. */
+/* Assigns waiting requests to workers while there are any. */
 void file_requests_assign(struct guest *guest);
-/* Forgets the request and its stream. */
+/* Removes the request and its stream. */
 void file_request_end(struct file_request *request);
-/* Answers the request with an error and forgets it. */
+/* Answers the request with an error and removes it. */
 void file_request_fail(struct file_request *request, int error, const char *message);
 
 /* file-workers.c */
-/* NULL when memory is out. */
+/* Returns NULL if memory runs out. */
 struct file_worker *file_worker_new(struct guest *guest, const struct identity *identity);
-/* Starts its process. False with errno set. */
+/* Starts the worker's process. Returns false with errno set on failure. */
 bool file_worker_fork(struct file_worker *worker);
 void file_worker_free(struct file_worker *worker);
-/* Gives it what its socket takes, and reads from it while the request's connection has room. */
+/* Sends the worker what its socket takes, and reads from it while the request's connection has room. */
 void file_worker_pump(struct file_worker *worker);
-/* Lets it clean up what is half done, for a moment; then it is killed. */
+/* Gives the worker a moment to clean up unfinished work, then kills it. */
 void file_worker_dismiss(struct file_worker *worker);
 void file_worker_signal(struct file_worker *worker, int number);
-/* It ended, or must. */
+/* Handles a worker that has ended or must end. */
 void file_worker_lost(struct file_worker *worker);
 
-/* file-answers.c: what the worker says. */
+/* file-answers.c: handles the worker's answers. */
 void file_worker_ready(struct source *source, uint32_t events);

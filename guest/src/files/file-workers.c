@@ -1,4 +1,4 @@
-/* The processes that serve file requests: made, fed, looked after, let go. */
+/* The processes that serve file requests: starts, feeds, checks and dismisses them. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ void file_worker_free(struct file_worker *worker) {
 }
 
 void file_worker_signal(struct file_worker *worker, int number) {
-  /* By descriptor where the kernel can: the number may long be another process's. */
+  /* Uses the pidfd if there is one: the pid may long belong to another process. */
   if (worker->exit.fd >= 0)
     syscall(SYS_pidfd_send_signal, worker->exit.fd, number, NULL, 0);
   else if (worker->own.pid > 0)
@@ -53,7 +53,7 @@ void file_worker_dismiss(struct file_worker *worker) {
   worker->dismissed = true;
   worker->request = NULL;
   source_close(&worker->guest->loop, &worker->source);
-  if (worker->own.pid == 0) return; /* on its way: worker_forked goes on */
+  if (worker->own.pid == 0) return; /* still being forked: worker_forked continues */
   file_worker_signal(worker, SIGTERM);
   source_watch(&worker->guest->loop, &worker->exit, EPOLLIN);
   worker->kill_timer.fire = on_grace_over;
@@ -102,7 +102,10 @@ static void worker_forked(struct forking *forking, pid_t pid, int error) {
     }
     return;
   }
-  /* The work cgroups are full, or the spawner died: main forks it, and the request is sent from its beginning. */
+  /*
+   * The work cgroups are full, or the spawner died: the main process forks the worker, and sends the request from its
+   * beginning.
+   */
   if (!worker->dismissed && !worker->here && worker->request) {
     source_close(&guest->loop, &worker->source);
     worker->here = true;
@@ -111,7 +114,7 @@ static void worker_forked(struct forking *forking, pid_t pid, int error) {
   }
   struct file_request *request = worker->request;
   worker->own.pid = -1;
-  if (request) file_request_fail(request, error, "no room for a file worker");
+  if (request) file_request_fail(request, error, "cannot start a file worker");
   file_worker_free(worker);
 }
 
@@ -119,7 +122,7 @@ void file_worker_lost(struct file_worker *worker) {
   struct guest *guest = worker->guest;
   if (worker->request) file_request_fail(worker->request, EIO, "the file worker ended before it answered");
   if (worker->own.pid == 0)
-    file_worker_dismiss(worker); /* its pid is still to come */
+    file_worker_dismiss(worker); /* its pid is not known yet */
   else
     file_worker_free(worker);
   file_requests_assign(guest);
@@ -134,7 +137,7 @@ void file_worker_pump(struct file_worker *worker) {
       ssize_t put = send(worker->source.fd, request->to.data + request->sent, request->to.length - request->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (put < 0 && errno == EINTR) continue;
       if (put < 0 && errno != EAGAIN) {
-        /* Perhaps it answered before it ended: reading tells. */
+        /* It may have answered before it ended: reading will tell. */
         request->sent = request->to.length;
         break;
       }
@@ -165,10 +168,10 @@ bool file_workers_rouse(struct guest *guest) {
   for (struct file_worker *w = guest->file_requests ? guest->file_requests->workers : NULL, *next; w; w = next) {
     next = w->next;
     if (w->request == NULL || w->dismissed) continue;
-    /* A watch is under way for as long as anybody wants it; the heartbeat looks after those. */
+    /* A watch stays open until the host cancels it; the heartbeat checks its worker. */
     waiting = waiting || w->request->type != FRAME_WATCH;
     if (own_process_rouse(&w->own)) continue;
-    file_request_fail(w->request, EAGAIN, "something inside keeps stopping the file worker");
+    file_request_fail(w->request, EAGAIN, "a process in the sandbox keeps stopping the file worker");
     file_worker_signal(w, SIGKILL);
     file_worker_dismiss(w);
   }

@@ -8,7 +8,7 @@
 enum { OCTAL_8_MAX = 07777777, PAX_RECORDS_MAX = 8 };
 static const int64_t octal_12_max = ((int64_t)1 << TAR_OCTAL_12_MAX_BITS) - 1;
 
-/* Records of a pax header as they are gathered; bounded by the two names. */
+/* The records of a pax header; the two names bound their size. */
 struct records {
   char *bytes;
   size_t length;
@@ -18,7 +18,7 @@ struct records {
 static void add_record(struct records *records, const char *key, const char *value) {
   size_t rest = strlen(key) + strlen(value) + 3;
   size_t size = rest + 1;
-  /* The length counts its own digits. */
+  /* The length includes its own digits. */
   for (size_t digits = 1;; digits++) {
     char number[24];
     size = rest + digits;
@@ -47,7 +47,7 @@ static bool is_utf8(const char *text) {
   return true;
 }
 
-/* Where a name divides into prefix and name, 0 when it need not, -1 when it cannot. */
+/* Returns where to split a name into prefix and name, 0 if it fits whole, or -1 if it cannot be split. */
 static ssize_t split_of(const char *name) {
   size_t length = strlen(name);
   if (length <= TAR_NAME_BYTES) return 0;
@@ -90,7 +90,7 @@ static void put_header(uint8_t block[TAR_BLOCK], const struct tar_entry *entry) 
   block[155] = ' ';
 }
 
-/* What ustar cannot say, as pax records. */
+/* Collects what ustar cannot express as pax records. */
 static void gather(struct records *records, const struct tar_entry *entry) {
   bool long_name = split_of(entry->name) < 0;
   bool long_link = entry->link != NULL && strlen(entry->link) > TAR_NAME_BYTES;

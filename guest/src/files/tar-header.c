@@ -12,7 +12,10 @@ bool tar_block_is_zero(const uint8_t block[TAR_BLOCK]) {
   return true;
 }
 
-/* Octal digits between spaces or NULs, or the GNU form: a set first bit and a big-endian two's complement number. */
+/*
+ * Parses octal digits between spaces or NULs, or the GNU form: the first bit set, then a big-endian two's complement
+ * number.
+ */
 static bool parse_number(const uint8_t *field, size_t length, int64_t *out) {
   if (field[0] & 0x80) {
     bool negative = (field[0] & 0x40) != 0;
@@ -20,7 +23,7 @@ static bool parse_number(const uint8_t *field, size_t length, int64_t *out) {
     for (size_t i = 0; i < length; i++) {
       uint8_t byte = field[i];
       if (i == 0) byte = negative ? byte : byte & 0x7f;
-      /* What is shifted out must repeat the sign, or the number does not fit. */
+      /* The bits shifted out must repeat the sign; otherwise the number does not fit. */
       if ((value >> 55) != (negative ? 0x1ff : 0)) return false;
       value = value << 8 | byte;
     }
@@ -64,10 +67,10 @@ static size_t copy_field(char *into, const uint8_t *field, size_t length) {
 struct tar_problem tar_header_parse(const uint8_t block[TAR_BLOCK], struct tar_header *out) {
   int64_t mode, uid, gid, size, modified;
   *out = (struct tar_header){0};
-  if (!checksum_holds(block)) return (struct tar_problem){ERR_INVALID, "a header's checksum is wrong"};
+  if (!checksum_holds(block)) return (struct tar_problem){ERR_INVALID, "a header has a wrong checksum"};
   if (!parse_number(block + 100, 8, &mode) || !parse_number(block + 108, 8, &uid) || !parse_number(block + 116, 8, &gid) ||
       !parse_number(block + 124, 12, &size) || !parse_number(block + 136, 12, &modified)) {
-    return (struct tar_problem){ERR_INVALID, "a number in a header is none"};
+    return (struct tar_problem){ERR_INVALID, "a number in a header is invalid"};
   }
   if (size < 0 || mode < 0 || uid < 0 || gid < 0) return (struct tar_problem){ERR_INVALID, "a number in a header is negative"};
   out->type = block[156];
@@ -77,7 +80,7 @@ struct tar_problem tar_header_parse(const uint8_t block[TAR_BLOCK], struct tar_h
   out->gid = (uint64_t)gid;
   out->modified = modified;
   size_t at = 0;
-  /* Only the POSIX form has a prefix; GNU keeps other things there. */
+  /* Only the POSIX form has a prefix; GNU uses these bytes for something else. */
   if (memcmp(block + 257, "ustar\0", 6) == 0 && block[345] != 0) {
     at = copy_field(out->name, block + 345, TAR_PREFIX_BYTES);
     out->name[at++] = '/';
@@ -111,7 +114,7 @@ struct tar_problem tar_gnu_name(const uint8_t *bytes, size_t length, char **into
   return take_name(bytes, length, into);
 }
 
-/* Digits only, and no more than fit. */
+/* Accepts only digits, and only numbers that fit. */
 static bool parse_decimal(const uint8_t *bytes, size_t length, uint64_t *out) {
   uint64_t value = 0;
   if (length == 0) return false;
@@ -150,7 +153,7 @@ static bool key_is(const uint8_t *key, size_t length, const char *name) {
 }
 
 static struct tar_problem take_record(const uint8_t *key, size_t key_length, const uint8_t *value, size_t length, struct tar_meta *meta) {
-  const struct tar_problem bad = {ERR_INVALID, "a pax record's number is none"};
+  const struct tar_problem bad = {ERR_INVALID, "a number in a pax record is invalid"};
   if (key_is(key, key_length, "path")) return take_name(value, length, &meta->path);
   if (key_is(key, key_length, "linkpath")) return take_name(value, length, &meta->link);
   if (key_is(key, key_length, "size")) {
@@ -169,7 +172,7 @@ static struct tar_problem take_record(const uint8_t *key, size_t key_length, con
     meta->has_gid = length > 0;
     return length == 0 || parse_decimal(value, length, &meta->gid) ? fine : bad;
   }
-  if (key_length >= 11 && memcmp(key, "GNU.sparse.", 11) == 0) return (struct tar_problem){ERR_UNSUPPORTED, "sparse entries are not read"};
+  if (key_length >= 11 && memcmp(key, "GNU.sparse.", 11) == 0) return (struct tar_problem){ERR_UNSUPPORTED, "sparse entries are not supported"};
   return fine;
 }
 

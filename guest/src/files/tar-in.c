@@ -1,6 +1,6 @@
 /*
- * TAR_IN. Nothing an archive says is believed: every name is taken apart, every folder on the way is opened without
- * following links and beneath the target, and nothing is opened for writing that this request did not make itself.
+ * TAR_IN. Nothing in an archive is trusted: every name is taken apart, every folder on the way is opened beneath the
+ * target without following links, and only files that this request created are opened for writing.
  */
 #include "base/privilege.h"
 #include "files/tar-place.h"
@@ -21,7 +21,7 @@ struct unpacking {
   bool ended;
   bool broken;
   struct tar_meta meta;
-  /* Headers that only describe the next entry; bounded too, or an archive could consist of nothing else. */
+  /* Headers that only describe the next entry; also limited, or an archive could consist of nothing else. */
   uint64_t descriptions;
   uint64_t entries;
   uint64_t entries_max;
@@ -29,7 +29,7 @@ struct unpacking {
   uint64_t bytes_max;
 };
 
-/* The next bytes, at most `max` of them. Nothing at the end of the stream or when it broke. */
+/* Returns the next bytes, at most `max` of them; 0 at the end of the stream or if it broke. */
 static size_t take(struct unpacking *unpacking, size_t max, const uint8_t **bytes) {
   while (unpacking->chunk_left == 0) {
     if (unpacking->ended || unpacking->broken) return 0;
@@ -46,7 +46,7 @@ static size_t take(struct unpacking *unpacking, size_t max, const uint8_t **byte
 }
 
 static bool truncated(struct unpacking *unpacking) {
-  return place_fail(&unpacking->place, ERR_INVALID, 0, NULL, "the archive is cut short");
+  return place_fail(&unpacking->place, ERR_INVALID, 0, NULL, "the archive is truncated");
 }
 
 static bool take_all(struct unpacking *unpacking, uint8_t *into, size_t length) {
@@ -77,7 +77,7 @@ static bool problem_fail(struct unpacking *unpacking, struct tar_problem problem
   return place_fail(&unpacking->place, problem.code, 0, NULL, problem.reason);
 }
 
-/* A header that describes the next one. */
+/* Reads an extended header, which describes what follows. */
 static bool take_description(struct unpacking *unpacking, const struct tar_header *header) {
   if (header->size > TAR_META_BYTES_MAX) return place_fail(&unpacking->place, ERR_TOO_LARGE, 0, NULL, "an extended header is too large");
   if (++unpacking->descriptions > 4 * unpacking->entries_max + 16) {
@@ -117,12 +117,12 @@ static bool take_content(struct unpacking *unpacking, int fd, uint64_t size, con
 static bool take_file(struct unpacking *unpacking, const struct placed *entry) {
   struct place *place = &unpacking->place;
   if (entry->size > unpacking->bytes_max - unpacking->bytes) {
-    return place_fail(place, ERR_TOO_LARGE, 0, entry->path, "the archive unpacks to more than is allowed");
+    return place_fail(place, ERR_TOO_LARGE, 0, entry->path, "the unpacked archive exceeds the byte limit");
   }
   unpacking->bytes += entry->size;
   int parent_fd;
   const char *base;
-  /* From its first moment on it goes with the worker; what had that name before is not ours to remove. */
+  /* The new file is removed if the worker is terminated, but not what had its name before. */
   termination_defer();
   cleanup_fd int fd = place_file(place, entry, &parent_fd, &base);
   if (fd >= 0) temporary_set(parent_fd, base);
@@ -134,7 +134,7 @@ static bool take_file(struct unpacking *unpacking, const struct placed *entry) {
   return whole && place_finish_file(place, entry, fd);
 }
 
-/* What header and description say together. False when the entry is refused. */
+/* Combines the header and the extended headers into an entry. Returns false if the entry is refused. */
 static bool describe(struct unpacking *unpacking, const struct tar_header *header, struct placed *entry, bool *left_out) {
   const struct tar_meta *meta = &unpacking->meta;
   const char *name = meta->path != NULL ? meta->path : header->name;
@@ -149,20 +149,20 @@ static bool describe(struct unpacking *unpacking, const struct tar_header *heade
   };
   if (entry->type == TAR_FILE_OLD || entry->type == TAR_FILE_CONTIGUOUS) entry->type = TAR_FILE;
   size_t length = strlen(name);
-  /* Writers before ustar knew folders only by their slash. */
+  /* Writers older than ustar marked folders only by a trailing slash. */
   if (entry->type == TAR_FILE && length > 0 && name[length - 1] == '/') entry->type = TAR_FOLDER;
   if (entry->type != TAR_FILE && entry->size != 0) {
-    /* Readers disagree whether content follows; that is how one archive shows different things to two of them. */
+    /* Readers disagree on whether content follows, so one archive could show two of them different things. */
     return place_fail(&unpacking->place, ERR_INVALID, 0, name, "only a file has content");
   }
   if (unpacking->place.keep_owner && (entry->uid >= UINT32_MAX || entry->gid >= UINT32_MAX)) {
-    return place_fail(&unpacking->place, ERR_INVALID, 0, name, "an owner that cannot be");
+    return place_fail(&unpacking->place, ERR_INVALID, 0, name, "the owner is not a valid id");
   }
   if (length == 0) return place_fail(&unpacking->place, ERR_INVALID, 0, NULL, "an entry has no name");
   if (!place_name(&unpacking->place, name, entry->path, left_out) || *left_out) return !unpacking->place.problem.code;
   if (entry->type == TAR_HARD_LINK) return place_name(&unpacking->place, link, entry->link, left_out);
   if (entry->type != TAR_SYMBOLIC_LINK) return true;
-  if (link[0] == 0) return place_fail(&unpacking->place, ERR_INVALID, 0, name, "a link points to nothing");
+  if (link[0] == 0) return place_fail(&unpacking->place, ERR_INVALID, 0, name, "the link has no target");
   snprintf(entry->link, sizeof entry->link, "%s", link);
   return true;
 }
@@ -171,7 +171,7 @@ static bool take_entry(struct unpacking *unpacking, const struct tar_header *hea
   struct place *place = &unpacking->place;
   struct placed entry;
   bool left_out = false;
-  if (++unpacking->entries > unpacking->entries_max) return place_fail(place, ERR_TOO_LARGE, 0, NULL, "the archive has more entries than are allowed");
+  if (++unpacking->entries > unpacking->entries_max) return place_fail(place, ERR_TOO_LARGE, 0, NULL, "the archive exceeds the entry limit");
   if (!describe(unpacking, header, &entry, &left_out)) return false;
   tar_meta_free(&unpacking->meta);
   if (left_out) return skip(unpacking, entry.size) && skip(unpacking, padding(entry.size));
@@ -180,7 +180,7 @@ static bool take_entry(struct unpacking *unpacking, const struct tar_header *hea
     case TAR_FOLDER: return place_folder(place, &entry);
     case TAR_SYMBOLIC_LINK: return place_symbolic_link(place, &entry);
     case TAR_HARD_LINK: return place_hard_link(place, &entry);
-    default: return place_fail(place, ERR_UNSUPPORTED, 0, entry.path, "an entry of an unknown kind");
+    default: return place_fail(place, ERR_UNSUPPORTED, 0, entry.path, "the entry has an unknown type");
   }
 }
 
@@ -195,10 +195,10 @@ static bool take_header(struct unpacking *unpacking, const uint8_t block[TAR_BLO
     case TAR_GNU_LONG_NAME:
     case TAR_GNU_LONG_LINK: return take_description(unpacking, &header);
     case TAR_GNU_VOLUME: return header.size == 0 || place_fail(place, ERR_INVALID, 0, NULL, "a volume label has content");
-    case TAR_GNU_SPARSE: return place_fail(place, ERR_UNSUPPORTED, 0, header.name, "sparse entries are not read");
+    case TAR_GNU_SPARSE: return place_fail(place, ERR_UNSUPPORTED, 0, header.name, "sparse entries are not supported");
     case TAR_CHARACTER_DEVICE:
-    case TAR_BLOCK_DEVICE: return place_fail(place, ERR_UNSAFE, 0, header.name, "the archive holds a device");
-    case TAR_FIFO: return place_fail(place, ERR_UNSAFE, 0, header.name, "the archive holds a FIFO");
+    case TAR_BLOCK_DEVICE: return place_fail(place, ERR_UNSAFE, 0, header.name, "the archive contains a device");
+    case TAR_FIFO: return place_fail(place, ERR_UNSAFE, 0, header.name, "the archive contains a FIFO");
     default: return take_entry(unpacking, &header);
   }
 }
@@ -210,7 +210,7 @@ static bool unpack(struct unpacking *unpacking) {
     if (tar_block_is_zero(block)) break;
     if (!take_header(unpacking, block)) return false;
   }
-  /* Behind the end may come padding, and nothing there is looked at. */
+  /* Padding may follow the end; it is read and ignored. */
   const uint8_t *rest;
   while (take(unpacking, TAR_META_BYTES_MAX, &rest) > 0) {}
   return !unpacking->broken && place_finish(&unpacking->place);

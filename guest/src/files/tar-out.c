@@ -1,4 +1,4 @@
-/* TAR_OUT: a file or folder as a pax archive, in the order of names, so that the same tree gives the same bytes. */
+/* TAR_OUT: packs a file or folder as a pax archive, sorted by name, so the same tree yields the same bytes. */
 #include "files/tar.h"
 #include "files/worker-tree.h"
 #include "files/worker.h"
@@ -23,7 +23,7 @@ struct packing {
   /* The DATA frame being filled. */
   size_t room;
   size_t filled;
-  /* An answer was sent or the stream is over: stop. */
+  /* Stop: an answer was sent, or the stream has ended. */
   bool over;
   bool failed;
 };
@@ -37,7 +37,7 @@ static int fail(struct packing *packing, int error, const char *path) {
   return -1;
 }
 
-/* Room in the current frame; waits for credit when a new one is begun. 0 when the stream is over. */
+/* Returns the room in the current frame; waits for credit before it starts a new one. 0 if the stream has ended. */
 static size_t room(struct packing *packing) {
   if (packing->over) return 0;
   if (packing->filled == packing->room) {
@@ -50,12 +50,12 @@ static size_t room(struct packing *packing) {
   return packing->room - packing->filled;
 }
 
-/* Counts against the bound before anything of a part is sent. */
+/* Counts a part against the limit before any of it is sent. */
 static bool allowed(struct packing *packing, uint64_t length, const char *path) {
   if (length > packing->left) {
     if (!packing->over) {
       packing->over = packing->failed = true;
-      answer_error(packing->worker, ERR_TOO_LARGE, 0, "pack", path[0] ? path : packing->root, "the archive is larger than is allowed");
+      answer_error(packing->worker, ERR_TOO_LARGE, 0, "pack", path[0] ? path : packing->root, "the archive exceeds the byte limit");
     }
     return false;
   }
@@ -63,7 +63,7 @@ static bool allowed(struct packing *packing, uint64_t length, const char *path) 
   return true;
 }
 
-/* `bytes` NULL stands for zeros. */
+/* Sends zeros if `bytes` is NULL. */
 static bool emit(struct packing *packing, const uint8_t *bytes, uint64_t length) {
   while (length > 0) {
     size_t space = room(packing);
@@ -90,7 +90,7 @@ static bool emit_header(struct packing *packing, const struct tar_entry *entry) 
   return done;
 }
 
-/* Exactly `size` bytes: what the file lost meanwhile is zeros, what it gained is left out. */
+/* Sends exactly `size` bytes: if the file shrank, zeros follow; if it grew, the rest is left out. */
 static bool emit_content(struct packing *packing, int fd, uint64_t size, const char *path) {
   uint64_t left = size;
   while (left > 0) {
@@ -121,7 +121,7 @@ static struct tar_entry entry_of(const struct stat *status, uint8_t type, const 
   };
 }
 
-/* 0: done, or gone meanwhile; -1: over. */
+/* Returns 0 if the file was packed or no longer exists, -1 to stop. */
 static int pack_regular(struct packing *packing, int folder_fd, const char *name, const char *path) {
   struct stat status;
   cleanup_fd int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -138,7 +138,7 @@ static int pack_regular(struct packing *packing, int folder_fd, const char *name
     return emit_header(packing, &entry) ? 0 : -1;
   }
   uint64_t padded = entry.size + (TAR_BLOCK - entry.size % TAR_BLOCK) % TAR_BLOCK;
-  /* The header and the content are one part, so that a file that cannot be sent whole is not begun. */
+  /* Header and content are one part, so a file that cannot be sent whole is not started. */
   if (padded > packing->left) return allowed(packing, padded, path) ? 0 : -1;
   if (!emit_header(packing, &entry) || !allowed(packing, padded, path)) return -1;
   return emit_content(packing, fd, entry.size, path) ? 0 : -1;
@@ -226,7 +226,7 @@ static int pack_root(struct packing *packing, int parent_fd, const char *base, c
   return pack_tree(packing, fd, status);
 }
 
-/* The names and paths to leave out, without the slashes people put around them. */
+/* Reads the names and paths to exclude, without trailing slashes and a leading "./". */
 static bool take_excludes(struct packing *packing, const struct request *request) {
   struct fields cursor = fields_of(request->payload, request->length);
   struct field field;
@@ -261,11 +261,11 @@ void do_tar_out(struct worker *worker, const struct request *request) {
   if (parent_fd < 0 || fstatat(parent_fd, base, &status, AT_SYMLINK_NOFOLLOW) != 0) {
     answer_errno(worker, errno, "pack", path);
   } else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode) && !S_ISLNK(status.st_mode)) {
-    answer_error(worker, ERR_UNSUPPORTED, 0, "pack", path, "neither a file, a folder nor a link");
+    answer_error(worker, ERR_UNSUPPORTED, 0, "pack", path, "not a file, folder or link");
   } else if (S_ISDIR(status.st_mode) && faccessat(parent_fd, base, R_OK, AT_EACCESS) != 0) {
     answer_errno(worker, errno, "pack", path);
   } else if (!take_excludes(&packing, request)) {
-    answer_error(worker, ERR_INVALID, 0, "pack", path, "too many names to leave out, or one with NUL");
+    answer_error(worker, ERR_INVALID, 0, "pack", path, "too many names to exclude, or one contains NUL");
   } else {
     answer_ok(worker);
     if (pack_root(&packing, parent_fd, base, &status) == 0) finish(&packing);

@@ -58,17 +58,17 @@ bool place_name(struct place *place, const char *name, char into[PATH_BYTES_MAX 
   size_t length = 0;
   unsigned strip = place->strip;
   bool any = false;
-  if (name[0] == '/') return place_fail(place, ERR_UNSAFE, 0, name, "an absolute name");
+  if (name[0] == '/') return place_fail(place, ERR_UNSAFE, 0, name, "the name is absolute");
   for (const char *at = name; *at;) {
     size_t part = strcspn(at, "/");
     const char *next = at + part + (at[part] == '/');
-    if (part == 2 && memcmp(at, "..", 2) == 0) return place_fail(place, ERR_UNSAFE, 0, name, "a name with ..");
+    if (part == 2 && memcmp(at, "..", 2) == 0) return place_fail(place, ERR_UNSAFE, 0, name, "the name contains ..");
     if (part > 0 && !(part == 1 && at[0] == '.')) {
       any = true;
       if (strip > 0) {
         strip--;
       } else {
-        if (length + part + 1 > PATH_BYTES_MAX) return place_fail(place, ERR_UNSAFE, 0, name, "a name longer than 4,095 bytes");
+        if (length + part + 1 > PATH_BYTES_MAX) return place_fail(place, ERR_UNSAFE, 0, name, "the name is longer than 4,095 bytes");
         if (length > 0) into[length++] = '/';
         memcpy(into + length, at, part);
         length += part;
@@ -81,14 +81,14 @@ bool place_name(struct place *place, const char *name, char into[PATH_BYTES_MAX 
   return true;
 }
 
-/* 0 or an errno for one component that could not be opened as a folder: a link is told apart from a file. */
+/* Returns the errno for a component that cannot be opened as a folder: ELOOP for a link, ENOTDIR for a file. */
 static int why_not_folder(int fd, const char *name, int error) {
   struct stat status;
   if (error != ENOTDIR && error != ELOOP) return error;
   return fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) ? ENOTDIR : ELOOP;
 }
 
-/* Component by component, making what is missing when asked. */
+/* Opens a path component by component; creates missing folders if `make` is set. */
 static int open_by_component(const struct place *place, const char *path, bool make, int *out) {
   cleanup_fd int fd = dup(place->root_fd);
   if (fd < 0) return errno;
@@ -109,7 +109,9 @@ static int open_by_component(const struct place *place, const char *path, bool m
   return 0;
 }
 
-/* The folder at `path` beneath the target, through no link. 0 or an errno; ELOOP when a link is in the way. */
+/*
+ * Opens the folder at `path` beneath the target, through no link. Returns 0 or an errno; ELOOP if a link is in the way.
+ */
 static int open_beneath(struct place *place, const char *path, bool make, int *out) {
   struct open_how how = {
       .flags = FOLDER_FLAGS,
@@ -122,15 +124,21 @@ static int open_beneath(struct place *place, const char *path, bool make, int *o
       return 0;
     }
     if (errno == ELOOP || errno == EXDEV) return ELOOP;
-    /* Not known to the kernel, or to a filter of system calls that answers so. */
+    /* The kernel does not know openat2, or a system call filter refuses it. */
     if (errno == ENOSYS || errno == EPERM || errno == EINVAL) place->by_component = true;
-    /* A rename somewhere made the kernel unsure; otherwise the slow way finds out, and makes what is missing. */
+    /*
+     * EAGAIN: a concurrent rename left the kernel unsure. For other errors the slow way finds the cause, and creates
+     * missing folders.
+     */
     if (errno != EAGAIN) break;
   }
   return open_by_component(place, path, make, out);
 }
 
-/* The open folder an entry goes into (held by `place`), and its last name. -1 after a failure was noted. */
+/*
+ * Returns the open folder for an entry (owned by `place`), and the last component of its name. Returns -1 after
+ * recording a failure.
+ */
 static int parent_of(struct place *place, const char *path, const char **base) {
   const char *slash = strrchr(path, '/');
   if (slash == NULL) {
@@ -149,13 +157,13 @@ static int parent_of(struct place *place, const char *path, const char **base) {
   return -1;
 }
 
-/* Takes away what is in the way of a file or link; a folder stays. */
+/* Removes what is in the way of a file or link, except a folder. */
 static bool make_way(struct place *place, int fd, const char *base, const struct placed *entry) {
   struct stat status;
   if (fstatat(fd, base, &status, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT || place_fail_errno(place, errno, entry->path);
   if (S_ISDIR(status.st_mode)) {
     if (entry->type == TAR_FILE) return place_fail_errno(place, EISDIR, entry->path);
-    return place_fail(place, ERR_UNSAFE, EISDIR, entry->path, "a folder would become a link");
+    return place_fail(place, ERR_UNSAFE, EISDIR, entry->path, "a link would replace a folder");
   }
   return unlinkat(fd, base, 0) == 0 || errno == ENOENT || place_fail_errno(place, errno, entry->path);
 }
@@ -188,7 +196,7 @@ bool place_finish_file(struct place *place, const struct placed *entry, int fd) 
 bool place_symbolic_link(struct place *place, const struct placed *entry) {
   const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, entry->modified};
   const char *base;
-  if (entry->path[0] == 0) return place_fail(place, ERR_UNSAFE, EISDIR, entry->path, "a folder would become a link");
+  if (entry->path[0] == 0) return place_fail(place, ERR_UNSAFE, EISDIR, entry->path, "a link would replace a folder");
   int fd = parent_of(place, entry->path, &base);
   if (fd < 0) return false;
   for (int tries = 0; tries < RACES_MAX; tries++) {
@@ -206,8 +214,8 @@ bool place_symbolic_link(struct place *place, const struct placed *entry) {
 bool place_hard_link(struct place *place, const struct placed *entry) {
   const char *base;
   struct stat status;
-  if (entry->path[0] == 0 || entry->link[0] == 0) return place_fail(place, ERR_UNSAFE, EISDIR, entry->path, "a hard link of a folder");
-  /* Opened apart from the entry's own folder, which may be another. */
+  if (entry->path[0] == 0 || entry->link[0] == 0) return place_fail(place, ERR_UNSAFE, EISDIR, entry->path, "a hard link to a folder");
+  /* Opened separately from the entry's own folder, which may be different. */
   cleanup_fd int from_fd = -1;
   char from[PATH_BYTES_MAX + 1];
   snprintf(from, sizeof from, "%s", entry->link);
@@ -217,7 +225,7 @@ bool place_hard_link(struct place *place, const struct placed *entry) {
   int error = open_beneath(place, slash != NULL ? from : "", false, &from_fd);
   if (error == 0 && fstatat(from_fd, from_base, &status, AT_SYMLINK_NOFOLLOW) != 0) error = errno;
   if (error) return place_fail_errno(place, error, entry->link);
-  if (!S_ISREG(status.st_mode)) return place_fail(place, ERR_UNSAFE, 0, entry->path, "a hard link of something that is no file");
+  if (!S_ISREG(status.st_mode)) return place_fail(place, ERR_UNSAFE, 0, entry->path, "a hard link to something other than a file");
   if (strcmp(entry->path, entry->link) == 0) return true;
   int fd = parent_of(place, entry->path, &base);
   if (fd < 0) return false;
@@ -251,11 +259,11 @@ static bool remember_folder(struct place *place, const struct placed *entry) {
 bool place_folder(struct place *place, const struct placed *entry) {
   const char *base;
   struct stat status;
-  /* The target itself keeps what it has, unless this request made it. */
+  /* The target keeps its attributes, unless this request created it. */
   if (entry->path[0] == 0) return !place->root_made || remember_folder(place, entry);
   int fd = parent_of(place, entry->path, &base);
   if (fd < 0) return false;
-  /* Writable until the end, whatever the archive says. */
+  /* Writable until the end, even if the archive says otherwise. */
   if (mkdirat(fd, base, entry->mode | 0700) != 0) {
     if (errno != EEXIST) return place_fail_errno(place, errno, entry->path);
     if (fstatat(fd, base, &status, AT_SYMLINK_NOFOLLOW) != 0) return place_fail_errno(place, errno, entry->path);
@@ -265,7 +273,7 @@ bool place_folder(struct place *place, const struct placed *entry) {
   return remember_folder(place, entry);
 }
 
-/* Deeper ones first: a folder that becomes unsearchable must not be on the way to another. */
+/* Deeper folders first: a folder that becomes unsearchable must not be on the path to another. */
 static int compare_folders(const void *left, const void *right) {
   const struct place_folder *a = left, *b = right;
   int order = strcmp(b->path, a->path);
@@ -289,7 +297,7 @@ bool place_finish(struct place *place) {
   for (size_t i = 0; i < place->folder_count; i++) {
     const struct place_folder *folder = &place->folders[i];
     int error = finish_folder(place, folder);
-    /* Somebody else's folder that was there before, or one that was taken away meanwhile. */
+    /* The folder existed before and belongs to another user, or it was removed since. */
     if (error && error != EPERM && error != EACCES && error != ENOENT) return place_fail_errno(place, error, folder->path);
   }
   return true;

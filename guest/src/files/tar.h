@@ -1,4 +1,4 @@
-/* Headers of tar archives, apart from any file: ustar, pax and GNU long names. */
+/* Tar headers, independent of any file: ustar, pax and GNU long names. */
 #pragma once
 
 #include "wire/frame.h"
@@ -12,7 +12,7 @@ enum {
   TAR_BLOCK = 512,
   TAR_NAME_BYTES = 100,
   TAR_PREFIX_BYTES = 155,
-  /* A pax or GNU header that says more than this about one entry is refused. */
+  /* A pax or GNU header with more than this about one entry is refused. */
   TAR_META_BYTES_MAX = 1048576,
   TAR_OCTAL_12_MAX_BITS = 33,
 };
@@ -42,22 +42,22 @@ struct tar_header {
   uint64_t uid;
   uint64_t gid;
   int64_t modified;
-  /* Prefix, slash and name; terminated. */
+  /* Prefix, slash and name, NUL-terminated. */
   char name[TAR_PREFIX_BYTES + 1 + TAR_NAME_BYTES + 1];
   char link[TAR_NAME_BYTES + 1];
 };
 
-/* What went wrong: a code of the protocol and a reason as a phrase; `code` 0 is none. */
+/* A problem: a protocol error code and a phrase that gives the reason. `code` 0 means no problem. */
 struct tar_problem {
   int code;
   const char *reason;
 };
 
-/* A block of zeros is no header but the mark of the end: look for it first. */
+/* A block of zeros marks the end and is not a header: check for it first. */
 bool tar_block_is_zero(const uint8_t block[TAR_BLOCK]);
 struct tar_problem tar_header_parse(const uint8_t block[TAR_BLOCK], struct tar_header *out);
 
-/* What pax or GNU headers say about the entry that follows. */
+/* What pax or GNU headers specify for the entry that follows. */
 struct tar_meta {
   char *path;
   char *link;
@@ -70,11 +70,11 @@ struct tar_meta {
 };
 
 struct tar_problem tar_pax_parse(const uint8_t *bytes, size_t length, struct tar_meta *meta);
-/* The payload of a GNU long name or link, terminated or not. */
+/* Parses the payload of a GNU long name or link, terminated or not. */
 struct tar_problem tar_gnu_name(const uint8_t *bytes, size_t length, char **into);
 void tar_meta_free(struct tar_meta *meta);
 
-/* What TAR_OUT writes of an entry; `name` of a folder ends with a slash. */
+/* An entry for TAR_OUT to write; the `name` of a folder ends with a slash. */
 struct tar_entry {
   uint8_t type;
   const char *name;
@@ -87,7 +87,7 @@ struct tar_entry {
 };
 
 /*
- * Header blocks for the entry, preceded by a pax header where ustar cannot say it. The caller frees `*blocks`; false
- * when memory is out.
+ * Builds the header blocks of an entry, preceded by a pax header if ustar cannot express it. The caller frees
+ * `*blocks`. Returns false if memory runs out.
  */
 bool tar_entry_encode(const struct tar_entry *entry, uint8_t **blocks, size_t *length);

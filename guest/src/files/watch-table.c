@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 
-/* Where the descriptor is or would be. */
+/* Returns the index of the descriptor, or where it belongs. */
 static size_t position(const struct watch_table *table, int descriptor) {
   size_t low = 0, high = table->count;
   while (low < high) {
@@ -77,12 +77,12 @@ void watch_table_free(struct watch_table *table) {
 static uint64_t hash_of(const char *path) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (; *path; path++) hash = (hash ^ (unsigned char)*path) * 0x100000001b3u;
-  /* 0 is a free slot, 1 a slot that was freed. */
+  /* 0 marks a free slot, 1 a slot that was freed. */
   return hash < 2 ? hash + 2 : hash;
 }
 
 void watch_seen_add(struct watch_seen *seen, const char *path) {
-  /* Past the bound an event may come twice, which is no harm. */
+  /* Past the bound an event may be reported twice, which does no harm. */
   if (seen->count >= WATCH_SEEN_SLOTS / 2) return;
   uint64_t hash = hash_of(path);
   size_t at = (size_t)(hash % WATCH_SEEN_SLOTS);

@@ -1,4 +1,4 @@
-/* WATCH: inotify, with new folders of a recursive watch added as they appear and their content reported. */
+/* WATCH: inotify. A recursive watch adds new folders as they appear, and reports their content. */
 #include "files/watch.h"
 #include "files/worker-tree.h"
 #include "files/worker.h"
@@ -21,7 +21,7 @@ enum { FILE_EVENTS = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF };
 struct watch {
   struct worker *worker;
   const char *root;
-  /* Known by its numbers and not held open: a folder that is open does not report its own end. */
+  /* Identified by device and inode and not held open: an open folder does not report its own removal. */
   struct stat root_status;
   int inotify_fd;
   bool recursive;
@@ -40,7 +40,7 @@ static void report(struct watch *watch, enum watch_kind kind, const char *path, 
   worker_queue(watch->worker);
 }
 
-/* By descriptor, so that it is the folder that was opened whatever its path means by now. 0 or an errno. */
+/* Adds the folder by its descriptor, since its path may now lead elsewhere. Returns 0 or an errno. */
 static int add_folder(struct watch *watch, int fd, const char *path) {
   char name[64];
   if (watch->table.count >= WATCHES_MAX || strlen(path) > PATH_BYTES_MAX) return E2BIG;
@@ -49,7 +49,7 @@ static int add_folder(struct watch *watch, int fd, const char *path) {
   if (descriptor < 0 && errno == ENOENT && path[0] == 0) {
     descriptor = inotify_add_watch(watch->inotify_fd, watch->root, FOLDER_EVENTS | IN_ONLYDIR);
   }
-  /* ENOSPC is the user's own bound on watches, not the disk's. */
+  /* ENOSPC is the user's limit on watches, not a full disk. */
   if (descriptor < 0) return errno == ENOSPC ? E2BIG : errno;
   return watch_table_put(&watch->table, descriptor, path) ? 0 : E2BIG;
 }
@@ -61,8 +61,9 @@ static bool is_folder(int fd, const char *name, unsigned char type) {
 }
 
 /*
- * Watches the folder `path` and all below it. The watch comes before the look, so that nothing falls between; what both
- * see is reported once. 0 or an errno; `fd` is taken over. Folders that went away or may not be read are passed over.
+ * Watches the folder `path` and everything below it. Watches each folder before scanning it, so nothing is missed; what
+ * both see is reported once. Takes ownership of `fd` and returns 0 or an errno. Skips folders that were removed or
+ * cannot be read.
  */
 static int add_tree(struct watch *watch, int fd, const char *path, bool tell) {
   cleanup_tree struct tree tree = {0};
@@ -102,7 +103,7 @@ static int add_tree(struct watch *watch, int fd, const char *path, bool tell) {
   return error;
 }
 
-/* A folder beneath the root, through no link; -1 when the root's path means another folder by now. */
+/* Opens a folder beneath the root, through no link; returns -1 if the root's path now leads to another folder. */
 static int open_below(const struct watch *watch, const char *path) {
   struct stat status;
   int fd = open(watch->root, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
@@ -127,7 +128,7 @@ static int open_below(const struct watch *watch, const char *path) {
 static void folder_appeared(struct watch *watch, const char *path) {
   int fd = open_below(watch, path);
   int error = fd < 0 ? 0 : add_tree(watch, fd, path, true);
-  /* Whoever listens has to look for themselves where we cannot. */
+  /* The host must rescan what we could not scan. */
   if (error && error != ECANCELED) report(watch, OVERFLOW, path, true);
 }
 
@@ -172,7 +173,7 @@ static void take_event(struct watch *watch, const struct inotify_event *event) {
   const char *folder = watch_table_path(&watch->table, event->wd);
   if (event->mask & IN_IGNORED) watch_table_remove(&watch->table, event->wd);
   else if (folder != NULL && event->len > 0) take_named(watch, event, folder);
-  /* Of themselves only the root speaks; for all others the folder above does. */
+  /* Only the root reports its own events; for every other folder its parent does. */
   else if (folder != NULL && folder[0] == 0) {
     bool is_dir = (event->mask & IN_ISDIR) != 0;
     if (event->mask & IN_MODIFY) report(watch, MODIFIED, "", is_dir);
@@ -194,7 +195,7 @@ static void run(struct watch *watch) {
     for (ssize_t at = 0; at < got && !watch->worker->cancelled;) {
       const struct inotify_event *event = (const void *)(buffer + at);
       at += (ssize_t)(sizeof *event + event->len);
-      /* A long write is many events of the same kind; one says it. */
+      /* A long write causes many identical events; one is enough. */
       bool again = last != NULL && event->mask == IN_MODIFY && last->mask == IN_MODIFY && event->wd == last->wd && event->len == last->len &&
                    memcmp(event->name, last->name, event->len) == 0;
       last = event;
@@ -229,7 +230,7 @@ void do_watch(struct worker *worker, const struct request *request) {
   struct watch watch = {.worker = worker, .root = path, .inotify_fd = -1, .recursive = recursive != 0};
   watch.seen = calloc(1, sizeof *watch.seen);
   int error = watch.seen == NULL ? ENOMEM : set_up(&watch);
-  if (error == E2BIG) answer_error(worker, ERR_TOO_LARGE, error, "watch", path, "more folders than can be watched");
+  if (error == E2BIG) answer_error(worker, ERR_TOO_LARGE, error, "watch", path, "too many folders to watch");
   else if (error && error != ECANCELED) answer_errno(worker, error, "watch", path);
   else if (error == 0) {
     answer_ok(worker);

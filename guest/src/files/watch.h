@@ -1,4 +1,4 @@
-/* Which folders an inotify descriptor watches, by their path relative to the root of the watch. */
+/* The folders that an inotify descriptor watches, by their path relative to the root of the watch. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 
 enum {
   WATCHES_MAX = 32768,
-  /* Paths reported by a look into a new folder whose own events may still be in the queue. */
+  /* Room for paths that the scan of a new folder reported while their own events may still be queued. */
   WATCH_SEEN_SLOTS = 8192,
 };
 
@@ -16,18 +16,18 @@ struct watched {
   char *path;
 };
 
-/* Ordered by descriptor, which the kernel gives out in ascending order. */
+/* Sorted by descriptor, which the kernel assigns in ascending order. */
 struct watch_table {
   struct watched *items;
   size_t count;
   size_t capacity;
 };
 
-/* False when memory or the bound is reached. A descriptor that is known gets the new path. */
+/* Adds a watch; a known descriptor gets the new path. Returns false if memory runs out or the bound is reached. */
 bool watch_table_put(struct watch_table *table, int descriptor, const char *path);
 const char *watch_table_path(const struct watch_table *table, int descriptor);
 void watch_table_remove(struct watch_table *table, int descriptor);
-/* Removes a folder and all below it, from the kernel too. An empty path is everything. */
+/* Removes a folder and everything below it, from the table and the kernel. An empty path removes everything. */
 void watch_table_drop(struct watch_table *table, int inotify_fd, const char *path);
 void watch_table_free(struct watch_table *table);
 
@@ -36,6 +36,6 @@ struct watch_seen {
   size_t count;
 };
 void watch_seen_add(struct watch_seen *seen, const char *path);
-/* Whether it was there; it is not afterwards. */
+/* Removes a path, and returns whether it was present. */
 bool watch_seen_take(struct watch_seen *seen, const char *path);
 void watch_seen_clear(struct watch_seen *seen);

@@ -1,4 +1,4 @@
-/* A request's fields and its answers; the one table from errno to the protocol's codes. */
+/* Request fields and answers, and the only table from errno to the protocol's codes. */
 #include "files/worker.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void show_path(char *into, size_t size, const char *path) {
   size_t length = strlen(path);
   size_t tail = 0;
   if (length >= size) {
-    /* The end says more than the beginning: it names the file. */
+    /* The end is more useful than the beginning: it names the file. */
     tail = length - (size - 5);
     memcpy(into, "...", 3);
     into += 3;
@@ -83,7 +83,7 @@ static uint64_t kind_of(mode_t mode) {
   }
 }
 
-/* The host takes no number past 2^53, and a file can claim to be larger or to come from later than that. */
+/* The host accepts no number past 2^53, but a file can claim a larger size or a later time. */
 static uint64_t bounded(int64_t value) {
   const int64_t max = ((int64_t)1 << 53) - 1;
   return value < 0 ? 0 : value > max ? (uint64_t)max : (uint64_t)value;
@@ -108,7 +108,7 @@ void answer_file(struct worker *worker, uint8_t type, const char *name, const st
 char *request_path(struct worker *worker, const struct request *request, uint8_t tag, const char *verb) {
   struct field field;
   const char *problem = NULL;
-  if (!field_find(request->payload, request->length, tag, &field) || field.length == 0) problem = "a path is missing";
+  if (!field_find(request->payload, request->length, tag, &field) || field.length == 0) problem = "the path is missing";
   else if (memchr(field.data, 0, field.length) != NULL) problem = "the path contains NUL";
   else if (field.length > PATH_BYTES_MAX) problem = "the path is longer than 4,095 bytes";
   else if (field.data[0] != '/') problem = "the path is not absolute";
@@ -124,6 +124,6 @@ char *request_path(struct worker *worker, const struct request *request, uint8_t
 
 bool request_number(struct worker *worker, const struct request *request, uint8_t tag, uint64_t fallback, uint64_t *out) {
   if (field_find_u64(request->payload, request->length, tag, fallback, out)) return true;
-  answer_error(worker, ERR_INVALID, 0, "request", NULL, "a number is not 8 bytes");
+  answer_error(worker, ERR_INVALID, 0, "request", NULL, "a number does not have 8 bytes");
   return false;
 }

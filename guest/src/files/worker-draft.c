@@ -1,4 +1,4 @@
-/* Files in the making: nobody sees them until they are whole. */
+/* Drafts: files that appear in their place only when they are complete. */
 #include "files/worker-content.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static int draft_open_named(struct draft *draft, int folder_fd, mode_t mode) {
 
 int draft_open(struct draft *draft, int folder_fd, mode_t mode) {
   draft->name[0] = 0;
-  /* Without a name nothing is left behind even by SIGKILL; it gets its name through /proc. */
+  /* An unnamed file leaves nothing behind, even after SIGKILL; it gets its name through /proc. */
   static int proc_there = -1;
   if (proc_there < 0) proc_there = access("/proc/self/fd", X_OK) == 0;
   draft->fd = proc_there ? openat(folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode) : -1;
@@ -39,7 +39,7 @@ static int draft_link(const struct draft *draft, int folder_fd, const char *name
   return linkat(AT_FDCWD, descriptor, folder_fd, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
 }
 
-/* 0 or an errno; `written` counts also what a failed call wrote. */
+/* Returns 0 or an errno; `written` includes what a failed call wrote. */
 int write_all(int fd, const uint8_t *bytes, size_t length, uint64_t *written) {
   while (length > 0) {
     ssize_t put = write(fd, bytes, length);
@@ -52,7 +52,7 @@ int write_all(int fd, const uint8_t *bytes, size_t length, uint64_t *written) {
   return 0;
 }
 
-/* Gives a draft a name where the kernel would not link it: copies it to one that has a name from the beginning. */
+/* Gives a draft a name if the kernel refuses to link it: copies it to a file that had a name from the start. */
 static int draft_materialise(struct draft *draft, int folder_fd) {
   struct stat status;
   uint8_t buffer[65536];
@@ -71,7 +71,7 @@ static int draft_materialise(struct draft *draft, int folder_fd) {
   return error;
 }
 
-/* Puts the draft in its place in one step. 0 or an errno; the draft is gone in either case. */
+/* Puts the draft in its place in one step. Returns 0 or an errno; the draft no longer exists in either case. */
 int draft_publish(struct draft *draft, const struct target *target, enum how how) {
   int folder_fd = target->folder_fd, error = 0;
   if (!draft->name[0]) {

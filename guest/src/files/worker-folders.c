@@ -12,7 +12,7 @@
 
 enum { LISTDIR_ENTRIES_DEFAULT = 10000, LISTDIR_ENTRIES_MAX = 1000000 };
 
-/* A link's target, or NULL: it may have changed since it was looked at. */
+/* Returns a link's target, or NULL: the file may have changed since the stat. */
 static const char *read_link(int folder_fd, const char *name, const struct stat *status, char target[PATH_BYTES_MAX + 1]) {
   if (!S_ISLNK(status->st_mode)) return NULL;
   ssize_t length = readlinkat(folder_fd, name, target, PATH_BYTES_MAX);
@@ -42,20 +42,20 @@ struct listing {
   bool truncated;
 };
 
-/* Sends one entry and enters it when it is a folder that shall be looked into. */
+/* Sends one entry, and enters it if it is a folder to list. */
 static int list_entry(struct listing *listing, const char *name) {
   struct tree *tree = &listing->tree;
   int fd = tree_top(tree)->fd;
   char target[PATH_BYTES_MAX + 1];
   struct stat status;
   if (fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-    /* Gone since its name was read, or hidden by a folder that can be read but not searched. */
+    /* Removed since its name was read, or hidden by a folder that can be read but not searched. */
     if (errno != ENOENT) listing->truncated = true;
     return 0;
   }
   const char *path = tree_path(tree, name);
   if (path == NULL || strlen(path) > PATH_BYTES_MAX) {
-    /* No request could name it. */
+    /* No request could name this path. */
     listing->truncated = true;
     return 0;
   }

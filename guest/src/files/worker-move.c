@@ -1,4 +1,4 @@
-/* MOVE: a rename, or a copy to a temporary name beside the target, a rename there and the removal of the old one. */
+/* MOVE: a rename, or a copy to a temporary name beside the target, a rename there, and the removal of the original. */
 #include "files/worker-tree.h"
 #include "files/worker.h"
 #include "wire/tags.h"
@@ -25,13 +25,15 @@ struct move {
   struct tree copy;
 };
 
-/* 0 or an errno. File systems that cannot refuse to replace get the same promise by other means, or a refusal. */
+/*
+ * Returns 0 or an errno. File systems that cannot refuse to replace get the same guarantee by other means, or an error.
+ */
 static int rename_once(int from_fd, const char *from, int to_fd, const char *to, bool replace, bool folder) {
   if (replace) return renameat(from_fd, from, to_fd, to) == 0 ? 0 : errno;
   if (renameat2(from_fd, from, to_fd, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
   if (folder) {
-    /* An empty folder of our own making is the only thing that the rename can replace. */
+    /* An empty folder that we created is the only thing that the rename can replace. */
     if (mkdirat(to_fd, to, 0700) != 0) return errno;
     if (renameat(from_fd, from, to_fd, to) == 0) return 0;
     int error = errno;
@@ -55,7 +57,7 @@ static int copy_bytes(struct worker *worker, int from, int to) {
     }
     if (got < 0) return errno;
     if (got == 0 && !by_kernel) return 0;
-    /* Some kernels say 0 where they cannot copy at all; a read tells the difference. */
+    /* Some kernels return 0 if they cannot copy at all; a read tells the difference. */
     if (got == 0) by_kernel = false;
     else if (!by_kernel && !write_full(to, buffer, (size_t)got)) return errno;
   }
@@ -71,7 +73,7 @@ static void copy_attributes_extended(int from, int to) {
   }
 }
 
-/* Owner as far as the user may; a set-id bit does not survive a change of owner. */
+/* Copies the owner if the user may set it; a set-id bit does not survive a change of owner. */
 static int copy_attributes(int from, int to, const struct stat *status) {
   mode_t mode = status->st_mode & 07777;
   const struct timespec times[2] = {status->st_atim, status->st_mtim};
@@ -111,7 +113,7 @@ static int copy_special(int from_folder, const char *from, int to_folder, const 
   return 0;
 }
 
-/* Anything but a folder. */
+/* Copies anything but a folder. */
 static int copy_file(struct move *move, int from_folder, const char *from, int to_folder, const char *to, const struct stat *status) {
   if (!S_ISREG(status->st_mode)) return copy_special(from_folder, from, to_folder, to, status);
   if (status->st_nlink > 1 && move->copy.count > 0) {
@@ -127,7 +129,7 @@ static int copy_entry(struct move *move, const char *name) {
   struct stat status;
   if (fstatat(from_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return errno;
   if (!S_ISDIR(status.st_mode)) return copy_file(move, from_fd, name, to_fd, name, &status);
-  /* The copy itself, when a folder is moved into its own tree. */
+  /* The copy itself: a folder is being moved into its own tree. */
   if (status.st_dev == move->copy.levels[0].device && status.st_ino == move->copy.levels[0].inode) return EINVAL;
   if (mkdirat(to_fd, name, 0700) != 0) return errno;
   int error = tree_enter(&move->source, name);
@@ -173,7 +175,7 @@ static int remove_tree(struct worker *worker, int folder_fd, const char *name, b
   return unlinkat(folder_fd, name, AT_REMOVEDIR) == 0 ? 0 : errno;
 }
 
-/* Removes what a copy left behind, whatever was cancelled meanwhile. */
+/* Removes what a copy left behind, even after a cancellation. */
 static void remove_leftover(struct move *move, const char *temporary, bool folder) {
   bool cancelled = move->worker->cancelled, closed = move->worker->input_closed;
   struct worker quiet = {.in_fd = -1, .out_fd = -1};
@@ -182,7 +184,7 @@ static void remove_leftover(struct move *move, const char *temporary, bool folde
   move->worker->input_closed = closed;
 }
 
-/* The whole is copied before anything of the old is touched; the new appears in one step. */
+/* Copies everything before touching the original; the copy appears in one step. */
 static int move_by_copy(struct move *move, bool *copied) {
   char temporary[TEMPORARY_NAME_BYTES];
   bool folder = S_ISDIR(move->status.st_mode);
@@ -230,7 +232,7 @@ void do_move(struct worker *worker, const struct request *request) {
     termination_allow();
   }
   if (worker->cancelled) return;
-  if (error && copied) answer_error(worker, error_code_of(error), error, "move", from, "it was copied, but the old one could not be removed whole");
+  if (error && copied) answer_error(worker, error_code_of(error), error, "move", from, "copied, but the original could not be removed completely");
   else if (error == EEXIST || error == ENOTEMPTY || error == EISDIR) answer_errno(worker, error, "move to", to);
   else if (error) answer_errno(worker, error, "move", from);
   else answer_ok(worker);

@@ -18,8 +18,8 @@ void answer_not_regular(struct worker *worker, int error, const char *verb, cons
 }
 
 /*
- * Looks before it opens: to open a FIFO, even without blocking, would wake its writer and then break its pipe.
- * O_NONBLOCK is for what is put there between the look and the open.
+ * Checks before it opens: opening a FIFO, even without blocking, would wake its writer and then break its pipe.
+ * O_NONBLOCK covers a FIFO that appears between the check and the open.
  */
 int open_regular(const char *path, int flags, struct stat *status) {
   if (stat(path, status) != 0) return -1;
@@ -62,7 +62,7 @@ void do_read(struct worker *worker, const struct request *request) {
     return;
   }
   if (offset > INT64_MAX || (offset > 0 && lseek(fd, (off_t)offset, SEEK_SET) < 0)) {
-    answer_error(worker, ERR_INVALID, EINVAL, "read", path, "the offset is not one");
+    answer_error(worker, ERR_INVALID, EINVAL, "read", path, "the offset is out of range");
     return;
   }
   answer_file(worker, FRAME_OK, path, &status, NULL);

@@ -8,7 +8,7 @@
 
 enum { RESCANS_MAX = 16, REMOVE_BATCH = 2048 };
 
-/* Removes one entry, or enters it when it is a folder with something in it. */
+/* Removes one entry, or enters it if it is a folder. */
 static int remove_entry(struct tree *tree, const char *name, unsigned char type) {
   int fd = tree_top(tree)->fd;
   if (type != DT_DIR) {
@@ -19,14 +19,14 @@ static int remove_entry(struct tree *tree, const char *name, unsigned char type)
   }
   int error = tree_enter(tree, name);
   if (error == 0 || error == ENOENT) return 0;
-  /* What was a folder when it was read may be a link by now; the link itself goes. */
+  /* A folder may have become a link since it was read; remove the link itself. */
   if (error == ENOTDIR || error == ELOOP) return unlinkat(fd, name, 0) == 0 || errno == ENOENT ? 0 : errno;
-  /* An unreadable folder can still be removed when it is empty. */
+  /* An unreadable folder can still be removed if it is empty. */
   if (error == EACCES && (unlinkat(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)) return 0;
   return error;
 }
 
-/* The top level is done: goes up and removes it. When something in it could not be removed, it stays. */
+/* Leaves the finished top level and removes its folder, unless something in it could not be removed. */
 static int remove_top(struct tree *tree, unsigned *rescans, bool incomplete) {
   cleanup_free char *name = strdup(tree_name(tree));
   if (name == NULL) return ENOMEM;
@@ -39,11 +39,11 @@ static int remove_top(struct tree *tree, unsigned *rescans, bool incomplete) {
     tree_path(tree, name);
     return error;
   }
-  /* Somebody wrote into it meanwhile. */
+  /* Another process has written into it. */
   return tree_enter(tree, name);
 }
 
-/* Goes on past what it may not remove, as far as it comes, and reports the first of them. */
+/* Continues past entries that it may not remove, and reports the first of them. */
 int remove_contents(struct worker *worker, int folder_fd, char **failed) {
   cleanup_tree struct tree tree = {0};
   unsigned rescans = 0;

@@ -1,4 +1,4 @@
-/* Frames in and out of the worker: reading ahead, gathering answers, windows and cancellation. */
+/* Frames to and from the worker: reading ahead, gathering answers, windows and cancellation. */
 #include "files/worker.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static bool wait_for(int fd, short events) {
   return got > 0;
 }
 
-/* Nobody to answer to any more: end the worker the way SIGTERM would, so that nothing half-done stays. */
+/* Sends all bytes. If there is no reader, ends the worker as SIGTERM would, so nothing unfinished remains. */
 static bool send_bytes(struct worker *worker, const uint8_t *bytes, size_t length) {
   while (length > 0) {
     ssize_t put = write(worker->out_fd, bytes, length);
@@ -45,7 +45,10 @@ void worker_queue(struct worker *worker) {
   if (worker->out.length >= WORKER_GATHER_BYTES) worker_flush(worker);
 }
 
-/* Reads what there is. 1: something came; 0: end of file or an error; with `wait` false also when nothing is there. */
+/*
+ * Reads what is available. Returns 1 if bytes arrived; 0 at end of file, on an error or, without `wait`, if no
+ * bytes are available.
+ */
 static int fill(struct worker *worker, bool wait) {
   if (worker->input_closed) return 0;
   if (worker->input_start == worker->input_end) {
@@ -77,7 +80,7 @@ static int fill(struct worker *worker, bool wait) {
   }
 }
 
-/* 1: a whole frame lies at `at`; 0: not yet; -1: protocol error. */
+/* Returns 1 if a whole frame is at `at`, 0 if it is incomplete, -1 for a protocol error. */
 static int frame_at(const struct worker *worker, size_t at, struct frame_header *header) {
   size_t there = worker->input_end - at;
   if (there < FRAME_HEADER_BYTES) return 0;
@@ -101,14 +104,17 @@ int worker_next_frame(struct worker *worker, struct frame_header *header, const 
 
 static bool is_request(uint8_t type) { return type >= FRAME_STAT && type <= FRAME_TAR_OUT && type != FRAME_WATCH_EVENT; }
 
-/* The next frame of the current stream: its type, or -1 when the stream is over. CREDIT is taken in on the way. */
+/*
+ * Returns the type of the current stream's next frame, 0 if `wait` is false and no frame has arrived, or -1 if the
+ * stream has ended. Applies CREDIT on the way.
+ */
 static int next_of_stream(struct worker *worker, const uint8_t **payload, size_t *length, bool wait) {
   struct frame_header header;
   int got = 0;
   while (!worker->cancelled && (got = worker_next_frame(worker, &header, payload, wait)) == 1) {
     if (header.stream != worker->stream) {
       if (!is_request(header.type)) continue;
-      frame_error(&worker->out, header.stream, ERR_BUSY, EBUSY, "the file worker has another request in hand");
+      frame_error(&worker->out, header.stream, ERR_BUSY, EBUSY, "the file worker is busy with another request");
       continue;
     }
     *length = header.length;
@@ -136,7 +142,7 @@ int worker_receive(struct worker *worker, const uint8_t **bytes, size_t *length)
     frame_begin(&worker->out, FRAME_CREDIT, worker->stream);
     frame_raw(&worker->out, credit, sizeof credit);
     worker_queue(worker);
-    /* The host may be waiting for it even while there is input left. */
+    /* The host may be waiting for the credit even while there is input left. */
     if (!worker_flush(worker)) return -1;
   }
   for (;;) {
@@ -155,7 +161,7 @@ ssize_t worker_data_room(struct worker *worker, uint64_t wanted) {
   const uint8_t *payload;
   size_t length;
   int type;
-  /* What arrived meanwhile first: a cancellation shall not wait until the credit is used up. */
+  /* Handle what has arrived first: a cancellation must not wait until the credit is used up. */
   do type = next_of_stream(worker, &payload, &length, false);
   while (type > 0 && !worker->cancelled);
   while (worker->send_window == 0 && !worker->cancelled) next_of_stream(worker, &payload, &length, true);
@@ -189,7 +195,7 @@ bool worker_cancelled_now(struct worker *worker) {
     worker->cancelled = true;
     return true;
   }
-  /* Only looked at, not taken: requests that were sent ahead stay where they are. */
+  /* Only peeks: requests that were sent ahead stay in place. */
   struct frame_header header;
   size_t at = worker->input_start;
   while (frame_at(worker, at, &header) == 1) {

@@ -107,7 +107,7 @@ static bool path_reserve(struct tree *tree, size_t size) {
   return true;
 }
 
-/* Writes "name" behind the top level's path; the next call or a level entered or left overwrites it. */
+/* Appends "name" to the top level's path; overwritten by the next call, or when a level is entered or left. */
 const char *tree_path(struct tree *tree, const char *name) {
   size_t length = tree_top(tree)->path_length;
   size_t size = strlen(name) + 1;

@@ -9,10 +9,10 @@
 #include <string.h>
 
 enum { LINKS_FOLLOWED_MAX = 40, APPEND_MEMORY = 1048576 };
-/* No mode was asked for; 0 is one that can be. */
+/* No mode was requested; 0 is a valid mode. */
 #define NO_MODE 0xffffffffu
 
-/* Replaces a link's path by what it points to, as far as links go. 0 or an errno. */
+/* Replaces the path of a link with the path it finally leads to. Returns 0 or an errno. */
 static int follow_links(struct target *target) {
   char link[PATH_MAX], joined[2 * PATH_MAX];
   for (int followed = 0;; followed++) {
@@ -50,18 +50,18 @@ static void answer_written(struct worker *worker, uint64_t bytes) {
   worker_queue(worker);
 }
 
-/* The draft takes over mode and owner of what it replaces, as far as the user may. */
+/* Gives the draft its mode and, if the user may, the owner of the file that it replaces. */
 static int keep_attributes(const struct draft *draft, const struct target *target, mode_t mode) {
   if (target->exists && (target->status.st_uid != file_uid() || target->status.st_gid != getegid())) {
     if (fchown(draft->fd, target->status.st_uid, target->status.st_gid) != 0) errno = 0;
   }
-  /* A default ACL of the folder, or the change of owner, may have altered what the creation asked for. */
+  /* A default ACL of the folder, or the change of owner, may have altered the mode. */
   return fchmod(draft->fd, mode) == 0 ? 0 : errno;
 }
 
 /*
- * No fsync: what a sandbox writes is as durable as what its own programs write, and a flush for each of a thousand
- * small files would cost far more than the writing. The rename makes it whole or not at all for every reader.
+ * No fsync: these writes are as durable as those by the sandbox's own programs, and flushing each of a thousand small
+ * files would cost far more than writing them. The rename makes the write atomic for every reader.
  */
 static void write_new(struct worker *worker, struct target *target, mode_t asked, enum how how, const char *path) {
   mode_t mode = asked != NO_MODE ? asked : target->exists ? target->status.st_mode & 0777 : 0644;
@@ -82,7 +82,7 @@ static void write_new(struct worker *worker, struct target *target, mode_t asked
   else answer_written(worker, total);
 }
 
-/* Bytes that wait for the end of their stream: the first in memory, all of them in a draft when there are many. */
+/* Bytes held back until their stream ends: in memory, or all in a draft if there are many. */
 struct spool {
   uint8_t *memory;
   size_t held;
@@ -120,7 +120,7 @@ static int spool_copy(struct spool *spool, int fd) {
   }
 }
 
-/* All or nothing; when somebody else appended at the same time, a failure keeps what both wrote. */
+/* Appends all or nothing. If another process appended at the same time, a failure keeps what both wrote. */
 static int append_spool(struct spool *spool, int fd) {
   struct stat before, after;
   if (fstat(fd, &before) != 0) return errno;
@@ -144,7 +144,7 @@ static void write_append(struct worker *worker, struct target *target, mode_t as
     error = spool_add(&spool, bytes, length);
   }
   if (error == 0 && got == 0 && fd < 0) {
-    /* Made at the end only: a broken stream leaves no empty file. */
+    /* Created only at the end: a broken stream leaves no empty file. */
     fd = openat(target->folder_fd, target->base, O_CREAT | O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                 asked != NO_MODE ? asked : 0644);
     if (fd < 0) error = errno;
@@ -163,7 +163,7 @@ static int check_target(const struct target *target, enum how how) {
   if (how == CREATE) return EEXIST;
   int error = not_regular(&target->status);
   if (error) return error;
-  /* A rename would replace a file that its mode protects; a program that opens it for writing could not. */
+  /* A rename would replace a write-protected file, which a program that opens it for writing could not. */
   if (faccessat(target->folder_fd, target->base, W_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EROFS)) return errno;
   return 0;
 }
@@ -175,7 +175,7 @@ void do_write(struct worker *worker, const struct request *request) {
   if (path == NULL || !request_number(worker, request, TAG_WRITE_MODE, NO_MODE, &mode) || !request_number(worker, request, TAG_WRITE_PARENTS, 0, &parents)) return;
   if (!request_number(worker, request, TAG_WRITE_HOW, REPLACE, &how)) return;
   if (how > CREATE) {
-    answer_error(worker, ERR_INVALID, 0, "write", path, "there is no such way of writing");
+    answer_error(worker, ERR_INVALID, 0, "write", path, "unknown way of writing");
     return;
   }
   mode_t asked = mode == NO_MODE ? NO_MODE : (mode_t)(mode & 07777);

@@ -55,7 +55,7 @@ static void handle_signals(void) {
   sigaction(SIGHUP, &action, NULL);
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   sigaction(SIGPIPE, &ignore, NULL);
-  /* Past a file size limit a write shall fail with EFBIG, not kill the worker. */
+  /* Past a file size limit a write must fail with EFBIG, not kill the worker. */
   sigaction(SIGXFSZ, &ignore, NULL);
   sigset_t none;
   sigemptyset(&none);
@@ -64,11 +64,11 @@ static void handle_signals(void) {
 
 static void *map_buffer(size_t bytes) {
   void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) die_errno("file worker: buffer of %zu bytes", bytes);
+  if (memory == MAP_FAILED) die_errno("file worker: cannot map a buffer of %zu bytes", bytes);
   return memory;
 }
 
-/* A worker that is kept waiting shall not keep the pages of its last large transfer. */
+/* An idle worker must not keep the pages of its last large transfer. */
 static void give_memory_back(struct worker *worker) {
   if (!worker->used_much || worker->input_start != worker->input_end) return;
   worker->used_much = false;
@@ -112,7 +112,7 @@ int worker_main(int in_fd, int out_fd) {
   struct worker worker = {.in_fd = in_fd, .out_fd = out_fd};
   handle_signals();
   umask(0);
-  /* Pipes are made as large as the window where that is allowed; a refusal only costs speed. */
+  /* Pipes are made as large as the window if that is allowed; a refusal only costs speed. */
   fcntl(in_fd, F_SETPIPE_SZ, STREAM_WINDOW);
   fcntl(out_fd, F_SETPIPE_SZ, STREAM_WINDOW);
   worker.input = map_buffer(WORKER_INPUT_BYTES);
@@ -128,7 +128,7 @@ int worker_main(int in_fd, int out_fd) {
       give_memory_back(&worker);
       continue;
     }
-    /* Late frames of a stream that just closed. */
+    /* Late frames of a stream that has just closed. */
     if (header.type == FRAME_DATA || header.type == FRAME_END || header.type == FRAME_CREDIT || header.type == FRAME_CANCEL) continue;
     got = -1;
     break;

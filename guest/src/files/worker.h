@@ -1,14 +1,13 @@
 /*
- * The file worker: a process of the guest that runs as the user a request asks for and does one request at a time.
+ * The file worker: a process of the guest that runs as the user of its requests and handles one request at a time.
  *
- * What the guest's loop may rely on:
- * - Every request is closed by exactly one OK, ERROR or (READ, TAR_OUT) END on its stream, except when the process
- *   ends. A request that was cancelled is closed too, by ERROR `gone`, so that the loop knows the worker is free again;
- *   the host must not see that one.
- * - A frame for a stream that is not the current request's is ignored; a second request while one takes or gives DATA
+ * Guarantees to the guest's loop:
+ * - Every request is closed by exactly one OK, ERROR or (READ, TAR_OUT) END on its stream, unless the process ends. A
+ *   cancelled request is closed too, by ERROR `gone`, which tells the loop that the worker is free again; the host must
+ *   not see that error.
+ * - A frame for any other stream than the current request's is ignored. A second request while one takes or gives DATA
  *   gets ERROR `busy`, since its own DATA could not be told apart in time. Requests without DATA may be sent ahead.
- * - End of file on the way in, or SIGTERM, ends the worker; a half-written file leaves its old content and nothing
- *   else.
+ * - End of input, or SIGTERM, ends the worker; a half-written file leaves its old content and nothing else.
  * - A malformed frame ends the worker with status 1.
  */
 #pragma once
@@ -19,15 +18,15 @@
 #include <sys/stat.h>
 
 enum {
-  /* Two of the largest frames: one being worked on, one arriving. */
+  /* Two of the largest frames: one being processed, one arriving. */
   WORKER_INPUT_BYTES = 2 * (FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX),
-  /* Answers are gathered up to here before they are written. */
+  /* Answers are gathered up to this size before they are written. */
   WORKER_GATHER_BYTES = 65536,
-  /* Credit is given back in steps, so that it costs one small frame for each of the largest ones. */
+  /* Credit is returned in steps: one small frame for each of the largest ones. */
   CREDIT_STEP = 262144,
-  /* How much of a path an error message shows. */
+  /* The longest path that an error message shows. */
   MESSAGE_PATH_BYTES = 512,
-  /* How many entries are done before the worker looks whether it was cancelled. */
+  /* The number of entries that are processed between checks for cancellation. */
   CANCEL_CHECK_ENTRIES = 256,
 };
 
@@ -49,7 +48,7 @@ struct worker {
   bool cancelled;
 };
 
-/* The payload is valid until the next frame is read: take what is needed first. */
+/* The payload is valid until the next frame is read: copy what is needed first. */
 struct request {
   uint8_t type;
   uint32_t stream;
@@ -57,43 +56,46 @@ struct request {
   size_t length;
 };
 
-/* 1: a frame; 0: none (end of file, or nothing there and not `wait`); -1: protocol error. Waiting flushes first. */
+/*
+ * Returns 1 with a frame, 0 without one (end of file, or nothing available and not `wait`), -1 for a protocol error.
+ * Waiting flushes first.
+ */
 int worker_next_frame(struct worker *worker, struct frame_header *header, const uint8_t **payload, bool wait);
 bool worker_flush(struct worker *worker);
-/* Sends the frame that was built in `worker->out`, soon. */
+/* Queues the frame that was built in `worker->out`. */
 void worker_queue(struct worker *worker);
 
-/* Fields of a request. Each sends ERROR `invalid` and returns NULL or false when the field is not acceptable. */
+/* Read fields of a request. Each sends ERROR `invalid` and returns NULL or false if the field is not acceptable. */
 char *request_path(struct worker *worker, const struct request *request, uint8_t tag, const char *verb);
 bool request_number(struct worker *worker, const struct request *request, uint8_t tag, uint64_t fallback, uint64_t *out);
 
 void answer_ok(struct worker *worker);
 void answer_file(struct worker *worker, uint8_t type, const char *name, const struct stat *status, const char *link_target);
-/* "verb path: reason"; the path is cut when it is long, control characters are masked. */
+/* Sends "verb path: reason". A long path is shortened, and control characters are masked. */
 void answer_error(struct worker *worker, enum error_code code, int error, const char *verb, const char *path, const char *reason);
 void answer_errno(struct worker *worker, int error, const char *verb, const char *path);
 enum error_code error_code_of(int error);
 
 /*
- * DATA from the host. 1: `bytes` are valid until the next call; 0: END; -1: cancelled or broken, answer nothing. Credit
- * for a chunk is given when the next one is asked for.
+ * Receives DATA from the host. Returns 1 with `bytes` valid until the next call, 0 for END, or -1 if cancelled or
+ * broken (send no answer). Credit for a chunk is granted when the next one is requested.
  */
 int worker_receive(struct worker *worker, const uint8_t **bytes, size_t *length);
-/* DATA to the host. Waits for credit; gives how many bytes of `worker_data` may be filled, or -1 (answer nothing). */
+/* Waits for credit to send DATA. Returns how many bytes of `worker_data` may be filled, or -1 (send no answer). */
 ssize_t worker_data_room(struct worker *worker, uint64_t wanted);
 uint8_t *worker_data(struct worker *worker);
 bool worker_data_send(struct worker *worker, size_t length);
 void worker_data_end(struct worker *worker);
-/* Sends what is queued and waits until `fd` can be read; false: give up and answer nothing. */
+/* Sends what is queued and waits until `fd` is readable. Returns false if the request must end without an answer. */
 bool worker_wait_with(struct worker *worker, int fd);
-/* Cheap; looks at the way in once for many calls. True: give up and answer nothing. */
+/* Cheap: checks the input once in many calls. Returns true if the request must end without an answer. */
 bool worker_cancelled(struct worker *worker);
 bool worker_cancelled_now(struct worker *worker);
 
-/* What SIGTERM has to remove before the process ends; a name that is not there is no harm. */
+/* The file that SIGTERM removes before the process ends; it need not exist. */
 void temporary_set(int folder_fd, const char *name);
 void temporary_clear(void);
-/* While deferred, SIGTERM is only noted: for work whose remains take more than one unlink, or have no name yet. */
+/* Defers SIGTERM: for work whose leftovers need more than one unlink, or have no name yet. */
 void termination_defer(void);
 void termination_allow(void);
 bool termination_wanted(void);
@@ -101,10 +103,14 @@ bool termination_wanted(void);
 enum { TEMPORARY_NAME_BYTES = 32 };
 void temporary_name(char name[TEMPORARY_NAME_BYTES]);
 
-/* mkdir -p; 0 or an errno. The last folder gets `mode`, the others 0755. An existing folder is no error. */
+/*
+ * Like mkdir -p; returns 0 or an errno. The last folder gets `mode`, the others 0755. An existing folder is not an
+ * error.
+ */
 int make_folders(const char *path, mode_t mode);
 /*
- * Splits "/a/b" into an open folder and "b" within `path`. Returns the descriptor or -1; EINVAL for "/", "." and "..".
+ * Splits "/a/b" into an open folder and "b" (within `path`). Returns the descriptor, or -1; EINVAL for "/", "." and
+ * "..".
  */
 int open_parent(char *path, const char **base);
 

@@ -1,4 +1,4 @@
-/* Mounts a workspace into a sandbox that is already running: one that was started before anybody knew what for. */
+/* Mounts a workspace into a running sandbox that was started before its workspace was known. */
 #include "launch/launch.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static int workspace_tree(struct launch *launch, const struct plan *plan, const 
   return tree;
 }
 
-/* Made where the stage is seen, for use where it is not. */
+/* Creates the empty trees where the stage is visible, for use where it is not. */
 static int *empty_trees(struct launch *launch, const struct plan *plan) {
   int *trees = xalloc((plan->count + 1) * sizeof *trees);
   for (size_t i = 0; i < plan->count; i++)
@@ -56,14 +56,14 @@ int attach_workspace(struct launch *launch, const struct plan *plan) {
     mounts = open_namespace(record->fields[0], "mnt");
     map_named(launch, "sandbox")->fd = open_namespace(record->fields[0], "user");
   }
-  if (mounts < 0) launch_fail("plan", "mount-pid is needed");
+  if (mounts < 0) launch_fail("plan", "mount-pid is missing");
   if (launch->rootless) enter_user_namespace(launch);
   private_mounts();
   mount_stage(launch, plan);
   const char *target = NULL;
   int tree = workspace_tree(launch, plan, &target);
   cleanup_free int *covers = empty_trees(launch, plan);
-  if (setns(mounts, CLONE_NEWNS) != 0) launch_fail("attach", "the sandbox's mounts cannot be entered");
+  if (setns(mounts, CLONE_NEWNS) != 0) launch_fail("attach", "cannot enter the sandbox's mount namespace");
   attach_at(launch, tree, "/", target, false);
   add_covers(plan, covers);
   dprintf(STDOUT_FILENO, "attached\n");

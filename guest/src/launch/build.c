@@ -1,4 +1,4 @@
-/* The parts of a sandbox's root that the records of its plan ask for. */
+/* Builds the parts of a sandbox's root that the records of its plan request. */
 #include "launch/launch.h"
 
 #include <fcntl.h>
@@ -21,8 +21,8 @@ static void add_overlay(struct launch *launch, const char **fields) {
 }
 
 /*
- * `home LAYERS UPPER WORK TARGET`: an overlay over what the root has at the target already, which is the lowest layer
- * and is found below the root, whatever links lead there.
+ * `home LAYERS UPPER WORK TARGET`: an overlay over what the root already has at the target. That is the lowest layer,
+ * and is looked up below the root, wherever links lead.
  */
 static void add_home(struct launch *launch, const char **fields) {
   char root[64], point[64], layers[4096];
@@ -68,18 +68,18 @@ static void add_disk(struct launch *launch, const struct plan_record *record) {
   char target[64], options[128];
   snprintf(target, sizeof target, "%s/disk", launch->stage);
   if (strcmp(record->verb, "disk-keep") == 0) {
-    if (remove_others(target, record->fields[0]) != 0) launch_fail("disk", "what an earlier sandbox left cannot be removed");
+    if (remove_others(target, record->fields[0]) != 0) launch_fail("disk", "cannot remove what an earlier sandbox left");
     return;
   }
   if (strcmp(record->verb, "disk-image") == 0) {
     mount_image(record->fields[0], target);
     return;
   }
-  if (snprintf(options, sizeof options, "mode=755,%s", record->fields[0]) >= (int)sizeof options) launch_fail("plan", "a disk's size");
+  if (snprintf(options, sizeof options, "mode=755,%s", record->fields[0]) >= (int)sizeof options) launch_fail("plan", "a disk size is too long");
   if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
 }
 
-/* Mounts of the host cannot be unmounted in a user namespace, but covered. A path that is not there needs neither. */
+/* Mounts of the host cannot be unmounted in a user namespace, only covered. A missing path needs neither. */
 static void hide(const char *path) {
   if (umount2(path, MNT_DETACH) != 0) mount("caisson", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k");
 }

@@ -1,6 +1,6 @@
 /*
- * What a sandbox sees of its control groups: those of its work, as if nothing were above them, read-only. So a program
- * finds the limits it runs under, and sizes itself by them, and learns nothing of the machine.
+ * The cgroups that a sandbox sees: those of its work, read-only, as if nothing were above them. A program finds the
+ * limits it runs under and can size itself by them, but learns nothing about the machine.
  */
 #include "launch/launch.h"
 
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* Joins the work's groups, makes a namespace there, and holds it until the parent has opened it. */
+/* Joins the work cgroups, creates a namespace there, and holds it until the parent has opened it. */
 __attribute__((noreturn)) static void hold_namespace(const struct plan *plan, int ready, int release) {
   die_with_parent();
   for (size_t i = 0; i < plan->count; i++) {
@@ -22,9 +22,9 @@ __attribute__((noreturn)) static void hold_namespace(const struct plan *plan, in
     cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "0", 1) != 1) launch_fail("cgroup", "%s", path);
   }
-  if (unshare(CLONE_NEWCGROUP) != 0) launch_fail("cgroup", "no new cgroup namespace");
-  /* A change of identity has made this process one that not even its parent may look into. */
-  if (prctl(PR_SET_DUMPABLE, 1) != 0) launch_fail("cgroup", "the namespace cannot be shown to the parent");
+  if (unshare(CLONE_NEWCGROUP) != 0) launch_fail("cgroup", "cannot create a cgroup namespace");
+  /* After a change of identity, not even the parent may look into this process. */
+  if (prctl(PR_SET_DUMPABLE, 1) != 0) launch_fail("cgroup", "cannot show the namespace to the parent");
   if (!write_full(ready, "r", 1)) _exit(1);
   char byte;
   while (read(release, &byte, 1) < 0 && errno == EINTR) continue;
@@ -37,7 +37,7 @@ struct work_namespace start_work_namespace(const struct plan *plan) {
   for (size_t i = 0; i < plan->count; i++) wanted = wanted || strcmp(plan->records[i].verb, "cgroup-work") == 0;
   if (!wanted) return made;
   int ready[2], release[2];
-  if (pipe2(ready, O_CLOEXEC) != 0 || pipe2(release, O_CLOEXEC) != 0) launch_fail("cgroup", "no pipe");
+  if (pipe2(ready, O_CLOEXEC) != 0 || pipe2(release, O_CLOEXEC) != 0) launch_fail("cgroup", "cannot create a pipe");
   made.holder = fork();
   if (made.holder < 0) launch_fail("cgroup", "cannot fork");
   if (made.holder == 0) {
@@ -55,7 +55,7 @@ struct work_namespace start_work_namespace(const struct plan *plan) {
 int finish_work_namespace(struct work_namespace *made) {
   if (made->holder == 0) return -1;
   char byte, path[64];
-  /* It has said what failed. */
+  /* The child has reported what failed. */
   if (read_full(made->ready, &byte, 1) != 1) _exit(125);
   snprintf(path, sizeof path, "/proc/%d/ns/cgroup", made->holder);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -68,7 +68,7 @@ int finish_work_namespace(struct work_namespace *made) {
 }
 
 void enter_work_namespace(int fd) {
-  if (fd >= 0 && setns(fd, CLONE_NEWCGROUP) != 0) launch_fail("cgroup", "its namespace cannot be entered");
+  if (fd >= 0 && setns(fd, CLONE_NEWCGROUP) != 0) launch_fail("cgroup", "cannot enter the cgroup namespace");
 }
 
 static void show_at(struct launch *launch, const char *source, const char *point) {
@@ -89,11 +89,11 @@ void show_cgroups(struct launch *launch, const struct plan *plan) {
       show_at(launch, record->fields[1], folder);
       return;
     }
-    if (snprintf(point, sizeof point, "%s/%s", folder, record->fields[0]) >= (int)sizeof point) launch_fail("plan", "a controller's name");
+    if (snprintf(point, sizeof point, "%s/%s", folder, record->fields[0]) >= (int)sizeof point) launch_fail("plan", "a controller name is too long");
     if (mkdir(point, 0755) != 0) launch_fail("stage", "%s", point);
   }
   if (!made) return;
-  /* The folder that holds the hierarchies is as read-only as they are. */
+  /* The folder that contains the hierarchies is as read-only as they are. */
   show_at(launch, folder, folder);
   for (size_t i = 0; i < plan->count; i++) {
     const struct plan_record *record = &plan->records[i];

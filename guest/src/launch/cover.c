@@ -1,7 +1,6 @@
 /*
- * Keeps folders of the host out of what a sandbox shares: below a layer by a whiteout above it, below a bind by an
- * empty folder mounted over it. Each is named by its path and told by its inode, so that one which was moved meanwhile
- * is not missed: then there is no sandbox.
+ * Keeps host folders out of what a sandbox shares: below a layer with a whiteout above it, below a bind with an empty
+ * folder mounted over it. Each is identified by its path and its inode: if one was moved, we create no sandbox.
  */
 #include "launch/launch.h"
 
@@ -27,7 +26,7 @@ static void require_same(int fd, const char **identity, const char *path) {
   if (status.st_dev != plan_bytes(identity[0]) || status.st_ino != plan_bytes(identity[1])) launch_fail("cover", "%s", path);
 }
 
-/* The next part of a path, cut out of it. */
+/* Cuts the next part off a path and returns it. */
 static const char *next_part(char **rest) {
   char *part;
   do part = strsep(rest, "/");
@@ -39,7 +38,7 @@ static void copy_path(char out[static PATH_MAX], const char *path) {
   if (snprintf(out, PATH_MAX, "%s", path) >= PATH_MAX) launch_fail("plan", "a path is too long");
 }
 
-/* A folder of the mask looks like the one it stands above: in the overlay it is the one that is seen. */
+/* Makes a folder of the mask look like the one below it: in the overlay, the mask's folder is the visible one. */
 static int make_like(int parent, const char *name, int original) {
   struct stat status;
   if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) return -1;
@@ -113,7 +112,7 @@ void cover_below(int root, int empty, const char **fields) {
     cleanup_fd int point = parent < 0 ? -1 : open_below(parent, part);
     if (point < 0) launch_fail("cover", "%s/%s", target, path);
     close(parent);
-    /* What is a mount point cannot be moved or removed, so neither can what is on the way. */
+    /* A mount point cannot be moved or removed: that protects the folders on the way. */
     if (following != NULL) parent = clone_onto_itself(point);
     else require_same(point, fields + 2, path);
     if (following == NULL && syscall(CALL_MOVE_MOUNT, empty, "", point, "", MOVE_FROM_EMPTY | MOVE_TO_EMPTY) != 0)

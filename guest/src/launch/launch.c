@@ -1,18 +1,18 @@
 /*
- * `caisson-guest launch <what>`: the host side of a sandbox's life, for what Node cannot do itself. It reads a plan
+ * `caisson-guest launch <what>`: the parts of a sandbox's life on the host that Node cannot do itself. It reads a plan
  * from stdin (see plan.c), writes lines to stdout and ends.
  *
- *   run         builds a sandbox and starts it: `listening`, then `pid N`
+ *   run         builds and starts a sandbox: `listening`, then `pid N`
  *   attach      mounts a workspace into a live sandbox
- *   namespaces  makes a user and a network namespace: `pid N`, which holds them until stdin is closed
- *   remove      removes trees written by an agent
+ *   namespaces  creates a user and a network namespace: `pid N`, which holds them until descriptor 3 ends
+ *   remove      removes trees that an agent wrote
  *   measure     `bytes N` below the given trees
  *   inside      runs a program as root of the user namespace
- *   mappable    whether the owners of files in a folder can be mapped
+ *   mappable    checks that the owners of files in a folder can be mapped
  *
  * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. As root the launcher keeps the host's identity until
- * the mounts are made; rootless it enters the user namespace first. It dies with its caller at any point before the OCI
- * runtime has detached, and since every mount is in its own namespace, nothing but files and cgroups can be left.
+ * it has created the mounts; rootless it enters the user namespace first. It dies with its caller at any point before
+ * the OCI runtime has detached. Since every mount is in its own namespace, only files and cgroups can remain.
  */
 #include "launch/launch.h"
 
@@ -45,7 +45,8 @@ static int hold(struct launch *launch) {
   dprintf(STDOUT_FILENO, "pid %d\n", pid);
   char byte;
   /*
-   * The plan came from a file or a pipe of its own; descriptor 3 is the caller's promise to have opened the namespaces.
+   * The plan came from a separate file or pipe; a byte or the end on descriptor 3 means that the caller has opened the
+   * namespaces.
    */
   while (read(3, &byte, 1) < 0 && errno == EINTR) continue;
   close(release);
@@ -93,7 +94,7 @@ int launch_main(int argc, char **argv) {
   if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside|mappable < plan");
   const char *what = argv[1];
   struct launch launch = {.netns_fd = -1};
-  /* Static: it is there until the end, and the end is near. */
+  /* Static: it is needed until the process ends, which is soon. */
   static struct plan plan;
   plan = read_plan(STDIN_FILENO);
   for (size_t i = 0; i < plan.count; i++) take_identity(&launch, &plan.records[i]);
@@ -105,5 +106,5 @@ int launch_main(int argc, char **argv) {
   if (strcmp(what, "remove") == 0) return remove_all(&plan);
   if (strcmp(what, "measure") == 0) return measure(&plan);
   if (strcmp(what, "inside") == 0) return run_inside(&plan);
-  die("launch: unknown: %s", what);
+  die("launch: unknown command %s", what);
 }

@@ -1,4 +1,4 @@
-/* From the OCI runtime's start to the guest's first word: waiting for either, and telling what became of them. */
+/* From the start of the OCI runtime to the guest's first byte: waits for both, and reports a failure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 
 #define GUEST_PID_NAME "guest.pid"
 
-/* Says what the runtime, and what it started, said: the end of its log and output. */
+/* Fails with the log of the OCI runtime and the output of what it started, shortened. */
 __attribute__((noreturn)) static void runtime_failed(struct launch *launch, int status) {
   char text[2048] = "", path[64];
   size_t length = 0;
@@ -38,8 +38,8 @@ int finish_runtime(struct launch *launch, pid_t pid) {
 }
 
 /*
- * In the sandbox's folder and before the guest may go on, so that it is found whatever becomes of this process and of
- * the one that started it.
+ * Records the guest in the sandbox's folder before it may continue, so it can be found whatever happens to this process
+ * and to the one that started it.
  */
 static void write_down(pid_t pid) {
   char text[16];
@@ -48,14 +48,14 @@ static void write_down(pid_t pid) {
   if (fd < 0 || !write_full(fd, text, strlen(text))) launch_fail("folder", "%s", GUEST_PID_NAME);
 }
 
-/* Two ends that tell their reader who wrote, in the reader's own numbers. */
+/* Creates two ends, of which the second tells its reader who wrote, as a pid of the reader's namespace. */
 void make_leash(int leash[2]) {
   int on = 1;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash) != 0) launch_fail("namespace", "no pair of sockets");
-  if (setsockopt(leash[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) launch_fail("namespace", "no credentials from the guest");
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash) != 0) launch_fail("namespace", "cannot create a socket pair");
+  if (setsockopt(leash[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) launch_fail("namespace", "cannot receive the guest's credentials");
 }
 
-/* Whoever wrote a byte to the other end, or 0 when nobody has it open any more. */
+/* Returns the process that wrote a byte to the other end, or 0 if no process has it open. */
 static pid_t writer_of(int leash) {
   char byte;
   union {
@@ -75,15 +75,15 @@ static pid_t writer_of(int leash) {
 }
 
 /*
- * The guest speaks as soon as it runs, when the OCI runtime still has some cleaning up to do: nobody waits for that.
- * Until then either may fail.
+ * The guest reports as soon as it runs. The OCI runtime then still has some cleaning up to do, for which we do not
+ * wait. Until then either may fail.
  */
 pid_t await_guest(struct launch *launch, int leash, pid_t *runtime) {
   cleanup_fd int watch = (int)syscall(SYS_pidfd_open, *runtime, 0);
-  if (watch < 0) launch_fail("runtime", "it cannot be watched");
+  if (watch < 0) launch_fail("runtime", "cannot watch the OCI runtime");
   struct pollfd sources[] = {{.fd = leash, .events = POLLIN}, {.fd = watch, .events = POLLIN}};
   for (;;) {
-    if (poll(sources, 2, -1) < 0 && errno != EINTR) launch_fail("runtime", "it cannot be waited for");
+    if (poll(sources, 2, -1) < 0 && errno != EINTR) launch_fail("runtime", "cannot wait for the OCI runtime");
     if (sources[0].revents != 0) {
       pid_t guest = writer_of(leash);
       if (guest > 0) return guest;
@@ -98,9 +98,9 @@ pid_t await_guest(struct launch *launch, int leash, pid_t *runtime) {
 }
 
 void let_go(int leash, pid_t guest) {
-  /* From here on it is found, and the OCI runtime is left to end by itself. */
+  /* From here on the guest can be found, and the OCI runtime may end on its own. */
   write_down(guest);
   prctl(PR_SET_PDEATHSIG, 0);
-  if (!write_full(leash, "g", 1)) launch_fail("runtime", "the guest is gone");
+  if (!write_full(leash, "g", 1)) launch_fail("runtime", "the guest has ended");
   dprintf(STDOUT_FILENO, "pid %d\n", guest);
 }

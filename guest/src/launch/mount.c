@@ -1,4 +1,4 @@
-/* Mounts, all in a mount namespace of our own: nothing shows on the host and everything goes with the sandbox. */
+/* Mounts, all in a private mount namespace: none is visible on the host, and all disappear with the sandbox. */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ bool has_option(const char *options, const char *name) {
 }
 
 void private_mounts(void) {
-  if (unshare(CLONE_NEWNS) != 0) launch_fail("mount", "no new mount namespace");
-  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) launch_fail("mount", "mounts cannot be made private");
+  if (unshare(CLONE_NEWNS) != 0) launch_fail("mount", "cannot create a mount namespace");
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) launch_fail("mount", "cannot make the mounts private");
 }
 
 int clone_tree(const char *path, bool recursive, const char *step) {
@@ -52,7 +52,7 @@ static void set_attributes(int tree, uint64_t set, int userns_fd, const char *wh
 void make_read_only(const char *path) {
   struct mount_attributes attributes = {.set = ATTR_RDONLY};
   if (syscall(CALL_MOUNT_SETATTR, AT_FDCWD, path, RECURSIVE, &attributes, sizeof attributes) != 0 && errno != ENOENT && errno != EINVAL)
-    launch_fail("mount", "%s cannot be made read-only", path);
+    launch_fail("mount", "cannot make %s read-only", path);
 }
 
 int prepared_tree(struct launch *launch, const char *source, const char *options, const char *map) {
@@ -72,13 +72,10 @@ int open_in_root(int root, const char *path, uint64_t flags) {
   return (int)syscall(CALL_OPENAT2, root, path, &how, sizeof how);
 }
 
-/*
- * Opens a mount point below the root, making what is missing. What an image linked elsewhere is resolved inside the
- * root.
- */
+/* Opens a mount point below the root, and creates what is missing. Links of an image are resolved inside the root. */
 static int open_target(struct launch *launch, int root, const char *target, bool file) {
   char path[4096];
-  if (snprintf(path, sizeof path, "%s", target) >= (int)sizeof path) launch_fail("plan", "a mount point is too long");
+  if (snprintf(path, sizeof path, "%s", target) >= (int)sizeof path) launch_fail("plan", "the path of a mount point is too long");
   int found = open_in_root(root, path, O_PATH);
   if (found >= 0) return found;
   uid_t uid = outside_uid(launch, 0);
@@ -116,7 +113,7 @@ void attach_at(struct launch *launch, int tree, const char *root, const char *ta
   if (syscall(CALL_MOVE_MOUNT, tree, "", point, "", MOVE_FROM_EMPTY | MOVE_TO_EMPTY) != 0) launch_fail("mount", "%s", target);
 }
 
-/* A path that begins with `disk/` is on the sandbox's own limited disk, everything else in its folder. */
+/* A path that begins with `disk/` is on the sandbox's own limited disk, any other in its folder. */
 static void place(const struct launch *launch, const char *path, char out[static PATH_MAX]) {
   bool on_disk = strncmp(path, "disk/", 5) == 0;
   if (snprintf(out, PATH_MAX, "%s%s%s", on_disk ? launch->stage : "", on_disk ? "/" : "", path) >= PATH_MAX) launch_fail("plan", "a path is too long");
@@ -135,7 +132,7 @@ void add_layer(struct launch *launch, const char **fields) {
   char point[64], source[PATH_MAX];
   place(launch, fields[1], source);
   cleanup_fd int tree = prepared_tree(launch, source, fields[2], fields[3]);
-  if (snprintf(point, sizeof point, "%s/l/%s", launch->stage, fields[0]) >= (int)sizeof point) launch_fail("plan", "a layer's name");
+  if (snprintf(point, sizeof point, "%s/l/%s", launch->stage, fields[0]) >= (int)sizeof point) launch_fail("plan", "a layer name is too long");
   if (mkdir(point, 0755) != 0) launch_fail("stage", "%s", point);
   attach_at(launch, tree, "/", point, false);
 }
@@ -174,7 +171,7 @@ static bool is_below(const char *path, const char *folder) {
 }
 
 /*
- * Whether the plan needs anything of the folder, which the stage would hide: a workspace, the state folder, the guest
+ * Whether the plan needs anything in the folder, which the stage would hide: a workspace, the state folder, the guest
  * itself.
  */
 static bool is_needed(const struct plan *plan, const char *folder) {
@@ -184,9 +181,7 @@ static bool is_needed(const struct plan *plan, const char *folder) {
   return false;
 }
 
-/*
- * Any folder will do that is there and of which nothing is needed: what it holds is hidden from the OCI runtime alone.
- */
+/* Any existing folder will do in which the plan needs nothing: its content is hidden only from the OCI runtime. */
 static const char *stage_folder(const struct plan *plan) {
   static const char *const candidates[] = {"/mnt", "/media", "/srv", "/boot", "/opt", "/run"};
   struct stat status;
@@ -233,12 +228,12 @@ static int attach_loop(int control, int image) {
 
 /*
  * Two loop devices on one image would destroy it. The device holds the file as we opened it, and so the lock, until the
- * last mount is gone: that of a sandbox that has just died goes soon, when the kernel gets to it.
+ * last mount is removed. The mount of a sandbox that has just died is removed soon, when the kernel gets to it.
  */
 static void lock_image(int file, const char *image) {
   enum { PATIENCE_MS = 5000, STEP_MS = 10 };
   for (int waited = 0; flock(file, LOCK_EX | LOCK_NB) != 0; waited += STEP_MS) {
-    if (errno != EWOULDBLOCK && errno != EINTR) launch_fail("disk", "%s cannot be locked", image);
+    if (errno != EWOULDBLOCK && errno != EINTR) launch_fail("disk", "cannot lock %s", image);
     if (waited >= PATIENCE_MS) launch_fail("disk-busy", "%s", image);
     usleep(STEP_MS * 1000);
   }

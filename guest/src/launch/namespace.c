@@ -1,5 +1,5 @@
 /*
- * User and network namespaces. A mapping is written by the parent of a short-lived child, since nobody may map itself.
+ * User and network namespaces. The parent of a short-lived child writes a mapping, since a process may not map itself.
  */
 #include "launch/launch.h"
 
@@ -31,7 +31,7 @@ struct id_map *map_named(struct launch *launch, const char *name) {
 }
 
 void die_with_parent(void) {
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) launch_fail("namespace", "cannot ask to die with the parent");
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) launch_fail("namespace", "cannot request to die with the parent");
 }
 
 static uint32_t outside(const struct id_range *lines, size_t count, uint32_t inside) {
@@ -44,7 +44,7 @@ static void loopback_up(void) {
   cleanup_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   struct ifreq request = {.ifr_name = "lo"};
   request.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) != 0) launch_fail("network", "loopback cannot be brought up");
+  if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) != 0) launch_fail("network", "cannot bring up loopback");
 }
 
 static void write_map(pid_t pid, const char *file, const struct id_range *lines, size_t count) {
@@ -54,10 +54,10 @@ static void write_map(pid_t pid, const char *file, const struct id_range *lines,
     length += snprintf(text + length, sizeof text - (size_t)length, "%u %u %u\n", lines[i].inside, lines[i].outside, lines[i].count);
   snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
   cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0 || write(fd, text, (size_t)length) != length) launch_fail("map", "%s refused", file);
+  if (fd < 0 || write(fd, text, (size_t)length) != length) launch_fail("map", "the kernel refused %s", file);
 }
 
-/* newuidmap and newgidmap: set-user-id programs that check /etc/subuid and /etc/subgid. */
+/* Starts newuidmap or newgidmap: set-user-id programs that check /etc/subuid and /etc/subgid. */
 static pid_t start_mapper(const char *program, pid_t pid, const struct id_range *lines, size_t count) {
   static char numbers[ID_MAP_LINES_MAX * 3 + 1][16];
   char *argv[ID_MAP_LINES_MAX * 3 + 3];
@@ -77,7 +77,7 @@ static pid_t start_mapper(const char *program, pid_t pid, const struct id_range 
   int error = posix_spawn(&mapper, program, NULL, NULL, argv, environ);
   if (error != 0) {
     errno = error;
-    launch_fail("mapper", "%s cannot be started", program);
+    launch_fail("mapper", "cannot start %s", program);
   }
   return mapper;
 }
@@ -95,7 +95,7 @@ static void write_maps(struct launch *launch, const struct id_map *map, pid_t pi
     write_map(pid, "gid_map", map->gids, map->gid_lines);
     return;
   }
-  if (launch->newuidmap == NULL || launch->newgidmap == NULL) launch_fail("mapper", "newuidmap and newgidmap are needed");
+  if (launch->newuidmap == NULL || launch->newgidmap == NULL) launch_fail("mapper", "newuidmap and newgidmap are required");
   pid_t uids = start_mapper(launch->newuidmap, pid, map->uids, map->uid_lines);
   pid_t gids = start_mapper(launch->newgidmap, pid, map->gids, map->gid_lines);
   finish_mapper(uids, launch->newuidmap);
@@ -103,8 +103,8 @@ static void write_maps(struct launch *launch, const struct id_map *map, pid_t pi
 }
 
 /*
- * What a namespace's processes use up is counted for whoever made it as well. As root that is the sandbox's own root
- * id, not the machine's; its capabilities are kept, since not every machine lets others make one.
+ * What a namespace's processes use counts for its creator as well. As root that is the sandbox's own root id, not the
+ * machine's. It keeps its capabilities, since not every machine lets unprivileged users create a namespace.
  */
 static bool become_maker(const struct id_map *map) {
   uid_t uid = outside(map->uids, map->uid_lines, 0);
@@ -115,8 +115,8 @@ static bool become_maker(const struct id_map *map) {
 }
 
 /*
- * From inside, before anybody else is there. Where /proc/sys cannot be written to, the machine's own limits are all
- * there are.
+ * Sets the limits from inside, before any other process is there. If /proc/sys is not writable, only the machine's own
+ * limits apply.
  */
 static bool limit_namespace(const struct launch *launch) {
   for (size_t i = 0; i < launch->userns_limit_count; i++) {
@@ -131,12 +131,12 @@ static bool limit_namespace(const struct launch *launch) {
 }
 
 /*
- * A child in new namespaces, which stays until `hold` is closed. `ready` tells the parent that the namespaces are
- * there.
+ * Starts a child in new namespaces, which stays until `hold` is closed. `ready` tells the parent that the namespaces
+ * exist.
  */
 static pid_t start_holder(struct launch *launch, const struct id_map *map, int flags, int *hold) {
   int ready[2], held[2];
-  if (pipe2(ready, O_CLOEXEC) != 0 || pipe2(held, O_CLOEXEC) != 0) launch_fail("namespace", "no pipe");
+  if (pipe2(ready, O_CLOEXEC) != 0 || pipe2(held, O_CLOEXEC) != 0) launch_fail("namespace", "cannot create a pipe");
   pid_t pid = fork();
   if (pid < 0) launch_fail("namespace", "cannot fork");
   if (pid == 0) {
@@ -158,7 +158,7 @@ static pid_t start_holder(struct launch *launch, const struct id_map *map, int f
   close(ready[0]);
   if (error != 0) {
     errno = error;
-    launch_fail("userns", "a new user namespace is refused");
+    launch_fail("userns", "cannot create a user namespace");
   }
   write_maps(launch, map, pid);
   *hold = held[1];
@@ -184,23 +184,23 @@ pid_t hold_namespaces(struct launch *launch, int *release) {
 
 void enter_user_namespace(struct launch *launch) {
   int fd = user_namespace(launch, map_named(launch, "sandbox"));
-  if (setns(fd, CLONE_NEWUSER) != 0) launch_fail("userns", "cannot be entered");
-  if (setresgid(0, 0, 0) != 0 || setgroups(0, NULL) != 0 || setresuid(0, 0, 0) != 0) launch_fail("userns", "no root inside");
-  /* A change of identity clears what was asked before it. */
+  if (setns(fd, CLONE_NEWUSER) != 0) launch_fail("userns", "cannot enter the user namespace");
+  if (setresgid(0, 0, 0) != 0 || setgroups(0, NULL) != 0 || setresuid(0, 0, 0) != 0) launch_fail("userns", "cannot become root inside");
+  /* A change of identity clears the parent-death signal. */
   die_with_parent();
 }
 
 void enter_network(struct launch *launch) {
   if (launch->netns_fd >= 0) {
-    if (setns(launch->netns_fd, CLONE_NEWNET) != 0) launch_fail("network", "its namespace cannot be entered");
+    if (setns(launch->netns_fd, CLONE_NEWNET) != 0) launch_fail("network", "cannot enter the network namespace");
   } else {
-    if (unshare(CLONE_NEWNET) != 0) launch_fail("network", "no new network namespace");
+    if (unshare(CLONE_NEWNET) != 0) launch_fail("network", "cannot create a network namespace");
     loopback_up();
   }
   if (launch->transparent) route_everything_here();
 }
 
-/* Rootless, this process is in the namespace already, where ids are those inside. */
+/* A rootless launcher is already in the namespace, and uses the ids inside. */
 uid_t outside_uid(struct launch *launch, uint32_t inside) {
   const struct id_map *map = map_named(launch, "sandbox");
   return launch->rootless ? inside : outside(map->uids, map->uid_lines, inside);

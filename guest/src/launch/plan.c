@@ -1,4 +1,4 @@
-/* Reads a plan: the only input of the launcher, so that nothing depends on argument lengths or quoting. */
+/* Reads a plan, the launcher's only input: nothing depends on argument lengths or quoting. */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -37,11 +37,11 @@ static size_t read_all(int fd, char **text) {
   for (;;) {
     ssize_t got = read(fd, buffer + length, room - length);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) launch_fail("plan", "cannot be read");
+    if (got < 0) launch_fail("plan", "cannot read the plan");
     if (got == 0) break;
     length += (size_t)got;
     if (length == room) {
-      if (room >= PLAN_BYTES_MAX) launch_fail("plan", "longer than %d bytes", PLAN_BYTES_MAX);
+      if (room >= PLAN_BYTES_MAX) launch_fail("plan", "the plan is longer than %d bytes", PLAN_BYTES_MAX);
       room *= 2;
       buffer = realloc(buffer, room);
       if (buffer == NULL) launch_fail("plan", "out of memory");

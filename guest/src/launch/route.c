@@ -1,6 +1,4 @@
-/*
- * A network in which every address is the sandbox's own, so that whatever a program connects to, the guest can answer.
- */
+/* A network in which every address is the sandbox's own, so the guest can answer whatever a program connects to. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
@@ -27,7 +25,7 @@ struct address_request {
 
 enum { ASK = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE };
 
-/* Gives 0 or an error number. */
+/* Returns 0 or an errno. */
 static int ask(int fd, const void *request, size_t length) {
   struct {
     struct nlmsghdr header;
@@ -52,26 +50,26 @@ static int add_local_default(int fd, unsigned char family) {
 }
 
 /*
- * Programs that look for names only of the kinds of address that the machine has would find none where there is but
- * loopback.
+ * Some programs look names up only for the kinds of address that the machine has. With only loopback they would find
+ * none.
  */
 static int add_address(int fd) {
   struct address_request request = {
       .header = {.nlmsg_len = sizeof request, .nlmsg_type = RTM_NEWADDR, .nlmsg_flags = ASK},
       .address = {.ifa_family = AF_INET, .ifa_prefixlen = 32, .ifa_scope = RT_SCOPE_UNIVERSE, .ifa_index = if_nametoindex("lo")},
       .local_header = {.rta_len = RTA_LENGTH(sizeof(struct in_addr)), .rta_type = IFA_LOCAL},
-      .local.s_addr = htonl(0xC0000202), /* 192.0.2.2: of a range that nobody has */
+      .local.s_addr = htonl(0xC0000202), /* 192.0.2.2, in an unused range */
   };
   return ask(fd, &request, sizeof request);
 }
 
 void route_everything_here(void) {
   cleanup_fd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-  if (fd < 0) launch_fail("network", "no netlink");
+  if (fd < 0) launch_fail("network", "cannot open a netlink socket");
   errno = add_local_default(fd, AF_INET);
-  if (errno != 0) launch_fail("network", "a route for every address is refused");
+  if (errno != 0) launch_fail("network", "cannot add a route for every address");
   errno = add_address(fd);
-  if (errno != 0) launch_fail("network", "an address is refused");
+  if (errno != 0) launch_fail("network", "cannot add an address");
   /* Without IPv6, its addresses lead nowhere. */
   add_local_default(fd, AF_INET6);
 }

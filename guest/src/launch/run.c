@@ -1,4 +1,4 @@
-/* Builds a sandbox as its plan says and hands it to the OCI runtime. */
+/* Builds a sandbox from its plan and hands it to the OCI runtime. */
 #include "launch/launch.h"
 
 #include <errno.h>
@@ -25,17 +25,18 @@ struct run {
   const char *runtime, *id, *config;
   const char *options[OPTIONS_MAX];
   size_t option_count;
-  /* Tells the OCI runtime to keep the keyring it is given, or NULL. */
+  /* The option that tells the OCI runtime to keep the current keyring, or NULL. */
   const char *keep_keyring;
 };
 
 /*
- * A keyring of the machine's root, whose number is not limited as that of other ids is; an ordinary user's sandboxes
- * have one together, since each would be one of the few that the user may have. Nothing is ever put into it: the calls
- * for keys do not exist inside. False when there is none, and the OCI runtime is to make its own.
+ * Joins a keyring of the machine's root, whose number of keyrings is not limited like that of other ids. An ordinary
+ * user's sandboxes share one, since each would be one of the few that the user may have. Nothing is ever put into it:
+ * the system calls for keys do not exist inside. Returns false without such a keyring, and the OCI runtime must create
+ * its own.
  */
 static bool join_keyring(const struct launch *launch) {
-  /* What a possessor may do, and that the same user finds it by its name. */
+  /* Everything for a possessor; and the same user can find it by its name. */
   enum { POSSESSOR_ALL = 0x3f000000, USER_VIEW_READ_SEARCH_LINK = 0x001b0000 };
   if (!launch->rootless) return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0;
   long keyring = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, "caisson");
@@ -43,8 +44,8 @@ static bool join_keyring(const struct launch *launch) {
 }
 
 /*
- * Not 0: the kernel then still starts a handler that takes cores by a pipe. Where more was forbidden before, it stays
- * so.
+ * 1, not 0: with 0 the kernel would still start a handler that reads cores from a pipe. A lower limit that already
+ * applies stays.
  */
 static void refuse_cores(void) {
   struct rlimit limit = {.rlim_cur = 1, .rlim_max = 1};
@@ -62,7 +63,7 @@ static int open_token(const char *name) {
   return fd;
 }
 
-/* Relative to the sandbox's folder, so that its path may be longer than an address has room for. */
+/* Relative to the sandbox's folder, whose path may be longer than an address has room for. */
 static int listening_socket(const char *name) {
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -76,8 +77,8 @@ static int listening_socket(const char *name) {
 }
 
 /*
- * Puts this process into its groups, by a child of its own: the first move waits for all processors to pass a quiet
- * point, some milliseconds in which the rest can be made ready.
+ * Moves this process into its cgroups, by a child: the first move waits until all processors have passed a quiescent
+ * point, some milliseconds in which the rest can be prepared.
  */
 static pid_t start_joining(const struct plan *plan) {
   pid_t self = getpid();
@@ -97,12 +98,12 @@ static void finish_joining(pid_t *child) {
   if (*child == 0) return;
   int status = 0;
   while (waitpid(*child, &status, 0) < 0 && errno == EINTR) continue;
-  /* It has said what failed. */
+  /* The child has reported what failed. */
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) _exit(125);
   *child = 0;
 }
 
-/* Before the mounts are our own: there the groups will be read-only, for the OCI runtime not to make any. */
+/* Called before the mounts are private: there the cgroups will be read-only, so the OCI runtime cannot create any. */
 static void open_cgroups(struct run *run, const struct plan *plan) {
   for (size_t i = 0; i < plan->count; i++) {
     const struct plan_record *record = &plan->records[i];
@@ -127,7 +128,7 @@ static void build(struct run *run, const struct plan *plan) {
     build_part(run->launch, &plan->records[i]);
     take_record(run, &plan->records[i]);
   }
-  if (run->config == NULL || run->runtime == NULL || run->id == NULL) launch_fail("plan", "config, runtime and id are needed");
+  if (run->config == NULL || run->runtime == NULL || run->id == NULL) launch_fail("plan", "config, runtime and id are required");
 }
 
 static void write_file(const char *path, const char *text) {
@@ -135,17 +136,17 @@ static void write_file(const char *path, const char *text) {
   if (fd < 0 || !write_full(fd, text, strlen(text))) launch_fail("stage", "%s", path);
 }
 
-/* The descriptors for the guest become 3, 4, …; everything else is closed. */
+/* Moves the guest's descriptors to 3, 4, … and closes all others. */
 static void place_descriptors(const struct run *run, int log) {
   int high[PASSED_FDS_MAX];
   for (size_t i = 0; i < run->passed_count; i++) {
     high[i] = fcntl(run->passed[i], F_DUPFD_CLOEXEC, 64);
-    if (high[i] < 0) launch_fail("namespace", "no descriptor");
+    if (high[i] < 0) launch_fail("namespace", "cannot duplicate a descriptor");
   }
   int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) launch_fail("namespace", "/dev/null");
   for (size_t i = 0; i < run->passed_count; i++)
-    if (dup2(high[i], (int)(3 + i)) < 0) launch_fail("namespace", "no descriptor");
+    if (dup2(high[i], (int)(3 + i)) < 0) launch_fail("namespace", "cannot duplicate a descriptor");
   close_range((unsigned)(3 + run->passed_count), ~0U, 0);
 }
 
@@ -165,14 +166,14 @@ static void exec_runtime(struct run *run, int log) {
   if (run->keep_keyring != NULL) argv[n++] = run->keep_keyring;
   argv[n++] = run->id;
   argv[n] = NULL;
-  /* One written in Go is too short-lived for threads side by side, or for collecting garbage, to pay off. */
+  /* A runtime written in Go is too short-lived for parallel threads or garbage collection to pay off. */
   char *environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=1", "GOGC=off", NULL};
   place_descriptors(run, log);
   signal(SIGPIPE, SIG_DFL);
   cleanup_fd int sealed = sealed_copy(run->runtime);
   if (sealed >= 0) fexecve(sealed, (char **)argv, environment);
   execve(run->runtime, (char **)argv, environment);
-  dprintf(2, "%s cannot be started: %s\n", run->runtime, strerror(errno));
+  dprintf(2, "cannot start %s: %s\n", run->runtime, strerror(errno));
   _exit(127);
 }
 
@@ -219,13 +220,13 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
   if (pid == 0) {
     enter_work_namespace(work_fd);
     /*
-     * As root, the OCI runtime itself runs inside the user namespace: a flaw in it is worth the sandbox's root, not the
+     * As root, the OCI runtime itself runs inside the user namespace: a flaw in it yields the sandbox's root, not the
      * host's.
      */
     if (!launch->rootless) {
       map_named(launch, "sandbox")->fd = userns;
       enter_user_namespace(launch);
-      if (unshare(CLONE_NEWNS) != 0) launch_fail("mount", "no mount namespace of the sandbox's own");
+      if (unshare(CLONE_NEWNS) != 0) launch_fail("mount", "cannot create the sandbox's mount namespace");
     }
     enter_network(launch);
     die_with_parent();

@@ -1,4 +1,4 @@
-/* Files in memory that nobody can change once they are made. */
+/* Files in memory that cannot be changed once they are created. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,27 +12,27 @@ static bool seal(int fd) { return fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SH
 static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
 /*
- * The filter that the guest is to obey, as a file that nobody can change. It obeys it itself, first of all: an OCI
- * runtime would compile its own each time.
+ * Returns a sealed file with the system call filter for the guest. The guest installs it itself, before anything else:
+ * an OCI runtime would compile its own each time.
  */
 int filter_file(const char *hex) {
   size_t length = strlen(hex) / 2;
   cleanup_free char *bytes = xalloc(length + 1);
   for (size_t i = 0; i < length; i++) {
     int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
-    if (high < 0 || low < 0) launch_fail("plan", "a filter that is not hexadecimal");
+    if (high < 0 || low < 0) launch_fail("plan", "the filter is not hexadecimal");
     bytes[i] = (char)(high << 4 | low);
   }
   int fd = memfd_create("filter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0 || !write_full(fd, bytes, length) || lseek(fd, 0, SEEK_SET) != 0) launch_fail("filter", "no file for it");
-  if (!seal(fd)) launch_fail("filter", "it cannot be sealed");
+  if (fd < 0 || !write_full(fd, bytes, length) || lseek(fd, 0, SEEK_SET) != 0) launch_fail("filter", "cannot create a file for the filter");
+  if (!seal(fd)) launch_fail("filter", "cannot seal the filter");
   return fd;
 }
 
 /*
- * An OCI runtime guards itself against being overwritten from inside by running from a copy that nobody can change.
- * crun and runc recognise one that is made for them; making it themselves takes a mount and an unmount, and each
- * unmount waits for all processors. A large binary is quicker left to itself.
+ * An OCI runtime runs from a sealed copy, to guard its binary against being overwritten from inside. crun and runc
+ * recognize a copy that was made for them; making it themselves takes a mount and an unmount, and each unmount waits
+ * for all processors. A large binary is faster without our copy.
  */
 int sealed_copy(const char *path) {
   enum { COPY_MAX = 2 << 20 };

@@ -1,12 +1,12 @@
 /*
- * `caisson-guest launches`: starts launches for a caller whose own fork is slow, since the kernel then copies its notes
- * on all of the caller's memory, of which this process has next to none. Frames on stdin and stdout: three numbers of
- * 32 bits in the machine's order (the launch, the kind, the length of what follows) and that many bytes.
+ * `caisson-guest launches`: starts launches for a caller whose own fork is slow, because the kernel would copy its
+ * notes on all of the caller's memory; this process has next to none. Frames on stdin and stdout: three 32-bit numbers
+ * in native byte order (the launch, the kind, the length of what follows) and that many bytes.
  *
  *   in    START what, INPUT plan (whole), KILL
- *   out   STARTED pid, OUTPUT bytes, COMPLAINT bytes, ENDED status: once both are over; -1 for one that was killed
+ *   out   STARTED pid, OUTPUT bytes, COMPLAINT bytes, ENDED status: after both have ended; -1 if it was killed
  *
- * At the end of stdin it ends, and launches that have not let their sandbox go die with it, as they would with their
+ * It ends at the end of stdin. Launches that have not released their sandbox die with it, as they would with their
  * caller.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define CHUNK_BYTES 16384
 #define WHAT_BYTES_MAX 32
-/* Of the descriptors that are waited for, in a launch's part of the list. */
+/* Indexes into the descriptors of one launch that poll waits for. */
 enum { WATCHED_PROCESS, WATCHED_INPUT, WATCHED_OUTPUT, WATCHED_COMPLAINT, WATCHED_COUNT };
 
 enum request { START = 1, INPUT = 2, KILL = 3 };
@@ -35,9 +35,9 @@ struct launched {
   uint32_t id;
   pid_t pid;
   int status;
-  /* Each is -1 once it is over. */
+  /* Each is -1 once it has ended. */
   int process, input, output, complaint;
-  /* What stdin has not taken yet. */
+  /* The plan, until stdin has taken all of it. */
   char *plan;
   size_t plan_length, plan_written;
 };
@@ -46,7 +46,10 @@ struct server {
   struct launched *launches;
   struct pollfd *watched;
   size_t count, room;
-  /* What this process ignores, so that a key pressed in a terminal ends launches and not this. */
+  /*
+   * The handlers of the signals that this process ignores, so a key pressed in a terminal ends launches and not this
+   * process.
+   */
   struct sigaction before[3];
 };
 
@@ -54,7 +57,7 @@ static const int terminal_signals[] = {SIGINT, SIGQUIT, SIGHUP};
 
 static void answer(uint32_t id, enum answer kind, const void *bytes, size_t length) {
   struct frame frame = {.launch = id, .kind = kind, .length = (uint32_t)length};
-  /* Nobody is there to be told any more; the end of stdin says the same. */
+  /* The caller has ended, as the end of stdin would tell us. */
   if (!write_full(STDOUT_FILENO, &frame, sizeof frame) || !write_full(STDOUT_FILENO, bytes, length)) _exit(0);
 }
 
@@ -69,14 +72,14 @@ static struct launched *add(struct server *server, uint32_t id) {
     server->room = server->room == 0 ? 16 : server->room * 2;
     server->launches = realloc(server->launches, server->room * sizeof *server->launches);
     server->watched = realloc(server->watched, (1 + server->room * WATCHED_COUNT) * sizeof *server->watched);
-    if (server->launches == NULL || server->watched == NULL) die("launches: no memory");
+    if (server->launches == NULL || server->watched == NULL) die("launches: out of memory");
   }
   struct launched *launched = &server->launches[server->count++];
   *launched = (struct launched){.id = id, .process = -1, .input = -1, .output = -1, .complaint = -1};
   return launched;
 }
 
-/* In the new process: the launch itself, with nothing of the others. */
+/* Runs the launch itself in the new process, without anything of the others. */
 __attribute__((noreturn)) static void become(const struct server *server, char *what, const int ends[3]) {
   for (int i = 0; i < 3; i++)
     if (dup2(ends[i], i) < 0) _exit(125);
@@ -89,7 +92,7 @@ __attribute__((noreturn)) static void become(const struct server *server, char *
 
 static void start(struct server *server, uint32_t id, char *what) {
   int in[2], out[2], err[2];
-  if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) die_errno("launches: no pipe");
+  if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) die_errno("launches: cannot create a pipe");
   pid_t pid = fork();
   if (pid < 0) die_errno("launches: cannot fork");
   if (pid == 0) become(server, what, (int[]){in[0], out[1], err[1]});
@@ -103,12 +106,12 @@ static void start(struct server *server, uint32_t id, char *what) {
   launched->output = out[0];
   launched->complaint = err[0];
   launched->process = (int)syscall(SYS_pidfd_open, pid, 0);
-  if (launched->process < 0) die_errno("launches: a process cannot be watched");
+  if (launched->process < 0) die_errno("launches: cannot watch a process");
   int32_t number = pid;
   answer(id, STARTED, &number, sizeof number);
 }
 
-/* As much of the plan as there is room for; with the last of it, or without a reader, stdin is closed. */
+/* Writes as much of the plan as there is room for. Closes stdin after the last of it, or if it has no reader. */
 static void give_plan(struct launched *launched) {
   while (launched->plan_written < launched->plan_length) {
     ssize_t wrote = write(launched->input, launched->plan + launched->plan_written, launched->plan_length - launched->plan_written);
@@ -122,11 +125,11 @@ static void give_plan(struct launched *launched) {
   close_fd(&launched->input);
 }
 
-/* False at the end of the requests. */
+/* Returns false at the end of the requests. */
 static bool take_request(struct server *server) {
   struct frame frame;
   if (read_full(STDIN_FILENO, &frame, sizeof frame) != sizeof frame) return false;
-  if (frame.length > PLAN_BYTES_MAX) die("launches: a frame of %u bytes", frame.length);
+  if (frame.length > PLAN_BYTES_MAX) die("launches: a frame of %u bytes is too large", frame.length);
   cleanup_free char *bytes = xalloc((size_t)frame.length + 1);
   if (read_full(STDIN_FILENO, bytes, frame.length) != (ssize_t)frame.length) return false;
   bytes[frame.length] = '\0';
@@ -141,7 +144,7 @@ static bool take_request(struct server *server) {
   } else if (frame.kind == KILL && launched != NULL && launched->process >= 0) {
     kill(launched->pid, SIGKILL);
   } else if (frame.kind == START || frame.kind > KILL) {
-    die("launches: frame %u for launch %u", frame.kind, frame.launch);
+    die("launches: unexpected frame %u for launch %u", frame.kind, frame.launch);
   }
   /* Otherwise the request crossed with the launch's end. */
   return true;
@@ -161,7 +164,7 @@ static void reap(struct launched *launched) {
   close_fd(&launched->process);
 }
 
-/* Puts the descriptors of a launch in the list; -1 is not waited for. */
+/* Puts the descriptors of a launch into the list; poll ignores -1. */
 static void watch(const struct launched *launched, struct pollfd *watched) {
   watched[WATCHED_PROCESS] = (struct pollfd){.fd = launched->process, .events = POLLIN};
   watched[WATCHED_INPUT] = (struct pollfd){.fd = launched->plan == NULL ? -1 : launched->input, .events = POLLOUT};
@@ -169,7 +172,7 @@ static void watch(const struct launched *launched, struct pollfd *watched) {
   watched[WATCHED_COMPLAINT] = (struct pollfd){.fd = launched->complaint, .events = POLLIN};
 }
 
-/* True once it is over and its caller has been told. */
+/* Returns true when the launch has ended and its caller has been told. */
 static bool attend(struct launched *launched, const struct pollfd *watched) {
   if (watched[WATCHED_INPUT].revents != 0) give_plan(launched);
   if (watched[WATCHED_OUTPUT].revents != 0) pass_on(launched, &launched->output, OUTPUT);
@@ -184,7 +187,7 @@ static bool attend(struct launched *launched, const struct pollfd *watched) {
 }
 
 int launches_main(void) {
-  /* Static: it is there until the end. */
+  /* Static: it is needed until the end. */
   static struct server server;
   struct sigaction ignored = {.sa_handler = SIG_IGN};
   signal(SIGPIPE, SIG_IGN);
@@ -198,7 +201,7 @@ int launches_main(void) {
       if (errno == EINTR) continue;
       die_errno("launches: cannot wait");
     }
-    /* From the last one, into whose place nothing can move that was not looked at. */
+    /* Backwards, so that a launch that moves into a freed place has already been handled. */
     for (size_t i = server.count; i-- > 0;)
       if (attend(&server.launches[i], server.watched + 1 + i * WATCHED_COUNT)) server.launches[i] = server.launches[--server.count];
     if (server.watched[0].revents != 0 && !take_request(&server)) return 0;

@@ -1,4 +1,6 @@
-/* Removes and measures trees an agent wrote: no link is followed, and a tree of any depth needs three descriptors. */
+/*
+ * Removes and measures trees that an agent wrote: follows no link, and needs three descriptors for a tree of any depth.
+ */
 #include "launch/launch.h"
 
 #include <dirent.h>
@@ -16,7 +18,7 @@ static bool is_dot(const char *name) { return strcmp(name, ".") == 0 || strcmp(n
 
 static bool gone(int result) { return result == 0 || errno == ENOENT; }
 
-/* Moves a folder that is not empty up to the top under a fresh name, where it will be met again. */
+/* Moves a folder that is not empty to the top under a new name, where it will be found again. */
 static int lift(int from, const char *name, int top, unsigned *counter) {
   char fresh[32];
   for (;;) {
@@ -26,10 +28,10 @@ static int lift(int from, const char *name, int top, unsigned *counter) {
   }
 }
 
-/* Removes what a folder holds; what is below folders in it is lifted to the top instead of descended into. */
+/* Removes the content of a folder; lifts folders in it to the top instead of descending into them. */
 static int clear_folder(int parent, const char *folder, int top, unsigned *counter) {
   int fd = openat(parent, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  /* Somebody else may be removing the same tree. */
+  /* Another process may be removing the same tree. */
   if (fd < 0 && errno == ENOENT) return 0;
   DIR *entries = fd < 0 ? NULL : fdopendir(fd);
   if (entries == NULL) return -1;
@@ -46,7 +48,7 @@ static int clear_folder(int parent, const char *folder, int top, unsigned *count
   return result;
 }
 
-/* One pass over the top folder. Gives how many entries it saw, or -1. */
+/* Makes one pass over the top folder. Returns how many entries it saw, or -1. */
 static int clear_pass(int top, unsigned *counter) {
   int copy = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *entries = copy < 0 ? NULL : fdopendir(copy);
@@ -86,7 +88,7 @@ int remove_others(const char *folder, const char *prefix) {
   struct dirent *entry;
   while (result == 0 && (entry = readdir(entries)) != NULL) {
     char path[PATH_MAX];
-    /* Made by mkfs, root's own and empty. */
+    /* Created by mkfs, owned by root and empty. */
     if (is_dot(entry->d_name) || strcmp(entry->d_name, "lost+found") == 0 || strncmp(entry->d_name, prefix, strlen(prefix)) == 0) continue;
     if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path) result = -1;
     else result = remove_tree(path);

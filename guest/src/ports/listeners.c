@@ -1,4 +1,4 @@
-/* What listens inside. */
+/* Lists the listening ports of programs inside. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 enum { LISTENERS_MAX = 4096 };
 
 static void entry(struct connection *connection, uint32_t stream, const char *hex, unsigned number, unsigned long uid, int family) {
-  /* The kernel prints each 32-bit word of the address in the machine's own byte order. */
+  /* The kernel prints each 32-bit word of the address in the machine's byte order. */
   uint32_t words[4] = {0};
   int count = family == AF_INET ? 1 : 4;
   for (int i = 0; i < count; i++) {

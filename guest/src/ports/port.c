@@ -14,7 +14,7 @@
 enum {
   PORT_CHUNK = 65536,
   PORT_READ_BUDGET = 524288,
-  /* Less is copied behind what is queued, so that many small ones leave in one call at the end of the turn. */
+  /* Smaller chunks are copied to the queue and leave together, in one call at the end of the turn. */
   COPIED_CHUNK = 16384,
 };
 
@@ -27,7 +27,7 @@ struct port {
   struct ring to; /* from the host, not yet written */
   uint64_t credited;
   size_t granted;  /* bytes the host may send before it gets credit */
-  uint64_t window; /* bytes the host still takes */
+  uint64_t window; /* bytes the host still accepts */
 };
 
 static void port_ready(struct source *source, uint32_t events);
@@ -61,7 +61,7 @@ static void set_interest(struct port *port) {
   source_watch(loop_of(port), &port->source, (read ? EPOLLIN : 0) | (write ? EPOLLOUT : 0));
 }
 
-/* Starts connecting to one of the two loopback addresses. False with errno set. */
+/* Starts connecting to one of the two loopback addresses. Returns false with errno set on failure. */
 static bool port_dial(struct port *port) {
   int fd = socket(port->over_ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return false;
@@ -85,13 +85,13 @@ static void port_refused(struct port *port, int error) {
   if (!port->over_ipv6) {
     port->over_ipv6 = true;
     if (port_dial(port)) return;
-    /* Without IPv6 the first answer is the one that says something. */
+    /* Without IPv6, the first error is the meaningful one. */
     if (errno == ECONNREFUSED) error = errno;
   }
   port_fail(port, ERR_REFUSED, error);
 }
 
-/* Both sides have said all they had to say. */
+/* Frees the port if both sides have ended, and returns whether it did. */
 static bool port_done(struct port *port) {
   if (!port->peer_ended || !port->shut) return false;
   port_free(port);
@@ -103,9 +103,7 @@ static void send_credit(struct port *port) {
   uint64_t written = port->to.start;
   if (written - port->credited < port->granted / 4 || port->host_ended) return;
   uint64_t more = written - port->credited;
-  /*
-   * What is written on is worth a larger window, as long as not too many have one: whoever connected may stop reading.
-   */
+  /* A connection in use is worth a larger window, unless too many have one: the client may stop reading. */
   if (port->granted < STREAM_WINDOW && connection->guest->ports->wide_count < ACCEPTED_WIDE_MAX) {
     connection->guest->ports->wide_count++;
     more += STREAM_WINDOW - port->granted;
@@ -120,16 +118,16 @@ static void send_credit(struct port *port) {
   connection_touch(connection);
 }
 
-/* Straight from the frame while nothing waits before it; gives how many bytes went. */
+/* Writes straight from the frame if nothing is queued before it; returns how many bytes it wrote. */
 static size_t write_through(struct port *port, const uint8_t *bytes, size_t length) {
   if (!port->connected || port->to.start != port->to.end) return 0;
   ssize_t put = send(port->source.fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (put <= 0) return 0; /* what is wrong shows again when the rest is tried */
+  if (put <= 0) return 0; /* an error shows again when the rest is tried */
   ring_pass(&port->to, (size_t)put);
   return (size_t)put;
 }
 
-/* False when the port is gone. */
+/* Returns false if the port was freed. */
 static bool port_write(struct port *port) {
   while (port->connected && port->to.start != port->to.end) {
     struct iovec view[2];
@@ -156,7 +154,7 @@ static bool port_write(struct port *port) {
   return true;
 }
 
-/* `chunk` has room for the header before the bytes. False when the port is gone. */
+/* `chunk` has room for the header before the bytes. Returns false if the port was freed. */
 static bool send_data(struct port *port, uint8_t *chunk, size_t count) {
   struct stream *stream = port->stream;
   struct connection *connection = stream->connection;
@@ -197,7 +195,7 @@ static void port_read(struct port *port) {
     if (!send_data(port, chunk, (size_t)got)) return;
     port->window -= (uint64_t)got;
     budget -= (size_t)got < budget ? (size_t)got : budget;
-    if ((size_t)got < most) break; /* there was no more; looking again would only cost a call */
+    if ((size_t)got < most) break; /* there was no more; another read would only cost a call */
   }
   if (!port_done(port)) set_interest(port);
 }
@@ -247,7 +245,7 @@ static bool port_frame(struct stream *stream, const struct frame_header *header,
 
 void port_cancel(struct stream *stream) {
   struct port *port = stream->owner;
-  /* Who connected must be able to tell an answer that broke off from one that ended. */
+  /* The client must be able to tell a broken answer from a complete one. */
   struct linger reset = {.l_onoff = 1};
   if (port->accepted) setsockopt(port->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   port_free(port);
@@ -260,7 +258,7 @@ static const struct stream_kind port_stream = {.frame = port_frame, .cancel = po
 bool request_connect(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
   uint64_t number;
   if (!field_find_u64(payload, header->length, TAG_CONNECT_PORT, 0, &number) || number < 1 || number > 65535) {
-    reply_error(connection, header->stream, ERR_INVALID, 0, "a port is 1 to 65535");
+    reply_error(connection, header->stream, ERR_INVALID, 0, "a port must be 1 to 65535");
     return true;
   }
   struct stream *stream = stream_open(connection, header->stream, &port_stream, NULL);

@@ -1,4 +1,4 @@
-/* Whoever connects to a served port while nobody serves it gets an answer that says so. */
+/* Answers the clients of a served port while no process serves it. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -6,9 +6,7 @@
 #include "ports/serve.h"
 
 enum {
-  /*
-   * How long, and for how many bytes, somebody who is refused may still talk before the connection is closed on them.
-   */
+  /* How long, and for how many bytes, a refused client may still send before its connection is closed. */
   REFUSAL_MS = 1000,
   REFUSAL_BYTES = 1048576,
 };
@@ -25,7 +23,7 @@ static const char refusal_text[] =
     "\r\n" REFUSAL_BODY;
 _Static_assert(sizeof REFUSAL_BODY - 1 == REFUSAL_BODY_BYTES, "content-length");
 
-/* Somebody who connected while nobody served. */
+/* A client that connected while there was no server. */
 struct refusal {
   struct guest *guest;
   struct source source;
@@ -53,7 +51,7 @@ static void refusal_ready(struct source *source, uint32_t events) {
   if (got <= 0 || refusal->taken >= REFUSAL_BYTES) refusal_end(refusal);
 }
 
-/* Closing with bytes unread would reset the connection, and the answer would be lost on its way. */
+/* Waits before closing: closing with unread bytes would reset the connection, and the answer would be lost. */
 void refuse(struct guest *guest, int fd) {
   struct refusal *refusal = calloc(1, sizeof *refusal);
   if (refusal == NULL || send(fd, refusal_text, sizeof refusal_text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 || shutdown(fd, SHUT_WR) < 0) {

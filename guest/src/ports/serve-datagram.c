@@ -1,6 +1,6 @@
 /*
- * Questions in one datagram to any address, answered by the host in one: the names of a sandbox whose programs know of
- * no proxy.
+ * Questions in one datagram to any address, which the host answers in one: the name lookups of programs that do not
+ * know about proxies.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,12 +11,12 @@
 
 enum {
   /*
-   * Questions without an answer; further ones wait in the socket, and what does not fit there is lost, as datagrams
-   * are.
+   * Questions without an answer. Further ones wait in the socket, and those that do not fit there are lost, as
+   * datagrams are.
    */
   DATAGRAMS_MAX = 256,
   DATAGRAM_BYTES_MAX = 65536,
-  /* An answer that takes longer may find nobody any more; looked at with every heartbeat. */
+  /* A later answer may find no receiver; checked with every heartbeat. */
   ANSWER_MS = 2500,
   PER_TURN = 64,
   TOKEN_BYTES = 4,
@@ -40,7 +40,7 @@ struct question {
 struct datagrams {
   struct question questions[DATAGRAMS_MAX];
   size_t open_count;
-  uint32_t last_token; /* its remainder is the question's place, so that an old token is known as one */
+  uint32_t last_token; /* its remainder is the question's place, so an old token is recognized */
 };
 
 struct datagrams *datagrams_new(void) { return calloc(1, sizeof(struct datagrams)); }
@@ -49,8 +49,7 @@ bool datagrams_prepare(int fd, int family) {
   int on = 1;
   if (family == AF_INET) return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0;
   /*
-   * Unlike IPv4, IPv6 asks whether an address to answer from was given to an interface; being routed to us is not
-   * enough.
+   * Unlike IPv4, IPv6 only answers from an address that is assigned to an interface; being routed to us is not enough.
    */
   setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
   return setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on) == 0;
@@ -79,7 +78,7 @@ static void take_asked(struct question *question, struct msghdr *message) {
   for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
     if (part->cmsg_level == IPPROTO_IP && part->cmsg_type == IP_PKTINFO) {
       memcpy(&question->asked.v4, CMSG_DATA(part), sizeof question->asked.v4);
-      /* To answer from where it was asked; through whichever interface leads back. */
+      /* Answer from the address that was asked, through whichever interface leads back. */
       question->asked.v4.ipi_spec_dst = question->asked.v4.ipi_addr;
       question->asked.v4.ipi_ifindex = 0;
     }
@@ -90,7 +89,7 @@ static void take_asked(struct question *question, struct msghdr *message) {
   }
 }
 
-/* False when there is nothing more to receive. */
+/* Returns false if there is nothing more to receive. */
 static bool take_one(struct listening_socket *socket) {
   struct listener *listener = socket->listener;
   static uint8_t bytes[TOKEN_BYTES + DATAGRAM_BYTES_MAX];
@@ -102,7 +101,7 @@ static bool take_one(struct listening_socket *socket) {
   message.msg_controllen = sizeof control;
   ssize_t got = recvmsg(socket->source.fd, &message, MSG_DONTWAIT);
   if (got < 0) return errno == EINTR;
-  if (listener->newest == NULL) return true; /* nobody answers now */
+  if (listener->newest == NULL) return true; /* no claim answers now */
   struct question *question = question_new(listener->datagrams);
   question->at = listener->guest->loop.now;
   question->socket = socket;
@@ -143,14 +142,14 @@ static void send_answer(const struct question *question, const uint8_t *bytes, s
   header->cmsg_type = is_v4 ? IP_PKTINFO : IPV6_PKTINFO;
   header->cmsg_len = CMSG_LEN(size);
   memcpy(CMSG_DATA(header), &question->asked, size);
-  /* One that cannot be delivered is lost, as datagrams are. */
+  /* An answer that cannot be delivered is lost, as datagrams are. */
   sendmsg(question->socket->source.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 bool datagrams_answer(struct listener *listener, const uint8_t *payload, size_t length) {
   if (length < TOKEN_BYTES) return false;
   struct question *question = &listener->datagrams->questions[get_u32(payload) % DATAGRAMS_MAX];
-  /* Whoever asked may have been given up on meanwhile. */
+  /* The question may have expired. */
   if (!question->open || question->token != get_u32(payload)) return true;
   if (length > TOKEN_BYTES) send_answer(question, payload + TOKEN_BYTES, length - TOKEN_BYTES);
   question_end(listener->datagrams, question);

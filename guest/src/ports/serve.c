@@ -1,7 +1,7 @@
 /*
- * Ports inside that the host serves: a listening socket for each, and each connection to it carried as a stream of the
- * claim's connection. A socket stays open once it is: while nobody claims it, whoever connects is told so, and no
- * program inside can take its place.
+ * Ports inside that the host serves. Each has a listening socket, and each connection to it becomes a stream of the
+ * claim's connection. The socket stays open from then on: while it is unclaimed, clients get an answer that says so,
+ * and no program inside can take its place.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ static uint32_t next_id(struct connection *connection) {
   return connection->last_accepted;
 }
 
-/* Where whoever connected wanted to go: every address is the sandbox's own. */
+/* Adds the address that the client wanted: every address is the sandbox's own. */
 static void put_destination(struct frame_writer *out, int fd) {
   struct sockaddr_storage address;
   socklen_t size = sizeof address;
@@ -101,7 +101,7 @@ static void carry(struct listener *listener, int fd) {
   frame_begin(&connection->out, FRAME_ACCEPTED, stream->id);
   frame_field_u64(&connection->out, TAG_ACCEPTED_PORT, listener->number);
   if (listener->scope != SCOPE_LOOPBACK) put_destination(&connection->out, fd);
-  /* Of one that the host was not told of, it must hear nothing. */
+  /* The host must not see a stream that was not announced. */
   if (!frame_end(&connection->out)) port_cancel(stream);
   connection_touch(connection);
 }
@@ -121,7 +121,7 @@ static void connection_waits(struct source *source, uint32_t events) {
       else
         refuse(listener->guest, fd);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      /* They wait in the backlog until something was closed; the heartbeat looks, too. */
+      /* They wait in the backlog until a descriptor is closed; the heartbeat checks too. */
       listener_watch(listener, false);
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -132,12 +132,12 @@ static void connection_waits(struct source *source, uint32_t events) {
 
 /* ---- claims ---- */
 
-/* -1 with errno set. */
+/* Returns -1 with errno set on failure. */
 static int listen_on(int family, uint16_t number, enum scope scope) {
   int fd = socket(family, (scope == SCOPE_DATAGRAMS ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   int on = 1;
-  /* Connections of somebody who had the port before may still be dying. */
+  /* Connections of the port's previous user may still be closing. */
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(number)};
@@ -158,7 +158,7 @@ static int listen_on(int family, uint16_t number, enum scope scope) {
 
 static bool is_without_ipv6(int error) { return error == EAFNOSUPPORT || error == EADDRNOTAVAIL; }
 
-/* NULL with errno set. */
+/* Returns NULL with errno set on failure. */
 static struct listener *listener_open(struct guest *guest, uint16_t number, enum scope scope) {
   static const int families[2] = {AF_INET, AF_INET6};
   struct listener *listener = calloc(1, sizeof *listener);
@@ -214,7 +214,7 @@ static struct listener *listener_of(struct connection *connection, uint32_t stre
     if (l->number == number && l->scope == scope) return l;
   }
   if (guest->ports->listener_count >= LISTENERS_SERVED_MAX) {
-    reply_error(connection, stream, ERR_BUSY, 0, "%d ports are served already", LISTENERS_SERVED_MAX);
+    reply_error(connection, stream, ERR_BUSY, 0, "%d ports are already served", LISTENERS_SERVED_MAX);
     return NULL;
   }
   struct listener *listener = listener_open(guest, number, scope);
@@ -242,26 +242,26 @@ static void claim_cancel(struct stream *stream) {
 
 static void claim_resume(struct stream *stream) { serve_resume(stream->connection->guest); }
 
-/* A LISTEN that was granted. */
+/* The stream of a LISTEN that was granted. */
 static const struct stream_kind claim_stream = {.frame = claim_frame, .cancel = claim_cancel, .resume = claim_resume};
 
 bool request_listen(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {
   struct guest *guest = connection->guest;
   uint64_t number, scope;
   if (!field_find_u64(payload, header->length, TAG_LISTEN_PORT, 0, &number) || number < 1 || number > 65535) {
-    reply_error(connection, header->stream, ERR_INVALID, 0, "a port is 1 to 65535");
+    reply_error(connection, header->stream, ERR_INVALID, 0, "a port must be 1 to 65535");
     return true;
   }
   if (!field_find_u64(payload, header->length, TAG_LISTEN_SCOPE, SCOPE_LOOPBACK, &scope) || scope > SCOPE_DATAGRAMS) {
-    reply_error(connection, header->stream, ERR_INVALID, 0, "a scope is 0 to %d", SCOPE_DATAGRAMS);
+    reply_error(connection, header->stream, ERR_INVALID, 0, "a scope must be 0 to %d", SCOPE_DATAGRAMS);
     return true;
   }
   if (scope != SCOPE_LOOPBACK && !guest->transparent) {
-    reply_error(connection, header->stream, ERR_UNSUPPORTED, 0, "this sandbox has its loopback addresses only");
+    reply_error(connection, header->stream, ERR_UNSUPPORTED, 0, "this sandbox has only its loopback addresses");
     return true;
   }
   if (guest->ports->claim_count >= CLAIMS_MAX) {
-    reply_error(connection, header->stream, ERR_BUSY, 0, "too many claims (%d)", CLAIMS_MAX);
+    reply_error(connection, header->stream, ERR_BUSY, 0, "too many claims (limit %d)", CLAIMS_MAX);
     return true;
   }
   struct listener *listener = listener_of(connection, header->stream, (uint16_t)number, (enum scope)scope);

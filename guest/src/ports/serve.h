@@ -26,27 +26,30 @@ struct listener {
   enum scope scope;
   struct listening_socket sockets[2]; /* IPv4 and IPv6 */
   struct claim *newest;
-  struct datagrams *datagrams; /* those without an answer; NULL for connections */
+  struct datagrams *datagrams; /* unanswered datagrams; NULL for connections */
 };
 
-/* A connection from inside ended. */
+/* Called when a connection from inside has ended. */
 void serve_slot_freed(struct guest *guest);
-/* There may be room for connections again. */
+/* Resumes accepting if there is room again. */
 void serve_resume(struct guest *guest);
 /* Whether the host serves this port. */
 bool serve_owns(const struct guest *guest, unsigned number);
-/* Listens, or waits for room: something will call serve_resume. */
+/* Starts accepting, or stops it until serve_resume finds room. */
 void listener_watch(struct listener *listener, bool accept);
 
 /* serve-datagram.c */
 struct datagrams *datagrams_new(void);
-/* The address that was asked must be told, and be answered from. False with errno set. */
+/*
+ * Makes a socket report the address that was asked, and lets it answer from there. Returns false with errno set on
+ * failure.
+ */
 bool datagrams_prepare(int fd, int family);
 bool datagrams_may_come(const struct listener *listener);
 void datagrams_ready(struct source *source, uint32_t events);
-/* False is a protocol error. */
+/* Returns false for a protocol error. */
 bool datagrams_answer(struct listener *listener, const uint8_t *payload, size_t length);
 void datagrams_expire(struct listener *listener);
 
-/* refusal.c: tells whoever connected that nobody serves. The descriptor is taken over. */
+/* refusal.c: tells the client that no process serves the port. Takes ownership of the descriptor. */
 void refuse(struct guest *guest, int fd);

@@ -1,7 +1,7 @@
 /*
- * A sandbox without a disk limit shares the disk below it with the whole machine. This ends its work before that disk
- * is full: process 1 looks at what is free, the more often the less it is, and never while nothing runs. It is the
- * guest's business since the guest is always there; a sandbox may outlive whoever made it.
+ * A sandbox without a disk limit shares the disk below it with the whole machine. The disk guard ends the sandbox's
+ * work before that disk is full. It checks the free space, more often the less there is, and never while nothing runs.
+ * Process 1 does this because it is always running; a sandbox may outlive its creator.
  */
 #include "processes/disk-guard.h"
 
@@ -18,8 +18,11 @@
 #define RESERVE_BYTES_MAX (10240 * MIB)
 #define RESERVE_FILES_MAX UINT64_C(500000)
 enum {
-  RESERVE_SHARE = 20, /* of the whole disk, one part in so many */
-  /* As fast as anybody can write or make files; the filter has no call that takes up room at once. */
+  RESERVE_SHARE = 20, /* the reserve is one part in this many of the disk */
+  /*
+   * Upper bounds on how fast programs can write or create files; the system call filter has no call that allocates
+   * space at once.
+   */
   BYTES_PER_MS_MAX = 4 << 20,
   FILES_PER_MS_MAX = 1000,
   CHECK_MS_MIN = 5,
@@ -61,7 +64,7 @@ uint64_t room_left(const struct room *room, uint64_t available) {
   return available > room->trigger ? available - room->trigger : 0;
 }
 
-/* A server far away may keep us waiting, and its disk is not the machine's. */
+/* A remote server may keep us waiting, and its disk is not the machine's. */
 static bool is_remote(const struct statfs *found) {
   static const uint32_t types[] = {0x6969, 0x65735546, 0xff534d42, 0xfe534d42, 0x01021997, 0x00c36400, 0x5346414f, 0x517b};
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
@@ -77,8 +80,8 @@ static void watch(struct watched *watched, const char *path) {
   uint64_t block = (uint64_t)found.f_bsize, share = (uint64_t)found.f_blocks * block / RESERVE_SHARE;
   watched->bytes = room_open((uint64_t)found.f_bavail * block, most(RESERVE_BYTES_MIN, least(share, RESERVE_BYTES_MAX)));
   /*
-   * Some file systems have as many files as there is room for, and say that there are none at all: then there is
-   * nothing to guard.
+   * Some file systems create files as long as there is room, and report a total of zero: then there is nothing to
+   * guard.
    */
   watched->files = room_open((uint64_t)found.f_ffree, least((uint64_t)found.f_files / RESERVE_SHARE, RESERVE_FILES_MAX));
 }

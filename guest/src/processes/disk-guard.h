@@ -1,27 +1,27 @@
-/* What a sandbox leaves free of a disk that is not its own. */
+/* The space that a sandbox leaves free on a disk that it does not own. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of bytes, or of files: how many stay free, and where work is ended next. */
+/* Bytes or files: how many must stay free, and below how many work is ended next. */
 struct room {
   uint64_t floor, trigger;
 };
 
 enum room_level {
   ROOM_ENOUGH,
-  ROOM_SHORT, /* work is to be ended, and may be started again to make room */
-  ROOM_NONE,  /* and not even that */
+  ROOM_SHORT, /* work must end, and may be started again to make room */
+  ROOM_NONE,  /* no work may start either */
 };
 
-/* `reserve` is what should stay free; where there is not even twice that, half of what there is. */
+/* `reserve` is what should stay free; if less than twice that is available, half of what is available stays free. */
 struct room room_open(uint64_t available, uint64_t reserve);
-/* Short once for each sixteenth below the floor, and none below half of it. */
+/* Returns ROOM_SHORT once for each sixteenth below the floor, and ROOM_NONE below half of it. */
 enum room_level room_look(struct room *room, uint64_t available);
-/* How much may be used up before there is anything to be done. */
+/* Returns how much may be used up before work has to end. */
 uint64_t room_left(const struct room *room, uint64_t available);
 
 struct guest;
-/* Before a command starts: whether there is room for it at all. Looks again by itself as long as anything runs. */
+/* Returns whether there is room to start a command. Keeps checking as long as anything runs. */
 bool disk_guard_admits(struct guest *guest);

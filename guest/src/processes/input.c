@@ -1,4 +1,4 @@
-/* What goes into a process: a pipe or a terminal, within a window, acknowledged as it is written. */
+/* Input of a process: to a pipe or a terminal, within a window, acknowledged as it is written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -38,17 +38,17 @@ static void acknowledge(struct process *process) {
 void input_close(struct process *process) {
   source_close(&process->guest->loop, &process->input);
   process->input_closed = true;
-  /* Nobody reads it any more. */
+  /* These bytes have no reader. */
   ring_drop(&process->input_ring, process->input_ring.end);
   acknowledge(process);
 }
 
-/* On a terminal the end of input is a character; closing the master would hang up. */
+/* On a terminal, end of input is a character; closing the master would hang up. */
 static void end_terminal_input(struct process *process) {
   struct termios modes;
   char end = 4;
   if (tcgetattr(process->input.fd, &modes) == 0 && modes.c_cc[VEOF] != 0) end = (char)modes.c_cc[VEOF];
-  if (write(process->input.fd, &end, 1) < 0) { /* a full terminal: the reader has other worries */
+  if (write(process->input.fd, &end, 1) < 0) { /* best effort: the terminal is full */
   }
 }
 

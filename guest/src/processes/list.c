@@ -1,4 +1,4 @@
-/* LIST: every live process of the sandbox, with the ref whose tree it belongs to, and the refs that ended. */
+/* LIST: every live process of the sandbox with the ref of its tree, and the refs that have ended. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "processes/supervisors.h"
 #include "wire/tags.h"
 
-/* Of a process in a list; see docs/guest-protocol.md. */
+/* The state of a listed process; see docs/guest-protocol.md. */
 enum { STATE_RUNS = 1, STATE_ENDED = 2 };
 
 enum { LIST_MAX = 4096, COMMAND_SHOWN_MAX = 1024, PARENTS_MAX = 4096 };
@@ -43,7 +43,7 @@ static struct supervisor *supervisor_of(const struct guest *guest, pid_t pid) {
   return NULL;
 }
 
-/* Up through the parents to a supervisor. `inside` says whether it belongs to the sandbox at all. */
+/* Walks up the parents to a supervisor. Sets `inside` if the process belongs to the sandbox. */
 static const char *ref_of(const struct listing *listing, const struct proc_stat *stat, bool *inside) {
   const struct guest *guest = listing->connection->guest;
   *inside = !guest->not_init;

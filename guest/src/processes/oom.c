@@ -1,4 +1,4 @@
-/* How often the kernel killed something in the sandbox because memory was out. */
+/* Counts how often the kernel killed a process in the sandbox for lack of memory. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ uint64_t oom_kills(struct guest *guest) {
   ssize_t got = pread(guest->oom_fd, text, sizeof text - 1, 0);
   if (got <= 0) return 0;
   text[got] = 0;
-  /* "oom_kill N" stands on a line of its own in both formats; other keys only begin with it. */
+  /* "oom_kill N" is on a separate line in both formats; other keys only begin with it. */
   for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
     if (strncmp(line, "oom_kill ", 9) == 0) return strtoull(line + 9, NULL, 10);
   }

@@ -1,11 +1,11 @@
-/* What processes wrote, on its way to whoever is attached. */
+/* Sends the output of processes to the attached client. */
 #include "processes/process.h"
 #include "processes/processes.h"
 #include "wire/tags.h"
 
 enum {
   /*
-   * One frame's worth of output: large enough to be cheap, small enough that what a full socket leaves over is a cheap
+   * The output in one frame: large enough to be cheap, small enough that what a full socket leaves over is cheap to
    * copy.
    */
   CHUNK = 131072,
@@ -31,7 +31,7 @@ static void send_ended(struct process *process) {
   frame_field_u64(out, TAG_ENDED_MEMORY_KILLS, process->oom_kills);
   frame_end(out);
   stream_close(stream);
-  /* Otherwise the stream stays known for the ACKs that are on their way. */
+  /* Otherwise the stream remains for ACKs in transit. */
   if (output_taken(process)) process_detach(process);
 }
 

@@ -1,7 +1,7 @@
 /*
- * What processes write: read while there is room, kept with offsets until acknowledged, sent to whoever is attached.
- * ENDED follows the last byte. A process that keeps its last output keeps it however often it is taken, and never waits
- * for somebody to attach: the oldest makes room.
+ * Process output: read while there is room, stored with offsets until acknowledged, and sent to the attached client.
+ * ENDED follows the last byte. A process that keeps its last output keeps it after it was acknowledged, and never waits
+ * for a client to attach: the oldest output makes room.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@ enum {
   PIPE_FIRST = 65536,
   PIPE_LARGE = 1048576,
   DISCARD_PAUSE_MS = 100,
-  /* This part of what is kept makes room at once. */
+  /* One part in this many of the buffer makes room at a time. */
   DROPPED_PART = 8,
 };
 
@@ -45,7 +45,7 @@ void output_close(struct process *process) {
   for (int i = 0; i < 2; i++) output_shut(&process->outputs[i]);
 }
 
-/* The limit is reached: one byte more is one too many. */
+/* Handles output at its limit: one more byte is one too many. */
 static void check_limit(struct output *output) {
   struct process *process = output->process;
   char beyond;
@@ -62,7 +62,10 @@ static void check_limit(struct output *output) {
   check_finished(process);
 }
 
-/* After ENDED: nobody will see it, but a closed pipe would kill a service that was left running on purpose. */
+/*
+ * Drops output after ENDED. No client will see it, but a closed pipe would kill a service that was left running on
+ * purpose.
+ */
 static void discard(struct output *output) {
   struct process *process = output->process;
   char scratch[16384];
@@ -77,14 +80,14 @@ static void discard(struct output *output) {
     }
     budget -= (size_t)got < budget ? (size_t)got : budget;
   }
-  /* One that never stops gets this much a time, no more: it must not keep the loop busy. */
+  /* A process that never stops writing gets only this much at a time, so it cannot keep the loop busy. */
   source_watch(&process->guest->loop, &output->source, 0);
   timer_set(&process->guest->loop, &process->linger, process->guest->loop.now + DISCARD_PAUSE_MS);
 }
 
 /*
- * Where the next bytes go; 0 when there is no room. The oldest bytes go in steps, so that a process that writes single
- * bytes does not cost a step for each.
+ * Returns the space for the next bytes; 0 if there is no room. Drops the oldest bytes in steps, so a process that
+ * writes single bytes does not cost a step for each.
  */
 static int space_for(struct output *output, size_t most, struct iovec space[2]) {
   struct ring *ring = &output->ring;
@@ -119,7 +122,7 @@ static void output_read(struct output *output) {
     struct iovec space[2];
     int parts = space_for(output, most, space);
     if (parts == 0) {
-      source_watch(loop, &output->source, 0); /* until an ACK makes room, or nobody is attached */
+      source_watch(loop, &output->source, 0); /* until an ACK makes room, or no client is attached */
       break;
     }
     ssize_t got = readv(output->source.fd, space, parts);
@@ -128,7 +131,7 @@ static void output_read(struct output *output) {
       source_watch(loop, &output->source, EPOLLIN);
       break;
     }
-    if (got <= 0) { /* a terminal whose last user is gone says EIO */
+    if (got <= 0) { /* a terminal whose last user has closed it returns EIO */
       output_shut(output);
       break;
     }
@@ -165,7 +168,7 @@ void output_leader_ended(struct process *process) {
     if (!output->open) continue;
     int pending = 0;
     if (!process->pty && ioctl(output->source.fd, FIONREAD, &pending) == 0) output->drain_to = output->ring.end + (uint64_t)pending;
-    /* Mostly this meets the end of the pipe, and ENDED can go out in the same turn. */
+    /* Usually this reads the end of the pipe, and ENDED can go out in the same turn. */
     output_read(output);
   }
   if (process->state != PROCESS_ENDED) {
@@ -179,7 +182,9 @@ static bool output_done(const struct output *output) {
   return !output->open || (output->process->lingered && output->ring.end >= output->drain_to);
 }
 
-/* Whoever wanted it ended takes ENDED for the end of everything it did: not before the last of the tree is gone. */
+/*
+ * For the caller that ended the process, ENDED means the end of everything: it waits for the last process of the tree.
+ */
 static bool waits_for_tree(const struct process *process) {
   return process->why != KIND_NONE && !process->tree_empty && !process->is_overdue;
 }

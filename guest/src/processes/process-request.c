@@ -35,7 +35,7 @@ static void process_stream_removed(struct stream *stream) {
   if (process->stream == NULL) output_unattended(process);
 }
 
-/* Whoever is attached to a process. */
+/* The stream of the client that is attached to a process. */
 static const struct stream_kind process_stream = {
     .frame = process_frame,
     .cancel = stream_remove,
@@ -50,7 +50,7 @@ static void kill_stream_removed(struct stream *stream) {
   if (link && *link) *link = stream->next_waiter;
 }
 
-/* A KILL that waits for the end of the tree. */
+/* The stream of a KILL that waits for the tree to end. */
 static const struct stream_kind kill_stream = {.cancel = stream_remove, .removed = kill_stream_removed};
 
 void process_answer_kills(struct process *process) {
@@ -65,7 +65,7 @@ void process_answer_kills(struct process *process) {
   }
 }
 
-/* Copies the ref, when it is one; answers ERROR invalid otherwise. */
+/* Copies the ref if it is valid; otherwise answers ERROR invalid. */
 static bool ref_of(struct connection *connection, const struct frame_header *header, const uint8_t *payload, char out[REF_BYTES_MAX + 1]) {
   struct field field;
   bool good = field_find(payload, header->length, TAG_REF, &field) && field.length > 0 && field.length <= REF_BYTES_MAX;
@@ -74,7 +74,7 @@ static bool ref_of(struct connection *connection, const struct frame_header *hea
     good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == ':' || c == '-';
   }
   if (!good) {
-    reply_error(connection, header->stream, ERR_INVALID, 0, "a ref is 1 to %d of A-Z a-z 0-9 . _ : -", REF_BYTES_MAX);
+    reply_error(connection, header->stream, ERR_INVALID, 0, "a ref must have 1 to %d characters of A-Z a-z 0-9 . _ : -", REF_BYTES_MAX);
     return false;
   }
   memcpy(out, field.data, field.length);
@@ -90,7 +90,7 @@ static struct process *find_or_say(struct connection *connection, const struct f
   return NULL;
 }
 
-/* Takes the process over for this stream, from the offsets asked for. */
+/* Attaches this stream to the process, from the requested offsets; it replaces an earlier stream. */
 static void attach(struct connection *connection, const struct frame_header *header, const uint8_t *payload, struct process *process) {
   if (process->forgotten) {
     reply_error(connection, header->stream, ERR_GONE, 0, "process %s was forgotten", process->ref);
@@ -106,7 +106,7 @@ static void attach(struct connection *connection, const struct frame_header *hea
       return;
     }
     if (from[i] > ring->end) {
-      reply_error(connection, header->stream, ERR_INVALID, 0, "%s has written %llu bytes only", process->ref,
+      reply_error(connection, header->stream, ERR_INVALID, 0, "%s has written only %llu bytes", process->ref,
                   (unsigned long long)ring->end);
       return;
     }
@@ -120,7 +120,7 @@ static void attach(struct connection *connection, const struct frame_header *hea
   stream->existing = true;
   process->stream = stream;
   output_rewind(process, from);
-  if (process->state == PROCESS_STARTING) return; /* STARTED comes when it does */
+  if (process->state == PROCESS_STARTING) return; /* STARTED follows when it has started */
   process_send_started(process, true);
   output_want_send(process);
 }
@@ -139,9 +139,9 @@ const char *spawn_fault(const uint8_t *payload, size_t length) {
   bool has_program = false;
   while (fields_next(&cursor, &field) == 1) {
     bool text = field.tag == TAG_SPAWN_ARGV || field.tag == TAG_SPAWN_ENV || field.tag == TAG_SPAWN_CWD || field.tag == TAG_USER;
-    if (text && field.length > 0 && memchr(field.data, 0, field.length)) return "argv, env, cwd and user may not hold NUL";
+    if (text && field.length > 0 && memchr(field.data, 0, field.length)) return "argv, env, cwd and user must not contain NUL";
     if (field.tag == TAG_SPAWN_ARGV) has_program = true;
-    if (field.tag == TAG_SPAWN_CWD && (field.length == 0 || field.data[0] != '/')) return "cwd is an absolute path";
+    if (field.tag == TAG_SPAWN_CWD && (field.length == 0 || field.data[0] != '/')) return "cwd must be an absolute path";
     if (field.tag == TAG_SPAWN_CWD && field.length > PATH_BYTES_MAX) return "cwd is too long";
   }
   return has_program ? NULL : "argv is empty";
@@ -186,7 +186,7 @@ bool request_spawn(struct connection *connection, const struct frame_header *hea
   }
   process = guest->shutting_down ? NULL : process_new(guest, ref);
   if (process == NULL) {
-    reply_error(connection, header->stream, ERR_BUSY, 0, guest->shutting_down ? "shutting down" : "too many processes (%d)", PROCESSES_MAX);
+    reply_error(connection, header->stream, ERR_BUSY, 0, guest->shutting_down ? "shutting down" : "too many processes (limit %d)", PROCESSES_MAX);
     return true;
   }
   process->stream = stream_open(connection, header->stream, &process_stream, process);
@@ -216,7 +216,7 @@ bool request_signal(struct connection *connection, const struct frame_header *he
   uint64_t number, scope;
   bool good = field_find_u64(payload, header->length, TAG_SIGNAL_SIGNAL, 0, &number) && field_find_u64(payload, header->length, TAG_SIGNAL_TREE, 0, &scope);
   if (!good || number < 1 || number > 64 || scope > 1) {
-    reply_error(connection, header->stream, ERR_INVALID, 0, "a signal is 1 to 64, a scope 0 or 1");
+    reply_error(connection, header->stream, ERR_INVALID, 0, "a signal must be 1 to 64, and a scope 0 or 1");
   } else if (process->state == PROCESS_STARTING || !process_signal(process, (int)number, scope == 1)) {
     reply_error(connection, header->stream, ERR_BUSY, 0, "process %s cannot take a signal now", ref);
   } else {
@@ -231,7 +231,7 @@ bool request_forget(struct connection *connection, const struct frame_header *he
   struct process *process = find_or_say(connection, header, ref);
   if (process == NULL) return true;
   if (process->state != PROCESS_ENDED) {
-    reply_error(connection, header->stream, ERR_BUSY, 0, "process %s runs", ref);
+    reply_error(connection, header->stream, ERR_BUSY, 0, "process %s is still running", ref);
     return true;
   }
   if (process->forgotten) {

@@ -1,4 +1,4 @@
-/* What a command reads from and writes to: pipes or a terminal. */
+/* Standard input and output of a command: pipes or a terminal. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -31,7 +31,7 @@ bool stdio_open_terminal(struct process *process, uint64_t cols, uint64_t rows) 
   if (master < 0) return false;
   int unlocked = 0;
   if (ioctl(master, TIOCSPTLCK, &unlocked) < 0) return false;
-  /* By descriptor: a path could lead to another mount's terminal of the same number. */
+  /* Opened by descriptor: a path could lead to a terminal of the same number in another mount. */
   int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (slave < 0) {
     char name[64];
@@ -41,7 +41,7 @@ bool stdio_open_terminal(struct process *process, uint64_t cols, uint64_t rows) 
   }
   process->child_fds[0] = slave;
   if (process->identity.change && fchown(slave, process->identity.uid, process->identity.gid) < 0) {
-    /* Without CHOWN it stays the guest's; the command holds it open all the same. */
+    /* Without CHOWN it still belongs to the guest's user, but the command holds it open anyway. */
   }
   struct winsize size = {.ws_col = (unsigned short)(cols ? cols : 80), .ws_row = (unsigned short)(rows ? rows : 24)};
   ioctl(master, TIOCSWINSZ, &size);

@@ -12,8 +12,8 @@ void processes_open(struct guest *guest) {
 }
 
 /*
- * Forgotten refs as 64-bit keyed hashes: a false "gone" has a chance of about 1 in 10^15, and 16,384 of them fit where
- * their texts would take a megabyte. The memory is only touched as far as it is used.
+ * Forgotten refs as keyed 64-bit hashes: the chance of a false "gone" is about 1 in 10^15, and 16,384 of them fit where
+ * their texts would take a megabyte. Memory is only touched as it is used.
  */
 enum { TOMBSTONES_MAX = 16384, TOMBSTONE_BUCKETS = 4096 };
 struct tombstones {
@@ -51,7 +51,7 @@ void tombstone_add(struct guest *guest, const char *ref) {
   if (t == NULL) return;
   uint16_t place = (uint16_t)(t->written % TOMBSTONES_MAX);
   if (t->written++ >= TOMBSTONES_MAX) {
-    /* The oldest makes room: take it out of its chain. */
+    /* The oldest makes room: remove it from its chain. */
     uint16_t *link = &t->buckets[t->hashes[place] % TOMBSTONE_BUCKETS];
     while (*link && *link != place + 1) link = &t->next[*link - 1];
     if (*link) *link = t->next[place];

@@ -1,4 +1,4 @@
-/* What becomes of a command from its start to the end of its tree. */
+/* The life of a command, from its start to the end of its tree. */
 
 #include "processes/process.h"
 
@@ -41,7 +41,7 @@ void process_send_started(struct process *process, bool existing) {
   frame_field_u64(out, TAG_STARTED_EXISTING, existing);
   frame_field_u64(out, TAG_STARTED_STDIN_BYTES, process->input_ring.end);
   frame_field_u64(out, TAG_STARTED_PTY, process->pty);
-  /* What is still on its way to the process takes up room in the window of whoever writes now. */
+  /* Bytes still on their way to the process take up room in the current writer's window. */
   frame_field_u64(out, TAG_STARTED_STDIN_WRITTEN, process->input_ring.start);
   process->input_acked = process->input_ring.start;
   frame_field_u64(out, TAG_STARTED_STDOUT_BYTES, process->outputs[0].ring.end);
@@ -76,7 +76,7 @@ void process_started(struct process *process, pid_t pid) {
     output_want_send(process);
   }
   process_set_timeout(process);
-  /* Whoever wanted it killed before it ran has waited for this. */
+  /* A caller may have killed the process before it started. */
   if (process->why != KIND_NONE) process_kill(process, process->why);
 }
 
@@ -106,7 +106,7 @@ static enum error_code code_of(int stage, int error) {
   }
 }
 
-/* Which part of the request a failure is about, for its message. */
+/* Names the part of the request that failed, for the error message. */
 static void describe(const struct process *process, int stage, char *out, size_t size) {
   struct field field;
   uint8_t tag = stage == STAGE_CWD ? TAG_SPAWN_CWD : TAG_SPAWN_ARGV;
@@ -122,7 +122,7 @@ static void describe(const struct process *process, int stage, char *out, size_t
 }
 
 void process_failed(struct process *process, int stage, int error) {
-  /* Its supervisor died and took the answer with it: the command may have run, and must not run twice. */
+  /* Its supervisor died without an answer: the command may have run, and must not run twice. */
   bool perhaps_ran = error == EOWNERDEAD;
   char what[600];
   describe(process, stage, what, sizeof what);
@@ -185,7 +185,7 @@ static void on_overdue(struct timer *timer) {
   if (process->leader_ended)
     output_overdue(process);
   else
-    process_leader_ended(process, SIGKILL); /* it got that, and dies of it once the kernel lets go of it */
+    process_leader_ended(process, SIGKILL); /* it got SIGKILL, and dies once the kernel releases it */
 }
 
 void process_kill(struct process *process, enum ended_kind why) {
@@ -200,9 +200,9 @@ void process_kill(struct process *process, enum ended_kind why) {
     timer_set(&process->guest->loop, &process->overdue, process->guest->loop.now + OVERDUE_MS);
   }
   rouse_soon(process->guest);
-  /* A root command may have stopped it. */
+  /* A root command may have stopped the supervisor. */
   kill(supervisor->own.pid, SIGCONT);
-  /* One that takes no orders is ended itself; what it owned falls to main and is killed there. */
+  /* A supervisor that takes no orders is killed; main inherits its processes and kills them. */
   if (!supervisor_send(supervisor, &order)) kill(supervisor->own.pid, SIGKILL);
 }
 

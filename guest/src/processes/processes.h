@@ -1,4 +1,4 @@
-/* What the rest of the guest asks of its processes, and what their files share. */
+/* The interface of processes to the rest of the guest, and what their files share. */
 #pragma once
 
 #include "connection/connection.h"
@@ -18,12 +18,12 @@ struct processes {
   struct tombstones *tombstones;
 
   struct supervisor *supervisors;
-  size_t idle_count, coming_count;              /* of them free, and on their way */
+  size_t idle_count, coming_count;              /* free ones, and those being started */
   struct process *waiting_first, *waiting_last; /* starting, without a supervisor yet */
   struct timer orphan_timer;
   int orphan_looks;
 
-  struct disk_guard *disk_guard; /* once a command was to start */
+  struct disk_guard *disk_guard; /* NULL until the first check */
   struct source sudo_listener;
   size_t sudo_count;
   struct stream *shutdown_stream;
@@ -32,7 +32,7 @@ struct processes {
 
 void processes_open(struct guest *guest);
 
-/* process-request.c, list.c: false is a protocol error. */
+/* process-request.c, list.c. These return false for a protocol error. */
 bool request_spawn(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
 bool request_attach(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
 bool request_signal(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
@@ -42,24 +42,25 @@ bool request_list(struct connection *connection, const struct frame_header *head
 
 /* shutdown.c */
 bool request_shutdown(struct connection *connection, const struct frame_header *header, const uint8_t *payload);
-/* `stream` (or NULL) is told when it is done. */
+/* Answers `stream` (if not NULL) when the shutdown is done. */
 void shutdown_begin(struct guest *guest, struct stream *stream, uint64_t grace_ms);
 
 /* process-table.c */
 struct process *process_find(struct guest *guest, const char *ref);
 bool tombstone_has(struct guest *guest, const char *ref);
 void tombstone_add(struct guest *guest, const char *ref);
-/* Makes room when the table is full. NULL when it cannot or memory is out. */
+/* Makes room if the table is full. Returns NULL if it cannot, or if memory runs out. */
 struct process *process_new(struct guest *guest, const char *ref);
 /*
- * With a tombstone when it had started; without when the start failed and may be tried again. Its tree must be empty.
+ * `remember` leaves a tombstone: for a process that had started, not for a failed start that may be tried again. The
+ * tree must be empty.
  */
 void process_delete(struct process *process, bool remember);
 
-/* With every heartbeat: memory and supervisors that nobody needs now. */
+/* Called with every heartbeat: free memory and supervisors that are not needed now. */
 void output_trim_idle(struct guest *guest);
 void supervisors_trim_idle(struct guest *guest);
-/* False when nothing is under way at a supervisor. `idle_too`: looks at those that nothing was asked of, too. */
+/* Resumes stopped supervisors. Returns false if none has a request pending. With `idle_too`, also checks the others. */
 bool supervisors_rouse(struct guest *guest, bool idle_too);
 
 /* sudo-server.c */

@@ -1,4 +1,4 @@
-/* The orderly end: TERM to all work, KILL after the grace, the answer, then exit. */
+/* Orderly shutdown: TERM to all work, KILL after the grace period, the answer, then exit. */
 #include "processes/shutdown.h"
 
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include "wire/tags.h"
 
 /*
- * Even a tree that cannot be killed (stuck in the kernel) does not keep the guest: process 1's exit takes everything
- * with it.
+ * Even a tree that cannot be killed (stuck in the kernel) does not hold up the guest: the exit of process 1 ends
+ * everything.
  */
 enum { KILL_PATIENCE_MS = 5000 };
 
@@ -20,7 +20,7 @@ static void shutdown_stream_removed(struct stream *stream) {
   if (processes->shutdown_stream == stream) processes->shutdown_stream = NULL;
 }
 
-/* Whoever waits for the end. */
+/* The stream of a SHUTDOWN that waits for the end. */
 static const struct stream_kind shutdown_stream = {.cancel = stream_remove, .removed = shutdown_stream_removed};
 
 static void finish(struct guest *guest) {
@@ -65,7 +65,7 @@ static void on_grace_over(struct timer *timer) {
 
 void shutdown_begin(struct guest *guest, struct stream *stream, uint64_t grace_ms) {
   if (guest->processes->shutdown_stream && stream) {
-    reply_error(stream->connection, stream->id, ERR_BUSY, 0, "shutting down already");
+    reply_error(stream->connection, stream->id, ERR_BUSY, 0, "already shutting down");
     stream_remove(stream);
     return;
   }

@@ -2,5 +2,5 @@
 
 struct guest;
 
-/* A command ended: perhaps it was the last that a shutdown waits for. */
+/* Called when a command has ended: a shutdown may be waiting for the last one. */
 void shutdown_check(struct guest *guest);

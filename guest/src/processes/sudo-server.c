@@ -1,8 +1,8 @@
 /*
- * Root commands asked for from inside. Setuid programs gain nothing under no_new_privs, so `sudo` is a small client of
- * the guest: it sends argv, environment, cwd and its own stdio, and the guest runs the command as root in the work
- * cgroups. Whoever may connect may be root: the spec said so (--allow-root). The client is not trusted with anything
- * else.
+ * Root commands that programs inside request. Setuid programs gain nothing under no_new_privs, so `sudo` is a small
+ * client of the guest: it sends argv, environment, cwd and its own stdio, and the guest runs the command as root in the
+ * work cgroups. Any process that can connect may be root, since the configuration allows it (--allow-root). The client
+ * is trusted with nothing else.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,8 +40,8 @@ static void session_end(struct sudo_session *session) {
   if (process) {
     process->sudo = NULL;
     /*
-     * The client died or was killed with its tree: what it asked for goes with it. What a finished command left running
-     * stays.
+     * The client died or was killed with its tree, so the command it requested ends too. Processes that a finished
+     * command left running stay.
      */
     if (!process->leader_ended) process_kill(process, KIND_CANCELLED);
   }
@@ -54,7 +54,7 @@ static void session_end(struct sudo_session *session) {
 }
 
 static void answer(struct sudo_session *session, struct frame_writer *writer) {
-  /* A few dozen bytes into an empty socket always fit; a client that does not read them loses only its own answer. */
+  /* A few dozen bytes always fit into an empty socket; a client that does not read them loses only its own answer. */
   send(session->source.fd, writer->data, writer->length, MSG_NOSIGNAL | MSG_DONTWAIT);
   frame_writer_free(writer);
 }
@@ -114,7 +114,7 @@ static void session_start(struct sudo_session *session, const uint8_t *payload, 
   supervisors_run(process);
 }
 
-/* One frame of the client: the command first, then signals for it. False when it does not keep to that. */
+/* Handles one frame of the client: first the command, then signals for it. Returns false for anything else. */
 static bool session_frame(struct sudo_session *session, const struct frame_header *header, const uint8_t *payload) {
   if (!fields_valid(payload, header->length)) return false;
   if (header->type == FRAME_SPAWN && session->process == NULL && !session->answered) {
@@ -176,7 +176,7 @@ static void on_client(struct source *source, uint32_t events) {
   if (fd < 0) return;
   struct ucred peer;
   socklen_t size = sizeof peer;
-  /* A peer of another pid namespace has no pid here. */
+  /* A peer in another pid namespace has no pid here. */
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0) return;
   struct sudo_session *session = guest->processes->sudo_count < SESSIONS_MAX ? calloc(1, sizeof *session) : NULL;
   if (session == NULL) return;

@@ -1,4 +1,4 @@
-/* `sudo` inside a sandbox: asks the guest to run the command as root (or -u USER) and waits for its end. */
+/* `sudo` inside a sandbox: asks the guest to run the command as root (or -u USER) and waits until it ends. */
 #include "processes/sudo.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *f
   exit(1);
 }
 
-/* From /etc/passwd, by name or #uid. The static C library cannot ask further than this file anyway. */
+/* Finds a user in /etc/passwd, by name or #uid. The static C library could not look anywhere else. */
 static bool person_of(const char *wanted, struct person *out) {
   FILE *file = fopen("/etc/passwd", "re");
   char line[1024];
@@ -88,12 +88,12 @@ static struct wish parse(int argc, char **argv) {
       continue;
     }
     if (strcmp(option, "--non-interactive") == 0) continue;
-    if (option[1] == '-' || option[1] == 0) refuse("option %s is not known here", option);
+    if (option[1] == '-' || option[1] == 0) refuse("unknown option %s", option);
     for (const char *letter = option + 1; *letter; letter++) {
       switch (*letter) {
         case 'n':
         case 'S':
-          break; /* nobody is ever asked for a password */
+          break; /* no password is ever requested */
         case 'E':
           wish.keep_env = true;
           break;
@@ -115,7 +115,7 @@ static struct wish parse(int argc, char **argv) {
           wish.user = letter[1] ? letter + 1 : argv[++i];
           goto next_argument;
         default:
-          refuse("option -%c is not known here (known: -n -E -H -S -k -v -u USER -i -s)", *letter);
+          refuse("unknown option -%c (known: -n -E -H -S -k -v -u USER -i -s)", *letter);
       }
     }
   next_argument:;
@@ -130,7 +130,7 @@ static struct wish parse(int argc, char **argv) {
   return wish;
 }
 
-/* What a changed user keeps of the environment without -E: how to speak, and how to reach out. */
+/* Whether a variable survives a change of user without -E: settings of the terminal, the locale and the network. */
 static bool is_kept(const char *variable) {
   static const char *const kept[] = {"TERM=", "COLORTERM=", "LANG=", "LANGUAGE=", "LC_", "TZ=", "DISPLAY=", "DEBIAN_FRONTEND=",
                                      "http_proxy=", "https_proxy=", "no_proxy=", "all_proxy=", "HTTP_PROXY=", "HTTPS_PROXY=",
@@ -156,7 +156,7 @@ static void put_environment(struct frame_writer *out, const struct wish *wish, c
   }
   const char *path = getenv("PATH"), *home = getenv("HOME");
   char longer[4096];
-  /* The caller's own tools stay reachable; those of an administrator come after them. */
+  /* The caller's own tools stay reachable, ahead of an administrator's. */
   snprintf(longer, sizeof longer, "%s%s", path && !wish->login ? path : STANDARD_PATH, path && !wish->login ? ":" STANDARD_PATH : "");
   variable(out, "PATH", longer);
   variable(out, "HOME", wish->keep_env && !wish->home && home ? home : person->home);
@@ -172,7 +172,7 @@ static void put_environment(struct frame_writer *out, const struct wish *wish, c
   for (int i = 0; i < wish->variable_count; i++) frame_field_text(out, TAG_SPAWN_ENV, wish->variables[i]);
 }
 
-/* With -i and -s the words become one line for a shell, each character that could mean something escaped. */
+/* With -i and -s the words become one shell command line, in which every character that could be special is escaped. */
 static void put_shell_line(struct frame_writer *out, const struct wish *wish) {
   size_t size = 1;
   for (int i = 0; i < wish->argc; i++) size += 2 * strlen(wish->argv[i]) + 1;
@@ -205,11 +205,11 @@ static int dial(void) {
   struct sockaddr_un address;
   socklen_t size = sudo_address(&address);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || connect(fd, (struct sockaddr *)&address, size) < 0) refuse("this sandbox's spec does not allow root");
+  if (fd < 0 || connect(fd, (struct sockaddr *)&address, size) < 0) refuse("this sandbox does not allow root");
   return fd;
 }
 
-/* Passes signals on and waits for the end. Gives the exit status. */
+/* Forwards signals and waits for the end. Returns the exit status. */
 static int attend(int guest, int signals) {
   struct frame_writer out = {0};
   uint8_t head[FRAME_HEADER_BYTES], payload[4096];
@@ -228,10 +228,10 @@ static int attend(int guest, int signals) {
     }
     if (!(wait[0].revents & (POLLIN | POLLHUP))) continue;
     if (read_full(guest, head, sizeof head) != sizeof head) refuse("the guest hung up");
-    if (!frame_header_parse(head, FROM_GUEST, &header) || header.length > sizeof payload) refuse("a malformed answer");
+    if (!frame_header_parse(head, FROM_GUEST, &header) || header.length > sizeof payload) refuse("malformed answer from the guest");
     if (read_full(guest, payload, header.length) != (ssize_t)header.length) refuse("the guest hung up");
     if (header.type == FRAME_ERROR) {
-      if (!field_find(payload, header.length, TAG_ERROR_MESSAGE, &field)) refuse("refused");
+      if (!field_find(payload, header.length, TAG_ERROR_MESSAGE, &field)) refuse("the guest refused");
       refuse("%.*s", (int)field.length, (const char *)field.data);
     }
     if (header.type != FRAME_ENDED) continue;
@@ -271,8 +271,8 @@ int sudo_main(int argc, char **argv) {
   for (int i = 0; i < 3; i++) {
     if (fcntl(i, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) refuse("a standard descriptor is closed");
   }
-  if (!message_send(guest, out.data, FRAME_HEADER_BYTES, NULL, 0, fds, 3, 0)) refuse("cannot ask the guest: %s", strerror(errno));
-  if (!write_full(guest, out.data + FRAME_HEADER_BYTES, out.length - FRAME_HEADER_BYTES)) refuse("cannot ask the guest");
+  if (!message_send(guest, out.data, FRAME_HEADER_BYTES, NULL, 0, fds, 3, 0)) refuse("cannot reach the guest: %s", strerror(errno));
+  if (!write_full(guest, out.data + FRAME_HEADER_BYTES, out.length - FRAME_HEADER_BYTES)) refuse("cannot reach the guest");
   frame_writer_free(&out);
   return attend(guest, signals);
 }

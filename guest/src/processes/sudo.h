@@ -1,5 +1,5 @@
 /*
- * Where the `sudo` client and the guest meet: a name in the sandbox's own network namespace, so no file can be
+ * The address where the `sudo` client and the guest meet: a name in the sandbox's network namespace, so no file can be
  * replaced.
  */
 #pragma once
@@ -15,7 +15,7 @@
 
 struct sudo_session;
 
-/* sudo-server.c: what became of the command that a client asked for. */
+/* sudo-server.c: tell a client what happened to its command. */
 void sudo_leader_ended(struct sudo_session *session, int status);
 void sudo_started(struct sudo_session *session, pid_t pid);
 void sudo_failed(struct sudo_session *session, enum error_code code, const char *message);

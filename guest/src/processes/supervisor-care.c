@@ -1,4 +1,4 @@
-/* Looks after supervisors: those that were stopped, and what is left of those that died. */
+/* Resumes stopped supervisors, and kills the processes that dead ones leave behind. */
 #include <signal.h>
 
 #include "base/proc.h"
@@ -9,8 +9,8 @@
 enum { ORPHAN_PAUSE_MS = 20, ORPHAN_LOOKS = 25 };
 
 /*
- * What a dead supervisor owned becomes ours, and has no one who answers for it. A dying process closes its sockets
- * before its children are handed on, so it takes several looks; and each orphan that dies may hand on more.
+ * Processes of a dead supervisor become ours, and no supervisor answers for them. A dying process closes its sockets
+ * before its children are reparented, so this takes several rounds; each orphan that dies may leave more.
  */
 static void on_orphans_due(struct timer *timer) {
   struct guest *guest = container_of(timer, struct processes, orphan_timer)->guest;
@@ -39,16 +39,16 @@ bool supervisors_busy(const struct guest *guest) {
   return false;
 }
 
-/* A supervisor has something to do for us while its command starts, and once the command is to end. */
+/* Whether a supervisor has work to do for us: while it or its command starts, and when the command must end. */
 static bool is_asked(const struct supervisor *supervisor) {
   const struct process *process = supervisor->process;
   return !supervisor->ready || (process && (process->state == PROCESS_STARTING || process->we_killed));
 }
 
 /*
- * From when it has its user's uid until it executes its program a leader can be stopped by others of that uid, and its
- * supervisor, whose memory it borrows, waits for it and hears nothing. One that is to end, or cannot be helped, is
- * killed: its supervisor then goes on as with any other that ended.
+ * Between taking its user's uid and executing its program, a leader can be stopped by other processes of that uid. Its
+ * supervisor, whose memory it borrows, waits for it and receives nothing. A leader that must end, or stays stopped, is
+ * killed; its supervisor then continues as after any other end.
  */
 static void rouse_leader(struct supervisor *supervisor) {
   struct pids children = {0};

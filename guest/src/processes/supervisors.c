@@ -46,7 +46,7 @@ static bool supervisor_request(struct guest *guest, bool here) {
   guest->processes->coming_count++;
   own_process_add(guest, &supervisor->own);
   struct order order = {.kind = ORDER_SUPERVISOR};
-  /* It reports by itself; when its fork failed, its socket ends. */
+  /* The supervisor reports on its own; if its fork failed, its socket closes. */
   if (here || !spawner_ask(guest, &order, theirs, NULL)) {
     supervisor->in_guest = true;
     supervisor->own.pid = spawner_fork_here(guest, &order, theirs);
@@ -90,7 +90,7 @@ void supervisors_cancel(struct process *process) {
   process->waiting = false;
 }
 
-/* Hands the command over. False when this supervisor cannot be reached. */
+/* Hands the command over. Returns false if the supervisor cannot be reached. */
 static bool supervisor_give(struct supervisor *supervisor, struct process *process) {
   struct guest *guest = supervisor->guest;
   struct order order = {
@@ -140,7 +140,7 @@ static struct supervisor *idle_for(struct guest *guest, const struct process *pr
   return NULL;
 }
 
-/* Brings together those who wait and those who are free, and orders more where it takes more. */
+/* Assigns waiting commands to free supervisors, and requests more supervisors if needed. */
 static void assign_waiting(struct guest *guest) {
   size_t waiting = 0;
   for (struct process *p = guest->processes->waiting_first, *next; p; p = next) {
@@ -154,7 +154,7 @@ static void assign_waiting(struct guest *guest) {
     guest->processes->idle_count--;
     supervisors_cancel(p);
     if (supervisor_give(supervisor, p)) continue;
-    /* It is dying; its socket says so soon. */
+    /* It is dying; its socket will close soon. */
     wait_in_line(p, true);
     next = p;
     source_close(&guest->loop, &supervisor->source);
@@ -179,7 +179,7 @@ bool supervisor_send(struct supervisor *supervisor, const struct order *order) {
   return message_send(supervisor->source.fd, order, sizeof *order, NULL, 0, NULL, 0, MSG_DONTWAIT);
 }
 
-/* `unread`: it died before it took its order, so nothing of it was done. */
+/* `unread`: it died before it read its order, so nothing was done. */
 static void supervisor_lost(struct supervisor *supervisor, bool unread) {
   struct guest *guest = supervisor->guest;
   struct process *process = supervisor->process;
@@ -187,7 +187,7 @@ static void supervisor_lost(struct supervisor *supervisor, bool unread) {
   supervisor_drop(supervisor);
   shutdown_check(guest);
   if (!came) {
-    /* The spawner could not fork: at the limit of the work cgroups. Main is outside them. */
+    /* The spawner could not fork: the work cgroups are at their limit. Main is outside them. */
     if (guest->processes->waiting_first) guest->processes->waiting_first->needs_here = true;
     if (guest->processes->waiting_first) assign_waiting(guest);
     return;
@@ -237,7 +237,7 @@ static void supervisor_reports(struct supervisor *supervisor, const struct repor
       break;
     }
     case REPORT_ENDED:
-      /* The end of the tree goes first: what the leader's end sets off can then let everything go at once. */
+      /* The end of the tree goes first: the leader's end can then release everything at once. */
       if (process && report->empty) process->tree_empty = true;
       if (process) process_leader_ended(process, report->a);
       if (!report->empty) break;
@@ -261,7 +261,7 @@ static void supervisor_ready(struct source *source, uint32_t events) {
     ssize_t got = message_receive(source->fd, &report, sizeof report, NULL, 0, NULL, NULL, MSG_DONTWAIT);
     if (got < 0 && errno == EAGAIN) return;
     if (got < (ssize_t)sizeof report) {
-      /* The kernel says reset, not end, when the other side closed with something unread. */
+      /* The kernel reports a reset, not an end, if the other side closed with unread data. */
       supervisor_lost(supervisor, got < 0 && errno == ECONNRESET);
       return;
     }

@@ -1,5 +1,6 @@
 /*
- * Main's record of the supervisors: who runs what, and what happens when one of them fails. See spawner/supervisor.h.
+ * Main's record of the supervisors: the command that each one runs, and what happens if one fails. See
+ * spawner/supervisor.h.
  */
 #pragma once
 
@@ -14,23 +15,23 @@ struct supervisor {
   struct supervisor *next, *previous;
   struct source source;
   struct own_process own;
-  bool ready;    /* said hello */
-  bool in_guest; /* forked by main itself: stays outside the work cgroups, serves one command only */
+  bool ready;    /* has reported REPORT_READY */
+  bool in_guest; /* forked by main itself: stays outside the work cgroups, serves only one command */
   bool idle;
   unsigned leader_stopped_looks;
   struct process *process;
 };
 
-/* Has the first supervisor made before anyone asks. */
+/* Requests the first supervisor before there is a command. */
 void supervisors_prepare(struct guest *guest);
-/* Finds the process a supervisor; process_started or process_failed follows, perhaps at once. */
+/* Finds a supervisor for the process; process_started or process_failed follows, perhaps at once. */
 void supervisors_run(struct process *process);
-/* It no longer waits for one. */
+/* Stops waiting for a supervisor. */
 void supervisors_cancel(struct process *process);
 bool supervisor_send(struct supervisor *supervisor, const struct order *order);
 
 /* supervisor-care.c */
-/* Whether any of them has a command. */
+/* Whether any supervisor has a command. */
 bool supervisors_busy(const struct guest *guest);
-/* A supervisor died: what it owned becomes ours, and is killed. */
+/* Kills the processes of a dead supervisor, which become ours. */
 void orphans_look_for(struct guest *guest);

@@ -12,7 +12,7 @@ bool identity_of(const struct guest *guest, const char *user, struct identity *o
     char *end;
     uid = strtoull(user, &end, 10);
     if (user[0] < '0' || user[0] > '9' || *end != 0 || uid >= UINT32_MAX) {
-      *why = "user is \"user\", \"root\" or a decimal uid";
+      *why = "user must be \"user\", \"root\" or a decimal uid";
       return false;
     }
   }
@@ -21,7 +21,7 @@ bool identity_of(const struct guest *guest, const char *user, struct identity *o
     return false;
   }
   if (is_worker_uid(uid) && uid != guest->uid) {
-    *why = "that uid is the guest's own";
+    *why = "that uid is reserved for the guest";
     return false;
   }
   if (guest->not_init) {

@@ -27,7 +27,7 @@ struct plan {
   char **shell_argv; /* "/bin/sh", "<script>", then the arguments: for a script without an interpreter line */
   const char *cwd;
   const char *path;
-  char *candidate; /* room for a directory of PATH and the program's name */
+  char *candidate; /* room for a directory of PATH and the program name */
   sigset_t no_signals;
   int stage, error;
 };
@@ -37,7 +37,7 @@ static void set_limit(int resource, uint64_t soft, uint64_t hard) {
   setrlimit(resource, &limit);
 }
 
-/* Tries argv[0] as it is or in each directory of PATH. Leaves errno as execvp would. */
+/* Tries argv[0] as given, or in each directory of PATH. Leaves errno as execvp would. */
 static void execute(struct plan *plan) {
   const char *program = plan->argv[0];
   if (strchr(program, '/') != NULL) {
@@ -87,20 +87,23 @@ static bool set_up(struct plan *plan) {
     if (dup2(leader->fds[i], i) < 0) return false;
   }
   umask(022);
-  /* Not 0: the kernel then still starts a handler that takes cores by a pipe, with what the process makes of itself. */
+  /*
+   * 1, not 0: with 0 the kernel would still start a handler that reads cores from a pipe, with data that the process
+   * controls.
+   */
   set_limit(RLIMIT_CORE, 1, 1);
   if (leader->order->nofile_hard > 0) set_limit(RLIMIT_NOFILE, leader->order->nofile_soft, leader->order->nofile_hard);
 
   plan->stage = STAGE_IDENTITY;
   if (!become(&leader->order->identity)) return false;
-  /* After the uid changed: set before, a uid at its limit could not even execute its first program. */
+  /* After the uid changed: otherwise a uid at its limit could not even execute its first program. */
   if (leader->order->nproc > 0) set_limit(RLIMIT_NPROC, leader->order->nproc, leader->order->nproc);
 
   plan->stage = STAGE_CWD;
   if (chdir(plan->cwd) < 0) return false;
-  /* All our descriptors are close-on-exec; this is for those the guest itself may have inherited. */
+  /* All our descriptors are close-on-exec; this closes any that the guest itself inherited. */
   syscall(SYS_close_range, 3, ~0U, 0);
-  /* The guest set every signal to its default at its own start; it ignores only this one since. */
+  /* The guest reset every signal at its start, and has since ignored only this one. */
   struct sigaction fallback = {.sa_handler = SIG_DFL};
   return sigaction(SIGPIPE, &fallback, NULL) == 0;
 }
@@ -116,7 +119,7 @@ static int child(void *argument) {
   _exit(127);
 }
 
-/* Terminates a field in place: the bytes move over the field's own header, which leaves room for the NUL. */
+/* NUL-terminates a field in place: the bytes move over the field's own header, which makes room for the NUL. */
 static char *terminate(const struct field *field) {
   char *text = (char *)field->data - FIELD_HEADER_BYTES;
   memmove(text, field->data, field->length);
@@ -131,7 +134,7 @@ static const char *path_of(char **envp) {
   return "/usr/local/bin:/usr/bin:/bin";
 }
 
-/* Reads argv, the environment and cwd out of the request. One allocation; false when memory is out. */
+/* Reads argv, the environment and cwd from the request. Returns false if memory runs out. */
 static bool prepare(struct plan *plan, void **memory) {
   struct leader *leader = plan->leader;
   size_t arguments = 0, variables = 0;
@@ -176,7 +179,10 @@ pid_t leader_start(struct leader *leader, int *stage, int *error) {
     *error = ENOMEM;
     return -1;
   }
-  /* The child borrows our memory until it executes: no page tables to copy, and its failure is simply written here. */
+  /*
+   * The child borrows our memory until it executes: there are no page tables to copy, and it simply writes a failure
+   * here.
+   */
   pid_t pid = clone(child, stack + CHILD_STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
   int clone_error = errno;
   free(stack);

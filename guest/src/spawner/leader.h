@@ -1,4 +1,4 @@
-/* Starting one command: the leader of a tree. */
+/* Starts one command: the leader of a tree. */
 #pragma once
 
 #include <stdint.h>
@@ -8,15 +8,15 @@
 
 struct leader {
   const struct order *order;
-  uint8_t *request; /* a SPAWN's payload; its texts are terminated in place */
+  uint8_t *request; /* the payload of a SPAWN; its texts are terminated in place */
   size_t request_length;
   int fds[3];
-  const int *work_fds; /* written "0" by the child when its supervisor is not in the work cgroups */
+  const int *work_fds; /* the child writes "0" to them if its supervisor is not in the work cgroups */
   size_t work_fd_count;
 };
 
 /*
- * Gives the leader's pid, or -1 with the stage and errno of what failed. Returns once the program runs or has failed
- * to.
+ * Returns the leader's pid, or -1 with the stage and errno of the failure. Returns when the program runs or has failed
+ * to start.
  */
 pid_t leader_start(struct leader *leader, int *stage, int *error);

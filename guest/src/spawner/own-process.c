@@ -6,7 +6,7 @@
 
 enum {
   ROUSE_MS = 250,
-  /* Ten seconds of being stopped whenever somebody looks is no accident. */
+  /* A process found stopped for ten seconds is no accident. */
   STOPPED_LOOKS_MAX = 40,
 };
 

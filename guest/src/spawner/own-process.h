@@ -1,7 +1,7 @@
 /*
- * The guest's own processes: the spawner, supervisors, file workers. Those that were asked for something are looked at
- * until they answer. The work cannot stop them, but root inside can, and so can anything of the same user where the
- * guest has no uids of its own: what is stopped is made to go on, and what is stopped again and again is ended.
+ * The guest's own processes: the spawner, supervisors, file workers. Those with a request pending are checked until
+ * they answer. Commands cannot stop them, but root inside can, and so can any process of the same user if the guest has
+ * no separate uid. A stopped process is resumed, and one that is stopped again and again is killed.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ void own_process_add(struct guest *guest, struct own_process *own);
 void own_process_remove(struct guest *guest, struct own_process *own);
 bool is_own_process(const struct guest *guest, pid_t pid);
 
-/* Something was asked of one of them: they are looked at until all have answered. */
+/* Called after a request to one of them: checks them until all have answered. */
 void rouse_soon(struct guest *guest);
-/* Makes a process go on if it was stopped; false when that has been in vain for too long. */
+/* Resumes a process if it was stopped. Returns false if that has not helped for too long. */
 bool rouse(pid_t pid, unsigned *stopped_looks);
 static inline bool own_process_rouse(struct own_process *own) { return rouse(own->pid, &own->stopped_looks); }

@@ -11,7 +11,7 @@
 
 enum { RESTART_PAUSE_MS = 1000 };
 
-/* What the spawner was asked for and has not answered yet, in order. */
+/* Orders that the spawner has not answered yet, oldest first. */
 struct pending {
   struct pending *next;
   struct forking *forking;
@@ -44,7 +44,7 @@ static void spawner_lost(struct guest *guest) {
   spawner->last = &spawner->first;
   while (pending) {
     struct pending *next = pending->next;
-    /* Its pid would stay unknown. */
+    /* The child's pid would stay unknown. */
     if (pending->forking) pending->forking->done(pending->forking, -1, ECHILD);
     free(pending);
     pending = next;
@@ -79,7 +79,7 @@ void spawner_start(struct guest *guest) {
     own_process_add(guest, &spawner->own);
     spawner->last = &spawner->first;
   }
-  /* One that dies at once, every time, must not turn main into a fork loop. */
+  /* A spawner that dies at once every time must not turn main into a fork loop. */
   if (spawner->started_at != 0 && now_ms() - spawner->started_at < RESTART_PAUSE_MS) return;
   spawner->started_at = now_ms();
   int pair[2];
@@ -122,7 +122,7 @@ bool spawner_ask(struct guest *guest, const struct order *order, int fd, struct 
 bool spawner_rouse(struct guest *guest, bool idle_too) {
   struct spawner *spawner = guest->spawner;
   bool waiting = spawner->first != NULL;
-  /* In vain for too long: what it has under way is lost with it, and is told so. */
+  /* Resuming it has not helped for too long: kill it, and its pending requests fail. */
   if ((waiting || idle_too) && !own_process_rouse(&spawner->own)) kill(spawner->own.pid, SIGKILL);
   return waiting;
 }

@@ -17,7 +17,7 @@
 static void close_between(unsigned from, unsigned to) {
   if (from > to) return;
   if (syscall(SYS_close_range, from, to, 0) == 0) return;
-  /* An old kernel or a strict filter: the bound is what a process may open at all. */
+  /* On an old kernel or with a strict filter, closes up to the limit on open descriptors. */
   struct rlimit limit;
   unsigned most = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? (unsigned)limit.rlim_cur : 65536;
   for (unsigned fd = from; fd <= to && fd < most; fd++) close((int)fd);
@@ -26,7 +26,7 @@ static void close_between(unsigned from, unsigned to) {
 void close_all_but(const int *keep, size_t count) {
   unsigned from = 3;
   for (;;) {
-    /* The smallest kept one that is not below `from`; the lists have a handful of entries. */
+    /* The smallest one to keep that is not below `from`; the lists have only a few entries. */
     int next = -1;
     for (size_t i = 0; i < count; i++) {
       if (keep[i] >= (int)from && (next < 0 || keep[i] < next)) next = keep[i];
@@ -79,7 +79,7 @@ void spawner_main(int socket, const int *work_fds, size_t work_fd_count) {
   hide_self();
   join(work_fds, work_fd_count);
   close_all_but(&socket, 1);
-  /* Our children are watched through their sockets; the kernel may drop their statuses. */
+  /* We watch our children through their sockets; the kernel may drop their exit statuses. */
   signal(SIGCHLD, SIG_IGN);
   for (;;) {
     struct order order;

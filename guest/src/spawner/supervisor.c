@@ -28,8 +28,8 @@ struct state {
   const int *work_fds;
   size_t work_fd_count;
   pid_t self;
-  pid_t leader; /* 0 once it was reaped */
-  bool busy;    /* a tree exists, or its end was not reported yet */
+  pid_t leader; /* 0 once reaped */
+  bool busy;    /* a tree exists, or its end has not been reported yet */
   bool killing;
   int kill_passes;
   uint64_t next_pass_ms;
@@ -40,11 +40,11 @@ static void on_child(int number) { (void)number; }
 static void report(struct state *state, uint32_t kind, int a, int b, bool empty) {
   struct report message = {.kind = kind, .a = a, .b = b, .empty = empty};
   if (!message_send(state->socket, &message, sizeof message, NULL, 0, NULL, 0, 0)) {
-    /* Main is gone: nobody may be left without it. The loop sees the end of the socket next. */
+    /* Main has ended: no process may remain without it. The loop sees the end of the socket next. */
   }
 }
 
-/* Collects every child that has ended. */
+/* Reaps every child that has ended. */
 static void reap(struct state *state) {
   bool leader_ended = false, empty = false;
   int leader_status = 0;
@@ -71,9 +71,8 @@ static void reap(struct state *state) {
 }
 
 /*
- * Signals every descendant. Their process groups get it too: the kernel serves a group and a fork one after the other,
- * so a child born while we look does not get away. All those groups are the tree's own, because each leader begins a
- * session.
+ * Signals every descendant, and its process group too: the kernel serializes group signals and forks, so a child that
+ * is forked during the scan cannot escape. All those groups belong to the tree, because each leader starts a session.
  */
 static void signal_tree(struct state *state, int number) {
   struct pids pids = {0};
@@ -81,7 +80,7 @@ static void signal_tree(struct state *state, int number) {
   pid_t own_group = getpgrp(), last_group = 0;
   for (size_t i = 0; i < pids.count; i++) {
     pid_t pid = pids.list[i], group = getpgid(pid);
-    /* Only for stopping and killing: with others a second delivery could be seen. */
+    /* Groups only get signals that stop or kill: a second delivery of any other could be noticed. */
     bool harmless = number == SIGKILL || number == SIGSTOP;
     if (harmless && group > 1 && group != own_group && group != last_group) {
       kill(-group, number);
@@ -92,7 +91,7 @@ static void signal_tree(struct state *state, int number) {
   pids_free(&pids);
 }
 
-/* One round against a tree that may fork as fast as it can: hold everything still, then kill what was held. */
+/* One round against a tree that may fork as fast as it can: stop everything, then kill what was stopped. */
 static void kill_pass(struct state *state) {
   struct pids pids = {0};
   state->next_pass_ms = now_ms() + (state->kill_passes < 4 ? 1 : 10);
@@ -150,7 +149,7 @@ static void obey(struct state *state, uint8_t *blob) {
   ssize_t got = message_receive(state->socket, &order, sizeof order, blob, ORDER_BLOB_MAX, fds, &fd_count, MSG_DONTWAIT);
   if (got < 0 && errno == EAGAIN) return;
   if (got < (ssize_t)sizeof order) {
-    /* Main is gone or wants us no longer. What we own does not outlive us. */
+    /* Main has ended or no longer needs us. Our processes do not outlive us. */
     struct timespec pause = {.tv_nsec = 2000000};
     for (int pass = 0; pass < 500 && state->busy; pass++) {
       kill_pass(state);
@@ -180,9 +179,9 @@ static void obey(struct state *state, uint8_t *blob) {
 }
 
 /*
- * Commands inherit this, so that they are killed for memory before the guest's own processes. It is raised here and not
- * in each command, where opening a file of /proc would cost a tenth of the whole start; between us and a command, size
- * decides.
+ * Commands inherit this score, so the kernel kills them for memory before the guest's own processes. It is raised here
+ * and not in each command, where opening a file of /proc would cost a tenth of the whole start. Between us and a
+ * command, size decides.
  */
 static void raise_oom_score(void) {
   cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -210,7 +209,7 @@ void supervisor_main(int socket, const int *work_fds, size_t work_fd_count) {
   if (blob == NULL) die("out of memory");
   for (;;) {
     struct pollfd poll_fd = {.fd = socket, .events = POLLIN};
-    /* While killing, come back by ourselves: something may have forked or be slow to die. */
+    /* While killing, wake up again soon: a process may have forked or be slow to die. */
     struct timespec soon = {.tv_nsec = 1000000};
     int count = ppoll(&poll_fd, 1, state.killing ? &soon : NULL, &open_mask);
     if (count > 0) obey(&state, blob);

@@ -5,7 +5,10 @@
 
 #include "wire/tags.h"
 
-/* Which side may send each type; 0 is an unknown type. 64 bytes are cheaper than a switch and easier to read. */
+/*
+ * The sides that may send each type; 0 marks an unknown type. The 64-byte table is cheaper than a switch and easier to
+ * read.
+ */
 static const uint8_t senders[0x40] = {
     [FRAME_HELLO] = FROM_HOST,
     [FRAME_WELCOME] = FROM_GUEST,
@@ -162,7 +165,7 @@ void frame_begin(struct frame_writer *writer, uint8_t type, uint32_t stream) {
 }
 
 void frame_raw(struct frame_writer *writer, const void *bytes, size_t length) {
-  /* The bound is checked here and not only at the end, so that a runaway caller cannot grow the buffer first. */
+  /* Checked here and not only at the end, so a runaway caller cannot grow the buffer first. */
   if (length > FRAME_PAYLOAD_MAX ||
       writer->length - writer->frame_start + length > FRAME_HEADER_BYTES + (size_t)FRAME_PAYLOAD_MAX) {
     writer->failed = true;

@@ -1,6 +1,6 @@
 /*
  * The frames of docs/guest-protocol.md: a 12-byte header and a payload that is either raw or a sequence of fields.
- * Nothing here does I/O, so that the parser can be fuzzed and compared with guest/vectors/frames.txt.
+ * Nothing here does I/O, so the parser can be fuzzed and checked against guest/vectors/frames.txt.
  */
 #pragma once
 
@@ -88,7 +88,7 @@ enum error_code {
   ERR_SUPERSEDED = 17,
 };
 
-/* Who may send a type. */
+/* The side that may send a type. */
 enum frame_side { FROM_HOST = 1, FROM_GUEST = 2 };
 
 struct frame_header {
@@ -97,18 +97,21 @@ struct frame_header {
   uint32_t stream;
 };
 
-/* False for a protocol error: length over the maximum, unknown type, wrong direction, flags or reserved bits set. */
+/*
+ * Returns false for a protocol error: length over the maximum, unknown type, wrong direction, flags or reserved bits
+ * set.
+ */
 bool frame_header_parse(const uint8_t bytes[FRAME_HEADER_BYTES], enum frame_side from, struct frame_header *out);
 void frame_header_encode(uint8_t bytes[FRAME_HEADER_BYTES], uint8_t type, uint32_t stream, uint32_t length);
 
-/* A field; `data` points into the payload and is not terminated. */
+/* A field; `data` points into the payload and is not NUL-terminated. */
 struct field {
   uint8_t tag;
   uint32_t length;
   const uint8_t *data;
 };
 
-/* A cursor over a payload's fields. */
+/* A cursor over the fields of a payload. */
 struct fields {
   const uint8_t *at;
   const uint8_t *end;
@@ -118,17 +121,17 @@ static inline struct fields fields_of(const uint8_t *payload, size_t length) {
   return (struct fields){payload, payload + length};
 }
 
-/* 1: `out` is the next field; 0: the end; -1: a field runs past the payload (protocol error). */
+/* Returns 1 with the next field in `out`, 0 at the end, or -1 if a field runs past the payload (a protocol error). */
 int fields_next(struct fields *cursor, struct field *out);
-/* True when every field lies within the payload. Call it once, then look fields up freely. */
+/* Returns whether every field is within the payload. Call it once, then look up fields freely. */
 bool fields_valid(const uint8_t *payload, size_t length);
-/* The first field with this tag. */
+/* Finds the first field with this tag. */
 bool field_find(const uint8_t *payload, size_t length, uint8_t tag, struct field *out);
-/* False unless the field has 8 bytes. */
+/* Returns false unless the field has 8 bytes. */
 bool field_u64(const struct field *field, uint64_t *out);
-/* The integer of a tag, or `fallback` when it is absent. False when it is there but malformed. */
+/* Reads the integer of a tag, or `fallback` if it is absent. Returns false if it is malformed. */
 bool field_find_u64(const uint8_t *payload, size_t length, uint8_t tag, uint64_t fallback, uint64_t *out);
-/* A terminated copy for the caller to free; NULL when the field holds a NUL byte or memory is out. */
+/* Returns a NUL-terminated copy that the caller frees; NULL if the field contains a NUL byte or memory runs out. */
 char *field_text(const struct field *field);
 
 uint32_t get_u32(const uint8_t *bytes);
@@ -137,8 +140,8 @@ void put_u32(uint8_t *bytes, uint32_t value);
 void put_u64(uint8_t *bytes, uint64_t value);
 
 /*
- * Grows as frames are appended, so one writer can carry several. `failed` is sticky: set when memory is out or a
- * payload passed its maximum; what was begun last is then dropped by frame_end.
+ * Grows as frames are appended, so one writer can carry several. `failed` is sticky: set if memory runs out or a
+ * payload exceeds its maximum. frame_end then drops the unfinished frame.
  */
 struct frame_writer {
   uint8_t *data;
@@ -153,8 +156,8 @@ void frame_raw(struct frame_writer *writer, const void *bytes, size_t length);
 void frame_field(struct frame_writer *writer, uint8_t tag, const void *bytes, size_t length);
 void frame_field_u64(struct frame_writer *writer, uint8_t tag, uint64_t value);
 void frame_field_text(struct frame_writer *writer, uint8_t tag, const char *text);
-/* False (and the frame is taken back) when it could not be built. */
+/* Finishes the frame. Returns false, and removes it, if it could not be built. */
 bool frame_end(struct frame_writer *writer);
-/* A whole ERROR frame. */
+/* Writes a whole ERROR frame. */
 bool frame_error(struct frame_writer *writer, uint32_t stream, enum error_code code, int errno_value, const char *message);
 void frame_writer_free(struct frame_writer *writer);

@@ -1,4 +1,4 @@
-/* The fields of frames. Made from src/sandbox/guest/fields.ts by guest/test/tags.test.ts (vitest -u); do not edit. */
+/* Frame fields, generated from src/sandbox/guest/fields.ts by guest/test/tags.slow.test.ts (vitest -u). */
 #pragma once
 
 enum {

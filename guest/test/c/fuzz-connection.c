@@ -1,6 +1,6 @@
 /*
- * A whole connection: any bytes from the host, against a guest that has processes to attach to, acknowledge, feed and
- * forget. It is shutting down, so that nothing is started and no file is touched, and has a network of its own.
+ * Fuzzes a whole connection: any bytes from the host, against a guest with processes to attach to, acknowledge, feed
+ * and forget. The guest is shutting down, so it starts nothing and touches no file, and it has a separate network.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -31,7 +31,7 @@ static void loopback_up(void) {
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
   (void)argc, (void)argv;
-  if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0) die_errno("a network of its own is needed");
+  if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0) die_errno("a separate network is needed");
   signal(SIGPIPE, SIG_IGN);
   guest = xalloc(sizeof *guest);
   guest->not_init = guest->shutting_down = guest->transparent = true;
@@ -43,7 +43,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
-/* Somebody inside connects to ports that the input may have claimed; the vectors' own among them. */
+/* Connects from inside to ports that the input may have claimed, those of the vectors among them. */
 static void dial(int sockets[], int count) {
   static const uint16_t ports[] = {19080, 443, 1, 53};
   for (int i = 0; i < count; i++) {
@@ -54,7 +54,7 @@ static void dial(int sockets[], int count) {
   }
 }
 
-/* One that ended and one that runs, each with output nobody acknowledged. */
+/* Adds a process that has ended and one that runs, each with unacknowledged output. */
 static void populate(void) {
   for (int i = 0; i < 2; i++) {
     struct process *process = process_new(guest, i ? "b" : "a");
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static uint8_t answers[65536];
   enum { DIALS = 4 };
   int dials[DIALS] = {-1, -1, -1, -1};
-  /* In two parts, so that frames can follow for streams which the guest opened. */
+  /* Written in two parts, so that frames can follow for streams that the guest opened. */
   for (size_t at = 0; at < size;) {
     size_t part = at < size / 2 ? size / 2 - at : size - at;
     ssize_t put = write(pair[1], data + at, part);
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   close(pair[1]);
   while (guest->connections) connection_close(guest->connections);
   for (int i = 0; i < DIALS; i++) close_fd(&dials[i]);
-  /* Listeners stay; whoever was refused is gone a turn after they hung up, those still in the backlog two. */
+  /* Listeners stay. A refused client disappears one turn after it hung up, one in the backlog after two. */
   for (int turn = 0; turn < 4 || (guest->ports->accepted_count > 0 && turn < 100); turn++) loop_turn(&guest->loop, false);
   while (guest->processes->oldest) {
     guest->processes->oldest->tree_empty = true;

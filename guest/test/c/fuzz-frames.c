@@ -1,4 +1,4 @@
-/* The parser alone: any bytes as a stream of frames and fields. */
+/* Fuzzes the parser alone: any bytes as a stream of frames and fields. */
 #include <stdlib.h>
 
 #include "wire/frame.h"
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       free(field_text(&field));
     }
     bool built = frame_end(&writer);
-    /* What was read as fields and nothing else is written as the same bytes. */
+    /* A payload of fields and nothing else is written back with the same length. */
     if (built && fields_valid(data, length) && writer.length != FRAME_HEADER_BYTES + length) abort();
     for (int tag = 0; tag < 14; tag++) field_find_u64(data, length, (uint8_t)tag, 0, &number);
     frame_writer_free(&writer);

@@ -1,4 +1,4 @@
-/* The readers of tar headers: any block, any pax body, any GNU name. What a header gives must be usable as it is. */
+/* Fuzzes the readers of tar headers: any block, any pax body, any GNU name. Whatever they return must be usable. */
 #include "files/tar.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static void fuzz_header(const uint8_t *data, size_t size) {
   uint8_t block[TAR_BLOCK] = {0};
   struct tar_header header;
   memcpy(block, data, size < TAR_BLOCK ? size : TAR_BLOCK);
-  /* Rightly summed, or hardly any input would pass the first check. */
+  /* Corrects the checksum, or hardly any input would pass the first check. */
   uint32_t sum = 8 * ' ';
   for (size_t i = 0; i < TAR_BLOCK; i++) sum += i >= 148 && i < 156 ? 0 : block[i];
   for (int at = 5; at >= 0; at--, sum >>= 3) block[148 + at] = (uint8_t)('0' + (sum & 7));
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   tar_gnu_name(data, size, &meta.link);
   check(meta.link == NULL || strlen(meta.link) <= PATH_BYTES_MAX);
-  /* What was understood can be written, and is read again as the same. */
+  /* What was parsed can be written, and reads back the same. */
   if (meta.path != NULL && meta.link != NULL) {
     struct tar_entry entry = {.type = TAR_SYMBOLIC_LINK, .name = meta.path, .link = meta.link, .modified = meta.modified};
     struct tar_meta again = {0};

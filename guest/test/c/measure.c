@@ -44,7 +44,7 @@ static void show(const char *what, double *times, int runs) {
   printf("%-14s p5 %7.0f us  p50 %7.0f us  p95 %7.0f us  p99 %7.0f us\n", what, times[runs / 20], times[runs / 2], times[runs * 95 / 100], times[runs * 99 / 100]);
 }
 
-/* Runs a command to its end, acknowledging what it writes. Gives the bytes it wrote. */
+/* Runs a command to its end, and acknowledges its output. Returns the number of bytes it wrote. */
 static uint64_t run(uint32_t stream, const char *const *argv) {
   struct frame_writer writer = {0};
   char ref[64];

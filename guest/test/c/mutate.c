@@ -1,6 +1,6 @@
 /*
- * Drives a fuzzer where libFuzzer is not there: the vectors, mutated by a fixed pseudo-random sequence. Takes
- * libFuzzer's -runs, -seed and -max_total_time; ignores its other options.
+ * Drives a fuzzer without libFuzzer: mutates the vectors by a fixed pseudo-random sequence. Accepts libFuzzer's -runs,
+ * -seed and -max_total_time; ignores its other options.
  */
 #include <stdio.h>
 #include <stdlib.h>

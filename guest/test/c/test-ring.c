@@ -1,4 +1,4 @@
-/* The ring against a plain array: any mix of adding, dropping and looking gives the same bytes. */
+/* Compares the ring with a plain array: any mix of adding, dropping and reading gives the same bytes. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* How a sandbox's work is ended as the disk below it fills, and when it may start again. */
+/* When a sandbox's work is ended as the disk below it fills, and when work may start again. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -7,14 +7,17 @@
 enum { GIB = 1024 };
 
 int main(void) {
-  /* A large disk keeps its reserve, a small or a full one half of what there is. */
+  /* A large disk keeps its reserve; a small or full one keeps half of what is free. */
   assert(room_open(100 * GIB, 10 * GIB).floor == 10 * GIB);
   assert(room_open(8 * GIB, 10 * GIB).floor == 4 * GIB);
 
   struct room room = room_open(100 * GIB, 16 * GIB);
   assert(room_look(&room, 16 * GIB) == ROOM_ENOUGH);
   assert(room_left(&room, 20 * GIB) == 4 * GIB);
-  /* Ended once; what starts then may use a sixteenth before it is ended again, to half the floor and no further. */
+  /*
+   * Work is ended once. What starts then may use a sixteenth before it is ended again, down to half the floor and no
+   * further.
+   */
   assert(room_look(&room, 16 * GIB - 1) == ROOM_SHORT);
   assert(room_look(&room, 16 * GIB - 1) == ROOM_ENOUGH);
   int ended = 0;
@@ -25,16 +28,16 @@ int main(void) {
   }
   assert(available < 8 * GIB && available > 7 * GIB);
   for (uint64_t more = available; more > 0; more /= 2) assert(room_look(&room, more) == ROOM_NONE);
-  /* A little room does not make it forget, enough does. */
+  /* A little free space does not reset it; enough does. */
   assert(room_look(&room, 17 * GIB) == ROOM_ENOUGH && room.trigger < 16 * GIB);
   assert(room_look(&room, 18 * GIB) == ROOM_ENOUGH && room.trigger == 16 * GIB);
 
-  /* However fast it falls, work is ended at every look that finds less than before. */
+  /* However fast the space shrinks, work is ended at every check that finds less than before. */
   room = room_open(100 * GIB, 16 * GIB);
   assert(room_look(&room, 9 * GIB) == ROOM_SHORT);
   assert(room_look(&room, 2 * GIB) == ROOM_NONE);
 
-  /* Nothing to guard: never short, and no reason to look soon. */
+  /* Nothing to guard: never short, and no reason to check soon. */
   room = room_open(0, 0);
   assert(room_look(&room, 0) == ROOM_ENOUGH && room_left(&room, 0) == UINT64_MAX);
   puts("ok");

@@ -48,7 +48,7 @@ static bool is_raw(uint8_t type) {
          type == FRAME_ACK || type == FRAME_DATAGRAM || type == FRAME_STDIN || type == FRAME_STDIN_END || type == FRAME_STDIN_ACK;
 }
 
-/* Taken apart and put together again, a frame is the same. */
+/* Parses a frame and writes it again: the bytes are the same. */
 static void round_trip(const struct vector *vector) {
   struct frame_header header;
   bool from_host = frame_header_parse(vector->bytes, FROM_HOST, &header);
@@ -73,7 +73,7 @@ static void round_trip(const struct vector *vector) {
     fprintf(stderr, "%s is not the same again\n", vector->name);
     exit(1);
   }
-  /* Cut anywhere, the fields are either whole or refused. */
+  /* Cut anywhere, the fields are either complete or rejected. */
   for (size_t cut = 0; !is_raw(header.type) && cut < header.length; cut++) fields_valid(payload, cut);
   frame_writer_free(&writer);
 }
@@ -87,7 +87,7 @@ static void same(struct frame_writer *writer, const char *name) {
   frame_writer_free(writer);
 }
 
-/* What the guest itself says, from values. */
+/* Encodes the guest's own frames from values. */
 static void encodes(void) {
   struct frame_writer writer = {0};
   uint8_t boot_id[16];
@@ -171,14 +171,14 @@ static void refuses(void) {
     known += frame_header_parse(bad, FROM_HOST, &header) || frame_header_parse(bad, FROM_GUEST, &header);
   }
   assert(known == 44);
-  /* A field whose length is larger than what is left, by one and by nearly everything. */
+  /* A field whose length is larger than what remains, by one and by nearly everything. */
   uint8_t field[FIELD_HEADER_BYTES + 3] = {1, 4, 0, 0, 0};
   assert(!fields_valid(field, sizeof field));
   put_u32(field + 1, 0xFFFFFFFF);
   assert(!fields_valid(field, sizeof field));
   put_u32(field + 1, 3);
   assert(fields_valid(field, sizeof field));
-  /* A payload that passes its bound is taken back. */
+  /* A payload that exceeds its bound is removed. */
   struct frame_writer writer = {0};
   static uint8_t large[FRAME_PAYLOAD_MAX];
   frame_begin(&writer, FRAME_DATA, 1);
@@ -193,8 +193,8 @@ static void refuses(void) {
 }
 
 /*
- * A conversation about a port that the host serves: a claim, then bytes on the first stream that the guest opens, its
- * end, the claim's.
+ * Saves a conversation about a port that the host serves: a claim, bytes on the first stream that the guest opens, the
+ * end of that stream, and the end of the claim.
  */
 static void save_served(const char *folder) {
   static const uint8_t bytes[48];
@@ -216,7 +216,7 @@ static void save_served(const char *folder) {
   frame_writer_free(&writer);
 }
 
-/* For the fuzzers: one file each. */
+/* Saves the inputs of the fuzzers, one file each. */
 static void save(const char *folder) {
   for (size_t i = 0; i < vector_count; i++) {
     char path[512];

@@ -31,7 +31,7 @@ let server: ChildProcess;
 let answers: AsyncGenerator<Answer>;
 beforeEach(() => {
   base = mkdtempSync(join(tmpdir(), "caisson-test-launches-"));
-  // With sanitizers every launch would look for leaks at its end, for seconds; errors are found all the same.
+  // With sanitizers, every launch would check for leaks at its end, for seconds; other errors are still found.
   const env = { PATH: "/usr/bin:/bin", ASAN_OPTIONS: "detect_leaks=0" };
   server = spawn(guestBinary, ["launches"], { stdio: ["pipe", "pipe", "pipe"], env, cwd: "/" });
   server.stdin?.on("error", () => {});
@@ -60,23 +60,23 @@ async function answer(): Promise<Answer> {
   if (done) throw new Error("there are no more answers");
   return value;
 }
-/** Everything that is said of a launch until its end. */
+/** Collects everything that is reported about a launch until its end. */
 async function whole(launch: number): Promise<{ pid: number; output: string; complaint: string; status: number }> {
-  const said = { pid: 0, output: "", complaint: "", status: Number.NaN };
+  const report = { pid: 0, output: "", complaint: "", status: Number.NaN };
   for (;;) {
     const { launch: of, kind, bytes } = await answer();
     expect(of).toBe(launch);
-    if (kind === STARTED) said.pid = numberIn(bytes);
-    if (kind === OUTPUT) said.output += bytes.toString();
-    if (kind === COMPLAINT) said.complaint += bytes.toString();
-    if (kind === ENDED) return { ...said, status: numberIn(bytes) };
+    if (kind === STARTED) report.pid = numberIn(bytes);
+    if (kind === OUTPUT) report.output += bytes.toString();
+    if (kind === COMPLAINT) report.complaint += bytes.toString();
+    if (kind === ENDED) return { ...report, status: numberIn(bytes) };
   }
 }
-/** A program that says its number and waits. */
+/** A program that prints its pid and waits. */
 const waiting = plan("argument", "sh", "argument", "-c", "argument", "echo $$; exec sleep 600");
 
 describe("caisson-guest launches", () => {
-  it("starts what it is told to, and passes on what it says and how it ends", async () => {
+  it("starts what is requested, and passes on its output and exit status", async () => {
     const folder = join(base, "folder");
     mkdirSync(folder);
     send(frame(7, START, "remove"), frame(7, INPUT, plan("remove", folder)));
@@ -86,10 +86,10 @@ describe("caisson-guest launches", () => {
     send(frame(8, START, "inside"), frame(8, INPUT, plan("argument", "sh", "argument", "-c", "argument", script)));
     expect(await whole(8)).toMatchObject({ output: "out\n", complaint: "err\n", status: 3 });
     send(frame(9, START, "nonsense"), frame(9, INPUT));
-    expect(await whole(9)).toMatchObject({ complaint: expect.stringContaining("unknown: nonsense"), status: 125 });
+    expect(await whole(9)).toMatchObject({ complaint: expect.stringContaining("unknown command nonsense"), status: 125 });
   });
 
-  it("keeps launches apart, of which each has a plan larger than a pipe, and none a descriptor of another", async () => {
+  it("keeps launches with large plans apart, without each other's descriptors", async () => {
     const count = 16;
     const large = "x".repeat(100_000);
     const list = 'ls /proc/self/fd | tr "\\n" " "; printf %s "$1" | wc -c';
@@ -105,7 +105,7 @@ describe("caisson-guest launches", () => {
     expect([...output.values()]).toEqual(Array.from({ length: count }, () => expect.stringMatching(/^0 1 2 3 100000\n$/)));
   });
 
-  it("ends a launch when asked, says so, and knows what crossed with its end", async () => {
+  it("kills a launch on request, and ignores requests that crossed with its end", async () => {
     send(frame(1, START, "inside"), frame(1, INPUT, waiting));
     expect(await answer()).toMatchObject({ kind: STARTED });
     expect(await answer()).toMatchObject({ kind: OUTPUT });
@@ -115,7 +115,7 @@ describe("caisson-guest launches", () => {
     expect(await whole(2)).toMatchObject({ status: 0 });
   });
 
-  it("a launch goes on to its end whatever a terminal's keys send, and dies with the requests", async () => {
+  it("ignores terminal signals, and ends its launches with the requests", async () => {
     send(frame(1, START, "inside"), frame(1, INPUT, waiting));
     await answer();
     const pid = Number((await answer()).bytes.toString());
@@ -125,22 +125,22 @@ describe("caisson-guest launches", () => {
     const ended = once(server, "exit");
     server.stdin?.end();
     expect(await ended).toEqual([0, null]);
-    // `exec` keeps what the launcher asked the kernel for.
+    // `exec` keeps the parent-death signal that the launcher set.
     await expect.poll(() => isThere(pid)).toBe(false);
   });
 
   it.each([
-    ["a kind that there is not", frame(1, 9)],
+    ["an unknown kind", frame(1, 9)],
     ["a frame larger than any plan", Buffer.concat([number(1), number(INPUT), number(1 << 30)])],
-    ["a number that is taken", Buffer.concat([frame(1, START, "inside"), frame(1, START, "inside")])],
-    ["a name longer than any", frame(1, START, "x".repeat(33))],
-  ])("gives up at %s", async (_name, bytes) => {
+    ["a launch number in use", Buffer.concat([frame(1, START, "inside"), frame(1, START, "inside")])],
+    ["an overlong name", frame(1, START, "x".repeat(33))],
+  ])("exits after %s", async (_name, bytes) => {
     const ended = once(server, "exit");
     send(bytes);
     expect(await ended).toEqual([125, null]);
   });
 
-  it("forgets half a frame when the requests end", async () => {
+  it("ignores half a frame when the requests end", async () => {
     const ended = once(server, "exit");
     server.stdin?.end(frame(1, START, "remove").subarray(0, 15));
     expect(await ended).toEqual([0, null]);

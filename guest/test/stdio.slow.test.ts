@@ -21,7 +21,7 @@ async function acknowledged(stream: Stream, upTo: number): Promise<void> {
   }
 }
 
-/** What has come of a stream until the text is there. */
+/** Returns what has arrived on a stream up to the text. */
 async function outputUntil(stream: Stream, wanted: string): Promise<string> {
   let text = "";
   while (!text.includes(wanted)) {
@@ -33,11 +33,11 @@ async function outputUntil(stream: Stream, wanted: string): Promise<string> {
 }
 
 describe("stdin", () => {
-  test("that is closed is at its end at once", async () => {
+  test("is at end of file if it is closed", async () => {
     expect((await run(link, { argv: ["cat"] })).ended).toMatchObject({ kind: 1, exitCode: 0 });
   });
 
-  test("of several megabytes goes through the window, each byte once", async () => {
+  test("passes several megabytes through the window, each byte once", async () => {
     const { stream } = spawnIn(link, { argv: ["md5sum"], stdin: true });
     await started(stream);
     const chunk = Buffer.alloc(65_536, "0123456789abcdef");
@@ -46,7 +46,7 @@ describe("stdin", () => {
       feed(stream, offset, chunk);
       offset += chunk.length;
       if (offset % WINDOW === 0) await acknowledged(stream, offset);
-      // What was sent already is passed over.
+      // The guest skips bytes that it already has.
       if (i === 40) feed(stream, offset - 1_000, chunk.subarray(0, 1_000));
     }
     link.send(encodeStdinEnd(stream.id, offset));
@@ -55,15 +55,15 @@ describe("stdin", () => {
     expect((await finish(link, stream)).stdout).toBe(expected.stdout);
   });
 
-  test("nobody reads fills the window and no more; the process's end discards it", async () => {
+  test("is discarded if the process ends without reading it", async () => {
     const { stream } = spawnIn(link, { argv: ["sleep", "0.2"], stdin: true });
     await started(stream);
     feed(stream, 0, Buffer.alloc(WINDOW - 10));
     expect((await finish(link, stream)).ended).toMatchObject({ kind: 1, exitCode: 0 });
   });
 
-  test("whose reader closed it is discarded and acknowledged", async () => {
-    // It lives until it is killed: one that ended by itself could do so before the last acknowledgement.
+  test("is discarded and acknowledged if its reader closed it", async () => {
+    // Lives until it is killed: a command that ends on its own could do so before the last acknowledgment.
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "exec <&-; echo closed; exec sleep 600"], stdin: true });
     await started(stream);
     await outputUntil(stream, "closed");
@@ -79,8 +79,8 @@ describe("stdin", () => {
   test.each([
     ["a gap", (id: number) => [encodeStdinHead(id, 5, 1), Buffer.from("x")]],
     ["more than the window", (id: number) => [0, 1].flatMap((i) => [encodeStdinHead(id, i * 200_000, 200_000), Buffer.alloc(200_000)])],
-    ["an end elsewhere", (id: number) => [encodeStdinEnd(id, 5)]],
-  ])("with %s breaks that connection, not the process", async (_, frames) => {
+    ["a wrong total", (id: number) => [encodeStdinEnd(id, 5)]],
+  ])("closes the connection after %s, but keeps the process", async (_, frames) => {
     const broken = await guest.link();
     const { ref, stream } = spawnIn(broken, { argv: ["sleep", "30"], stdin: true });
     await started(stream);
@@ -96,7 +96,7 @@ describe("a terminal", () => {
   const terminal = (script: string) =>
     spawnIn(link, { argv: ["sh", "-c", script], pty: true, cols: 101, rows: 33, env: ["PATH=/bin:/usr/bin", "TERM=xterm"] });
 
-  test("is one, of the size asked for, and the command's own", async () => {
+  test("has the requested size and belongs to the command", async () => {
     const { stream } = terminal("tty; stty size; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo yes; ps -o tty= -p $$");
     expect(await started(stream)).toMatchObject({ pty: true });
     const { stdout, ended } = await finish(link, stream);
@@ -104,7 +104,7 @@ describe("a terminal", () => {
     expect(ended).toMatchObject({ kind: 1, exitCode: 0, stderrBytes: 0 });
   });
 
-  test("tells its size when it changes", async () => {
+  test("reports a change of its size", async () => {
     const { ref, stream } = terminal("trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done");
     await started(stream);
     await outputUntil(stream, "ready");
@@ -113,8 +113,8 @@ describe("a terminal", () => {
     expect(await link.ask("KILL", { ref })).toBe("OK");
   });
 
-  test("interrupts by its key, and every byte passes when it is raw", async () => {
-    // A shell that has just begun to start another program may swallow the key; one with a trap never does.
+  test("passes its interrupt key, and every byte in raw mode", async () => {
+    // A shell that is just starting another program may swallow the key; one with a trap never does.
     const untilInterrupted = "trap 'trap - INT; kill -INT $$' INT; echo cooked; while :; do sleep 0.05; done";
     const { stream } = terminal(
       `stty raw -echo; echo ready; head -c 256 | od -An -v -tu1 | tr -s ' \\n\\r' ' '; stty sane; ${untilInterrupted}`,
@@ -128,7 +128,7 @@ describe("a terminal", () => {
     expect((await finishRest(stream)).kind).toBe(2);
   });
 
-  test("ends its input by a character", async () => {
+  test("ends its input with a character", async () => {
     const { stream } = terminal("stty -echo; echo ready; cat; echo over");
     await started(stream);
     await outputUntil(stream, "ready");

@@ -12,7 +12,7 @@ import { ownSeconds, pidsSleeping, statusOf, until } from "./machine-processes.t
 const { guest, link } = useGuest();
 
 describe("output", () => {
-  test("nobody acknowledges stops at the bound, and goes on with the acknowledgement", async () => {
+  test("stops at the bound without acknowledgment, and continues with it", async () => {
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", "exec yes"] });
     await started(stream);
     let bytes = 0;
@@ -30,26 +30,26 @@ describe("output", () => {
     expect(await link.ask("KILL", { ref })).toBe("OK");
   });
 
-  test("of a command that keeps the last of it: the oldest makes room while nobody is attached", async () => {
+  test("of a command that keeps its last drops the oldest without a client", async () => {
     const other = await guest.link();
     const { ref, stream } = spawnIn(other, { argv: ["sh", "-c", "head -c 5000000 /dev/zero; echo end; exec sleep 63"], keepLast: true });
     await started(stream);
     other.close();
-    let kept = link.open("ATTACH", { ref });
-    let written = (await started(kept)).stdoutBytes;
+    let attachment = link.open("ATTACH", { ref });
+    let written = (await started(attachment)).stdoutBytes;
     await until("all of it is written", async () => {
       if (written === 5_000_004) return true;
-      link.frame("CANCEL", kept.id);
-      kept = link.open("ATTACH", { ref });
-      written = (await started(kept)).stdoutBytes;
+      link.frame("CANCEL", attachment.id);
+      attachment = link.open("ATTACH", { ref });
+      written = (await started(attachment)).stdoutBytes;
       return false;
     });
-    const first = (await kept.next()).payload;
+    const first = (await attachment.next()).payload;
     const from = Number(first.readBigUInt64LE(1));
     expect(5_000_004 - from).toBeGreaterThanOrEqual(917_504);
     expect(5_000_004 - from).toBeLessThanOrEqual(1_048_576);
-    // What was taken is still there for the next one.
-    link.send(encodeAck(kept.id, 1, 5_000_004));
+    // Acknowledged output is still there for the next client.
+    link.send(encodeAck(attachment.id, 1, 5_000_004));
     const again = link.open("ATTACH", { ref, stdoutFrom: 5_000_000 });
     expect(await started(again)).toMatchObject({ stdoutBytes: 5_000_004, ended: false });
     expect((await again.next()).payload.subarray(9).toString()).toBe("end\n");
@@ -60,7 +60,7 @@ describe("output", () => {
     expect((await finish(link, late, [5_000_000, 0])).stdout).toBe("end\n");
   });
 
-  test("of a command that keeps the last of it waits for whoever is attached, until they go", async () => {
+  test("of a command that keeps its last waits for an attached client", async () => {
     const slow = await guest.link();
     const script = "head -c 3000000 /dev/zero; exec sleep 64";
     const { ref, stream } = spawnIn(slow, { argv: ["sh", "-c", script], keepLast: true });
@@ -69,11 +69,11 @@ describe("output", () => {
     while (bytes < 1_048_576) bytes += (await stream.next()).payload.length - 9;
     await slow.ping();
     slow.send(encodeAck(stream.id, 1, 600_000));
-    // What makes room goes in steps: not before a whole one was taken.
+    // Room is made in steps: not before a whole step was acknowledged.
     while (bytes < 1_048_576 + 524_288) bytes += (await stream.next()).payload.length - 9;
     expect(bytes).toBeLessThanOrEqual(1_648_576);
     slow.close();
-    await until("it goes on once nobody listens", async () => {
+    await until("it continues without a listener", async () => {
       const look = link.open("ATTACH", { ref });
       const { stdoutBytes } = await started(look);
       link.frame("CANCEL", look.id);
@@ -82,17 +82,17 @@ describe("output", () => {
     expect(await link.ask("KILL", { ref })).toBe("OK");
   });
 
-  test("past its limit ends the tree, and exactly that much is delivered", async () => {
+  test("ends the tree past its limit, and delivers exactly that much", async () => {
     const { ended, stdout, stderr } = await shell(link, "yes out & yes err >&2; wait", { outputBytesMax: 100_001 });
     expect(ended.kind).toBe(OUTPUT);
     expect(stdout.length + stderr.length).toBe(100_001);
   });
 
-  test("of exactly the limit is no offence", async () => {
+  test("may reach its limit exactly", async () => {
     expect((await shell(link, "printf 12345; printf 678 >&2", { outputBytesMax: 8 })).ended).toMatchObject({ kind: EXITED, exitCode: 0 });
   });
 
-  test("of many megabytes arrives whole while pings are answered", async () => {
+  test("of many megabytes arrives completely while pings are answered", async () => {
     const bytes = tries(100_000_000, 30_000_000);
     const { stream } = spawnIn(link, { argv: ["head", "-c", String(bytes), "/dev/zero"] });
     await started(stream);
@@ -103,7 +103,7 @@ describe("output", () => {
     other.close();
   });
 
-  test("a reader that stalls holds back its own stream alone", async () => {
+  test("blocks only its own stream if a reader stalls", async () => {
     const slow = await guest.link();
     const { ref, stream } = spawnIn(slow, { argv: ["yes"] });
     await started(stream);
@@ -113,17 +113,17 @@ describe("output", () => {
     slow.close();
   });
 
-  test("a descendant that keeps the pipes open and silent does not hold the end back", async () => {
+  test("does not delay the end if a silent descendant holds the pipes open", async () => {
     const seconds = ownSeconds(61);
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `sleep ${seconds} & echo hi`] });
     await started(stream);
     expect((await finish(link, stream)).stdout).toBe("hi\n");
-    await until("it is there still", () => pidsSleeping(seconds).length === 1);
+    await until("it still runs", () => pidsSleeping(seconds).length === 1);
     expect(await link.ask("KILL", { ref })).toBe("OK");
     expect(pidsSleeping(seconds)).toEqual([]);
   });
 
-  test("of a descendant after the end is thrown away, and does not kill it", async () => {
+  test("of a descendant after the end is discarded without killing it", async () => {
     const file = join(guest.folder, "alive");
     const seconds = ownSeconds(62);
     const script = `(sleep 0.5; echo late; echo late >&2; touch ${file}; sleep ${seconds}) &`;
@@ -132,7 +132,7 @@ describe("output", () => {
     expect((await finish(link, stream)).stdout).toBe("");
     await until("the descendant wrote and lives", () => existsSync(file));
     expect(await link.ask("FORGET", { ref })).toBe("OK");
-    // Forgotten, but not out of reach.
+    // Forgotten, but still reachable.
     expect(await link.ask("KILL", { ref })).toBe("OK");
     expect(pidsSleeping(seconds)).toEqual([]);
   });

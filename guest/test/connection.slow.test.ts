@@ -20,7 +20,7 @@ const header = (type: number, length: number, change: (bytes: Buffer) => void = 
 };
 
 describe("a connection", () => {
-  test("is greeted with what the guest is", async () => {
+  test("receives a WELCOME that describes the guest", async () => {
     const other = await guest.link({ greet: false });
     other.send(encodeFields("HELLO", 0, shapes.HELLO, { version: 1 }));
     const welcome = decodeFields("WELCOME", shapes.WELCOME, (await other.stream(0).next()).payload);
@@ -29,7 +29,7 @@ describe("a connection", () => {
     other.close();
   });
 
-  test("of another version is refused and closed", async () => {
+  test("is refused and closed if it speaks another version", async () => {
     const other = await guest.link({ greet: false });
     other.send(encodeFields("HELLO", 0, shapes.HELLO, { version: 2 }));
     expect(errorCode(await other.stream(0).next())).toBe("unsupported");
@@ -39,7 +39,7 @@ describe("a connection", () => {
   test.each<[string, (id: number) => Uint8Array]>([
     ["a length of 0xFFFFFFFF", () => header(3, 0xffffffff)],
     ["a length one over the bound", () => header(3, 262_145)],
-    ["a type nobody knows", () => header(0x3f, 0)],
+    ["an unknown type", () => header(0x3f, 0)],
     ["a type of the other direction", () => header(2, 0)],
     ["a flag", () => header(3, 0, (bytes) => bytes.writeUInt8(1, 5))],
     ["a reserved bit", () => header(3, 0, (bytes) => bytes.writeUInt8(0x80, 7))],
@@ -49,23 +49,23 @@ describe("a connection", () => {
     ["a request on stream 0", () => encodeFrame("LIST", 0)],
     ["a second greeting", () => encodeFields("HELLO", 0, shapes.HELLO, { version: 1 })],
     ["a ping of 65 bytes", () => encodeFrame("PING", 1, Buffer.alloc(65))],
-    ["an acknowledgement of 8 bytes", (id) => encodeFrame("ACK", id, Buffer.alloc(8))],
-    ["an acknowledgement of descriptor 3", (id) => encodeFrame("ACK", id, Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0]))],
-    ["a stream that is open already", (id) => encodeFields("KILL", id, shapes.KILL, { ref: "x" })],
-  ])("with %s is closed, and nothing else is", async (_, bytes) => {
+    ["an acknowledgment of 8 bytes", (id) => encodeFrame("ACK", id, Buffer.alloc(8))],
+    ["an acknowledgment of descriptor 3", (id) => encodeFrame("ACK", id, Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0]))],
+    ["a stream that is already open", (id) => encodeFields("KILL", id, shapes.KILL, { ref: "x" })],
+  ])("is closed after %s, and no other connection is", async (_, bytes) => {
     const other = await guest.link();
     const { ref, stream } = spawnIn(other, { argv: ["sleep", "30"] });
     await started(stream);
     other.send(bytes(stream.id));
     await other.closed;
     await link.ping();
-    // Its process runs on.
+    // Its process keeps running.
     const again = link.open("ATTACH", { ref });
     expect(await started(again)).toMatchObject({ existing: true });
     expect(await link.ask("KILL", { ref })).toBe("OK");
   });
 
-  test("that speaks before it greets is closed", async () => {
+  test("is closed if it sends anything before HELLO", async () => {
     for (const bytes of [encodeFrame("PING", 1), encodeFrame("LIST", 1), Buffer.from("GET / HTTP/1.1\r\n\r\n")]) {
       const other = await guest.link({ greet: false });
       other.send(bytes);
@@ -74,12 +74,12 @@ describe("a connection", () => {
     await expect(link.ping(), "others are served").resolves.toBeUndefined();
   });
 
-  test("frames for streams that are closed are passed over", async () => {
+  test("ignores frames for closed streams", async () => {
     for (const type of ["DATA", "END", "CANCEL", "ACK", "STDIN", "STDIN_END", "RESIZE"] as const) link.frame(type, 99_999, Buffer.alloc(3));
     await expect(link.ping(), "others are served").resolves.toBeUndefined();
   });
 
-  test("bytes may come one at a time", async () => {
+  test("accepts bytes one at a time", async () => {
     const other = await guest.link();
     for (const byte of encodeFields("SPAWN", 1, shapes.SPAWN, { ref: newRef(), argv: ["true"], env: ["PATH=/bin"], cwd: "/" })) {
       other.send(Buffer.from([byte]));
@@ -91,8 +91,8 @@ describe("a connection", () => {
     other.close();
   });
 
-  // The sanitiser keeps freed memory back on purpose.
-  test.skipIf(isSanitised)("a thousand broken ones leave no memory behind", async () => {
+  // The sanitizer holds freed memory back on purpose.
+  test.skipIf(isSanitised)("leaves no memory behind after hundreds of broken ones", async () => {
     const round = async () => {
       for (let i = 0; i < 250; i++) {
         const other = await guest.link();
@@ -109,7 +109,7 @@ describe("a connection", () => {
     expect((await round()) - first).toBeLessThan(512);
   });
 
-  test("more than sixteen are accepted and closed at once", async () => {
+  test("is accepted and closed at once beyond the sixteenth", async () => {
     const many = await Promise.all(Array.from({ length: 15 }, () => guest.link()));
     const extra = connect(guest.socketPath);
     const closed = new Promise((resolve) => extra.on("close", () => resolve("closed")).on("error", () => {}));
@@ -132,7 +132,7 @@ describe("a connection", () => {
 });
 
 describe("a token", () => {
-  test("is asked for, whole", async () => {
+  test("must match completely", async () => {
     const path = join(guest.folder, "token");
     writeFileSync(path, "correct horse\n");
     await using guarded = await startGuest({ args: ["--not-init", "--token-file", path] });
@@ -148,8 +148,8 @@ describe("a token", () => {
   });
 });
 
-describe("when a part of the guest dies", () => {
-  test("a spawner is replaced", async () => {
+describe("when a process of the guest dies", () => {
+  test("a new spawner replaces the old one", async () => {
     const spawner = childrenNamed(guest.child.pid as number, "caisson-spawn")[0] as number;
     process.kill(spawner, "SIGKILL");
     const all = await Promise.all(Array.from({ length: 20 }, () => shell(link, "echo on")));
@@ -157,21 +157,21 @@ describe("when a part of the guest dies", () => {
     expect(await link.ask("STAT", { path: "/" })).toBe("OK");
   });
 
-  test("a supervisor takes its tree with it, and the next command runs", async () => {
+  test("a supervisor's tree dies with it, and the next command runs", async () => {
     const seconds = ownSeconds(67);
     const { stream } = spawnIn(link, { argv: ["sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`] });
     const { pid } = await started(stream);
-    await until("the tree is there", () => pidsSleeping(seconds).length === 2);
+    await until("the tree runs", () => pidsSleeping(seconds).length === 2);
     const supervisor = statusOf(pid, "PPid");
     process.kill(supervisor, "SIGKILL");
     expect((await finish(link, stream)).ended).toMatchObject({ kind: 2, signal: 9 });
-    await until("nothing is left", () => pidsSleeping(seconds).length === 0);
+    await until("no process remains", () => pidsSleeping(seconds).length === 0);
     expect((await shell(link, "echo on")).stdout).toBe("on\n");
   });
 });
 
 describe("a fence", () => {
-  test("keeps an earlier owner's write from landing, and says why; others are left alone", async () => {
+  test("keeps an earlier holder's write from landing, and leaves others alone", async () => {
     const path = join(guest.folder, "fenced");
     writeFileSync(path, "new");
     const earlier = await guest.link();
@@ -183,10 +183,10 @@ describe("a fence", () => {
     const running = spawnIn(earlier, { argv: ["sleep", "7.31"] });
     await started(running.stream);
     const later = await guest.link();
-    const said = earlier.stream(0).next();
+    const errorFrame = earlier.stream(0).next();
     expect(await later.ask("FENCE", { name: "run_a", epoch: 2 })).toBe("OK");
-    expect(errorCode(await said)).toBe("superseded");
-    // As one that wakes up after it was taken over from.
+    expect(errorCode(await errorFrame)).toBe("superseded");
+    // Like a driver that wakes up after another one has taken over.
     earlier.frame("END", write.id);
     await earlier.closed;
     expect(readFileSync(path, "utf8")).toBe("new");

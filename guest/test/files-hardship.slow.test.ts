@@ -8,9 +8,9 @@ import { archive, base256, file, folder, gnuLong, hardLink, header, pax, symboli
 import { hasStrace, isSanitised, refusal, startWorker, temporaryFolder } from "./files-client.ts";
 
 describe.runIf(hasStrace)("a signal at the worst moment", () => {
-  test("just as the archive's next file appears: it goes with the worker, and what was whole stays", async () => {
+  test("removes the file that was just created, and keeps complete ones", async () => {
     using temporary = temporaryFolder();
-    // The file is there for half a second before the worker hears that it has made it.
+    // The file exists for half a second before the worker learns that it has created it.
     await using worker = startWorker({ inject: "openat:delay_exit=500000" });
     const exchange = worker.open("TAR_IN", { folder: temporary.path });
     exchange.data(Buffer.concat([file("whole", "x"), header({ name: "half", size: 1 << 20 })]));
@@ -23,8 +23,8 @@ describe.runIf(hasStrace)("a signal at the worst moment", () => {
   });
 });
 
-describe.runIf(hasStrace)("on kernels and file systems that can do less", () => {
-  test.each(["ENOSYS", "EPERM"])("without openat2 (%s) links are refused all the same", async (error) => {
+describe.runIf(hasStrace)("on kernels and file systems with fewer features", () => {
+  test.each(["ENOSYS", "EPERM"])("refuses links without openat2 (%s)", async (error) => {
     using temporary = temporaryFolder();
     await using worker = startWorker({ inject: `openat2:error=${error}` });
     const target = join(temporary.path, "target");
@@ -43,7 +43,7 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
     expect(readdirSync(temporary.path).sort()).toEqual(["outside", "target"]);
   });
 
-  test("without RENAME_NOREPLACE nothing is replaced that shall not be", async () => {
+  test("replaces nothing by mistake without RENAME_NOREPLACE", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker({ inject: "renameat2:error=EINVAL" });
     const at = (name: string) => join(temporary.path, name);
@@ -58,11 +58,11 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
     expect(readdirSync(at("h"))).toEqual(["e"]);
   });
 
-  test("without /proc a draft has a name, and is gone after cancel, end and SIGTERM", async () => {
+  test("removes a named draft after cancel, end and SIGTERM without /proc", async () => {
     using temporary = temporaryFolder();
     const path = join(temporary.path, "f");
     writeFileSync(path, "old");
-    // The worker's first question is whether /proc is there; the target does not exist, so no other comes before it. Not every architecture has `access`.
+    // Makes the worker's check for /proc fail. Not every architecture has `access`.
     const inject = "?access,faccessat:error=ENOENT";
     const drafts = () => readdirSync(temporary.path).filter((name) => name.startsWith(".caisson-"));
     for (const end of ["cancel", "eof", "SIGTERM", "END"] as const) {
@@ -92,7 +92,7 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
     expect(readdirSync(temporary.path).sort()).toEqual(["f", "new"]);
   });
 
-  test("where a nameless draft cannot be linked it is copied, for new files and old", async () => {
+  test("copies an unnamed draft that cannot be linked, for new and old files", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker({ inject: "linkat:error=EPERM" });
     const content = Buffer.alloc(200_001, 7);
@@ -104,7 +104,7 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
     expect(statSync(join(temporary.path, "f0")).mode & 0o777).toBe(0o640);
   });
 
-  test.runIf(existsSync("/dev/shm"))("a move between file systems that fails half-way leaves the old and nothing new", async () => {
+  test.runIf(existsSync("/dev/shm"))("keeps the source and no copy if a move between file systems fails half-way", async () => {
     using temporary = temporaryFolder();
     const other = mkdtempSync(join(sharedMemory(), "caisson-test-"));
     try {
@@ -121,7 +121,7 @@ describe.runIf(hasStrace)("on kernels and file systems that can do less", () => 
   });
 });
 
-test("a removal does not leave its tree when folders turn into links", async () => {
+test("a removal stays within its tree when folders turn into links", async () => {
   using temporary = temporaryFolder();
   await using worker = startWorker();
   const at = (name: string) => join(temporary.path, name);
@@ -139,15 +139,15 @@ test("a removal does not leave its tree when folders turn into links", async () 
       await refusal(worker.remove(at("t"), { recursive: true }));
     }
   } finally {
-    const gone = new Promise((resolve) => swapper.once("exit", resolve));
+    const swapperExit = new Promise((resolve) => swapper.once("exit", resolve));
     swapper.kill("SIGKILL");
-    await gone;
+    await swapperExit;
   }
   expect(readdirSync(at("outside"))).toEqual(["kept"]);
 });
 
 describe("mutated archives", () => {
-  test("are answered, one and all, and nothing lands outside", async () => {
+  test("all get an answer and write nothing outside the target", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     const target = join(temporary.path, "target");
@@ -185,7 +185,7 @@ describe("mutated archives", () => {
   });
 });
 
-test.runIf(isSanitised)("nothing leaks", async () => {
+test.runIf(isSanitised)("the worker leaks no memory", async () => {
   using temporary = temporaryFolder();
   const worker = startWorker({ findLeaks: true });
   const at = (name: string) => join(temporary.path, name);
@@ -230,7 +230,7 @@ function mutate(bytes: Buffer, random: (below: number) => number): void {
       bytes.write(["../", "/", "..", "\0", "99999999999", "-1"][random(6)] as string, at);
       break;
     case 2:
-      // The kind of an entry.
+      // The type of an entry.
       bytes.write("01234567xgLKSVZ"[random(15)] as string, Math.floor(at / 512) * 512 + 156);
       break;
     case 3:
@@ -241,7 +241,7 @@ function mutate(bytes: Buffer, random: (below: number) => number): void {
   }
 }
 
-/** Gives a block that looks like a header its right checksum. */
+/** Writes the right checksum into a block that looks like a header. */
 function resum(bytes: Buffer, at: number): void {
   if (!bytes.subarray(at + 257, at + 262).equals(Buffer.from("ustar"))) return;
   bytes.fill(" ", at + 148, at + 156);

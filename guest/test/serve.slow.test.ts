@@ -13,7 +13,7 @@ afterAll(() => {
   for (const socket of sockets) socket.destroy();
 });
 
-/** A port of loopback that nothing had a moment ago. */
+/** Returns a loopback port that was free a moment ago. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -30,7 +30,7 @@ async function claim(over: Link, port: number): Promise<Stream> {
 }
 
 const lastIds = new WeakMap<Link, number>();
-/** The next connection that a link is told of: the guest's ids are 2, 4, 6 … on each. */
+/** Returns the next connection that a link gets: the guest's ids are 2, 4, 6 … on each link. */
 async function accepted(over: Link, port: number): Promise<Stream> {
   const id = (lastIds.get(over) ?? 0) + 2;
   lastIds.set(over, id);
@@ -80,7 +80,7 @@ describe("a port that the host serves", () => {
     expect((await readAll(socket)).equals(sent)).toBe(true);
   });
 
-  test("waits for the host's credit, and gives its own", async () => {
+  test("waits for the host's credit, and grants its own", async () => {
     const port = await freePort();
     await claim(link, port);
     const socket = await dial(port);
@@ -90,10 +90,10 @@ describe("a port that the host serves", () => {
     let received = 0;
     while (received < 65_536) received += (await stream.next()).payload.length;
     expect(received).toBe(65_536);
-    await link.ping(); // more of it would have come before the answer
+    await link.ping(); // more data would have arrived before the answer
     link.send(encodeCredit(stream.id, total - received));
     while (received < total) received += (await stream.next()).payload.length;
-    // What was written on is worth the full window.
+    // A connection in use is worth the full window.
     link.send(encodeDataHead(stream.id, 65_536));
     link.send(Buffer.alloc(65_536));
     const credit = await stream.next();
@@ -102,7 +102,7 @@ describe("a port that the host serves", () => {
     expect(await outcome(socket)).toBe("ECONNRESET");
   });
 
-  test("more than the window is a protocol error of that connection", async () => {
+  test("closes a connection that sends more than the window", async () => {
     const port = await freePort();
     const other = await guest.link();
     await claim(other, port);
@@ -117,7 +117,7 @@ describe("a port that the host serves", () => {
     await expect(link.ping(), "others are served").resolves.toBeUndefined();
   });
 
-  test("says when whoever connected broke the connection", async () => {
+  test("reports that the client broke the connection", async () => {
     const port = await freePort();
     await claim(link, port);
     const socket = await dial(port);
@@ -126,7 +126,7 @@ describe("a port that the host serves", () => {
     expect(errorCode(await stream.next())).toBe("io");
   });
 
-  test("goes to the newest claim, and to the one before when that is given up or its connection ends", async () => {
+  test("passes connections to the newest claim, then to the one before it", async () => {
     const port = await freePort();
     const [second, third] = [await guest.link(), await guest.link()];
     await claim(link, port);
@@ -140,14 +140,14 @@ describe("a port that the host serves", () => {
     await second.ping();
     await dial(port);
     await accepted(link, port);
-    // A connection goes on without the claim it came by.
+    // A connection continues without the claim that accepted it.
     socket.write("still");
     expect((await second.stream(lastIds.get(second) as number).next()).payload.toString()).toBe("still");
     second.close();
     expect(await outcome(socket)).toBe("ECONNRESET");
   });
 
-  /** The end of another connection is not seen by this one: dials until the second is asked. */
+  /** The end of another connection is not visible on this one: dials until the guest uses this one. */
   async function untilServedBy(over: Link, port: number): Promise<Socket> {
     for (;;) {
       const socket = await dial(port);
@@ -157,14 +157,15 @@ describe("a port that the host serves", () => {
     }
   }
 
-  test("answers that nobody serves it, whole and without a reset, also to somebody who sends a lot", async () => {
+  test("answers that no process serves it, without a reset for long requests", async () => {
     const port = await freePort();
     const { id } = await claim(link, port);
     link.frame("CANCEL", id);
     await link.ping();
     for (const size of [0, 10, 300_000]) {
       const socket = await dial(port);
-      // Whoever still writes after the answer came must be able to read it: a reset would fail the write, and with it the connection.
+      // A client that still writes after the answer has arrived must be able to read it: a reset would fail the write,
+      // and with it the connection.
       for (let i = 0; i < 3; i++) {
         socket.write(Buffer.alloc(size, "x"));
         await link.ping();
@@ -179,21 +180,21 @@ describe("a port that the host serves", () => {
     }
   });
 
-  test("closes on somebody who is refused and stays", async () => {
+  test("closes on a refused client that stays", async () => {
     const port = await freePort();
     const { id } = await claim(link, port);
     link.frame("CANCEL", id);
     await link.ping();
     const socket = await dial(port);
     await readAll(socket);
-    await until("the connection is gone", () => {
+    await until("the connection is closed", () => {
       socket.write("are you there?");
       return socket.destroyed;
     });
     expect(socket.destroyed).toBe(true);
   });
 
-  test("that a program has is refused as existing, and one that is none as invalid", async () => {
+  test("is refused as existing if a program has it, or as invalid", async () => {
     const server: Server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as { port: number };
@@ -203,7 +204,7 @@ describe("a port that the host serves", () => {
     expect(await link.ask("LISTEN", { port: 65_536 })).toBe("invalid");
   });
 
-  test("cannot be taken by a program, and is not listed as one's", async () => {
+  test("stays reserved without a claim, and is not listed", async () => {
     const port = await freePort();
     const { id } = await claim(link, port);
     link.frame("CANCEL", id);
@@ -218,7 +219,7 @@ describe("a port that the host serves", () => {
     expect(ports).not.toContain(port);
   });
 
-  test("frames that do not belong on a claim are passed over", async () => {
+  test("ignores frames that do not belong on a claim", async () => {
     const port = await freePort();
     const { id } = await claim(link, port);
     for (const type of ["DATA", "END", "CREDIT", "ACK", "STDIN"] as const) link.frame(type, id, Buffer.alloc(4));
@@ -227,8 +228,8 @@ describe("a port that the host serves", () => {
   });
 });
 
-test("more connections than may be accepted wait, and come when others go", async () => {
-  // Those that other tests left open count, too.
+test("connections past the limit wait until others end", async () => {
+  // Connections that other tests left open would count as well.
   await using fresh = await startGuest();
   const port = await freePort();
   const other = await fresh.link();
@@ -255,7 +256,7 @@ test("more connections than may be accepted wait, and come when others go", asyn
   for (const client of clients) client.destroy();
 });
 
-// The sanitiser keeps freed memory back on purpose.
+// The sanitizer holds freed memory back on purpose.
 test.skipIf(isSanitised)("connections leave no memory and no descriptor behind", async () => {
   const port = await freePort();
   const other = await guest.link();

@@ -8,23 +8,23 @@ import { type Refused, refusal, startWorker, temporaryFolder } from "./files-cli
 import { asRoot, describeTree, makeTree, tar } from "./files-tree.ts";
 
 describe("packing", () => {
-  test("GNU tar unpacks it to the same tree, and so do we", async () => {
+  test("writes an archive that GNU tar and we unpack to the same tree", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     const source = join(temporary.path, "source");
     makeTree(source, { longNames: true });
-    const made = await worker.tarOut(source);
+    const tarball = await worker.tarOut(source);
     mkdirSync(join(temporary.path, "gnu"));
-    writeFileSync(join(temporary.path, "a.tar"), made);
+    writeFileSync(join(temporary.path, "a.tar"), tarball);
     tar("--warning=no-unknown-keyword", "-C", join(temporary.path, "gnu"), "-xpf", join(temporary.path, "a.tar"));
     expect(describeTree(join(temporary.path, "gnu"))).toBe(describeTree(source));
-    await worker.tarIn(join(temporary.path, "ours"), made);
+    await worker.tarIn(join(temporary.path, "ours"), tarball);
     expect(describeTree(join(temporary.path, "ours"))).toBe(describeTree(source));
-    expect((await worker.tarOut(source)).equals(made)).toBe(true);
-    expect(made.subarray(-1024).equals(END)).toBe(true);
+    expect((await worker.tarOut(source)).equals(tarball)).toBe(true);
+    expect(tarball.subarray(-1024).equals(END)).toBe(true);
   });
 
-  test("sorted by name; leaves out what it is told, and sockets", async () => {
+  test("sorts by name, and leaves out excluded files and sockets", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     const at = (name: string) => join(temporary.path, name);
@@ -41,7 +41,7 @@ describe("packing", () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  test("one file or one link", async () => {
+  test("accepts a single file or link", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     writeFileSync(join(temporary.path, "f"), "content");
@@ -54,7 +54,7 @@ describe("packing", () => {
     expect(await refusal(worker.tarOut("/dev/null"))).toBe("unsupported");
   });
 
-  test("a bound on bytes, exactly", async () => {
+  test("enforces the byte limit exactly", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     writeFileSync(join(temporary.path, "f"), Buffer.alloc(1000));
@@ -66,7 +66,7 @@ describe("packing", () => {
     expect(await refusal(worker.tarOut(temporary.path, { bytesMax: 1 << 30 }))).toBe("too_large");
   });
 
-  test("numbers that ustar cannot hold", async () => {
+  test("stores numbers that ustar cannot hold", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     const path = join(temporary.path, "old");
@@ -78,7 +78,7 @@ describe("packing", () => {
     if (asRoot) expect(listed).toContain("3000000/3000001");
   });
 
-  test("a file that shrinks is padded, one that grows is cut", async () => {
+  test("pads a file that shrinks, and cuts one that grows", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     for (const change of [1_200_000, 9_000_000]) {
@@ -107,7 +107,7 @@ describe("packing", () => {
     }
   });
 
-  test.runIf(asRoot)("what cannot be read is named", async () => {
+  test.runIf(asRoot)("names a file that cannot be read", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker({ uid: 4242 });
     mkdirSync(join(temporary.path, "d"));
@@ -120,7 +120,7 @@ describe("packing", () => {
     expect(await refusal(worker.tarOut(join(temporary.path, "d")))).toBe("denied");
   });
 
-  test("a cancelled one is closed, and the worker goes on", async () => {
+  test("ends when cancelled, and the worker continues", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     writeFileSync(join(temporary.path, "f"), Buffer.alloc(5_000_000));

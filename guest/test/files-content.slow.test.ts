@@ -22,7 +22,7 @@ const asRoot = process.getuid?.() === 0;
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
 describe("read", () => {
-  test("from an offset, to a length, past the end", async () => {
+  test("accepts an offset, a length, and a range past the end", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const path = join(folder.path, "a");
@@ -34,7 +34,7 @@ describe("read", () => {
     expect(text(await worker.read("/proc/self/status"))).toContain("Pid:");
   });
 
-  test("a file is sent within the window, and goes on with credit", async () => {
+  test("sends a file within the window, and continues with credit", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const path = join(folder.path, "large");
@@ -53,7 +53,7 @@ describe("read", () => {
       expect(left).toBe(0);
     };
     await take(1_048_576);
-    // Everything the window allows is here; the worker answers nothing more until there is credit.
+    // All that the window allows has arrived; the worker sends nothing more until there is credit.
     expect(exchange.waiting).toBe(0);
     exchange.credit(100);
     await take(100);
@@ -64,7 +64,7 @@ describe("read", () => {
     expect(Buffer.concat(chunks).equals(content)).toBe(true);
   });
 
-  test("neither FIFOs, devices, sockets nor folders; none blocks", async () => {
+  test("refuses FIFOs, devices, sockets and folders without blocking", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const at = (name: string) => join(folder.path, name);
@@ -77,14 +77,14 @@ describe("read", () => {
     expect(await refusal(worker.write(at("fifo"), Buffer.from("x")))).toBe("unsupported");
     expect(await refusal(worker.write(at("fifo"), Buffer.from("x"), { how: 1 }))).toBe("unsupported");
     await new Promise((resolve) => server.close(resolve));
-    // A writer that waits in its open is not woken up by somebody looking.
+    // A writer that waits in its open is not woken up by the check.
     const writer = spawn("sh", ["-c", `echo done > "${at("fifo")}"`]);
     expect(await refusal(worker.read(at("fifo")))).toBe("unsupported");
     expect(execFileSync("cat", [at("fifo")], { encoding: "utf8" })).toBe("done\n");
     await new Promise((resolve) => writer.on("close", resolve));
   });
 
-  test("a cancelled read is closed and the worker goes on", async () => {
+  test("ends when cancelled, and the worker continues", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const path = join(folder.path, "large");
@@ -100,7 +100,7 @@ describe("read", () => {
     expect((await worker.stat(path)).sizeBytes).toBe(1e12);
   });
 
-  test("a second request during a transfer is told to come later", async () => {
+  test("answers a second request during a transfer with `busy`", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const writing = worker.open("WRITE", { path: join(folder.path, "a") });
@@ -114,7 +114,7 @@ describe("read", () => {
 });
 
 describe("write", () => {
-  test("makes, replaces, appends, and creates only where nothing is", async () => {
+  test("creates, replaces and appends, and can refuse to replace", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const path = join(folder.path, "a");
@@ -140,7 +140,7 @@ describe("write", () => {
     expect(readdirSync(folder.path).sort()).toEqual(["a", "b", "c", "empty", "n"]);
   });
 
-  test("replaces what a link points to, also when it is not there yet", async () => {
+  test("replaces the target of a link, even if it does not exist yet", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const at = (name: string) => join(folder.path, name);
@@ -160,7 +160,7 @@ describe("write", () => {
     expect(readdirSync(at("d")).sort()).toEqual(["later", "real"]);
   });
 
-  test("a large file arrives whole, with credit for what was taken", async () => {
+  test("stores a large file completely, with credit for received bytes", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const content = randomBytes(10_000_003);
@@ -173,7 +173,7 @@ describe("write", () => {
   });
 
   for (const how of [0, 1, 2]) {
-    test(`a broken stream leaves the old content and nothing else (how ${how})`, async () => {
+    test(`keeps the old content and nothing else if the stream breaks (how ${how})`, async () => {
       using folder = temporaryFolder();
       const path = join(folder.path, "a");
       if (how !== 2) writeFileSync(path, "old");
@@ -193,7 +193,7 @@ describe("write", () => {
       for (const end of ["eof", "SIGTERM", "SIGKILL"] as const) {
         const worker = startWorker();
         const exchange = worker.open("WRITE", { path, how });
-        // Credit comes back once the bytes were taken: after that the worker is in the middle of it.
+        // Credit returns when the worker has taken the bytes: then it is in the middle of the write.
         for (let i = 0; i < 4; i++) exchange.data(randomBytes(262_144));
         await expect.poll(() => openFiles(worker.process.pid as number)).toMatch(/caisson-test-files/);
         if (end === "eof") worker.process.stdin?.end();
@@ -204,7 +204,7 @@ describe("write", () => {
     });
   }
 
-  test.runIf(asRoot)("what the mode protects is not replaced behind its back; owner stays when root writes", async () => {
+  test.runIf(asRoot)("refuses a write-protected file, and keeps the owner when root writes", async () => {
     using folder = temporaryFolder();
     await using user = startWorker({ uid: 4242 });
     await using root = startWorker();
@@ -220,7 +220,7 @@ describe("write", () => {
     expect(await refusal(user.read("/etc/shadow"))).toBe("denied");
   });
 
-  test.runIf(asRoot)("a full file system is no_space and leaves the old content", async () => {
+  test.runIf(asRoot)("fails with no_space on a full file system, and keeps the old content", async () => {
     using folder = temporaryFolder();
     const mount = join(folder.path, "small");
     mkdirSync(mount);

@@ -8,7 +8,7 @@ import { childrenNamed, until } from "./machine-processes.ts";
 
 const { guest, link } = useGuest();
 
-describe("files", () => {
+describe("file requests", () => {
   const write = async (path: string, data: Buffer): Promise<number> => {
     const stream = link.open("WRITE", { path });
     link.send(encodeDataHead(stream.id, data.length));
@@ -17,7 +17,7 @@ describe("files", () => {
     return decodeFields("OK", answers.written, (await stream.next()).payload).bytes;
   };
 
-  test("are written and read through workers, many at once", async () => {
+  test("write and read many files at once through workers", async () => {
     const paths = Array.from({ length: 100 }, (_, i) => join(guest.folder, `file-${i}`));
     await Promise.all(paths.map((path) => write(path, Buffer.from(path))));
     const read = async (path: string) => {
@@ -32,12 +32,12 @@ describe("files", () => {
     expect(await Promise.all(paths.map(read))).toEqual(paths);
     expect(await link.ask("STAT", { path: join(guest.folder, "none") })).toBe("not_found");
     await until(
-      "only the warm ones are left",
+      "only idle workers remain",
       () => childrenNamed(childrenNamed(guest.child.pid as number, "caisson-spawn")[0] as number, "caisson-files").length <= 2,
     );
   });
 
-  test("of any size are read with back-pressure and without loss", async () => {
+  test("read a large file with back-pressure and without loss", async () => {
     const path = join(guest.folder, "large");
     await run(link, { argv: ["sh", "-c", `seq 1 3000000 > ${path}`] });
     const stream = link.open("READ", { path });
@@ -54,7 +54,7 @@ describe("files", () => {
     expect(bytes).toBe(22_888_896);
   });
 
-  test("a write that is broken off leaves nothing, and the next one works", async () => {
+  test("leave nothing after an interrupted write", async () => {
     const path = join(guest.folder, "broken");
     const other = await guest.link();
     const stream = other.open("WRITE", { path });
@@ -69,7 +69,7 @@ describe("files", () => {
     expect(await write(path, Buffer.from("whole"))).toBe(5);
   });
 
-  test("a worker that dies is an error of its request alone", async () => {
+  test("fail alone if their worker dies", async () => {
     const watch = link.open("WATCH", { path: guest.folder });
     expect((await watch.next()).type).toBe("OK");
     const spawner = childrenNamed(guest.child.pid as number, "caisson-spawn")[0] as number;

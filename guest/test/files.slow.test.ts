@@ -27,7 +27,7 @@ const asRoot = process.getuid?.() === 0;
 const _text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
 describe("stat and list", () => {
-  test("says what a file is, without following unless asked", async () => {
+  test("describes a file, and follows a link only on request", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const path = join(folder.path, "a");
@@ -41,7 +41,7 @@ describe("stat and list", () => {
     expect(await worker.stat(`${folder.path}/`)).toMatchObject({ kind: 2, name: folder.path });
   });
 
-  test("a size no host number can hold is cut, not sent", async () => {
+  test("bounds numbers that the host cannot hold", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const path = join(folder.path, "far");
@@ -50,7 +50,7 @@ describe("stat and list", () => {
     expect((await worker.stat(path)).modifiedMs).toBeLessThanOrEqual(Number.MAX_SAFE_INTEGER);
   });
 
-  test("refuses relative, missing, NUL and too long paths as invalid", async () => {
+  test("refuses relative, missing, NUL and overlong paths as invalid", async () => {
     await using worker = startWorker();
     const field = (bytes: Buffer) => {
       const head = Buffer.alloc(5);
@@ -66,7 +66,7 @@ describe("stat and list", () => {
     expect((await worker.stat("/")).kind).toBe(2);
   });
 
-  test("error messages name the operation and the path, cut when long", async () => {
+  test("names the operation and the path in errors, and shortens a long path", async () => {
     await using worker = startWorker();
     const short = await worker.stat("/nowhere\nat all").catch((error: Refused) => error);
     expect(short).toMatchObject({ code: "not_found", errno: 2, message: expect.stringContaining("stat /nowhere?at all: ") });
@@ -75,7 +75,7 @@ describe("stat and list", () => {
     expect((long as Refused).message.length).toBeLessThan(800);
   });
 
-  test("lists to a depth, never through links, bounded", async () => {
+  test("lists to a depth and a limit, and never through links", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     mkdirSync(join(folder.path, "d/e/f"), { recursive: true });
@@ -94,7 +94,7 @@ describe("stat and list", () => {
     expect(await refusal(worker.list(join(folder.path, "nothing")))).toBe("not_found");
   });
 
-  test("names are bytes", async () => {
+  test("lists names that are not UTF-8", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     writeFileSync(Buffer.concat([Buffer.from(`${folder.path}/`), Buffer.from([0xff, 0xfe, 0x41])]), "x");
@@ -103,8 +103,8 @@ describe("stat and list", () => {
   });
 });
 
-describe("make, move, remove", () => {
-  test("makes folders with parents and exact modes", async () => {
+describe("create, move, remove", () => {
+  test("creates folders with parents and exact modes", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const deep = join(folder.path, "a/b/c");
@@ -119,7 +119,7 @@ describe("make, move, remove", () => {
     expect(await refusal(worker.mkdir(join(folder.path, "file"), { parents: true }))).toBe("exists");
   });
 
-  test("moves, and replaces only when asked", async () => {
+  test("moves, and replaces only on request", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const at = (name: string) => join(folder.path, name);
@@ -157,7 +157,7 @@ describe("make, move, remove", () => {
     expect(await refusal(worker.remove(`${folder.path}/..`, { recursive: true }))).toBe("invalid");
   });
 
-  test("removes a tree deeper than any path is long, and one with many entries", { timeout: 300_000 }, async () => {
+  test("removes a tree deeper than any path, and one with many entries", { timeout: 300_000 }, async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const deep = `process.chdir(${JSON.stringify(folder.path)});require("fs").mkdirSync("deep");process.chdir("deep");
@@ -173,7 +173,7 @@ describe("make, move, remove", () => {
     expect(readdirSync(folder.path)).toEqual([]);
   });
 
-  test.runIf(asRoot)("an unreadable subfolder is named; an empty one goes", async () => {
+  test.runIf(asRoot)("names an unreadable subfolder, and removes an empty one", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker({ uid: 4242 });
     const at = (name: string) => join(folder.path, name);
@@ -188,7 +188,7 @@ describe("make, move, remove", () => {
     expect(readdirSync(at("t"))).toEqual(["locked"]);
   });
 
-  test.runIf(asRoot && existsSync("/dev/shm"))("moves between file systems, whole or not at all", async () => {
+  test.runIf(asRoot && existsSync("/dev/shm"))("moves between file systems, completely or not at all", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const other = mkdtempSync(join(sharedMemory(), "caisson-test-"));
@@ -225,8 +225,8 @@ describe("make, move, remove", () => {
   });
 });
 
-describe("the worker itself", () => {
-  test("ends at end of file, and with a failure at a malformed frame", async () => {
+describe("the worker", () => {
+  test("ends at end of file, and fails after a malformed frame", async () => {
     const worker = startWorker();
     worker.process.stdin?.end();
     expect(await worker.ended).toMatchObject({ code: 0 });
@@ -242,7 +242,7 @@ describe("the worker itself", () => {
     }
   });
 
-  test("frames left over from a closed stream are ignored", async () => {
+  test("ignores frames left over from a closed stream", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const exchange = worker.open("WRITE", { path: join(folder.path, "no/such/folder") });
@@ -253,7 +253,7 @@ describe("the worker itself", () => {
     expect((await worker.stat("/")).kind).toBe(2);
   });
 
-  test("a file that grows or shrinks while it is read ends where it ends", async () => {
+  test("reads a growing file to its old or new end", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const path = join(folder.path, "log");

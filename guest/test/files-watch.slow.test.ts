@@ -7,7 +7,7 @@ import { type Exchange, refusal, startWorker, type TestWorker, temporaryFolder }
 
 const kinds = ["", "created", "modified", "removed", "moved", "attributes", "overflow"];
 
-/** Opens a watch; `until` gives the events up to and including one, as "kind path" relative to the folder. */
+/** Opens a watch; `until` returns the events up to and including one, as "kind path" relative to the folder. */
 async function watch(worker: TestWorker, path: string, options: { recursive?: boolean } = {}) {
   const exchange: Exchange = worker.open("WATCH", { path, ...options });
   expect((await exchange.next()).type).toBe("OK");
@@ -26,7 +26,7 @@ async function watch(worker: TestWorker, path: string, options: { recursive?: bo
 }
 
 describe("watch", () => {
-  test("one folder: made, changed, moved, removed", async () => {
+  test("reports created, changed, moved and removed entries of one folder", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const at = (name: string) => join(folder.path, name);
@@ -55,7 +55,7 @@ describe("watch", () => {
     expect((await worker.stat(at("last"))).kind).toBe(1);
   });
 
-  test("recursive: new folders are watched and what they brought is reported once", async () => {
+  test("adds new folders recursively, and reports their content once", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const at = (name: string) => join(folder.path, name);
@@ -80,7 +80,7 @@ describe("watch", () => {
     expect((await until("created n/e/w/file")).filter((event) => event.startsWith("created"))).toHaveLength(1);
   });
 
-  test("a folder moved in, within and out", async () => {
+  test("follows a folder that is moved in, within and out", async () => {
     using folder = temporaryFolder();
     using elsewhere = temporaryFolder();
     await using worker = startWorker();
@@ -113,7 +113,7 @@ describe("watch", () => {
     expect(await until("created last")).toEqual(["created second", "created last"]);
   });
 
-  test("a file; its end; and paths that are none", async () => {
+  test("watches a single file until its end, and refuses invalid paths", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const path = join(folder.path, "f");
@@ -131,7 +131,7 @@ describe("watch", () => {
     expect(await second.until("removed /")).toContain("removed /");
   });
 
-  test("a queue that overflows says so, and the watch goes on", async () => {
+  test("reports a queue overflow, and continues", async () => {
     using folder = temporaryFolder();
     await using worker = startWorker();
     const { until } = await watch(worker, folder.path, { recursive: true });
@@ -143,7 +143,7 @@ describe("watch", () => {
     mkdirSync(join(folder.path, "late"));
     worker.process.kill("SIGCONT");
     await until("overflow /");
-    // The folder whose event was lost is watched all the same.
+    // The folder whose event was lost is watched anyway.
     const file = join(folder.path, "late/f");
     writeFileSync(file, "");
     expect((await until("created late/f")).at(-1)).toBe("created late/f");

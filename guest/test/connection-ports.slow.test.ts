@@ -6,7 +6,7 @@ import { useGuest } from "./guest-driver.ts";
 
 const { link } = useGuest();
 
-describe("ports", () => {
+describe("connections to ports", () => {
   const servers: Server[] = [];
   afterAll(() => {
     for (const server of servers) server.close();
@@ -33,7 +33,7 @@ describe("ports", () => {
     expect(Buffer.concat(got).equals(sent)).toBe(true);
   });
 
-  test("give credit back, and wait for it", async () => {
+  test("grant credit, and wait for it", async () => {
     const stream = link.open("CONNECT", { port: await listen("127.0.0.1") });
     await stream.next();
     let sent = 0;
@@ -56,7 +56,7 @@ describe("ports", () => {
     link.frame("CANCEL", stream.id);
   });
 
-  test("nobody listens on are refused, and those that are listened on are listed", async () => {
+  test("are refused without a listener, and listeners are listed", async () => {
     const port = await listen("127.0.0.1");
     const listing = link.open("LISTENERS", {});
     const found = [];

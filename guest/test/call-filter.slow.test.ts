@@ -21,10 +21,10 @@ async function guestWith(filter: Uint8Array): Promise<TestGuest> {
   }
 }
 
-describe("a filter of system calls", () => {
+describe("a system call filter", () => {
   const profile = seccompProfile({ arch: process.arch, writesToHost: true });
 
-  test("is obeyed by the guest and by everything it starts", async () => {
+  test("applies to the guest and to everything it starts", async () => {
     await using guest = await guestWith(compileSeccomp(profile));
     const link = await guest.link();
     const { stdout } = await shell(
@@ -40,10 +40,10 @@ describe("a filter of system calls", () => {
   });
 
   test.each([
-    ["that is empty", Buffer.alloc(0)],
-    ["cut short", compileSeccomp(profile).subarray(0, -4)],
-    ["the kernel refuses", Buffer.alloc(16, 0xff)],
-  ])("%s leaves no guest", async (_, filter) => {
+    ["empty", Buffer.alloc(0)],
+    ["truncated", compileSeccomp(profile).subarray(0, -4)],
+    ["refused by the kernel", Buffer.alloc(16, 0xff)],
+  ])("stops the guest from starting if it is %s", async (_, filter) => {
     await using guest = await guestWith(filter);
     expect(await guest.exited).not.toBe(0);
   });

@@ -11,17 +11,17 @@ import { ownSeconds, pidsRunning, pidsSleeping, until } from "./machine-processe
 const { guest, link } = useGuest();
 
 describe("a command", () => {
-  test("ends with its exit code, and what it wrote stays apart", async () => {
+  test("ends with its exit code, and separates stdout and stderr", async () => {
     const { ended, stdout, stderr } = await shell(link, "echo out; echo err >&2; exit 3");
     expect(ended).toMatchObject({ kind: EXITED, exitCode: 3, signal: 0, stdoutBytes: 4, stderrBytes: 4 });
     expect([stdout, stderr]).toEqual(["out\n", "err\n"]);
   });
 
-  test("ends by a signal", async () => {
+  test("reports the signal that ended it", async () => {
     expect((await shell(link, "kill -TERM $$")).ended).toMatchObject({ kind: SIGNALED, signal: 15 });
   });
 
-  test("has the environment, folder and arguments it was given and nothing else", async () => {
+  test("gets only its own environment, folder and arguments", async () => {
     const { stdout } = await run(link, {
       argv: ["sh", "-c", 'env | sort; echo "[$1]"; umask; ulimit -c', "sh", "a  b\n"],
       cwd: "/tmp",
@@ -35,7 +35,7 @@ describe("a command", () => {
     expect(stdout.trim().split("\n")).toEqual(["0", "1", "2", String(pid), "SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"]);
   });
 
-  test("whose arguments and environment fill a frame gets them whole", async () => {
+  test("gets arguments and an environment that fill a frame", async () => {
     const large = "x".repeat(120_000);
     const { stdout } = await run(link, {
       argv: ["sh", "-c", 'printf %s "$1" | wc -c; printf %s "$BIG" | wc -c', "sh", large],
@@ -45,59 +45,59 @@ describe("a command", () => {
   });
 
   test.each([
-    ["a program that is not there", { argv: ["no-such-program"] }, "not_found", "no-such-program"],
-    ["a path that is not there", { argv: ["/no/such"] }, "not_found", "/no/such"],
-    ["a file that is no program", { argv: ["/etc/passwd"] }, "not_executable", "/etc/passwd"],
-    ["a folder as program", { argv: ["/tmp"] }, "not_executable", "/tmp"],
-    ["a cwd that is not there", { argv: ["true"], cwd: "/no/such" }, "not_found", "cwd /no/such"],
+    ["a missing program", { argv: ["no-such-program"] }, "not_found", "no-such-program"],
+    ["a missing path", { argv: ["/no/such"] }, "not_found", "/no/such"],
+    ["a file that is not a program", { argv: ["/etc/passwd"] }, "not_executable", "/etc/passwd"],
+    ["a folder as the program", { argv: ["/tmp"] }, "not_executable", "/tmp"],
+    ["a missing cwd", { argv: ["true"], cwd: "/no/such" }, "not_found", "cwd /no/such"],
     ["a cwd that is a file", { argv: ["true"], cwd: "/etc/passwd" }, "not_directory", "/etc/passwd"],
     ["a relative cwd", { argv: ["true"], cwd: "tmp" }, "invalid", "absolute"],
-    ["no argv", { argv: [] }, "invalid", "argv"],
-    ["a ref that is none", { argv: ["true"], ref: "a b" }, "invalid", "ref"],
-    ["a user nobody knows", { argv: ["true"], user: "somebody" }, "denied", "decimal"],
+    ["an empty argv", { argv: [] }, "invalid", "argv"],
+    ["an invalid ref", { argv: ["true"], ref: "a b" }, "invalid", "ref"],
+    ["an unknown user", { argv: ["true"], user: "somebody" }, "denied", "decimal"],
     ["another user", { argv: ["true"], user: "12345" }, "denied", "user"],
-  ])("%s is an error that names it", async (_, command, code, text) => {
+  ])("fails for %s, and the error names it", async (_, command, code, text) => {
     const frame = await spawnIn(link, command).stream.next();
     expect([frame.type, errorCode(frame)]).toEqual(["ERROR", code]);
     expect(errorMessage(frame)).toContain(text);
   });
 
-  test("that could not be started is not remembered: its ref can be tried again", async () => {
+  test("can be started again under the same ref after a failed start", async () => {
     const ref = newRef();
     expect((await spawnIn(link, { ref, argv: ["no-such-program"] }).stream.next()).type).toBe("ERROR");
     expect((await run(link, { ref, argv: ["true"] })).ended.exitCode).toBe(0);
   });
 
-  test("without an interpreter line is run by the shell", async () => {
+  test("is run by the shell if it has no interpreter line", async () => {
     const script = join(guest.folder, "script");
     await shell(link, `printf 'echo "got $1"' > ${script}; chmod +x ${script}`);
     expect((await run(link, { argv: [script, "it"] })).stdout).toBe("got it\n");
   });
 
-  test("with a time longer than any clock is not cut short", async () => {
+  test("accepts a timeout longer than any clock", async () => {
     expect((await shell(link, "sleep 0.1; echo on", { timeoutMs: Number.MAX_SAFE_INTEGER })).stdout).toBe("on\n");
   });
 
-  test("a hundred at once all end", async () => {
+  test("runs a hundred times at once", async () => {
     const all = await Promise.all(Array.from({ length: 100 }, (_, i) => shell(link, `echo ${i}`)));
     expect(all.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 100 }, (_, i) => `${i}\n`));
   });
 });
 
 describe("a ref", () => {
-  test("starts once, however often it is asked for", async () => {
+  test("starts one process, however often it is requested", async () => {
     const ref = newRef();
     const file = join(guest.folder, ref);
     const command = { ref, argv: ["sh", "-c", `echo x >> ${file}; echo done`] };
     const first = await run(link, command);
     const again = spawnIn(link, command);
     expect(await started(again.stream)).toMatchObject({ pid: first.pid, existing: true });
-    // The first was acknowledged whole: there is nothing to send again but the outcome.
+    // The output was fully acknowledged: there is nothing to send again but the outcome.
     expect((await finish(link, again.stream, [5, 0])).ended.exitCode).toBe(0);
     expect(readFileSync(file, "utf8")).toBe("x\n");
   });
 
-  test("that was forgotten is gone for good", async () => {
+  test("stays gone after it was forgotten", async () => {
     const { ref, stream } = spawnIn(link, { argv: ["true"] });
     await started(stream);
     await finish(link, stream);
@@ -109,7 +109,7 @@ describe("a ref", () => {
     expect(await link.ask("ATTACH", { ref: newRef() })).toBe("not_found");
   });
 
-  test("that runs cannot be forgotten", async () => {
+  test("cannot be forgotten while it runs", async () => {
     const { ref, stream } = spawnIn(link, { argv: ["sleep", "60"] });
     await started(stream);
     expect(await link.ask("FORGET", { ref })).toBe("busy");
@@ -121,17 +121,17 @@ describe("a ref", () => {
     const { ref, stream } = spawnIn(link, { argv: ["cat"], stdin: true });
     await started(stream);
     const other = await guest.link();
-    const taken = other.open("ATTACH", { ref });
-    expect(await started(taken)).toMatchObject({ existing: true, stdinBytes: 0 });
+    const attachment = other.open("ATTACH", { ref });
+    expect(await started(attachment)).toMatchObject({ existing: true, stdinBytes: 0 });
     expect(errorCode(await stream.next())).toBe("busy");
-    other.send(encodeStdinHead(taken.id, 0, 2));
+    other.send(encodeStdinHead(attachment.id, 0, 2));
     other.send(Buffer.from("hi"));
-    other.send(encodeStdinEnd(taken.id, 2));
-    expect((await finish(other, taken)).stdout).toBe("hi");
+    other.send(encodeStdinEnd(attachment.id, 2));
+    expect((await finish(other, attachment)).stdout).toBe("hi");
     other.close();
   });
 
-  test("goes on when the host goes away, and gives the rest without a gap", async () => {
+  test("continues without the host, and delivers the rest without a gap", async () => {
     const first = await guest.link();
     const { ref, stream } = spawnIn(first, { argv: ["seq", "1", "200000"] });
     await started(stream);
@@ -155,32 +155,32 @@ describe("a tree", () => {
   const seconds = ownSeconds(63);
   const runaway = `setsid sh -c 'sh -c "sleep ${seconds} & sleep ${seconds}" &' & (setsid sleep ${seconds} &) ; sleep ${seconds}`;
 
-  test("is killed whole when its time is up, sessions of its own included", async () => {
+  test("is killed completely after its timeout, including its sessions", async () => {
     const { ended } = await shell(link, runaway, { timeoutMs: 300 });
     expect(ended).toMatchObject({ kind: TIMED_OUT });
     expect(ended.durationMs).toBeGreaterThanOrEqual(300);
-    await until("nothing is left", () => pidsSleeping(seconds).length === 0);
+    await until("no process remains", () => pidsSleeping(seconds).length === 0);
   });
 
-  test("is killed whole on request, and the answer comes when nothing lives", async () => {
+  test("is killed completely on request before the answer is sent", async () => {
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", runaway] });
     await started(stream);
-    await until("the tree is there", () => pidsSleeping(seconds).length === 4);
+    await until("the tree runs", () => pidsSleeping(seconds).length === 4);
     expect(await link.ask("KILL", { ref })).toBe("OK");
     expect(pidsSleeping(seconds)).toEqual([]);
     expect((await finish(link, stream)).ended).toMatchObject({ kind: CANCELLED, signal: 9 });
   });
 
-  test("that forks as fast as it can does not get away", async () => {
+  test("cannot escape by forking as fast as it can", async () => {
     const script = `f() { sleep ${seconds} & (setsid sleep ${seconds} &); f & exit; }; f`;
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", script] });
     await started(stream);
-    await until("it is under way", () => pidsSleeping(seconds).length > 10);
+    await until("it forks", () => pidsSleeping(seconds).length > 10);
     expect(await link.ask("KILL", { ref })).toBe("OK");
     expect(pidsSleeping(seconds)).toEqual([]);
   });
 
-  test("gets a signal whole, or its leader alone", async () => {
+  test("gets a signal completely, or only its leader does", async () => {
     const script = 'trap "echo leader" USR1; (trap "echo child" USR1; echo ready; while :; do sleep 0.01; done) & while :; do wait; done';
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", script] });
     await started(stream);
@@ -188,7 +188,7 @@ describe("a tree", () => {
       let text = "";
       while (text.split("\n").length <= count) {
         const { payload } = await stream.next();
-        // The shell also complains on stderr about the sleep that the signal ended.
+        // The shell also reports on stderr the sleep that the signal ended.
         if (payload[0] === 1) text += payload.subarray(9).toString();
       }
       return text.trim().split("\n").sort();
@@ -202,7 +202,7 @@ describe("a tree", () => {
     expect(await link.ask("KILL", { ref })).toBe("OK");
   });
 
-  test("is listed with its ref, and so is what ended", async () => {
+  test("is listed with its ref, and so is an ended process", async () => {
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", `setsid sleep ${seconds} & wait`] });
     const { pid } = await started(stream);
     const over = newRef();
