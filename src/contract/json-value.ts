@@ -3,8 +3,8 @@ import { z } from "zod";
 export type JsonValue = z.core.util.JSONType;
 
 /**
- * JSON of any shape. It is only looked at, in one pass: zod's own schema tries six kinds for each value, which holds
- * an event loop for seconds with a body of 1 MiB.
+ * JSON of any shape. Checked in one pass: zod's own schema tries six kinds for each value, which blocks the event loop
+ * for seconds with a body of 1 MiB.
  */
 export const JsonValue = z.unknown().refine(isJson, "must be JSON") as unknown as z.ZodType<JsonValue, JsonValue>;
 

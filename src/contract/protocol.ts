@@ -1,5 +1,5 @@
 /**
- * The number of what a station and those who talk to it have agreed on. It grows when one that knows only the former
- * could misunderstand the other; what is merely new has no part in it.
+ * The version of the protocol between a station and its clients. It increases when a side that only knows the previous
+ * version could misunderstand the other; pure additions do not count.
  */
 export const PROTOCOL = 1;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** Where the station of a state folder listens, and where it says what it is. */
+/** Returns the paths of a state folder's station: its socket, lock, note and stored answers. */
 export function stationFolder(stateDir: string) {
   const folder = join(stateDir, "station");
   return {
@@ -12,16 +12,19 @@ export function stationFolder(stateDir: string) {
   };
 }
 
-/** What a station leaves beside its socket, so that a command knows without asking whether it can be used. */
+/**
+ * The note that a station writes next to its socket. It tells a command, without a request, whether it can use the
+ * station.
+ */
 export interface StationNote {
   pid: number;
   version: string;
   protocol: number;
-  /** The configuration it works with, as `settingsText` writes it. */
+  /** The station's configuration, from `settingsText`. */
   settings: string;
 }
 
-/** Null for what is no such note. Without a schema: every command reads it before it has loaded one. */
+/** Parses a note; returns null if it is invalid. Uses no schema, since every command reads it before loading any. */
 export function readStationNote(text: string): StationNote | null {
   try {
     const note = JSON.parse(text) as Partial<StationNote> | null;

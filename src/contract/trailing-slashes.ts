@@ -1,4 +1,4 @@
-/** By a loop: an expression for the end of a run looks for it from each of its characters. */
+/** Uses a loop: a regular expression for trailing slashes takes quadratic time on long runs of slashes. */
 export function withoutTrailingSlashes(text: string): string {
   let end = text.length;
   while (text[end - 1] === "/") end -= 1;

@@ -1,4 +1,4 @@
-/** A value as JSON, the same whatever the order of its keys. */
+/** Serializes a value as JSON, independent of the order of its keys. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";

@@ -11,7 +11,7 @@ function sharesAt(options: { max: number; isShared?: (address: string) => boolea
 }
 
 describe("connections without a token", () => {
-  test("have an eighth for an address; then the oldest that had its second ends for a new one", () => {
+  test("may use an eighth per address; a new one then replaces the oldest after 1 s", () => {
     const { addMany, add, ended, pass, shares } = sharesAt({ max: 80 });
     addMany(10);
     add("burst");
@@ -24,13 +24,13 @@ describe("connections without a token", () => {
     expect(shares.count()).toBe(12);
   });
 
-  test("end before their second past twice their share", () => {
+  test("are replaced within their first second at twice the share", () => {
     const { addMany, ended } = sharesAt({ max: 80 });
     addMany(23);
     expect(ended).toEqual(["0", "1", "2"]);
   });
 
-  test("of many addresses end, the oldest first, where the listener is full", () => {
+  test("are replaced oldest first, across addresses, when the listener is full", () => {
     const { add, ended, shares } = sharesAt({ max: 16 });
     for (let each = 0; each < 20; each++) add(`${each}`, `10.0.1.${each}`);
     expect(ended).toEqual(["0", "1", "2", "3"]);
@@ -39,7 +39,7 @@ describe("connections without a token", () => {
 });
 
 describe("connections with a token", () => {
-  test("have a quarter for an address, and are never ended for one without", () => {
+  test("may use a quarter per address and never yield to one without a token", () => {
     const { add, ended, shares } = sharesAt({ max: 16 });
     const admitted = Array.from({ length: 4 }, (_, at) => add(`in ${at}`));
     for (const each of admitted) {
@@ -56,7 +56,7 @@ describe("connections with a token", () => {
     expect(shares.count()).toBe(16);
   });
 
-  test("that are idle make room for others of their address", () => {
+  test("yield to others of their address while idle", () => {
     const { add, ended } = sharesAt({ max: 8 });
     for (const name of ["one", "two"]) {
       const share = add(name);
@@ -68,14 +68,14 @@ describe("connections with a token", () => {
     expect(ended).toEqual(["one"]);
   });
 
-  test("of a proxy are bounded with all others only", () => {
+  test("have no bound per address behind a proxy", () => {
     const { addMany, add } = sharesAt({ max: 16, isShared: (address) => address === "10.0.0.1" });
     expect(addMany(16).every((share) => share.admit())).toBe(true);
     expect(add("elsewhere", "10.0.0.2").admit()).toBe(true);
   });
 });
 
-test("addresses of one IPv6 network count together, those of another do not", () => {
+test("counts addresses of one IPv6 network together", () => {
   const { add } = sharesAt({ max: 4 });
   const hold = (address: string) => {
     const share = add(address, address);

@@ -1,36 +1,36 @@
-/** How long a connection may take to show a token before a newer one of its address may have its place. */
+/** How long a connection may take to present a token before a newer one from its address may replace it. */
 const PATIENCE_MS = 1_000;
 
 export interface ConnectionShareOptions {
-  /** Of all addresses together. */
+  /** Maximum number of connections, over all addresses. */
   max: number;
-  /** Connections of one address that showed a token; absent: a quarter of all. */
+  /** Connections from one address that have presented a token. Default: a quarter of `max`. */
   admittedPerAddress?: number;
-  /** Connections of one address that showed no token yet; absent: an eighth of all. */
+  /** Connections from one address that have not presented a token yet. Default: an eighth of `max`. */
   waitingPerAddress?: number;
-  /** Whether an address stands for many callers, such as a proxy: it has no separate bound. */
+  /** Whether many callers share an address, as behind a proxy. Such an address has no separate bound. */
   isShared?: (address: string) => boolean;
   now?: () => number;
 }
 
-/** One connection's part of a listener. */
+/** One connection's share of a listener. */
 export interface ConnectionShare {
   readonly isAdmitted: boolean;
-  /** Its caller showed a token. False where the address has its share already, all of it in use. */
+  /** Records that the caller presented a token. Returns false if all connections of the address's share are busy. */
   admit(): boolean;
-  /** A request begins or ends on it: an idle connection makes room for another. */
+  /** A request begins or ends on the connection. An idle connection makes room for another. */
   begin(): void;
   end(): void;
 }
 
 export interface Connection {
   address: string;
-  /** Ends it at once. */
+  /** Closes the connection immediately. */
   destroy(): void;
 }
 
 export interface ConnectionShares {
-  /** Counts a new connection, and ends an older one where there is no room for both. */
+  /** Counts a new connection, and closes an older one if there is no room for both. */
   add(connection: Connection): ConnectionShare & { remove(): void };
   count(): number;
 }
@@ -43,9 +43,9 @@ interface Entry extends Connection {
 }
 
 /**
- * Who has shown no token can always be replaced: the oldest such connection ends when its address, or the listener, has
- * no room for a new one. So silent or polling strangers never keep a caller out, even at the same address. Callers with
- * a token keep their connections; one address has a quarter of them.
+ * A connection without a token can always be replaced: the oldest one is closed when its address, or the listener, has
+ * no room for a new one. So silent or polling strangers never keep a caller out, even from the same address. Callers
+ * with a token keep their connections; one address may use a quarter of them.
  */
 export function createConnectionShares(options: ConnectionShareOptions): ConnectionShares {
   const { max, isShared = () => false, now = () => performance.now() } = options;
@@ -64,7 +64,7 @@ export function createConnectionShares(options: ConnectionShareOptions): Connect
     entry?.destroy();
     return entry !== undefined;
   };
-  /** The oldest of an address that had its time; past twice its share, the oldest in any case. */
+  /** Closes the address's oldest connection after its grace period; at twice the address's share, immediately. */
   const evictWaiting = (key: string) => {
     const size = waiting.sizeOf(key);
     const oldest = waiting.oldestOf(key);
@@ -121,7 +121,7 @@ export function createConnectionShares(options: ConnectionShareOptions): Connect
 
 const share = (max: number, parts: number): number => Math.max(1, Math.floor(max / parts));
 
-/** Entries by address, the oldest first. */
+/** Entries by address, oldest first. */
 class Pool {
   readonly #all = new Set<Entry>();
   readonly #byKey = new Map<string | null, Set<Entry>>();
@@ -153,7 +153,7 @@ class Pool {
   }
 }
 
-/** A network of IPv6 addresses that one customer has, or one IPv4 address. */
+/** Returns the group an address counts toward: the /64 network of an IPv6 address, or the IPv4 address itself. */
 function addressGroup(address: string): string {
   const plain = address.replace(/^::ffff:(?=[0-9.]+$)/i, "");
   if (!plain.includes(":")) return plain;

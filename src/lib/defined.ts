@@ -1,4 +1,4 @@
-/** Without what is undefined: an option that is not set must be absent. */
+/** Returns the options without undefined members: an option that is not set must be absent. */
 export function defined<T extends object>(options: T): Defined<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

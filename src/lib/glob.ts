@@ -1,17 +1,17 @@
 import { matchesTokens, matchSequence, type NameToken, nameTokens } from "./wildcards.ts";
 
-/** `{a,b}{c,d}…` stands for a product of patterns; more than this many are refused. */
+/** `{a,b}{c,d}…` expands to a product of patterns; a pattern that expands to more than this is rejected. */
 const ALTERNATIVES_MAX = 64;
-/** Longer ones are refused: each brace is looked for to the end of the pattern. */
+/** Longer patterns are rejected: for each brace we scan to the end of the pattern. */
 const PATTERN_CHARACTERS_MAX = 1000;
 
 type Segment = "**" | { tokens: readonly NameToken[]; takesDots: boolean };
 
 /**
- * A test of paths by a glob: `*` and `?` within a name, `[a-z]`, `{a,b}`, and `**` for any number of folders. As in a
- * shell, a name with a leading dot is meant only where the pattern has that dot. Null for a malformed pattern, or one
- * that stands for more than 64 others or has more than 1,000 characters. Its cost grows with the pattern times the
- * path, whatever the pattern is.
+ * Compiles a glob to a test of paths: `*` and `?` within a name, `[a-z]`, `{a,b}`, and `**` for any number of folders.
+ * As in a shell, a name with a leading dot matches only if the pattern has that dot. Returns null if the pattern is
+ * malformed, expands to more than 64 others or has more than 1,000 characters. The cost of a match is at most
+ * proportional to the pattern's length times the path's.
  */
 export function compileGlob(pattern: string): ((path: string) => boolean) | null {
   const plain = pattern.length > PATTERN_CHARACTERS_MAX ? null : expandBraces(pattern);
@@ -28,7 +28,7 @@ export function compileGlob(pattern: string): ((path: string) => boolean) | null
       if (tokens === null) return null;
       segments.push({ tokens, takesDots: text.startsWith(".") });
     }
-    // `a/**` is all that is in a, and not a itself.
+    // `a/**` matches everything in a, but not a itself.
     ways.push(segments.at(-1) === "**" ? [...segments, { tokens: [null], takesDots: false }] : segments);
   }
   return (path) => {
@@ -37,7 +37,7 @@ export function compileGlob(pattern: string): ((path: string) => boolean) | null
   };
 }
 
-/** `**` matches no hidden folder: each of those needs its own segment. */
+/** `**` matches no hidden folder: each hidden folder needs its own segment. */
 const isVisible = (name: readonly string[]) => name[0] !== ".";
 
 function fits(segment: Segment, name: readonly string[]): boolean {
@@ -45,16 +45,19 @@ function fits(segment: Segment, name: readonly string[]): boolean {
   return matchesTokens(segment.tokens, name);
 }
 
-/** What a pattern with braces stands for; null for more than `ALTERNATIVES_MAX`. Braces without a comma are text. */
+/**
+ * Expands a pattern with braces. Returns null for more than `ALTERNATIVES_MAX` results. Braces without a comma are
+ * text.
+ */
 function expandBraces(pattern: string): string[] | null {
   let done: string[] = [""];
   for (let at = 0; at < pattern.length; ) {
     const group = pattern[at] === "{" ? groupAt(pattern, at) : null;
     if (group === null) {
-      // An escape keeps the character after it from being a brace.
+      // An escaped character is never a brace.
       const length = pattern[at] === "\\" && at + 1 < pattern.length ? 2 : 1;
       const literal = pattern.slice(at, at + length);
-      // A pattern of many groups is refused below before this costs anything.
+      // Cheap: a pattern with many groups is rejected below before `done` grows large.
       done = done.map((each) => each + literal);
       at += length;
       continue;

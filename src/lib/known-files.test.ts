@@ -17,7 +17,7 @@ function place(path: string, content: string, at: Date): void {
   renameSync(`${path}.new`, path);
 }
 
-test("a file is read once until it is replaced, and forgotten when it is gone", async () => {
+test("reads a file once until it is replaced, and forgets it when it is removed", async () => {
   const path = join(dir, "file");
   const files = new KnownFiles<{ read: number }>({ max: 10 });
   let read = 0;
@@ -26,14 +26,14 @@ test("a file is read once until it is replaced, and forgotten when it is gone", 
   place(path, "one", LONG_AGO);
   expect(await get()).toEqual({ read: 1 });
   expect(await get()).toEqual({ read: 1 });
-  // Of the same size and time, as a file that is put in place by a clock that stands still.
+  // Same size and time, as when a file is replaced while the clock is stopped.
   place(path, "two", LONG_AGO);
   expect(await get()).toEqual({ read: 2 });
   rmSync(path);
   expect(await get()).toBeNull();
 });
 
-test("a file that others may write since is read again", async () => {
+test("reads a file again after it became writable to others", async () => {
   const path = join(dir, "file");
   const files = new KnownFiles<number>({ max: 10 });
   let read = 0;
@@ -44,7 +44,7 @@ test("a file that others may write since is read again", async () => {
   expect(await files.get(path, async () => ++read)).toBe(2);
 });
 
-test("a file that was written just now is read each time: another change might have the same time", async () => {
+test("does not cache a file that was written just now", async () => {
   const path = join(dir, "file");
   const files = new KnownFiles<number>({ max: 10 });
   let read = 0;
@@ -53,7 +53,7 @@ test("a file that was written just now is read each time: another change might h
   expect(await files.get(path, async () => ++read)).toBe(2);
 });
 
-test("no more than so many are remembered, the last ones", async () => {
+test("keeps only the most recently read files, up to the maximum", async () => {
   const files = new KnownFiles<string>({ max: 2 });
   const read: string[] = [];
   const names = ["a", "b", "c"];

@@ -1,12 +1,12 @@
 import { lstatSync } from "node:fs";
 
-/** Two changes may have the same time, as coarse as some file systems keep it. */
+/** Some file systems store times so coarsely that two changes within this time may have the same one. */
 const SETTLED_MS = 100;
 
 /**
- * What small files said when they were last read, for those who ask again and again. Every time a file is looked at,
- * and read anew where it is another, or its owner or its mode has changed: for files that are never changed in place,
- * but replaced. What is given out is shared, and so nobody can change it.
+ * Caches the content of small files for repeated reads. Every call checks the file, and reads it again if it was
+ * replaced or its owner or mode changed. Only for files that are replaced and never changed in place. The result is
+ * shared, so it is frozen.
  */
 export class KnownFiles<Content> {
   readonly #known = new Map<string, { stamp: string; content: Content }>();
@@ -16,7 +16,7 @@ export class KnownFiles<Content> {
     this.#max = max;
   }
 
-  /** Null where there is no file. Throws what `read` throws, and what the look at the file does. */
+  /** Returns null if the file does not exist. Throws what `read` throws, and the file system's own error. */
   async get(path: string, read: (found: { sizeBytes: number; isFile: boolean }) => Promise<Content>): Promise<Content | null> {
     const stat = lstatSync(path, { throwIfNoEntry: false });
     if (stat === undefined) {
@@ -26,8 +26,8 @@ export class KnownFiles<Content> {
     const stamp = `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.mode} ${stat.uid}`;
     const known = this.#known.get(path);
     if (known?.stamp === stamp) return known.content;
-    // Replaced meanwhile, it is taken for the one before, and the next look finds another.
-    const content = frozen(await read({ sizeBytes: stat.size, isFile: stat.isFile() }));
+    // A file that is replaced during the read is cached under the old stamp; the next call sees the new stamp.
+    const content = deepFreeze(await read({ sizeBytes: stat.size, isFile: stat.isFile() }));
     if (Date.now() - stat.mtimeMs > SETTLED_MS) this.#remember(path, { stamp, content });
     return content;
   }
@@ -39,8 +39,8 @@ export class KnownFiles<Content> {
   }
 }
 
-function frozen<Value>(value: Value): Value {
+function deepFreeze<Value>(value: Value): Value {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  for (const each of Object.values(value)) frozen(each);
+  for (const each of Object.values(value)) deepFreeze(each);
   return Object.freeze(value);
 }

@@ -1,4 +1,4 @@
-/** The candidate that a slip of the fingers most likely meant, or null when none is near. */
+/** Returns the candidate that a typo most likely meant, or null if none is close. */
 export function nearest(word: string, candidates: readonly string[]): string | null {
   let best: string | null = null;
   let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
@@ -12,7 +12,7 @@ export function nearest(word: string, candidates: readonly string[]): string | n
   return best;
 }
 
-/** Levenshtein's distance, bounded by the lengths of two command-line words. */
+/** Levenshtein distance. Its cost is bounded, since both are short command-line words. */
 function editDistance(left: string, right: string): number {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let i = 1; i <= left.length; i++) {

@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** Work that other work waits behind holds the event loop for no longer than this at a time. */
+/** The longest that work may hold the event loop at a time while other work waits. */
 const SLICE_MS = 10;
 
 /**
- * To be awaited between the pieces of long work: gives the event loop a turn once the work has held it long enough.
- * Resolves with how long the work itself has taken so far, without its pauses.
+ * Creates a function to await between the pieces of long work. It yields to the event loop whenever the work has held
+ * it for long enough, and resolves to how long the work itself has taken so far, excluding pauses.
  */
 export function createPauses(): () => Promise<number> {
   let since = performance.now();

@@ -1,26 +1,23 @@
 import { chmodSync, closeSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
-import { isErrno } from "./is-errno.ts";
+import { ignoring, isErrno } from "./failures.ts";
 
-/** SQLite's primary result codes; the extended code's low byte is the primary one. */
+/** SQLite's primary result codes. The low byte of an extended code is the primary one. */
 const CORRUPT = 11;
 const NOT_A_DATABASE = 26;
 const companions = ["", "-wal", "-shm", "-journal"];
 
-/** Loaded with the first database: in some versions of Node loading it prints a warning. */
+/** Loaded with the first database: some versions of Node print a warning when it loads. */
 export const sqlite = () => process.getBuiltinModule("node:sqlite");
 
 /**
- * Makes a database an empty file that its user alone may read before SQLite opens it: SQLite would take the umask, and
- * gives the files that it makes beside it the same mode. A wider one is narrowed.
+ * Creates the database as an empty file that only its user may read before SQLite opens it: SQLite would apply the
+ * umask, and creates its companion files with the same mode. Narrows the mode of an existing file.
  */
 export function openPrivateDatabase(path: string, options: { timeout?: number } = {}): DatabaseSync {
-  try {
-    closeSync(openSync(path, "wx", 0o600));
-  } catch {
-    // It exists, or it cannot be made: then SQLite says why.
-    for (const each of companions) narrowFile(`${path}${each}`);
-  }
+  const handle = ignoring("the file exists, or SQLite reports below why it cannot be created", () => openSync(path, "wx", 0o600));
+  if (handle === undefined) for (const each of companions) narrowFile(`${path}${each}`);
+  else closeSync(handle);
   try {
     return new (sqlite().DatabaseSync)(path, options);
   } catch (error) {
@@ -30,8 +27,8 @@ export function openPrivateDatabase(path: string, options: { timeout?: number } 
 }
 
 /**
- * SQLite says only that it cannot open a file. Throws what the system says where the file system failed. Tried with
- * another file: to close this one would drop the locks that the process has on it.
+ * Throws the system's own error if the file system failed; SQLite only reports that it cannot open a file. Probes with
+ * a separate file: closing the database file would drop the locks that this process holds on it.
  */
 function checkFileSystem(path: string): void {
   const probe = `${path}.${process.pid}.probe`;
@@ -44,14 +41,14 @@ function checkFileSystem(path: string): void {
 }
 
 export interface MendedDatabase<Opened> {
-  /** What is done in it at once. When that finds the file damaged, it is done again in a new one. */
+  /** Runs synchronous work on the database. If the work finds the file damaged, it runs again on a new file. */
   use<Result>(work: (opened: Opened) => Result): Result;
   close(): void;
 }
 
 /**
- * A database whose loss is worse than useless but not fatal: a damaged file is put beside its place, over one that was
- * put there before, and an empty one takes it.
+ * A database that is disposable: if the file is damaged, we rename it to `.damaged`, replacing an earlier one, and
+ * start with an empty file.
  */
 export function openMendedDatabase<Opened>(
   path: string,

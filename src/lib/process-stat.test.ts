@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hasEnded, isProcessRunning, isStopped, processStat } from "./process-stat.ts";
+import { withoutFileHandles } from "./testing-lib.ts";
 
-test("says who started a process, since when it is there and what it takes", () => {
+test("reports a process's parent, start time, CPU time and memory", () => {
   const own = processStat(process.pid);
   expect(own).toMatchObject({ parent: process.ppid, state: expect.stringMatching(/^[RSD]$/) });
   expect(own?.startTicks).toBeGreaterThan(0);
@@ -14,7 +15,7 @@ test("says who started a process, since when it is there and what it takes", () 
   expect(own?.residentPages).toBeGreaterThan(100);
 });
 
-test("reads the fields of a process whose name looks like some of them, until it has ended", async () => {
+test("parses a process whose name looks like stat fields", async () => {
   const folder = await mkdtemp(join(tmpdir(), "process-stat-"));
   const program = join(folder, "a) Z 1 (b");
   await copyFile("/bin/sleep", program);
@@ -36,15 +37,15 @@ test("reads the fields of a process whose name looks like some of them, until it
   expect([hasEnded(null), isStopped(null)]).toEqual([true, false]);
 });
 
-test("tells a process with a terminal from one without", async () => {
+test("detects whether a process has a terminal", async () => {
   const inTerminal = spawn("script", ["-qfec", "echo $$; exec sleep 60", "/dev/null"], {
     stdio: ["ignore", "pipe", "ignore"],
     detached: true,
   });
   try {
-    const [said] = (await once(inTerminal.stdout, "data")) as [Buffer];
-    expect(processStat(Number(said.toString()))?.hasTerminal).toBe(true);
-    // Detached, it leads a session of its own.
+    const [output] = (await once(inTerminal.stdout, "data")) as [Buffer];
+    expect(processStat(Number(output.toString()))?.hasTerminal).toBe(true);
+    // Detached, it leads its own session.
     expect(processStat(inTerminal.pid ?? 0)?.hasTerminal).toBe(false);
   } finally {
     inTerminal.kill("SIGKILL");
@@ -53,7 +54,7 @@ test("tells a process with a terminal from one without", async () => {
 });
 
 test("counts a zombie as ended", async () => {
-  // The shell becomes a program that never asks for its children.
+  // The shell replaces itself with a program that never reaps its children.
   const parent = spawn("sh", ["-c", "sleep 0.3 & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] });
   const exited = once(parent, "exit");
   try {
@@ -65,4 +66,9 @@ test("counts a zombie as ended", async () => {
     parent.kill("SIGKILL");
     await exited;
   }
+});
+
+test("does not report a process as dead when too many files are open", async () => {
+  const module = new URL("./process-stat.ts", import.meta.url);
+  expect(await withoutFileHandles(module, "own.isProcessRunning(process.pid)")).toBe("EMFILE");
 });

@@ -1,28 +1,28 @@
 import { readFileSync } from "node:fs";
+import { ifErrnoSync, UNREACHABLE } from "./failures.ts";
 
-/** A process as `/proc/PID/stat` tells of it, as far as we have a use for it; see proc(5). */
+/** The fields of `/proc/PID/stat` that we use; see proc(5). */
 export interface ProcessStat {
-  /** What it calls itself: its own choice, and it may contain anything. */
+  /** The name that the process gave itself. It may contain anything. */
   name: string;
   /** One letter: `R`, `S`, `D`, `T` … */
   state: string;
   parent: number;
   hasTerminal: boolean;
   cpuTicks: number;
-  /** Since the machine's start. With the number it names one process for ever, since numbers are given out again. */
+  /** Start time since boot. Together with the pid it identifies a process permanently, since pids are reused. */
   startTicks: number;
   residentPages: number;
 }
 
-/** Null when there is no such process. */
+/**
+ * Returns null if the process does not exist. Throws other failures: too many open files must not make a process look
+ * dead.
+ */
 export function processStat(pid: number): ProcessStat | null {
-  let text: string;
-  try {
-    text = readFileSync(`/proc/${pid}/stat`, "latin1");
-  } catch {
-    return null;
-  }
-  // The name may contain blanks and parentheses, so fields are counted from the last one on.
+  const text = ifErrnoSync(() => readFileSync(`/proc/${pid}/stat`, "latin1"), [...UNREACHABLE, "ESRCH"], null);
+  if (text === null) return null;
+  // The name may contain blanks and parentheses, so the fields start after the last parenthesis.
   const end = text.lastIndexOf(")");
   const [state = "", ...rest] = text.slice(end + 2).split(" ");
   const field = (index: number) => Number(rest[index]);
@@ -37,11 +37,11 @@ export function processStat(pid: number): ProcessStat | null {
   };
 }
 
-/** Whether it is gone, or only waits for its parent to notice. */
+/** Returns whether the process no longer exists or is a zombie. */
 export const hasEnded = (stat: ProcessStat | null): boolean => stat === null || ["Z", "X", ""].includes(stat.state);
 
-/** Whether a process with this number runs. A zombie does not. */
+/** Returns whether a process with this pid is running. A zombie is not. */
 export const isProcessRunning = (pid: number): boolean => !hasEnded(processStat(pid));
 
-/** Whether a signal or a debugger stopped it: it answers nobody until it is told to go on. */
+/** Returns whether a signal or a debugger stopped the process: it does not respond until it is continued. */
 export const isStopped = (stat: ProcessStat | null): boolean => stat?.state === "T" || stat?.state === "t";

@@ -1,26 +1,26 @@
 const byteUnits: Readonly<Record<string, number>> = { "": 1, b: 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
 const timeUnits: Readonly<Record<string, number>> = { ms: 1, "": 1000, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** `512m`, `4g`, `1.5GiB`, `1048576`. Null for anything else. */
+/** Parses `512m`, `4g`, `1.5GiB` or `1048576` as bytes. Returns null for anything else. */
 export function bytesFrom(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(text);
   const unit = byteUnits[(match?.[2] ?? "?").toLowerCase()];
   return positive(Math.round(Number(match?.[1]) * (unit ?? Number.NaN)));
 }
 
-/** `30s`, `5m`, `1.5h`, `250ms`, in milliseconds; a bare number is seconds. Null for anything else. */
+/** Parses `30s`, `5m`, `1.5h` or `250ms` as milliseconds; a bare number is seconds. Returns null for anything else. */
 export function durationFrom(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h)?$/i.exec(text);
   const unit = timeUnits[(match?.[2] ?? "").toLowerCase()];
   return positive(Math.round(Number(match?.[1]) * (unit ?? Number.NaN)));
 }
 
-/** A whole number above 0, or null. */
+/** Parses a whole number above 0. Returns null for anything else. */
 export function countFrom(text: string): number | null {
   return /^\d+$/.test(text) ? positive(Number(text)) : null;
 }
 
-/** A number above 0, or null. */
+/** Parses a number above 0. Returns null for anything else. */
 export function numberFrom(text: string): number | null {
   return /^\d+(\.\d+)?$/.test(text) ? positive(Number(text)) : null;
 }
@@ -29,7 +29,7 @@ function positive(value: number): number | null {
   return Number.isFinite(value) && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : null;
 }
 
-/** Bytes as people read them. */
+/** Formats bytes for people. */
 export function showBytes(bytes: number | null): string {
   if (bytes === null) return "–";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -42,7 +42,7 @@ export function showBytes(bytes: number | null): string {
   return `${value >= 100 || index === 0 ? Math.round(value) : value.toFixed(1)} ${units[index]}`;
 }
 
-/** Milliseconds as people read them. */
+/** Formats milliseconds for people. */
 export function showDuration(ms: number): string {
   if (ms < 1000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(ms % 1000 === 0 ? 0 : 1)} s`;

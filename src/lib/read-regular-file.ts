@@ -9,8 +9,8 @@ export interface RegularFile {
 const CHUNK_BYTES = 65_536;
 
 /**
- * The whole of a file that somebody else may have made, or why not. Unlike `readFile` it neither waits for the writer
- * of a pipe nor reads a device without end. Throws the file system's own error.
+ * Reads an untrusted file, or returns why it cannot. Unlike `readFile` it neither waits for the writer of a pipe nor
+ * reads an endless device. Throws the file system's own error.
  */
 export async function readRegularFile(
   path: string,

@@ -1,23 +1,23 @@
 import { open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isErrno } from "./is-errno.ts";
-import { lstatOrNull } from "./lstat-or-null.ts";
+import { isErrno } from "./failures.ts";
 import { randomLetters } from "./new-id.ts";
+import { lstatOrNull } from "./paths.ts";
 import { hasEnded, processStat } from "./process-stat.ts";
 
 const TEMPORARY = /\.(?:(\d{1,10})-(\d{1,18})-)?[a-z2-7]{8}\.tmp$/;
-/** Of a file whose name does not say who made it. */
+/** The age at which we remove a temporary file whose name does not identify its process. */
 const TEMPORARY_AGE_MS_MAX = 3_600_000;
 
 let ownTicks: number | undefined;
 
-/** Beside a file that it is to replace, named for this process. */
+/** Returns a temporary name next to the file it will replace, with this process's id and start time. */
 export function temporaryName(path: string): string {
   ownTicks ??= processStat(process.pid)?.startTicks ?? 0;
   return `${path}.${process.pid}-${ownTicks}-${randomLetters(8)}.tmp`;
 }
 
-/** Removes from a folder what processes that died were about to put in place of its files. */
+/** Removes the temporary files that dead processes left in a folder. */
 export async function sweepTemporaries(dir: string): Promise<void> {
   const entries = await readdir(dir, { withFileTypes: true }).catch((error: unknown) => {
     if (isErrno(error, "ENOENT", "ENOTDIR", "EACCES")) return [];
@@ -35,7 +35,7 @@ function isAbandoned(path: string, [, pid, startTicks]: RegExpExecArray): boolea
   return hasEnded(stat) || stat?.startTicks !== Number(startTicks);
 }
 
-/** Atomic, and on the disk before it is in place: a crash leaves the old file or the new one. */
+/** Replaces a file atomically and durably: a crash leaves either the old file or the new one. */
 export async function replaceFile(dir: string, name: string, text: string): Promise<void> {
   const temporary = temporaryName(join(dir, name));
   try {
@@ -47,7 +47,7 @@ export async function replaceFile(dir: string, name: string, text: string): Prom
   }
 }
 
-/** A new file. Resolves when it is on the disk. */
+/** Creates a file, and resolves when its content is on disk. */
 export async function writeSynced(path: string, text: string): Promise<void> {
   const handle = await open(path, "wx", 0o600);
   try {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Resources } from "./resources.ts";
 
-test("resources end in reverse order, once, also where one fails", async () => {
+test("ends resources once, in reverse order, even if one fails", async () => {
   const ended: string[] = [];
   const resource = (name: string, failure?: Error) => ({
     async [Symbol.asyncDispose]() {

@@ -1,4 +1,4 @@
-/** Resources that end together, the last one first. The `AsyncDisposableStack` of later versions: Node 22 has none. */
+/** Resources that end together, the last one first. Replaces `AsyncDisposableStack`, which Node 22 lacks. */
 export class Resources implements AsyncDisposable {
   readonly #held: AsyncDisposable[] = [];
 
@@ -7,7 +7,7 @@ export class Resources implements AsyncDisposable {
     return resource;
   }
 
-  /** Ends all of them, also where one fails; throws the first failure. */
+  /** Ends all resources, even if one fails, then throws the first failure. */
   async [Symbol.asyncDispose](): Promise<void> {
     const failures: unknown[] = [];
     for (const resource of this.#held.splice(0).reverse()) {

@@ -7,7 +7,7 @@ const collect = async <Item>(stream: AsyncIterable<Item>) => {
   return items;
 };
 
-test("everything that work tells is streamed, also what it tells at once", async () => {
+test("streams every report, including immediate ones", async () => {
   const stream = streamOf<number>(async (tell) => {
     tell(1);
     tell(2);
@@ -17,7 +17,7 @@ test("everything that work tells is streamed, also what it tells at once", async
   expect(await collect(stream)).toEqual([1, 2, 3]);
 });
 
-test("a stream throws what the work throws, after what it told", async () => {
+test("throws what the work throws, after its reports", async () => {
   const seen: number[] = [];
   const read = async () => {
     const work = async (tell: (item: number) => void) => {
@@ -31,7 +31,7 @@ test("a stream throws what the work throws, after what it told", async () => {
   expect(seen).toEqual([1]);
 });
 
-test("whoever stops reading ends the work", async () => {
+test("aborts the work when the reader stops", async () => {
   const ended = Promise.withResolvers<void>();
   const stream = streamOf<number>(async (tell, signal) => {
     signal.addEventListener("abort", () => ended.resolve());
@@ -39,5 +39,5 @@ test("whoever stops reading ends the work", async () => {
     await ended.promise;
   });
   for await (const item of stream) if (item === 1) break;
-  await expect(ended.promise, "the work is told to end").resolves.toBeUndefined();
+  await expect(ended.promise, "the work gets the signal to end").resolves.toBeUndefined();
 });

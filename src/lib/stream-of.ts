@@ -1,7 +1,8 @@
+import { ignore } from "./failures.ts";
 /**
- * What a piece of work tells while it goes on, as a stream: it ends with the work, and throws what that throws. Whoever
- * stops reading ends the work by its signal. What is told faster than it is read waits, so this is for news that come
- * one by one.
+ * Streams the reports of some work while it runs. The stream ends with the work, and throws what the work throws. If
+ * the reader stops, the work's signal aborts. Reports are queued without bound until they are read, so use this only
+ * for occasional ones.
  */
 export async function* streamOf<Item>(work: (tell: (item: Item) => void, signal: AbortSignal) => Promise<void>): AsyncGenerator<Item> {
   const waiting: Item[] = [];
@@ -12,8 +13,7 @@ export async function* streamOf<Item>(work: (tell: (item: Item) => void, signal:
     news.resolve("told");
   };
   const ended = work(tell, left.signal).then(() => "ended" as const);
-  // Heard of where it is awaited; nobody may be reading at that moment.
-  ended.catch(() => {});
+  void ignore(ended, "awaited below; the reader may not be waiting at that moment");
   try {
     for (;;) {
       const what = await Promise.race([news.promise, ended]);

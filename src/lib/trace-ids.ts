@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 
 /**
- * Ids of traces and spans, as W3C's `traceparent` has them. Computed, so that whichever process goes on with a run says
- * the same.
+ * Trace and span ids for W3C's `traceparent`. They are derived from the run, so every process that continues it
+ * computes the same ones.
  */
 
-/** The span of what has this key within the run: `run`, `step 3`, `tool t3.1`. */
+/** Returns the id of the span with this key within the run: `run`, `step 3`, `tool t3.1`. */
 export const spanIdOf = (run: string, key: string) => hashed(`${run} ${key}`, 16);
-/** The trace of a run that nobody's is above. */
+/** Returns the trace id of a run without a parent trace. */
 export const traceIdOf = (run: string) => hashed(run, 32);
 
 function hashed(text: string, length: number): string {
@@ -20,7 +20,7 @@ export interface Traceparent {
   sampled: boolean;
 }
 
-/** W3C's header; null for anything else. */
+/** Parses W3C's header. Returns null for anything else. */
 export function parseTraceparent(text: string | null | undefined): Traceparent | null {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(text ?? "") ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;
@@ -31,7 +31,7 @@ export function formatTraceparent({ traceId, spanId, sampled }: Traceparent): st
   return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 }
 
-/** What stands below this span of the run, in the trace that the run is in; undefined where nobody traces it. */
+/** Returns the parent for spans below this span of the run, in the run's trace; undefined without tracing. */
 export function traceparentBelow({ run, traceparent }: { run: string; traceparent: string | null }, key: string): string | undefined {
   const above = parseTraceparent(traceparent);
   return above === null ? undefined : formatTraceparent({ ...above, spanId: spanIdOf(run, key) });

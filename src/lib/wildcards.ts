@@ -1,7 +1,6 @@
 /**
- * The one matcher of wildcards. Patterns come from callers, models, repositories and other stations, so its cost has a
- * bound that no pattern exceeds: parts times items. `takes` names the items that a part for any number of them may
- * stand for, default all.
+ * The only wildcard matcher. Patterns come from callers, models, repositories and other stations, so the cost is
+ * bounded for every pattern: parts times items. `takes` limits which items a wildcard part may consume; default all.
  */
 export function matchSequence<Part, Item>(
   parts: ArrayLike<Part>,
@@ -21,7 +20,7 @@ export function matchSequence<Part, Item>(
       part += 1;
       item += 1;
     } else if (againPart >= 0 && (takes === undefined || takes(items[againItem] as Item))) {
-      // The last such part takes one more.
+      // The last wildcard part consumes one more item.
       againItem += 1;
       part = againPart;
       item = againItem;
@@ -33,20 +32,20 @@ export function matchSequence<Part, Item>(
 
 const isStar = (character: string) => character === "*";
 
-/** Whether a pattern covers a whole text. `*` stands for any characters; everything else stands for itself. */
+/** Returns whether a pattern matches a whole text. `*` matches any characters; everything else is literal. */
 export function matchesStars(pattern: string, text: string): boolean {
   return matchSequence(pattern, text, { isAny: isStar, fits: (part, character) => part === character });
 }
 
-/** As `matchesStars`; `?` stands for one character besides. */
+/** Like `matchesStars`, but `?` matches any one character. */
 export function matchesWildcards(pattern: string, text: string): boolean {
   return matchSequence(pattern, text, { isAny: isStar, fits: (part, character) => part === "?" || part === character });
 }
 
-/** One part of a name's pattern: null for any characters, one character that stands for itself, or a test of one. */
+/** One part of a name pattern: null for any characters, a literal character, or a test of one character. */
 export type NameToken = null | string | ((character: string) => boolean);
 
-/** Whether the tokens of a name's pattern cover a name. */
+/** Returns whether the tokens of a name pattern match a name. */
 export function matchesTokens(tokens: readonly NameToken[], name: ArrayLike<string>): boolean {
   return matchSequence(tokens, name, { isAny: isAnything, fits: fitsToken });
 }
@@ -55,11 +54,14 @@ const isAnything = (token: NameToken) => token === null;
 const fitsToken = (token: NameToken, character: string) =>
   typeof token === "function" ? token(character) : token !== null && token === character;
 
-/** The pattern of a name: `*`, `?`, `[a-z]`, `[!a-z]`, `\` before what stands for itself. Null for a malformed one. */
+/**
+ * Parses a name pattern: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a literal character. Returns null if it is
+ * malformed.
+ */
 export function nameTokens(pattern: string): NameToken[] | null {
   const tokens: NameToken[] = [];
   const characters = [...pattern];
-  // Classes such as [[:digit:]] are not known here; what they name is shown rather than hidden.
+  // Classes such as [[:digit:]] are not supported; names that they would match are shown rather than hidden.
   const hasClasses = pattern.includes("[:");
   for (let at = 0; at < characters.length; at += 1) {
     const character = characters[at] as string;
@@ -81,7 +83,7 @@ export function nameTokens(pattern: string): NameToken[] | null {
   return tokens;
 }
 
-/** `[a-z]`, `[!a-z]`, `[]x]`; null when it is not closed. */
+/** Parses `[a-z]`, `[!a-z]` or `[]x]`. Returns null if it is not closed. */
 function bracketAt(characters: readonly string[], start: number): { token: NameToken; end: number } | null {
   let at = start + 1;
   const isNegated = characters[at] === "!" || characters[at] === "^";

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { type AuditSubject, auditName } from "../audit-text.ts";
+import { type AuditSubject, auditName } from "../audit/audit-text.ts";
 import { ENV_CHARACTERS_MAX, LongText, recordOf } from "../bounded.ts";
 import { EnvName } from "../ids.ts";
 import { Ended } from "../outcome.ts";
-import { SandboxPath } from "../sandbox.ts";
+import { SandboxPath } from "../sandbox/sandbox-fields.ts";
 
-/** A command and what comes of it, as the HTTP API has it. */
+/** Commands and their results in the HTTP API. */
 
 const ARGUMENTS_MAX = 10_000;
 const text = z.string().refine((value) => !value.includes("\0"), "must not contain NUL");
@@ -16,18 +16,18 @@ export const ExecCommand = z.strictObject({
   /** Default `/workspace`. */
   cwd: SandboxPath.optional(),
   env: recordOf(EnvName, text.max(ENV_CHARACTERS_MAX), 1000).optional(),
-  /** `user` (the default), `root` where the sandbox allows it, or a decimal uid. */
+  /** `user` (the default), `root` if the sandbox allows it, or a decimal uid. */
   user: z.string().min(1).max(32).optional(),
-  /** Given to the command as its standard input, as UTF-8. */
+  /** The command's standard input, as UTF-8. */
   input: LongText.optional(),
-  /** Never longer than the sandbox's own limit. */
+  /** Capped at the sandbox's own limit. */
   timeoutMs: z.int().min(1).max(86_400_000).optional(),
-  /** The command is ended once it wrote this much. */
+  /** The command is killed when its output exceeds this. */
   outputBytesMax: z.int().min(1).optional(),
 });
 export type ExecCommand = z.infer<typeof ExecCommand>;
 
-/** What the audit log keeps of a command. Its arguments, variables and input may be secrets. */
+/** Returns what the audit log records of a command. Its arguments, variables and input may be secrets. */
 export function auditedCommand(command: {
   argv: string[];
   user?: string | undefined;
@@ -43,19 +43,19 @@ export function auditedCommand(command: {
   };
 }
 
-/** A piece of output, or all of it. Base64 where it is not UTF-8. */
+/** All or part of an output. Base64 if it is not UTF-8. */
 export const Output = z.object({ encoding: z.enum(["utf8", "base64"]), text: z.string() });
 
 export const ExecResult = z.object({
   ended: Ended,
   stdout: Output,
   stderr: Output,
-  /** Whether the output was longer than what one answer holds; ask for events then. */
+  /** Whether the output was too long for one answer; use events for all of it. */
   truncated: z.boolean(),
 });
 export type ExecResult = z.infer<typeof ExecResult>;
 
-/** What a command writes while it runs, and at last how it ended. */
+/** The output of a command while it runs, and finally how it ended. */
 export const ExecEvent = z.discriminatedUnion("type", [
   z.object({ type: z.literal("output"), stream: z.enum(["stdout", "stderr"]), offset: z.int().nonnegative(), ...Output.shape }),
   z.object({ type: z.literal("ended"), ended: Ended }),

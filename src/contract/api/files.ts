@@ -1,10 +1,10 @@
 import { z } from "zod";
 
-/** Files of a sandbox, as the HTTP API shows them. */
+/** Files of a sandbox in the HTTP API. */
 
 const FileKind = z.enum(["file", "directory", "link", "fifo", "socket", "device"]);
 export const FileEntry = z.object({
-  /** Relative to the folder that was listed; of a single file, the path that was asked for. */
+  /** Path relative to the listed folder; for a single file, the requested path. */
   name: z.string(),
   kind: FileKind,
   sizeBytes: z.number(),
@@ -17,7 +17,7 @@ export const FileEntry = z.object({
 export const FileList = z.object({ entries: z.array(FileEntry), truncated: z.boolean() });
 
 export const WatchedChange = z.object({
-  /** `overflow`: more changed than could be told. */
+  /** `overflow`: there were too many changes to report them all. */
   kind: z.enum(["created", "modified", "removed", "movedHere", "attributes", "overflow"]),
   path: z.string(),
   isDirectory: z.boolean(),

@@ -1,4 +1,4 @@
 import { z } from "zod";
 
-/** How many things of a list one answer has. */
+/** Maximum number of items per answer of a list. */
 export const pageLimit = z.int().min(1).max(10_000).default(1000);

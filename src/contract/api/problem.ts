@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { type CaissonError, type ErrorCode, errorCodes } from "../error.ts";
+import { type CaissonError, type ErrorCode, errorCodes } from "../error/error.ts";
 
-/** What a call that failed is answered with: a problem as RFC 9457 describes it, with the code of our one table. */
+/** The answer to a failed call: an RFC 9457 problem with one of our error codes. */
 export const Problem = z.object({
   type: z.string(),
   title: z.string(),
@@ -11,7 +11,7 @@ export const Problem = z.object({
   /** What to do next, as a sentence. */
   hint: z.string().optional(),
   details: z.record(z.string(), z.unknown()).optional(),
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** Whether the same call may succeed later without any intervention. */
   retryable: z.boolean(),
 });
 export type Problem = z.infer<typeof Problem>;

@@ -1,8 +1,8 @@
-import { CaissonError } from "../error.ts";
+import { CaissonError } from "../error/error.ts";
 
 /**
- * Binary frames of a process: a byte that says which stream, for output the offset at which the data begins in it as
- * eight bytes, the highest first, and the data.
+ * Binary frames of a process: one byte for the stream, for output the offset of the data in that stream as eight bytes,
+ * big-endian, and then the data.
  */
 const STDIN = 0;
 const outputStreams = { stdout: 1, stderr: 2 } as const;
@@ -12,7 +12,7 @@ export type OutputStream = keyof typeof outputStreams;
 
 export interface OutputFrame {
   stream: OutputStream;
-  /** Where the data begins in its stream. */
+  /** Offset of the data in its stream. */
   offset: number;
   data: Uint8Array;
 }
@@ -25,12 +25,12 @@ export function outputFrame({ stream, offset, data }: OutputFrame): Uint8Array {
   return frame;
 }
 
-/** The data is a view of the frame. Throws `protocol`. */
+/** Parses an output frame. The data is a view of the frame. Throws `protocol`. */
 export function readOutputFrame(frame: Uint8Array): OutputFrame {
   const stream = frame[0] === outputStreams.stdout ? "stdout" : frame[0] === outputStreams.stderr ? "stderr" : null;
-  if (stream === null || frame.length < 1 + OFFSET_BYTES) throw new CaissonError("protocol", "a frame of output is malformed");
+  if (stream === null || frame.length < 1 + OFFSET_BYTES) throw new CaissonError("protocol", "malformed output frame");
   const offset = Number(new DataView(frame.buffer, frame.byteOffset).getBigUint64(1));
-  if (!Number.isSafeInteger(offset)) throw new CaissonError("protocol", "the offset of a frame of output is too large");
+  if (!Number.isSafeInteger(offset)) throw new CaissonError("protocol", "the offset of an output frame is too large");
   return { stream, offset, data: frame.subarray(1 + OFFSET_BYTES) };
 }
 
@@ -41,8 +41,8 @@ export function stdinFrame(data: Uint8Array): Uint8Array {
   return frame;
 }
 
-/** The data is a view of the frame. Throws `invalid`. */
+/** Parses an input frame. The data is a view of the frame. Throws `invalid`. */
 export function readStdinFrame(frame: Uint8Array): Uint8Array {
-  if (frame[0] !== STDIN) throw new CaissonError("invalid", "a frame of input does not begin with 0");
+  if (frame[0] !== STDIN) throw new CaissonError("invalid", "an input frame must begin with 0");
   return frame.subarray(1);
 }

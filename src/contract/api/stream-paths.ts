@@ -1,6 +1,6 @@
 /**
- * Every WebSocket of the API by its name, with its path. Apart from its messages (`streams.ts`), so that a client in a
- * browser loads no schemas.
+ * The path of every WebSocket of the API, by name. Separate from the messages (`streams.ts`), so that a browser client
+ * loads no schemas.
  */
 export const streamPaths = {
   "events.stream": "/v1/stream",
@@ -12,27 +12,27 @@ export const streamPaths = {
 export type StreamName = keyof typeof streamPaths;
 
 /**
- * The subprotocol of all of them. A client that can set no header, as in a browser, names `caisson.bearer.TOKEN`
- * beside it; the server answers with this one alone.
+ * The subprotocol of all WebSockets. A client that cannot set headers, as in a browser, also offers
+ * `caisson.bearer.TOKEN`; the server only ever accepts this one.
  */
 export const STREAM_PROTOCOL = "caisson.v1";
 export const BEARER_PROTOCOL_PREFIX = "caisson.bearer.";
 
 /**
- * How a socket is closed. One that ends with a problem says it in a last message, and is closed with 4000 and the
- * problem's HTTP status, such as 4404 for `not_found`.
+ * Close codes. A socket that fails sends the problem as its last message, and is closed with 4000 plus the problem's
+ * HTTP status, such as 4404 for `not_found`.
  */
 export const closeCodes = {
-  /** All was said. */
+  /** The exchange is complete. */
   done: 1000,
-  /** The station ends: come back. */
+  /** The station is ending; reconnect. */
   goingAway: 1001,
-  /** The client takes the connection for dead, and comes back over another. */
+  /** The client considers the connection dead, and reconnects. */
   abandoned: 4000,
   problemBase: 4000,
 } as const;
 
-/** A client that has sent no more of its input than this beyond what was taken is never made to wait. */
+/** A client that never has more unacknowledged input than this in flight is never blocked. */
 export const INPUT_WINDOW_BYTES = 256 * 1024;
-/** A message or a frame is not longer; both sides split what is. */
+/** The maximum size of a message or frame; both sides split larger data. */
 export const FRAME_BYTES_MAX = 1024 * 1024;

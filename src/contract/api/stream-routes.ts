@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Scope } from "../token-verbs.ts";
+import type { Scope } from "../token/token-verbs.ts";
 import { NameOrId } from "./name-or-id.ts";
 import type { StreamName } from "./stream-paths.ts";
 import {
@@ -15,10 +15,10 @@ import {
   ProcessServerMessage,
 } from "./streams.ts";
 
-/** One WebSocket of the API: what is said over it, and who may open it. Its path is in `stream-paths.ts`. */
+/** A WebSocket of the API: its messages, and who may open it. Its path is in `stream-paths.ts`. */
 export interface StreamRoute {
   summary: string;
-  /** The least that a token must have. */
+  /** The minimum scope of the token. */
   scope: Scope;
   params: Readonly<Record<string, z.ZodType>>;
   query: z.ZodObject;
@@ -31,7 +31,7 @@ const params = { sandbox: NameOrId };
 
 export const streamRoutes = {
   "events.stream": {
-    summary: "The events of runs and sandboxes as they happen, with a filter that can be changed.",
+    summary: "Stream the events of runs and sandboxes, with a filter that can be changed.",
     scope: "read",
     params: {},
     query: none,
@@ -39,7 +39,7 @@ export const streamRoutes = {
     fromServer: EventsServerMessage,
   },
   "sandboxes.createHeld": {
-    summary: "Make a sandbox, and hold it as long as the socket is open.",
+    summary: "Create a sandbox, and hold it while the socket is open.",
     scope: "run",
     params: {},
     query: none,
@@ -47,7 +47,7 @@ export const streamRoutes = {
     fromServer: HoldServerMessage,
   },
   "sandboxes.hold": {
-    summary: "Hold a sandbox as long as the socket is open.",
+    summary: "Hold a sandbox while the socket is open.",
     scope: "run",
     params,
     query: none,
@@ -63,7 +63,7 @@ export const streamRoutes = {
     fromServer: ProcessServerMessage,
   },
   "ports.connect": {
-    summary: "A TCP connection to a port on a sandbox's loopback.",
+    summary: "Open a TCP connection to a port on a sandbox's loopback.",
     scope: "run",
     params: { ...params, port: PortParam },
     query: PortQuery,

@@ -1,0 +1,279 @@
+import { z } from "zod";
+import { concerns, defineEvent } from "../event/define-event.ts";
+import { eventFamily, type NewEventOf } from "../event/event-family.ts";
+import { guardianEvents } from "../guardian/guardian-event.ts";
+import { OnAsk, OnBudget } from "../harness/harness.ts";
+import { healthEvents } from "../health/health-event.ts";
+import { ChosenName, Labels, RunId, SandboxId, SessionId } from "../ids.ts";
+import { insideEvents } from "../inside/inside-event.ts";
+import { JsonValue } from "../json-value.ts";
+import { ChangeLabels } from "../label/change-labels.ts";
+import { Usage } from "../model/usage.ts";
+import { networkEvents } from "../network/network-event.ts";
+import { FinishReason } from "../outcome.ts";
+import { Owner } from "../token/owner.ts";
+import { AssistantPart, Budgets, CallId, MessageId, MessageMode, MessageSource, QuestionId, TodoList, ToolOutcome } from "./run.ts";
+import { Priority, QueuedFor, RunDriver, TapePaths } from "./run-queue.ts";
+
+/**
+ * The events of a run log, in the stream `run/<id>`. A fact is true once it is appended; a run's state is a fold of its
+ * events. Intents (`…requested`, `…asked`, `…started`) come before the effect, outcomes (`…ended`, `…answered`) after
+ * it.
+ */
+
+/**
+ * Milliseconds that the run had worked by then, as its holder measured them. Absent if the holder did not measure, or
+ * another process wrote the event.
+ */
+const worked = { workedMs: z.number().nonnegative().optional() };
+
+/** Maximum length of a notice; the writer truncates longer ones. */
+export const NOTICE_CHARACTERS_MAX = 2000;
+
+export const RunCreated = defineEvent("run.created", 1, concerns("state", "facts", "terminal", "console", "recall", "guardian", "spans"), {
+  run: RunId,
+  parent: z.object({ run: RunId, call: CallId }).nullable(),
+  session: SessionId,
+  /** The agent when the run began, after defaults and flags. Later changes of the file do not affect the run. */
+  agent: z.object({ name: z.string(), digest: z.string(), definition: JsonValue }),
+  task: z.string(),
+  model: z.string(),
+  budgets: Budgets,
+  /** The name that the starter chose. */
+  name: ChosenName.optional(),
+  /** The starter's span, in W3C Trace Context format. */
+  traceparent: z.string().max(55).optional(),
+  /** The owner; absent: this machine's user. */
+  owner: Owner.optional(),
+  labels: Labels.optional(),
+  /** The intended driver. Absent: the creator. */
+  driver: RunDriver.optional(),
+});
+/** The run waits for a station to drive it when there is room, but not before a certain time. */
+export const RunQueued = defineEvent("run.queued", 1, concerns("facts", "terminal", "console", "guardian"), {
+  by: z.string(),
+  for: QueuedFor,
+  priority: Priority,
+  startAt: z.iso.datetime().nullable(),
+  /** Where the model's output is recorded or replayed. */
+  tape: TapePaths.optional(),
+});
+/** The priority of a waiting run changed. */
+export const RunPrioritized = defineEvent("run.prioritized", 1, concerns("facts", "console"), { by: z.string(), priority: Priority });
+/** The labels changed, possibly after the run's end; null removes one. */
+export const RunLabelled = defineEvent("run.labelled", 1, concerns("facts", "console"), { by: z.string(), changes: ChangeLabels });
+/** A notice for the run's starter: files hidden inside, slow steps. */
+export const RunNoticed = defineEvent("run.noticed", 1, concerns("console"), { text: z.string().max(NOTICE_CHARACTERS_MAX) });
+/** A process became the run's holder. The epoch fences out every earlier holder. */
+export const RunClaimed = defineEvent("run.claimed", 1, concerns("facts", "console", "guardian", "spans"), {
+  owner: z.string(),
+  epoch: z.int().positive(),
+  pid: z.int(),
+  host: z.string(),
+  /** Whether this holder measures the working time with a monotonic clock and writes it into its events. */
+  measured: z.boolean().optional(),
+  /** The role in which it drives the run. Absent: the process that started or resumed it. */
+  driver: RunDriver.optional(),
+});
+export const RunSandboxed = defineEvent("run.sandboxed", 1, concerns("state", "facts", "terminal", "console", "spans"), {
+  sandbox: SandboxId,
+  runtime: z.string(),
+  why: z.enum(["start", "lost", "resume"]),
+  /** After the previous sandbox died: whether this one has its files, or those that the run began with. */
+  files: z.enum(["kept", "gone"]).optional(),
+  /** The same sandbox was restarted with its files; the processes in it ended. */
+  restarted: z.literal(true).optional(),
+});
+export const RunPaused = defineEvent("run.paused", 1, concerns("facts", "terminal", "console", "guardian"), {
+  why: z.enum(["permission", "budget", "stuck", "user", "outage"]),
+  text: z.string(),
+  ...worked,
+});
+export const RunContinued = defineEvent("run.continued", 1, concerns("facts", "terminal", "console", "guardian"), { by: z.string() });
+export const RunStopRequested = defineEvent("run.stop_requested", 1, concerns("facts", "terminal", "console"), { by: z.string() });
+export const RunEnded = defineEvent("run.ended", 1, concerns("state", "facts", "terminal", "console", "guardian", "spans", "metrics"), {
+  reason: FinishReason,
+  /** The agent's final message, or the reason for the failure. */
+  text: z.string(),
+  steps: z.int().nonnegative(),
+  usage: Usage,
+  costUsd: z.number().nullable(),
+  ...worked,
+});
+
+/**
+ * A finished run continues, either on its own or with the message that follows in the same append. These limits apply
+ * to the whole run from now on.
+ */
+export const RunReopened = defineEvent("run.reopened", 1, concerns("state", "facts", "terminal", "console", "guardian", "spans"), {
+  by: z.string(),
+  /** Absent: unchanged. */
+  model: z.string().optional(),
+  budgets: Budgets,
+  /** Whether questions are asked from here on. */
+  onAsk: OnAsk.optional(),
+  onBudget: OnBudget.optional(),
+  /** The name that the run has lost to a newer one. */
+  lostName: z.string().optional(),
+});
+
+export const StepStarted = defineEvent("step.started", 1, concerns("state", "facts", "terminal", "console", "guardian", "spans"), {
+  step: z.int().positive(),
+  ...worked,
+});
+
+export const ModelRequested = defineEvent("model.requested", 1, concerns("state", "terminal", "console", "spans", "metrics"), {
+  call: CallId,
+  step: z.int().positive(),
+  attempt: z.int().positive(),
+  model: z.string(),
+  /** Digest of the whole request: the key for record and replay. */
+  digest: z.string(),
+  /** Injected messages that this call is the first to include; this acknowledges them. */
+  messages: z.array(MessageId),
+  contextTokens: z.int().nonnegative(),
+  ...worked,
+});
+/** Streamed output, in pieces of a few hundred milliseconds. Only for viewing, not for the fold. */
+export const ModelStreamed = defineEvent("model.streamed", 1, concerns("terminal", "console"), {
+  call: CallId,
+  kind: z.enum(["text", "thought"]),
+  text: z.string(),
+});
+export const ModelEnded = defineEvent(
+  "model.ended",
+  1,
+  concerns("state", "facts", "terminal", "console", "recall", "guardian", "spans", "metrics"),
+  {
+    call: CallId,
+    parts: z.array(AssistantPart),
+    usage: Usage,
+    costUsd: z.number().nullable(),
+    stop: z.enum(["end", "tools", "length", "filtered", "interrupted"]),
+    durationMs: z.number(),
+    ...worked,
+  },
+);
+export const ModelFailed = defineEvent("model.failed", 1, concerns("state", "terminal", "console", "spans", "metrics"), {
+  call: CallId,
+  error: z.object({ code: z.string(), message: z.string() }),
+  retryInMs: z.number().nullable(),
+  ...worked,
+});
+
+export const ToolRequested = defineEvent("tool.requested", 1, concerns("state", "terminal", "console", "recall", "guardian", "spans"), {
+  call: CallId,
+  step: z.int().positive(),
+  name: z.string(),
+  arguments: JsonValue,
+});
+/** Appended after permission and hooks but before the effect: from here on the call may have taken effect. */
+export const ToolStarted = defineEvent("tool.started", 1, concerns("state", "terminal", "console", "spans"), { call: CallId, ...worked });
+/** Output of a running tool, in pieces. Only for viewing, not for the fold. */
+export const ToolStreamed = defineEvent("tool.streamed", 1, concerns("terminal", "console"), { call: CallId, text: z.string() });
+export const ToolEnded = defineEvent(
+  "tool.ended",
+  1,
+  concerns("state", "facts", "terminal", "console", "recall", "guardian", "spans", "metrics"),
+  {
+    call: CallId,
+    outcome: ToolOutcome,
+    /** The text for the model, already truncated to the tool's limit. */
+    text: z.string(),
+    /** Facts for users and programs: exit code, path of the full output, lines added and removed. */
+    details: JsonValue.optional(),
+    durationMs: z.number(),
+    ...worked,
+  },
+);
+export const FileChanged = defineEvent("file.changed", 1, concerns("state", "terminal", "console", "guardian"), {
+  call: CallId,
+  path: z.string(),
+  kind: z.enum(["added", "modified", "removed"]),
+  linesAdded: z.int().nullable(),
+  linesRemoved: z.int().nullable(),
+});
+
+export const MessageReceived = defineEvent("message.received", 1, concerns("state", "terminal", "console", "recall", "guardian"), {
+  message: MessageId,
+  source: MessageSource,
+  mode: MessageMode,
+  text: z.string(),
+});
+export const PermissionAsked = defineEvent("permission.asked", 1, concerns("state", "facts", "terminal", "console"), {
+  question: QuestionId,
+  call: CallId.nullable(),
+  kind: z.enum(["tool", "budget", "stuck"]),
+  text: z.string(),
+  /** What the answer `always` would allow for the rest of this run. */
+  pattern: z.string().nullable(),
+});
+export const PermissionAnswered = defineEvent("permission.answered", 1, concerns("state", "facts", "terminal", "console", "guardian"), {
+  question: QuestionId,
+  answer: z.enum(["allow", "always", "deny"]),
+  by: z.string(),
+  text: z.string().optional(),
+  /** For a budget question: the new limits. */
+  budgets: Budgets.optional(),
+});
+export const ContextCompacted = defineEvent("context.compacted", 1, concerns("state", "facts", "terminal", "console"), {
+  /** The summary replaces everything before this step; the log still has it. */
+  beforeStep: z.int().positive(),
+  summary: z.string(),
+  tokensBefore: z.int(),
+  tokensAfter: z.int(),
+  how: z.enum(["model", "cut"]),
+  /** The cost of creating the summary. */
+  usage: Usage.optional(),
+  costUsd: z.number().nullable().optional(),
+});
+export const LoopNoticed = defineEvent("loop.noticed", 1, concerns("state", "terminal", "console"), {
+  pattern: z.enum(["same", "alternating", "no_progress"]),
+  action: z.enum(["nudged", "summarised", "paused", "failed"]),
+  text: z.string(),
+});
+export const TodoChanged = defineEvent("todo.changed", 1, concerns("state", "console", "guardian"), { call: CallId, todo: TodoList });
+
+const all = [
+  RunCreated,
+  RunQueued,
+  RunPrioritized,
+  RunLabelled,
+  RunNoticed,
+  RunClaimed,
+  RunSandboxed,
+  RunPaused,
+  RunContinued,
+  RunStopRequested,
+  RunEnded,
+  RunReopened,
+  StepStarted,
+  ModelRequested,
+  ModelStreamed,
+  ModelEnded,
+  ModelFailed,
+  ToolRequested,
+  ToolStarted,
+  ToolStreamed,
+  ToolEnded,
+  FileChanged,
+  MessageReceived,
+  PermissionAsked,
+  PermissionAnswered,
+  ContextCompacted,
+  LoopNoticed,
+  TodoChanged,
+  ...networkEvents.definitions,
+  ...healthEvents.definitions,
+  ...insideEvents.definitions,
+  ...guardianEvents.definitions,
+] as const;
+export const RunEvent = z.discriminatedUnion("type", all);
+export const runEvents = eventFamily(all);
+/** The event types in which a run's holder records the working time. */
+export const measuredTypes: ReadonlySet<string> = new Set(
+  all.filter(({ shape }) => "workedMs" in shape.data.shape).map(({ shape }) => shape.type.value),
+);
+export type RunEvent = z.infer<typeof RunEvent>;
+/** An event that is not yet in the log. */
+export type NewRunEvent = NewEventOf<RunEvent>;
