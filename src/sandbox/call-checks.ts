@@ -1,13 +1,13 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 
-/** Checks of what callers pass that guests and the fake runtime have in common. All throw `invalid`. */
+/** Argument checks that guests and the fake runtime share. All throw `invalid`. */
 
 const ENTRIES_DEFAULT = 10_000;
 const ENTRIES_MAX = 100_000;
 const DEPTH_MAX = 64;
 
-export function checkListing(asked: { depth?: number; entriesMax?: number }): { depth: number; entriesMax: number } {
-  const { depth = 1, entriesMax = ENTRIES_DEFAULT } = asked;
+export function checkListing(options: { depth?: number; entriesMax?: number }): { depth: number; entriesMax: number } {
+  const { depth = 1, entriesMax = ENTRIES_DEFAULT } = options;
   checkBetween("depth", depth, 1, DEPTH_MAX);
   checkBetween("entriesMax", entriesMax, 1, ENTRIES_MAX);
   return { depth, entriesMax };
@@ -29,7 +29,7 @@ export function checkWhole(name: string, value: number): void {
 export function checkTerminalSize({ cols, rows }: { cols: number; rows: number }): void {
   for (const value of [cols, rows]) {
     if (!Number.isInteger(value) || value < 1 || value > 65_535) {
-      throw new CaissonError("invalid", `a terminal of ${cols} by ${rows} cannot be`, { hint: "Both are whole numbers from 1 to 65,535." });
+      throw new CaissonError("invalid", `invalid terminal size: ${cols} by ${rows}`, { hint: "Pass whole numbers from 1 to 65,535." });
     }
   }
 }

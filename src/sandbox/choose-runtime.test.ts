@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Capabilities } from "../contract/sandbox.ts";
+import type { Capabilities } from "../contract/sandbox/sandbox.ts";
 import { chooseRuntime } from "./choose-runtime.ts";
 
 const capabilities = (changes: Partial<Capabilities> = {}): Capabilities => ({
@@ -27,26 +27,32 @@ const host = { name: "host", capabilities: capabilities({ isolation: 0 }), start
 const everything = { available: [host, remote, docker, oci], hasProgram: (program: string) => program === "python3" };
 
 describe("choosing a runtime for a task", () => {
-  test("the strongest wall wins when nothing else is asked", () => {
+  test("prefers the strongest wall", () => {
     expect(chooseRuntime({}, everything)?.runtime).toBe("remote");
   });
-  test("sensitive data and offline work stay on this machine", () => {
+  test("keeps sensitive data and offline work on this machine", () => {
     expect(chooseRuntime({ sensitive: true }, everything)?.runtime).toBe("oci");
     expect(chooseRuntime({ offline: true }, everything)?.runtime).toBe("oci");
   });
-  test("among equal walls the faster start wins", () => {
+  test("prefers the faster start among equal walls", () => {
     const slowOci = { ...oci, startMs: 900 };
     const dockerWithHost = { ...docker, capabilities: capabilities() };
     expect(chooseRuntime({}, { ...everything, available: [slowOci, dockerWithHost] })?.runtime).toBe("docker");
   });
-  test("a language that the machine lacks asks for an image, and for a runtime that takes one", () => {
+  test("chooses an image if the machine lacks the language", () => {
     expect(chooseRuntime({ language: "python" }, { ...everything, available: [oci] })).toMatchObject({ runtime: "oci", template: "host" });
     const onlyHostTemplate = { ...oci, capabilities: capabilities({ templates: ["host"] }) };
     const choice = chooseRuntime({ language: "ruby", offline: true }, { ...everything, available: [onlyHostTemplate, docker] });
     expect(choice).toMatchObject({ runtime: "docker", template: "image" });
     expect(choice?.reasons.join(" ")).toContain("oci cannot start from an image");
   });
-  test("never the host, even when it is all there is", () => {
+  test("takes a language for its program's name unless it is known", () => {
+    for (const language of ["zig", "constructor"]) {
+      const hasProgram = (program: string) => program === language;
+      expect(chooseRuntime({ language }, { ...everything, hasProgram })).toMatchObject({ template: "host" });
+    }
+  });
+  test("never chooses the host runtime, even if nothing else is available", () => {
     expect(chooseRuntime({}, { ...everything, available: [host] })).toBeNull();
   });
 });

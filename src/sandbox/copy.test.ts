@@ -6,7 +6,7 @@ import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import { copyIn, copyOut } from "./copy.ts";
 import { runCommand } from "./run-command.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
-import { parseSpec } from "./spec.ts";
+import { parseSpec } from "./sandbox-config.ts";
 import { stageIn, stageOut } from "./stage.ts";
 import { encodeTarHeader, tarEnd } from "./tar/tar-header.ts";
 import { readText, writeText } from "./text.ts";
@@ -22,7 +22,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test("run collects both streams, feeds the input, and says what was dropped", async () => {
+test("run collects both streams, feeds the input, and reports truncated output", async () => {
   const echoed = await runCommand(sandbox, { argv: ["cat"], input: Buffer.from("in and out") });
   expect(echoed).toMatchObject({ ended: { kind: "exited", exitCode: 0 }, truncated: false });
   expect(echoed.stdout).toBe("in and out");
@@ -35,13 +35,13 @@ test("run collects both streams, feeds the input, and says what was dropped", as
   expect([binary.stdout, binary.stdoutBytes, binary.stderrBytes]).toEqual(["h\ufffdi", bytes, Buffer.alloc(0)]);
 });
 
-test("text goes in and out, and too much of it is refused", async () => {
+test("readText and writeText round-trip text and limit its size", async () => {
   await writeText(sandbox, "notes/a.txt", "grüße", { parents: true });
   expect(await readText(sandbox, "notes/a.txt")).toBe("grüße");
   await expect(readText(sandbox, "notes/a.txt", { bytesMax: 3 })).rejects.toMatchObject({ code: "too_large" });
 });
 
-test("a folder goes in and comes out again", async () => {
+test("copies a folder in and back out", async () => {
   await mkdir(join(folder, "from", "sub"), { recursive: true });
   await writeFile(join(folder, "from", "sub", "deep"), "deep", { mode: 0o600 });
   await writeFile(join(folder, "from", "skip"), "x");
@@ -53,7 +53,7 @@ test("a folder goes in and comes out again", async () => {
   expect((await lstat(join(folder, "back", "sub", "deep"))).mode & 0o777).toBe(0o600);
 });
 
-test("a file becomes the target, or goes into it", async () => {
+test("copies a file to the target path, or into the target folder", async () => {
   await writeFile(join(folder, "a"), "one", { mode: 0o755 });
   await copyIn(sandbox, join(folder, "a"), "/workspace/b");
   expect((await sandbox.stat("/workspace/b")).mode & 0o777).toBe(0o755);
@@ -64,7 +64,7 @@ test("a file becomes the target, or goes into it", async () => {
   expect((await readdir(folder)).sort()).toEqual(["a", "b", "c"]);
 });
 
-test("a link where the file is to be is replaced, not followed", async () => {
+test("replaces a link at the target instead of following it", async () => {
   await writeFile(join(folder, "victim"), "untouched");
   await symlink("victim", join(folder, "target"));
   await writeText(sandbox, "/workspace/x", "new");
@@ -73,7 +73,7 @@ test("a link where the file is to be is replaced, not followed", async () => {
   expect(await readFile(join(folder, "target"), "utf8")).toBe("new");
 });
 
-test("a sandbox that lies in its archive gets nothing out of the folder", async () => {
+test("rejects a forged archive that would write outside the folder", async () => {
   const evil = encodeTarHeader({ kind: "file", name: "../evil", mode: 0o644, sizeBytes: 0, modifiedMs: 0, linkTarget: "" });
   const lying: OwnedSandbox = {
     ...sandbox,
@@ -86,7 +86,7 @@ test("a sandbox that lies in its archive gets nothing out of the folder", async 
   expect(await readdir(folder)).toEqual(["out"]);
 });
 
-test("links that lead out are left out and told", async () => {
+test("skips and reports links that lead outside", async () => {
   const away = encodeTarHeader({ kind: "link", name: "away", mode: 0o777, sizeBytes: 0, modifiedMs: 0, linkTarget: "/etc/shadow" });
   await sandbox.tarIn("/workspace", Buffer.concat([away, tarEnd]));
   const copied = await copyOut(sandbox, "/workspace", join(folder, "out"));
@@ -94,14 +94,14 @@ test("links that lead out are left out and told", async () => {
   expect(await readdir(join(folder, "out"))).toEqual([]);
 });
 
-test("a copy that fails leaves no temporary file", async () => {
+test("leaves no temporary file after a failed copy", async () => {
   await writeText(sandbox, "/workspace/x", "12345");
   await expect(copyOut(sandbox, "/workspace/x", join(folder, "x"), { bytesMax: 2 })).rejects.toMatchObject({ code: "too_large" });
   await expect(copyIn(sandbox, join(folder, "nothing"), "/workspace/y")).rejects.toMatchObject({ code: "not_found" });
   expect(await readdir(folder)).toEqual([]);
 });
 
-test("staging copies where nothing is shared and does nothing where it is", async () => {
+test("stages only for workspaces that are not shared", async () => {
   await writeFile(join(folder, "a"), "host");
   expect(await stageIn(sandbox, folder)).toMatchObject({ files: 1 });
   await writeText(sandbox, "a", "sandbox");
@@ -116,13 +116,13 @@ test("staging copies where nothing is shared and does nothing where it is", asyn
   expect(await stageOut(shared, folder)).toBe(null);
 });
 
-test("names and targets that are not UTF-8 are left out and told, both ways, and never become one", async () => {
+test("skips and reports names and link targets that are not UTF-8, in both directions", async () => {
   const bytes = (...codes: number[]) => Buffer.concat([Buffer.from(`${folder}/from/`), Buffer.from(codes)]);
   await mkdir(join(folder, "from"));
   for (const name of [bytes(0xff), bytes(0xfe), bytes(0x61)]) await writeFile(name, "x");
   await symlink(Buffer.from([0xfd]), join(folder, "from", "link"));
   const { skipped } = await copyIn(sandbox, join(folder, "from"), "/workspace/in");
-  expect(skipped.map(({ reason }) => reason)).toEqual(["its name is not UTF-8", "its name is not UTF-8", "what it leads to is not UTF-8"]);
+  expect(skipped.map(({ reason }) => reason)).toEqual(["its name is not UTF-8", "its name is not UTF-8", "its link target is not UTF-8"]);
   expect((await sandbox.list("/workspace/in")).entries.map(({ name }) => name)).toEqual(["a"]);
   const header = (name: string) => {
     const block = Buffer.from(encodeTarHeader({ name: "AAAA", kind: "file", mode: 0o644, modifiedMs: 0, sizeBytes: 0, linkTarget: "" }));
@@ -146,7 +146,7 @@ test("names and targets that are not UTF-8 are left out and told, both ways, and
   expect(await readdir(join(folder, "out"))).toEqual(["good"]);
 });
 
-test("a file larger than the limit or the disk is refused before anything is written, and one that lies about it in time", async () => {
+test("rejects files that exceed the limit or the disk, even if their size is forged", async () => {
   await writeText(sandbox, "/workspace/x", "12345");
   await expect(copyOut(sandbox, "/workspace/x", join(folder, "x"), { bytesMax: 4 })).rejects.toMatchObject({ code: "too_large" });
   const terabytes = 8 * 2 ** 40;
@@ -158,10 +158,10 @@ test("a file larger than the limit or the disk is refused before anything is wri
           for (let left = lies; left > 0; left--) yield Buffer.alloc(1024 * 1024);
         })(),
     }) as OwnedSandbox;
-  const asked = { bytesMax: 16 * 2 ** 40 };
-  await expect(copyOut(sparse(terabytes, 0), "/workspace/x", join(folder, "x"), asked)).rejects.toMatchObject({
+  const options = { bytesMax: 16 * 2 ** 40 };
+  await expect(copyOut(sparse(terabytes, 0), "/workspace/x", join(folder, "x"), options)).rejects.toMatchObject({
     code: "no_space",
-    message: expect.stringMatching(/8 ?TiB|8t|8T|8192|room/),
+    message: expect.stringMatching(/is 8\.0 TiB, more than the .* available in /),
   });
   await expect(copyOut(sparse(terabytes, 0), "/workspace/x", join(folder, "x"))).rejects.toMatchObject({
     code: expect.stringMatching(/too_large|no_space/),

@@ -1,28 +1,28 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, rename, rm, statfs } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { CaissonError } from "../contract/error.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ifErrno, ignore, isErrno, UNREACHABLE } from "../lib/failures.ts";
 import { showBytes } from "../lib/quantity.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { packFolder } from "./tar/pack-folder.ts";
 import { UNPACKED_BYTES_MAX, type Unpacked, unpackFolder } from "./tar/unpack-folder.ts";
 
 const READ_BYTES = 262_144;
-/** A copy leaves at least so much of a disk. */
+/** The disk space that a copy leaves free. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
 export interface Copied {
   files: number;
   bytes: number;
-  /** What was left out, and why. */
+  /** The entries that were skipped, and why. */
   skipped: { name: string; reason: string }[];
 }
 
 /**
- * Copies a host file or folder into a sandbox, like `cp -r`. The content of a folder goes into the folder `to`, which
- * is made; a file becomes `to`, or goes into it when that is a folder or ends in `/`. Links inside a folder are copied
- * as links. Throws `not_found`, `denied`, and what `tarIn` and `writeFile` throw.
+ * Copies a host file or folder into a sandbox, like `cp -r`. A folder's content goes into the folder `to`, which is
+ * created if needed; a file becomes `to`, or goes into it if `to` is a folder or ends in `/`. Links inside a folder are
+ * copied as links. Throws `not_found`, `denied`, and what `tarIn` and `writeFile` throw.
  */
 export async function copyIn(
   sandbox: Sandbox,
@@ -49,11 +49,11 @@ export async function copyIn(
 }
 
 /**
- * Copies a file or folder out of a sandbox, which may lie: nothing is written outside `to`, no link is followed, links
- * that lead out of `to` are left out and told. The content of a folder goes into the folder `to`, which is made; a file
- * becomes `to`, or goes into it when that is a folder or ends in `/`. Bounded by `bytesMax` (16 GiB) and by the room on
- * the disk. Names that are not UTF-8 are left out and told. Throws what `tarOut` and `readFile` throw, `unsafe`,
- * `too_large`, `no_space`.
+ * Copies a file or folder out of a sandbox. The sandbox is not trusted: nothing is written outside `to`, no link is
+ * followed, and links that lead out of `to` are skipped and reported. A folder's content goes into the folder `to`,
+ * which is created if needed; a file becomes `to`, or goes into it if `to` is a folder or ends in `/`. Limited by
+ * `bytesMax` (16 GiB) and by the free disk space. Names that are not UTF-8 are skipped and reported. Throws what
+ * `tarOut` and `readFile` throw, `unsafe`, `too_large`, `no_space`.
  */
 export async function copyOut(
   sandbox: Sandbox,
@@ -74,7 +74,7 @@ export async function copyOut(
   }
   const target = to.endsWith("/") || (await isFolder(to)) ? join(to, basename(from)) : to;
   const bounds = await boundsOf(dirname(target), bytesMax);
-  // A sparse file may be of any size and take no room inside; outside it would.
+  // A sparse file can have any size and take no space inside, but its copy would.
   if (sizeBytes > bounds.bytesMax) throw bounds.exceeded(from, sizeBytes);
   const bytes = await writeReplacing(target, await sandbox.readFile(from, asUser), { mode: mode & 0o777, bounds: { ...bounds, from } });
   return { files: 1, bytes, skipped: [] };
@@ -85,30 +85,30 @@ interface Bounds {
   exceeded(from: string, sizeBytes?: number): CaissonError;
 }
 
-/** What may be written into a folder: as much as was asked for, and never so much that the disk is full. */
-async function boundsOf(folder: string, asked = UNPACKED_BYTES_MAX): Promise<Bounds> {
-  const disk = await statfs(folder).catch(() => null);
-  const room = disk === null ? asked : Math.max(0, disk.bavail * disk.bsize - FREE_BYTES_MIN);
+/** Returns the limit for writing into a folder: the caller's limit or the free disk space, whichever is smaller. */
+async function boundsOf(folder: string, bytesMax = UNPACKED_BYTES_MAX): Promise<Bounds> {
+  const disk = (await ignore(statfs(folder), "without the free space, only the caller's limit applies")) ?? null;
+  const room = disk === null ? bytesMax : Math.max(0, disk.bavail * disk.bsize - FREE_BYTES_MIN);
   const what = (from: string, sizeBytes?: number) =>
-    sizeBytes === undefined ? `${from} is larger than` : `${from} has ${showBytes(sizeBytes)},`;
-  if (room < asked)
+    sizeBytes === undefined ? `${from} is larger than` : `${from} is ${showBytes(sizeBytes)},`;
+  if (room < bytesMax)
     return {
       bytesMax: room,
       exceeded: (from, sizeBytes) =>
         new CaissonError(
           "no_space",
-          `${what(from, sizeBytes)} ${sizeBytes === undefined ? "" : "more than "}the ${showBytes(room)} that ${folder} has room for`,
+          `${what(from, sizeBytes)} ${sizeBytes === undefined ? "" : "more than "}the ${showBytes(room)} available in ${folder}`,
           {
-            hint: "Make room, or copy to another disk.",
+            hint: "Free some space, or copy to another disk.",
           },
         ),
     };
   return {
-    bytesMax: asked,
+    bytesMax: bytesMax,
     exceeded: (from, sizeBytes) =>
       new CaissonError(
         "too_large",
-        `${what(from, sizeBytes)} ${sizeBytes === undefined ? "" : "more than "}the limit of ${showBytes(asked)}`,
+        `${what(from, sizeBytes)} ${sizeBytes === undefined ? "" : "more than "}the limit of ${showBytes(bytesMax)}`,
         {
           hint: "Raise the limit with --max-size.",
         },
@@ -120,7 +120,7 @@ function copiedOf({ entries, bytes, skipped }: Unpacked): Copied {
   return { files: entries - skipped.length, bytes, skipped };
 }
 
-/** Null for a folder. Opened without blocking, so that a FIFO in the way holds nothing up. */
+/** Opens a file, or returns null for a folder. Opens without blocking, because a FIFO would otherwise hang. */
 async function openForReading(path: string): Promise<FileHandle | null> {
   let file: FileHandle;
   try {
@@ -156,14 +156,14 @@ async function insideOf(sandbox: Sandbox, to: string, name: string, asUser: { us
 }
 
 async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await lstat(path)).isDirectory();
-  } catch {
-    return false;
-  }
+  // A folder that this user cannot enter is reported when the file is written.
+  return (await ifErrno(lstat(path), UNREACHABLE, null))?.isDirectory() ?? false;
 }
 
-/** A temporary file beside the target, then a rename: a link in its place is replaced, not followed. */
+/**
+ * Writes a temporary file beside the target and renames it, which replaces a link at the target instead of following
+ * it.
+ */
 async function writeReplacing(
   target: string,
   content: AsyncIterable<Uint8Array>,

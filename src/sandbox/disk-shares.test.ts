@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createDiskShares, reserveOf } from "./disk-shares.ts";
+import { createDiskShares, folderBytes, reserveOf } from "./disk-shares.ts";
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
@@ -13,14 +13,14 @@ beforeEach(async () => {
 });
 afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
-/** A disk of 1,000 MiB whose free space the test decides. */
+/** A disk of 1,000 MiB whose free space the test sets. */
 function diskWith(freeBytes: number, options: { bytesPerOwnerMax?: number } = {}) {
   const disk = { freeBytes };
   const look = async () => ({ totalBytes: 1000 * MIB, freeBytes: disk.freeBytes });
   return { disk, shares: createDiskShares({ stateDir, reserveBytes: 100 * MIB, look, ...options }) };
 }
 
-test("the reserve is a twentieth of the disk, within bounds, and a quarter of a small one at most", () => {
+test("the reserve is a twentieth of the disk, within bounds and at most a quarter", () => {
   expect(reserveOf(100 * GIB)).toBe(5 * GIB);
   expect(reserveOf(2 * GIB)).toBe(256 * MIB);
   expect(reserveOf(2000 * GIB)).toBe(10 * GIB);
@@ -28,14 +28,14 @@ test("the reserve is a twentieth of the disk, within bounds, and a quarter of a 
 });
 
 describe("a write", () => {
-  test("is refused before it begins where only the reserve is left", async () => {
+  test("is rejected up front if only the reserve is free", async () => {
     const { shares } = diskWith(100 * MIB);
     const work = async () => expect.unreachable();
     await expect(shares.write({ what: "the upload" }, work)).rejects.toMatchObject({ code: "no_space", hint: /diskReserveBytes/ });
     await expect(shares.check("a package")).rejects.toMatchObject({ code: "no_space" });
   });
 
-  test("that counts its bytes ends when it reaches the reserve", async () => {
+  test("stops at the reserve if it counts its bytes", async () => {
     const { disk, shares } = diskWith(110 * MIB);
     let written = 0;
     const writing = shares.write({ what: "the upload" }, async ({ add }) => {
@@ -49,7 +49,7 @@ describe("a write", () => {
     expect(written).toBeLessThanOrEqual(14 * MIB);
   });
 
-  test("of a program that writes by itself is aborted when it reaches the reserve", async () => {
+  test("is aborted at the reserve if a program writes the bytes", async () => {
     const { disk, shares } = diskWith(110 * MIB);
     const writing = shares.write({ what: "the image" }, ({ signal }) => {
       disk.freeBytes = 50 * MIB;
@@ -58,37 +58,37 @@ describe("a write", () => {
     await expect(writing).rejects.toMatchObject({ code: "no_space" });
   });
 
-  test("passes on why it failed where there was room", async () => {
+  test("passes on other errors", async () => {
     const { shares } = diskWith(500 * MIB);
     await expect(shares.write({ what: "the upload" }, () => Promise.reject(new Error("other")))).rejects.toThrow("other");
   });
 });
 
 describe("an owner's share", () => {
-  const kept = async (folder: string, name: string, record: object) => {
+  const writeRecord = async (folder: string, name: string, record: object) => {
     await mkdir(join(stateDir, folder, name), { recursive: true });
     const file = { uploads: "upload.json", mirrors: "caisson-owned.json", templates: "image.json" }[folder] as string;
     await writeFile(join(stateDir, folder, name, file), JSON.stringify(record));
   };
 
-  test("counts uploads, mirrors and images, and what is being written", async () => {
+  test("counts uploads, mirrors, images and writes in progress", async () => {
     const { shares } = diskWith(900 * MIB, { bytesPerOwnerMax: 100 * MIB });
-    await kept("uploads", "up_a", { owner: "ada", bytes: 30 * MIB });
-    await kept("mirrors", "a.git", { owner: "ada", bytes: 30 * MIB });
-    await kept("templates", "image-a", { owner: "ada", bytes: 20 * MIB });
-    await kept("templates", "image-b", { bytes: 20 * MIB });
+    await writeRecord("uploads", "up_a", { owner: "ada", bytes: 30 * MIB });
+    await writeRecord("mirrors", "a.git", { owner: "ada", bytes: 30 * MIB });
+    await writeRecord("templates", "image-a", { owner: "ada", bytes: 20 * MIB });
+    await writeRecord("templates", "image-b", { bytes: 20 * MIB });
     expect(await shares.left("ada")).toBe(20 * MIB);
     expect(await shares.left("bob")).toBe(100 * MIB);
     const { promise, resolve } = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
+    const start = Promise.withResolvers<void>();
     const first = shares.write({ what: "the upload", owner: "ada" }, async ({ add }) => {
       await add(16 * MIB);
-      begun.resolve();
+      start.resolve();
       await promise;
     });
-    await begun.promise;
+    await start.promise;
     const second = shares.write({ what: "the upload", owner: "ada" }, ({ add }) => add(8 * MIB));
-    await expect(second).rejects.toMatchObject({ code: "no_space", message: expect.stringContaining("keeps for ada") });
+    await expect(second).rejects.toMatchObject({ code: "no_space", message: expect.stringContaining("that ada may store") });
     await shares.write({ what: "the upload", owner: "bob" }, ({ add }) => add(50 * MIB));
     resolve();
     await first;
@@ -105,4 +105,11 @@ describe("an owner's share", () => {
     });
     await expect(writing).rejects.toMatchObject({ code: "no_space", message: expect.stringContaining("the repository") });
   });
+});
+
+test("folderBytes does not treat an unreadable file as absent", async () => {
+  await writeFile(join(stateDir, "file"), "x".repeat(5000));
+  expect(await folderBytes(stateDir)).toBeGreaterThan(0);
+  const failing = { lstat: () => Promise.reject(Object.assign(new Error("i/o error"), { code: "EIO" })) };
+  await expect(folderBytes(stateDir, failing)).rejects.toMatchObject({ code: "EIO" });
 });

@@ -1,68 +1,68 @@
 import { lstat, readdir, readFile, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { CaissonError } from "../contract/error.ts";
-import { LOCAL_OWNER } from "../contract/owner.ts";
-
-import { isErrno } from "../lib/is-errno.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { LOCAL_OWNER } from "../contract/token/owner.ts";
+import { ABSENT, ifErrno, isErrno, jsonOrNull, UNREACHABLE } from "../lib/failures.ts";
 import { showBytes } from "../lib/quantity.ts";
 
 const MIB = 1024 ** 2;
-/** The same as the guest's: one part in so many of the file system, within these bounds. */
+/** The reserve as a fraction of the file system, within these bounds. The guest uses the same values. */
 const RESERVE_PARTS = 20;
 const RESERVE_BYTES_MIN = 256 * MIB;
 const RESERVE_BYTES_MAX = 10_240 * MIB;
-/** A small file system keeps no more than this part of it. */
+/** On a small file system, the reserve is at most this fraction. */
 const RESERVE_PARTS_MIN = 4;
-/** What one owner may have kept: one part in so many of the file system. */
+/** One owner's share, as a fraction of the file system. */
 const OWNER_PARTS = 4;
-/** How often the disk is looked at while something writes, and after how many bytes. */
+/** How often the disk is checked during a write, in time and in bytes. */
 const LOOK_MS = 100;
 const LOOK_BYTES = 4 * MIB;
-/** How often the folder of a program that writes by itself is measured. */
+/** How often the folder that a program fills is measured. */
 const MEASURE_MS = 1000;
 
-/** In the folder of a mirror: for whom it is kept, and how large it is. */
+/** The file in a mirror's folder that records its owner and size. */
 export const OWNED_NAME = "caisson-owned.json";
 
 export interface DiskSharesOptions {
   stateDir: string;
-  /** What stays free for the station itself. Absent: a twentieth of the file system, from 256 MiB to 10 GiB. */
+  /**
+   * The space that stays free for the station itself. Absent: a twentieth of the file system, from 256 MiB to 10 GiB.
+   */
   reserveBytes?: number | undefined;
-  /** What is kept for one owner: uploads, mirrors, images and snapshots. Absent: a quarter of the file system. */
+  /** The storage limit of one owner: uploads, mirrors, images and snapshots. Absent: a quarter of the file system. */
   bytesPerOwnerMax?: number | undefined;
-  /** The file system of a folder; for tests. */
+  /** Returns the size of a folder's file system; tests replace it. */
   look?: (folder: string) => Promise<{ totalBytes: number; freeBytes: number }>;
 }
 
-/** Something that is written for a caller. */
+/** A write on behalf of a caller. */
 export interface DiskWrite {
-  /** Aborted when there is no more room: programs that write by themselves end. */
+  /** Aborted when the space runs out, which stops programs that write on their own. */
   signal: AbortSignal;
-  /** Counts what is about to be written. Throws `no_space`. */
+  /** Counts bytes that are about to be written. Throws `no_space`. */
   add(bytes: number): Promise<void>;
 }
 
 export interface WriteOptions {
-  /** What is written, as a noun: `the upload`. */
+  /** The thing that is written, as a noun phrase: `the upload`. */
   what: string;
-  /** For whom it is kept. Absent: it goes again, or has a bound of its own. */
+  /** The owner whose share it counts against. Absent for temporary data and for data with its own limit. */
   owner?: string | undefined;
   signal?: AbortSignal | undefined;
-  /** A folder whose size counts, where a program fills it. */
+  /** A folder that a program fills; its size counts. */
   measured?: string;
 }
 
-/** The disk of the state folder: what the station keeps for itself, and what each owner may have of it. */
+/** The disk of the state folder: the station's reserve and each owner's share. */
 export interface DiskShares {
   /**
-   * Does something that writes. Throws `no_space` before it begins, or while it runs, when the reserve or the owner's
-   * share is reached; who writes removes what there is.
+   * Runs `work`, which writes. Throws `no_space`, up front or during the work, if the reserve or the owner's share is
+   * reached; the caller removes what has been written.
    */
   write<Result>(options: WriteOptions, work: (write: DiskWrite) => Promise<Result>): Promise<Result>;
-  /** Looks once, before something small is written. Throws `no_space`. */
+  /** Checks once, before something small is written. Throws `no_space`. */
   check(what: string): Promise<void>;
-  /** What may still be kept for an owner. */
+  /** Returns how many bytes an owner may still store. */
   left(owner: string): Promise<number>;
 }
 
@@ -72,7 +72,7 @@ interface Active {
 }
 
 export function createDiskShares(options: DiskSharesOptions): DiskShares {
-  const { stateDir, look = lookAt } = options;
+  const { stateDir, look = diskOf } = options;
   const active = new Set<Active>();
   const room = async () => {
     const { totalBytes, freeBytes } = await look(stateDir);
@@ -81,10 +81,10 @@ export function createDiskShares(options: DiskSharesOptions): DiskShares {
     return { freeBytes, reserveBytes, bytesPerOwnerMax };
   };
   const underWay = (owner: string) => [...active].reduce((sum, each) => sum + (each.owner === owner ? each.bytes : 0), 0);
-  const check = async ({ what, owner }: WriteOptions, kept: number) => {
+  const check = async ({ what, owner }: WriteOptions, storedBytes: number) => {
     const { freeBytes, reserveBytes, bytesPerOwnerMax } = await room();
     if (freeBytes <= reserveBytes) throw noRoom(what, { freeBytes, reserveBytes });
-    if (isBounded(owner) && kept + underWay(owner) > bytesPerOwnerMax) throw noShare(what, { owner, bytesPerOwnerMax });
+    if (isBounded(owner) && storedBytes + underWay(owner) > bytesPerOwnerMax) throw noShare(what, { owner, bytesPerOwnerMax });
   };
   return {
     check: (what) => check({ what }, 0),
@@ -92,16 +92,16 @@ export function createDiskShares(options: DiskSharesOptions): DiskShares {
       if (!isBounded(owner)) return Number.MAX_SAFE_INTEGER;
       return Math.max(0, (await room()).bytesPerOwnerMax - (await keptBytes(stateDir, owner)) - underWay(owner));
     },
-    async write(asked, work) {
-      const kept = isBounded(asked.owner) ? await keptBytes(stateDir, asked.owner) : 0;
-      await check(asked, kept);
-      const entry: Active = { owner: asked.owner, bytes: 0 };
+    async write(request, work) {
+      const storedBytes = isBounded(request.owner) ? await keptBytes(stateDir, request.owner) : 0;
+      await check(request, storedBytes);
+      const entry: Active = { owner: request.owner, bytes: 0 };
       active.add(entry);
       const ending = new AbortController();
       let why: CaissonError | undefined;
       const watch = watching(async (turn) => {
-        if (asked.measured !== undefined && turn % (MEASURE_MS / LOOK_MS) === 0) entry.bytes = await folderBytes(asked.measured);
-        await check(asked, kept);
+        if (request.measured !== undefined && turn % (MEASURE_MS / LOOK_MS) === 0) entry.bytes = await folderBytes(request.measured);
+        await check(request, storedBytes);
       }, endWith);
       function endWith(error: unknown): void {
         if (!(error instanceof CaissonError)) return;
@@ -114,13 +114,13 @@ export function createDiskShares(options: DiskSharesOptions): DiskShares {
         unlooked += bytes;
         if (unlooked < LOOK_BYTES) return;
         unlooked = 0;
-        await check(asked, kept);
+        await check(request, storedBytes);
       };
       try {
-        const signal = asked.signal === undefined ? ending.signal : AbortSignal.any([asked.signal, ending.signal]);
+        const signal = request.signal === undefined ? ending.signal : AbortSignal.any([request.signal, ending.signal]);
         const result = await work({ signal, add });
-        // What came since the last look counts as well.
-        if (unlooked > 0 || asked.measured !== undefined) await check(asked, kept);
+        // Bytes since the last check count too.
+        if (unlooked > 0 || request.measured !== undefined) await check(request, storedBytes);
         return result;
       } catch (error) {
         throw why ?? error;
@@ -132,7 +132,7 @@ export function createDiskShares(options: DiskSharesOptions): DiskShares {
   };
 }
 
-/** The machine's user decides about their own disk; the reserve holds for everybody. */
+/** The machine's own user has no share: it is their disk. The reserve applies to everyone. */
 const isBounded = (owner: string | undefined): owner is string => owner !== undefined && owner !== LOCAL_OWNER;
 
 function watching(look: (turn: number) => Promise<void>, onError: (error: unknown) => void): { stop(): void } {
@@ -161,18 +161,18 @@ export function reserveOf(totalBytes: number): number {
   return Math.floor(Math.min(share, totalBytes / RESERVE_PARTS_MIN));
 }
 
-/** A folder that is not there yet will be on the disk of the one above it. */
-async function lookAt(folder: string): Promise<{ totalBytes: number; freeBytes: number }> {
+/** A folder that does not exist yet will be on its parent's disk. */
+async function diskOf(folder: string): Promise<{ totalBytes: number; freeBytes: number }> {
   try {
     const { blocks, bavail, bsize } = await statfs(folder);
     return { totalBytes: blocks * bsize, freeBytes: bavail * bsize };
   } catch (error) {
     if (!isErrno(error, "ENOENT") || dirname(folder) === folder) throw error;
-    return await lookAt(dirname(folder));
+    return await diskOf(dirname(folder));
   }
 }
 
-/** Where things are that say for whom they are kept, and how large they are. */
+/** The folders whose entries record their owner and size. */
 const places: readonly { folder: string; record: string }[] = [
   { folder: "uploads", record: "upload.json" },
   { folder: "mirrors", record: OWNED_NAME },
@@ -189,9 +189,9 @@ interface KeptRecord {
 async function keptBytes(stateDir: string, owner: string): Promise<number> {
   let sum = 0;
   for (const { folder, record } of places) {
-    for (const name of await readdir(join(stateDir, folder)).catch(() => [] as string[])) {
+    for (const name of await ifErrno(readdir(join(stateDir, folder)), ABSENT, [])) {
       if (name.startsWith(".")) continue;
-      const text = await readFile(join(stateDir, folder, name, record), "utf8").catch(() => null);
+      const text = await ifErrno(readFile(join(stateDir, folder, name, record), "utf8"), ABSENT, null);
       const found = (text === null ? null : jsonOrNull(text)) as KeptRecord | null;
       const isOwn = found !== null && (found.owner ?? found.spec?.owner) === owner;
       if (isOwn && typeof found.bytes === "number") sum += found.bytes;
@@ -200,15 +200,16 @@ async function keptBytes(stateDir: string, owner: string): Promise<number> {
   return sum;
 }
 
-/** What the files below a folder take on disk; files that vanish meanwhile do not count. */
-export async function folderBytes(folder: string): Promise<number> {
+/**
+ * Returns the disk usage of the files below a folder. Files that vanish during the scan do not count. Tests pass a
+ * `disk`.
+ */
+export async function folderBytes(folder: string, disk = { lstat }): Promise<number> {
   let bytes = 0;
-  for (const entry of await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => [])) {
-    if (entry.isFile())
-      bytes += await lstat(join(entry.parentPath, entry.name)).then(
-        ({ blocks }) => blocks * 512,
-        () => 0,
-      );
+  for (const entry of await ifErrno(readdir(folder, { withFileTypes: true, recursive: true }), UNREACHABLE, [])) {
+    if (!entry.isFile()) continue;
+    const stat = await ifErrno(disk.lstat(join(entry.parentPath, entry.name)), UNREACHABLE, null);
+    bytes += (stat?.blocks ?? 0) * 512;
   }
   return bytes;
 }
@@ -216,13 +217,17 @@ export async function folderBytes(folder: string): Promise<number> {
 function noRoom(what: string, { freeBytes, reserveBytes }: { freeBytes: number; reserveBytes: number }): CaissonError {
   return new CaissonError(
     "no_space",
-    `the disk has no room for ${what}: ${showBytes(freeBytes)} are free, and ${showBytes(reserveBytes)} are kept for the station`,
-    { hint: "Make room on the station's machine, such as with `caisson prune`; `station.diskReserveBytes` says what stays free." },
+    `the disk has no room for ${what}: ${showBytes(freeBytes)} are free, and ${showBytes(reserveBytes)} are reserved for the station`,
+    { hint: "Free some space on the station's machine, for example with `caisson prune`; `station.diskReserveBytes` sets the reserve." },
   );
 }
 
 function noShare(what: string, { owner, bytesPerOwnerMax }: { owner: string; bytesPerOwnerMax: number }): CaissonError {
-  return new CaissonError("no_space", `${what} does not fit into the ${showBytes(bytesPerOwnerMax)} that the station keeps for ${owner}`, {
-    hint: "Remove uploads that nothing uses; `station.diskBytesPerOwnerMax` says how much one owner may have.",
-  });
+  return new CaissonError(
+    "no_space",
+    `${what} does not fit into the ${showBytes(bytesPerOwnerMax)} that ${owner} may store on the station`,
+    {
+      hint: "Remove unused uploads; `station.diskBytesPerOwnerMax` sets the limit per owner.",
+    },
+  );
 }

@@ -1,8 +1,8 @@
 import { duplexPair } from "node:stream";
 import { afterEach, expect, test } from "vitest";
-import { CaissonError } from "../contract/error.ts";
-import { SandboxEvent } from "../contract/event.ts";
-import type { SandboxInfo, SandboxSpecInput } from "../contract/sandbox.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { SandboxConfigInput, SandboxInfo } from "../contract/sandbox/sandbox.ts";
+import { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import { systemClock } from "../runtimes/fake/clock.ts";
 import { FakeMachine } from "../runtimes/fake/machine.ts";
 import { MemoryFiles } from "../runtimes/fake/memory-files.ts";
@@ -12,7 +12,7 @@ import { greet } from "./guest/connection.ts";
 import { createGuestSandbox, type GuestSandboxOptions } from "./guest-sandbox.ts";
 import { runCommand } from "./run-command.ts";
 import { type OwnedSandbox, restricted } from "./sandbox.ts";
-import { parseSpec } from "./spec.ts";
+import { parseSpec } from "./sandbox-config.ts";
 import type { Wall } from "./wall.ts";
 
 interface Made {
@@ -22,13 +22,13 @@ interface Made {
   machine: FakeMachine;
   breakConnection: () => void;
 }
-const made: Made[] = [];
+const fixtures: Made[] = [];
 afterEach(async () => {
-  for (const { sandbox } of made.splice(0)) await sandbox.destroy().catch(() => {});
+  for (const { sandbox } of fixtures.splice(0)) await sandbox.destroy().catch(() => {});
 });
 
 async function make(
-  input: SandboxSpecInput = {},
+  input: SandboxConfigInput = {},
   options: {
     wall?: Partial<Wall>;
     paths?: GuestSandboxOptions["paths"];
@@ -73,12 +73,12 @@ async function make(
   };
   const sandbox = createGuestSandbox({ info, spec, connection, wall, onEvent, ...(options.paths && { paths: options.paths }) });
   const result = { sandbox, events, calls, machine, breakConnection: () => outside.destroy() };
-  made.push(result);
+  fixtures.push(result);
   return result;
 }
 const typesOf = (events: SandboxEvent[]) => events.map(({ type }) => type);
 
-test("a command's life is told in events, output included", async () => {
+test("reports a command's start, output and end as events", async () => {
   const { sandbox, events } = await make();
   await runCommand(sandbox, { argv: ["echo", "hello"], ref: "r1" });
   expect(typesOf(events)).toEqual(["command.started", "command.output", "command.ended"]);
@@ -86,21 +86,21 @@ test("a command's life is told in events, output included", async () => {
   expect(events[2]?.data).toMatchObject({ ref: "r1", ended: { kind: "exited", exitCode: 0 } });
 });
 
-test("bytes that are not UTF-8 travel as base64", async () => {
+test("reports bytes that are not UTF-8 as base64", async () => {
   const { sandbox, events } = await make();
   await sandbox.writeFile("raw", Buffer.from([0xff, 0x00]));
   await runCommand(sandbox, { argv: ["cat", "raw"] });
   expect(events.find(({ type }) => type === "command.output")?.data).toMatchObject({ encoding: "base64", text: "/wA=" });
 });
 
-test("a second start of the same ref and an attach announce no second start", async () => {
+test("reports only one start for commands with the same ref", async () => {
   const { sandbox, events } = await make();
   await runCommand(sandbox, { argv: ["true"], ref: "once" });
   await runCommand(sandbox, { argv: ["true"], ref: "once" });
   expect(typesOf(events).filter((type) => type === "command.started")).toHaveLength(1);
 });
 
-test("an observer that throws breaks nothing", async () => {
+test("survives an observer that throws", async () => {
   const { sandbox } = await make(
     {},
     {
@@ -112,7 +112,7 @@ test("an observer that throws breaks nothing", async () => {
   expect((await runCommand(sandbox, { argv: ["echo", "x"] })).ended.kind).toBe("exited");
 });
 
-test("the environment: defaults, the spec's, the command's own; a terminal has TERM", async () => {
+test("a command's variables override the config's and the defaults", async () => {
   const { sandbox } = await make({ env: { FROM: "spec", BOTH: "spec" } });
   const env = async (options: object) => (await runCommand(sandbox, { argv: ["env"], ...options })).stdout.trim().split(/\r?\n/);
   expect(await env({ env: { BOTH: "command" } })).toEqual([
@@ -126,7 +126,7 @@ test("the environment: defaults, the spec's, the command's own; a terminal has T
   expect(await env({ pty: { cols: 80, rows: 24 } })).toContain("TERM=xterm-256color");
 });
 
-test("root is denied unless the spec allows it, and has root's home", async () => {
+test("denies root unless the config allows it, and gives it root's home", async () => {
   const { sandbox: strict } = await make();
   await expect(strict.spawn({ argv: ["true"], user: "root" })).rejects.toMatchObject({ code: "denied" });
   await expect(strict.stat("/", { user: "0" })).rejects.toMatchObject({ code: "denied" });
@@ -134,7 +134,7 @@ test("root is denied unless the spec allows it, and has root's home", async () =
   expect((await runCommand(sandbox, { argv: ["env"], user: "root" })).stdout).toContain("HOME=/root\nUSER=root");
 });
 
-test("limits of the sandbox hold for every command, whatever it asks for", async () => {
+test("applies the sandbox's limits to every command, even if it requests higher ones", async () => {
   const { sandbox } = await make({}, { limits: { wallClockMs: 30, outputBytes: 4 } });
   expect((await runCommand(sandbox, { argv: ["sleep", "60"], timeoutMs: 50_000 })).ended.kind).toBe("timedOut");
   expect((await runCommand(sandbox, { argv: ["echo", "123456"], outputBytesMax: 100 })).ended).toMatchObject({
@@ -143,10 +143,10 @@ test("limits of the sandbox hold for every command, whatever it asks for", async
   });
 });
 
-test("one that keeps its last output has no time limit unless the spec or the caller sets one", async () => {
+test("only an explicit time limit applies to a command that keeps its last output", async () => {
   const left = { argv: ["sleep", "0.1"], keepLastOutput: true };
-  const endOf = async (sandbox: OwnedSandbox, asked: { timeoutMs?: number } = {}) => {
-    const process = await sandbox.spawn({ ...left, ...asked });
+  const endOf = async (sandbox: OwnedSandbox, options: { timeoutMs?: number } = {}) => {
+    const process = await sandbox.spawn({ ...left, ...options });
     process.discardOutput();
     return (await process.ended).kind;
   };
@@ -157,7 +157,7 @@ test("one that keeps its last output has no time limit unless the spec or the ca
   expect(await endOf(limited)).toBe("timedOut");
 });
 
-test("a paused sandbox answers with conflict until it is resumed", async () => {
+test("a paused sandbox rejects calls with conflict until it is resumed", async () => {
   const { sandbox, calls, events } = await make();
   await sandbox.pause();
   await sandbox.pause();
@@ -173,7 +173,7 @@ test("a paused sandbox answers with conflict until it is resumed", async () => {
   expect(typesOf(events)).toEqual(["sandbox.paused", "sandbox.resumed"]);
 });
 
-test("destroy: once however often it is asked for, and everything is lost after it", async () => {
+test("destroy runs once even if repeated, and later calls are lost", async () => {
   const { sandbox, calls, events } = await make();
   const process = await sandbox.spawn({ argv: ["sleep", "60"] });
   await Promise.all([sandbox.destroy(), sandbox.destroy()]);
@@ -188,7 +188,7 @@ test("destroy: once however often it is asked for, and everything is lost after 
   }
 });
 
-test("a destroy that failed can be asked for again", async () => {
+test("retries a destroy that failed", async () => {
   let attempts = 0;
   const destroy = async () => {
     attempts += 1;
@@ -201,7 +201,7 @@ test("a destroy that failed can be asked for again", async () => {
   expect(await sandbox.closed).toEqual({ why: "destroyed" });
 });
 
-test("a connection that breaks is a lost sandbox, which can still be destroyed", async () => {
+test("a broken connection makes the sandbox lost, but it can still be destroyed", async () => {
   const { sandbox, events, calls, breakConnection } = await make();
   const process = await sandbox.spawn({ argv: ["sleep", "60"] });
   breakConnection();
@@ -214,19 +214,19 @@ test("a connection that breaks is a lost sandbox, which can still be destroyed",
   expect(calls).toEqual(["destroy"]);
 });
 
-test("leaving the scope destroys; a kept one is released and its processes go on", async () => {
+test("leaving the scope destroys the sandbox, or releases it if it has keep", async () => {
   const plain = await make();
   await plain.sandbox[Symbol.asyncDispose]();
   expect(plain.calls).toEqual(["destroy"]);
-  const kept = await make({ keep: true });
-  await kept.sandbox.spawn({ argv: ["sleep", "60"] });
-  await kept.sandbox[Symbol.asyncDispose]();
-  expect(kept.calls).toEqual(["release"]);
-  expect(kept.machine.live()).toHaveLength(1);
+  const persistent = await make({ keep: true });
+  await persistent.sandbox.spawn({ argv: ["sleep", "60"] });
+  await persistent.sandbox[Symbol.asyncDispose]();
+  expect(persistent.calls).toEqual(["release"]);
+  expect(persistent.machine.live()).toHaveLength(1);
   await expect(plain.sandbox.release()).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("paths of the contract that lie elsewhere are translated in both directions", async () => {
+test("translates paths to and from the guest if they differ from the contract's", async () => {
   const paths = {
     toGuest: (path: string) => path.replace(/^\/workspace/, "/elsewhere"),
     fromGuest: (path: string) => path.replace(/^\/elsewhere/, "/workspace"),
@@ -241,7 +241,7 @@ test("paths of the contract that lie elsewhere are translated in both directions
   watch.close();
 });
 
-test("what a tool holds has no lifecycle, at run time either", async () => {
+test("a tool's sandbox has no lifecycle methods, even at run time", async () => {
   const { sandbox } = await make();
   const tool = restricted(sandbox);
   expect((await runCommand(tool, { argv: ["echo", "x"] })).stdout).toBe("x\n");
@@ -260,12 +260,12 @@ test.each([
   [{ argv: ["x"], cwd: "../x" }],
   [{ argv: ["x"], pty: { cols: 0, rows: 1 } }],
   [{ argv: ["x"], user: "nobody" }],
-])("spawn(%j) is invalid", async (options) => {
+])("rejects spawn(%j) as invalid", async (options) => {
   const { sandbox } = await make();
   await expect(sandbox.spawn(options)).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("an argument list past the frame is too_large, and the next command works", async () => {
+test("rejects arguments that exceed a frame as too_large and keeps working", async () => {
   const { sandbox } = await make();
   await expect(sandbox.spawn({ argv: ["echo", "x".repeat(300_000)] })).rejects.toMatchObject({ code: "too_large" });
   expect((await runCommand(sandbox, { argv: ["true"] })).ended.kind).toBe("exited");

@@ -1,7 +1,7 @@
-import { CaissonError } from "../contract/error.ts";
-import type { SandboxEvent } from "../contract/event.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { ProcessRef } from "../contract/ids.ts";
-import type { SandboxInfo, SandboxSpec } from "../contract/sandbox.ts";
+import type { SandboxConfig, SandboxInfo } from "../contract/sandbox/sandbox.ts";
+import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import { checkPort, checkWhole } from "./call-checks.ts";
 import type { GuestConnection } from "./guest/connection.ts";
 import { PING_TIMEOUT_MS } from "./guest/waits.ts";
@@ -15,22 +15,24 @@ import type { Wall } from "./wall.ts";
 
 export interface GuestSandboxOptions {
   info: SandboxInfo;
-  spec: SandboxSpec;
+  spec: SandboxConfig;
   connection: GuestConnection;
   wall: Wall;
   onEvent?: ((event: SandboxEvent) => void) | undefined;
-  /** The template's own variables; they win over the built-in ones and lose to the spec's. */
+  /** The template's variables, which override the built-in ones; the config's override them. */
   defaultEnv?: Readonly<Record<string, string>>;
-  /** For a runtime whose sandboxes have no network of their own: why, as a sentence. */
+  /** Why sandboxes of this runtime have no separate network, as a sentence. Absent if they have one. */
   sharedNetwork?: string;
-  /** For a runtime in which a path of the contract lies elsewhere. Both get and give absolute paths. */
+  /**
+   * For a runtime whose guest sees the contract's paths at other places. Both functions take and return absolute paths.
+   */
   paths?: { toGuest(path: string): string; fromGuest(path: string): string };
 }
 
 /**
- * A sandbox over a guest and a wall. Everything a tool may do goes to the guest; the life of the sandbox goes to the
- * wall. When the connection breaks, `closed` says `lost`, and `runtime.open(id)` may find the sandbox again.
- * `await using` destroys it, or releases it when it was made to be kept.
+ * Creates a sandbox from a guest and a wall. Everything a tool may do goes to the guest; lifecycle calls go to the
+ * wall. When the connection breaks, `closed` resolves with `lost`, and `runtime.open(id)` may find the sandbox again.
+ * `await using` destroys it, or releases it if it was created with `keep`.
  */
 export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
   const { spec, connection, wall } = options;
@@ -47,9 +49,9 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
     ...processCalls(options, life),
     ...fileCalls({
       files: connection.files,
-      check: (asked) => {
+      check: (callOptions) => {
         ready();
-        checkUser(asked.user, spec.allowRoot);
+        checkUser(callOptions.user, spec.allowRoot);
       },
       inside: (path) => guestPath(options, resolveSandboxPath(path)),
       fromGuest: options.paths?.fromGuest,
@@ -83,15 +85,15 @@ function processCalls(options: GuestSandboxOptions, life: SandboxLife): Pick<Own
   const observer = (ref: ProcessRef, argv?: readonly string[]) =>
     options.onEvent === undefined ? undefined : observe(id, ref, (event) => life.emit(event), argv);
   return {
-    async spawn(asked) {
+    async spawn(spawnOptions) {
       life.checkReady();
-      const request = spawnRequest(asked);
+      const request = spawnRequest(spawnOptions);
       return connection.spawn({ ...request, cwd: guestPath(options, request.cwd) }, observer(request.ref, request.argv));
     },
-    async attach(ref, asked = {}) {
+    async attach(ref, attachOptions = {}) {
       life.checkReady();
       checkRef(ref);
-      const { stdoutOffset, stderrOffset, follow } = asked;
+      const { stdoutOffset, stderrOffset, follow } = attachOptions;
       for (const offset of [stdoutOffset, stderrOffset]) if (offset !== undefined) checkWhole("an offset", offset);
       return connection.attach({ ref, stdoutFrom: stdoutOffset, stderrFrom: stderrOffset }, { follow, observer: observer(ref) });
     },
@@ -120,15 +122,15 @@ function portCalls(
     async serve(port, onConnection) {
       ready();
       checkPort(port);
-      if (sharedNetwork !== undefined) throw new CaissonError("unsupported", `no port can be served: ${sharedNetwork}`);
+      if (sharedNetwork !== undefined) throw new CaissonError("unsupported", `cannot serve a port: ${sharedNetwork}`);
       return connection.serve(port, onConnection);
     },
     async serveTransparent(service) {
       ready();
       for (const port of service.ports) checkPort(port);
       if (spec.network.mode === "none" || !spec.network.transparent) {
-        throw new CaissonError("unsupported", `sandbox ${info.id} was not made for programs that know nothing of proxies`, {
-          hint: "Create it with a transparent network.",
+        throw new CaissonError("unsupported", `sandbox ${info.id} was created without a transparent network`, {
+          hint: "Create a new sandbox with a transparent network.",
         });
       }
       return connection.serveTransparent(service);

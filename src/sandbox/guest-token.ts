@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isErrno } from "../lib/is-errno.ts";
+import { isErrno } from "../lib/failures.ts";
 
-/** The token's file in a sandbox's folder; its owner alone may read it. */
+/** The token file in a sandbox's folder, which only its owner can read. */
 export const tokenName = "token";
 const TOKEN_BYTES = 32;
 
 /**
- * Makes the token that a sandbox's guest asks of whoever greets it: to find its socket is not enough. Written before
- * the guest starts, and for the guest's life; a second attempt to start the same sandbox finds the first one's.
+ * Creates the token that a sandbox's guest requires in its greeting, because its socket alone must not grant access.
+ * The token is written before the guest starts and lasts for the guest's life; a second attempt to start the same
+ * sandbox reads the existing one.
  */
 export function makeGuestToken(sandboxFolder: string): Buffer {
   const token = Buffer.from(randomBytes(TOKEN_BYTES).toString("hex"));
@@ -22,7 +23,7 @@ export function makeGuestToken(sandboxFolder: string): Buffer {
   }
 }
 
-/** Undefined for a sandbox made before guests asked for one; a guest that asks refuses whoever has none. */
+/** Returns undefined for a sandbox from before guests required tokens; newer guests reject clients without one. */
 export function readGuestToken(sandboxFolder: string): Buffer | undefined {
   try {
     return readFileSync(join(sandboxFolder, tokenName));

@@ -1,16 +1,17 @@
-import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { HealthLevel } from "../contract/health-level.ts";
+import { HealthLevel } from "../contract/health/health-level.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { ignoring, jsonOrNull } from "../lib/failures.ts";
+import { lstatOrNull } from "../lib/paths.ts";
 
 const Mark = z.object({ level: HealthLevel, station: ProcessIdentity });
 const MARK_NAME = "health.json";
 
 /**
- * How a station last saw a sandbox that is not well, in the sandbox's folder: for lists that do not open the log, and
- * gone with the sandbox. The log has the truth.
+ * Records in the sandbox's folder how a station last saw an unhealthy sandbox, for lists that do not read the log. The
+ * mark disappears with the sandbox. The log is authoritative.
  */
 export function markHealth(folder: string, { level, station }: z.infer<typeof Mark>): void {
   const path = join(folder, MARK_NAME);
@@ -18,23 +19,18 @@ export function markHealth(folder: string, { level, station }: z.infer<typeof Ma
     rmSync(path, { force: true });
     return;
   }
-  try {
+  ignoring("the sandbox's folder may have been removed, and then nothing reads the mark", () => {
     writeFileSync(`${path}.tmp`, JSON.stringify({ level, station }), { mode: 0o600 });
     renameSync(`${path}.tmp`, path);
-  } catch {
-    // The sandbox is gone, and nobody will look.
-  }
+  });
 }
 
-/** Undefined where nothing is known to be wrong, or the station that said so is gone. */
+/** Returns undefined if no problem is known, or if the station that reported it has ended. */
 export function markedHealth(folder: string, alive: (station: ProcessIdentity) => boolean): HealthLevel | undefined {
   const path = join(folder, MARK_NAME);
-  try {
-    // Mostly there is none, and a failure to read one takes longer than a look.
-    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
-    const mark = Mark.safeParse(jsonOrNull(readFileSync(path, "utf8")));
-    return mark.success && alive(mark.data.station) ? mark.data.level : undefined;
-  } catch {
-    return undefined;
-  }
+  // Usually no mark exists, and a failed read takes longer than a stat.
+  if (lstatOrNull(path) === null) return undefined;
+  const text = ignoring("an unreadable mark must not hide the sandbox", () => readFileSync(path, "utf8"));
+  const mark = Mark.safeParse(jsonOrNull(text ?? ""));
+  return mark.success && alive(mark.data.station) ? mark.data.level : undefined;
 }

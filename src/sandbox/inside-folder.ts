@@ -1,20 +1,17 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/**
- * Where programs inside find what the host put there for them: certificates to trust and the like. They can read it and
- * not change it.
- */
+/** The read-only folder inside in which the host places files for programs, such as certificates to trust. */
 export const insideTarget = "/run/caisson";
 
-/** The folder of the host's that is seen at `insideTarget`. What is written to it later is seen at once. */
+/** Returns the host folder that is mounted at `insideTarget`. Programs inside see later writes immediately. */
 export function insideFolderOf(sandboxFolder: string): string {
   return join(sandboxFolder, "inside");
 }
 
 /**
- * To be called before the sandbox is started. Readable for all, whatever the umask: users inside are others than the
- * host's.
+ * Creates the folder; call it before the sandbox starts. Everything is world-readable regardless of the umask, because
+ * the users inside are not the host's.
  */
 export function makeInsideFolder(sandboxFolder: string, files: Readonly<Record<string, string>> = {}): string {
   const folder = insideFolderOf(sandboxFolder);

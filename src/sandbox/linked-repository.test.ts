@@ -22,13 +22,13 @@ const point = (folder: string, to: string) => {
 };
 const refused = (why: RegExp) => ({ kind: "refused", why: expect.stringMatching(why) });
 
-test("a work tree's own repository is found; a relative path leads elsewhere inside", () => {
+test("finds a work tree's repository, even through a relative path", () => {
   expect(linkedRepository(at("tree"))).toEqual({ kind: "linked", source: at("main/.git"), target: at("main/.git") });
   point("tree", "../main/.git/worktrees/tree");
   expect(linkedRepository(at("tree"))).toEqual({ kind: "linked", source: at("main/.git"), target: "/main/.git" });
 });
 
-test("a plain repository, a folder without one and one with its git folder inside need nothing", () => {
+test("finds nothing to link for a plain repository or a folder without one", () => {
   expect(linkedRepository(at("main"))).toEqual({ kind: "none" });
   expect(linkedRepository(base)).toEqual({ kind: "none" });
   mkdirSync(at("main/own/real"), { recursive: true });
@@ -36,8 +36,8 @@ test("a plain repository, a folder without one and one with its git folder insid
   expect(linkedRepository(at("main/own"))).toEqual({ kind: "none" });
 });
 
-test("a .git file shows nothing that does not know this work tree", () => {
-  // Another's repository, and a folder that is none.
+test("rejects a .git file whose repository does not know this work tree", () => {
+  // Another work tree's repository, and folders that are not repositories.
   point("other", at("main/.git/worktrees/tree"));
   expect(linkedRepository(at("other"))).toEqual(refused(/does not know this work tree/));
   point("other", at("main/.git"));
@@ -45,13 +45,13 @@ test("a .git file shows nothing that does not know this work tree", () => {
   point("other", "/etc");
   expect(linkedRepository(at("other"))).toEqual(refused(/does not know/));
   point("other", "/nowhere");
-  expect(linkedRepository(at("other"))).toEqual(refused(/not there/));
-  // A work tree that was moved without git's knowledge.
+  expect(linkedRepository(at("other"))).toEqual(refused(/does not exist/));
+  // A work tree that was moved without Git's knowledge.
   renameSync(at("tree"), at("moved"));
   expect(linkedRepository(at("moved"))).toEqual(refused(/does not know/));
 });
 
-test("no folder is shown because somebody put a worktrees folder into it, or named another one as its repository", () => {
+test("rejects a planted worktrees folder and a forged commondir", () => {
   mkdirSync(at("victim/worktrees/x"), { recursive: true });
   point("lure", at("victim/worktrees/x"));
   writeFileSync(at("victim/worktrees/x/gitdir"), `${at("lure/.git")}\n`);
@@ -66,7 +66,7 @@ test("no folder is shown because somebody put a worktrees folder into it, or nam
   expect(linkedRepository(at("lure"))).toMatchObject({ kind: "refused" });
 });
 
-test("a repository that everybody may write to is not shown", () => {
+test("rejects a world-writable repository", () => {
   chmodSync(at("main/.git"), 0o777);
-  expect(linkedRepository(at("tree"))).toEqual(refused(/somebody else/));
+  expect(linkedRepository(at("tree"))).toEqual(refused(/other users/));
 });

@@ -4,7 +4,7 @@ import { refuseBeyondMachine } from "./machine-size.ts";
 const GIB = 2 ** 30;
 const machine = { cpus: 2, memoryBytes: 24 * GIB };
 
-test("a limit above what the machine has is refused, with what it has", () => {
+test("rejects a limit that exceeds the machine, and names the machine's size", () => {
   expect(() => refuseBeyondMachine({ memoryBytes: 100 * 1024 * GIB }, machine)).toThrow(
     "100 TiB of memory is more than this machine has (24.0 GiB)",
   );
@@ -14,7 +14,7 @@ test("a limit above what the machine has is refused, with what it has", () => {
   );
 });
 
-test("one up to it is not", () => {
+test("accepts a limit equal to the machine's", () => {
   refuseBeyondMachine({ memoryBytes: 24 * GIB, cpus: 2, pids: 1_000_000 }, machine);
   refuseBeyondMachine({}, { cpus: 1, memoryBytes: GIB });
 });

@@ -1,7 +1,7 @@
 import { availableParallelism, totalmem } from "node:os";
-import { defaultLimits } from "../contract/default-limits.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { LimitsRequest } from "../contract/sandbox.ts";
+import { defaultLimits } from "../contract/defaults/default-limits.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { LimitsRequest } from "../contract/sandbox/sandbox-fields.ts";
 import { showBytes } from "../lib/quantity.ts";
 
 export interface MachineSize {
@@ -9,7 +9,7 @@ export interface MachineSize {
   memoryBytes: number;
 }
 
-/** Throws `invalid` for a limit above what the machine has: it would limit nothing, and is most likely a slip. */
+/** Throws `invalid` for a limit that exceeds the machine: it would limit nothing, and is most likely a mistake. */
 export function refuseBeyondMachine(
   limits: LimitsRequest,
   machine: MachineSize = { cpus: availableParallelism(), memoryBytes: totalmem() },
@@ -20,14 +20,14 @@ export function refuseBeyondMachine(
       "invalid",
       `${showBytes(memoryBytes)} of memory is more than this machine has (${showBytes(machine.memoryBytes)})`,
       {
-        hint: `Ask for less with --memory, or leave it out: the default is ${showBytes(defaultLimits.memoryBytes)}.`,
+        hint: `Pass a smaller --memory, or omit it: the default is ${showBytes(defaultLimits.memoryBytes)}.`,
         details: { limit: "memoryBytes" },
       },
     );
   }
   if (cpus !== undefined && cpus > machine.cpus) {
     throw new CaissonError("invalid", `${cpus} cpus are more than this machine has (${machine.cpus})`, {
-      hint: `Ask for fewer with --cpus, or leave it out: the default is ${defaultLimits.cpus}.`,
+      hint: `Pass a smaller --cpus, or omit it: the default is ${defaultLimits.cpus}.`,
       details: { limit: "cpus" },
     });
   }

@@ -1,17 +1,17 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 
 export const WORKSPACE = "/workspace";
 const PATH_BYTES_MAX = 4_095;
 
 /**
- * A caller's path as the guest gets it: absolute, without `..`, NUL or more bytes than a path may have. A relative one
- * is taken relative to the workspace. Throws `invalid`. Links are the guest's business: it walks the path inside.
+ * Converts a caller's path to an absolute one for the guest, without `..` or NUL, and within the length limit. Relative
+ * paths are relative to the workspace. Throws `invalid`. Links are left to the guest, which resolves the path inside.
  */
 export function resolveSandboxPath(path: string): string {
   const problem = problemWith(path);
   if (problem !== null) {
     throw new CaissonError("invalid", `the path ${describe(path)} ${problem}`, {
-      hint: `Give a path inside the sandbox, absolute or relative to ${WORKSPACE}, without ".." and of at most 4,095 bytes.`,
+      hint: `Pass a path inside the sandbox, absolute or relative to ${WORKSPACE}, without ".." and at most 4,095 bytes long.`,
     });
   }
   if (path.startsWith("/")) return path;

@@ -3,7 +3,7 @@ import { bootId } from "../lib/boot-id.ts";
 import { hasEnded, isStopped, processStat } from "../lib/process-stat.ts";
 import type { GuestCondition } from "./guest/waits.ts";
 
-/** This process. */
+/** Returns the identity of this process. */
 export function currentProcess(): ProcessIdentity {
   own ??= { pid: process.pid, startTicks: processStat(process.pid)?.startTicks ?? 0, bootId: bootId() };
   return own;
@@ -11,25 +11,25 @@ export function currentProcess(): ProcessIdentity {
 
 let own: ProcessIdentity | undefined;
 
-/** Whether the very process is still there; never for none, nor for one of another boot. */
+/** Whether this exact process is still running. False for null, and for a process of another boot. */
 export function isProcessAlive(identity: ProcessIdentity | null): boolean {
   return identity !== null && identity.bootId === bootId() && isRunning(identity);
 }
 
-/** The same for a process that is known to be of this boot. */
+/** Like `isProcessAlive`, for a process that is known to be of this boot. */
 export function isRunning({ pid, startTicks }: Pick<ProcessIdentity, "pid" | "startTicks">): boolean {
   if (pid === process.pid) return startTicks === currentProcess().startTicks;
   const stat = processStat(pid);
   return !hasEnded(stat) && stat?.startTicks === startTicks;
 }
 
-/** A process of this boot, or null when there is none with this number. */
+/** Returns the identity of a process of this boot, or null if there is no process with this PID. */
 export function startedProcess(pid: number): Pick<ProcessIdentity, "pid" | "startTicks"> | null {
   const stat = processStat(pid);
   return stat === null ? null : { pid, startTicks: stat.startTicks };
 }
 
-/** What the kernel says of a guest's process. Without a start time the number alone has to do. */
+/** Returns the kernel's view of a guest's process. Without a start time, only its PID can be checked. */
 export function conditionOfProcess({ pid, startTicks }: { pid: number; startTicks?: number }): GuestCondition {
   const stat = processStat(pid);
   if (hasEnded(stat)) return "dead";

@@ -1,8 +1,12 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
+import { ABSENT, ifErrno } from "../lib/failures.ts";
 
-/** Of the record in a sandbox's folder; changes with it, since each record is a new file. Null: there is none. */
+/**
+ * Returns a stamp of the record in a sandbox's folder, which changes with every write because each record is a new
+ * file. Returns null if there is no record.
+ */
 export async function recordStamp(dir: string): Promise<string | null> {
-  const stat = await lstat(join(dir, "sandbox.json"), { bigint: true }).catch(() => null);
+  const stat = await ifErrno(lstat(join(dir, "sandbox.json"), { bigint: true }), ABSENT, null);
   return stat === null ? null : `${stat.ino} ${stat.mtimeNs}`;
 }

@@ -1,15 +1,16 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { SandboxId } from "../contract/ids.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
+import { ignore } from "../lib/failures.ts";
 import type { Runtime } from "./runtime.ts";
 import { ifRemoved, type Store } from "./store.ts";
 
-/** An owner who cannot be alive: no boot has this name. */
-const nobody: ProcessIdentity = { pid: 1, startTicks: 0, bootId: "none" };
+/** An owner that cannot be alive: no boot has this id. */
+const noProcess: ProcessIdentity = { pid: 1, startTicks: 0, bootId: "none" };
 
 /**
- * Removes a sandbox whose record cannot be read. Which runtime made it is not known any more, so each ends what it has
- * under that id; of one whose engine is dead, the next sweep finds it.
+ * Removes a sandbox whose record cannot be read. Its runtime is unknown, so every runtime ends what it has under this
+ * id; if a runtime's engine is dead, its next sweep does so.
  */
 export async function removeDamaged(store: Store, runtimes: readonly Runtime[], id: SandboxId): Promise<void> {
   for (const runtime of runtimes) {
@@ -21,8 +22,8 @@ export async function removeDamaged(store: Store, runtimes: readonly Runtime[], 
 }
 
 /**
- * Removes a sandbox that died, or what is left of it. One that was to be kept is nobody's once it cannot be opened any
- * more: its record is made to say so, and the runtime's own sweep takes it away.
+ * Removes a dead sandbox or its remains. A sandbox created with `keep` that can no longer be opened has no owner, so
+ * its record gets a dead one, and the runtime's sweep removes it.
  */
 export async function removeRemains(store: Store, runtime: Runtime, id: SandboxId): Promise<void> {
   const sandbox = await runtime.open(id).catch((error: unknown) => {
@@ -33,7 +34,7 @@ export async function removeRemains(store: Store, runtime: Runtime, id: SandboxI
     await sandbox.destroy();
     return;
   }
-  const record = await store.read(id).catch(() => null);
-  if (record !== null) await store.write({ ...record, state: "completing", owner: nobody }).catch(ifRemoved);
+  const record = (await ignore(store.read(id), "the sweep reports a damaged record")) ?? null;
+  if (record !== null) await store.write({ ...record, state: "completing", owner: noProcess }).catch(ifRemoved);
   await runtime.sweep();
 }

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Capabilities } from "../contract/sandbox.ts";
+import type { Capabilities } from "../contract/sandbox/sandbox.ts";
 import { createResolver } from "./resolver.ts";
 import type { Finding, Runtime } from "./runtime.ts";
 import { createRuntimeSet } from "./runtime-set.ts";
@@ -24,7 +24,7 @@ describe("the resolver", () => {
   });
   afterEach(() => rm(stateDir, { recursive: true }));
 
-  /** Only what the resolver asks of a runtime: its probe and its capabilities. */
+  /** Implements only what the resolver uses: the probe and the capabilities. */
   function scripted(name: string, script: Scripted): Runtime {
     const runtime: Pick<Runtime, "name" | "probe" | "capabilities"> = {
       name,
@@ -42,22 +42,22 @@ describe("the resolver", () => {
     return createResolver({ runtimes, stateDir, guestPath: "/nonexistent", path: "/usr/bin", now: () => time, ...options });
   }
 
-  test("auto takes the first that is proven, and does not ask again soon", async () => {
+  test("auto picks the first proven runtime and caches the probe", async () => {
     const scripts = { oci: { usable: true }, docker: { usable: true } };
     expect((await resolverOf(scripts).resolve("auto")).name).toBe("oci");
     expect((await resolverOf(scripts).resolve("auto")).name).toBe("oci");
     expect(probes).toEqual(["oci"]);
   });
-  test("many who ask at once on a fresh state folder share one probe, and all get their answer", async () => {
+  test("concurrent callers with a fresh state folder share one probe", async () => {
     const resolver = resolverOf({ oci: { usable: true } });
     const names = await Promise.all(Array.from({ length: 24 }, async () => (await resolver.resolve("auto")).name));
     expect(new Set(names)).toEqual(new Set(["oci"]));
     expect(probes).toEqual(["oci"]);
-    // So do processes, each with a resolver of its own.
+    // Processes, each with its own resolver, share it too.
     await Promise.all(Array.from({ length: 24 }, () => resolverOf({ oci: { usable: true } }).probe("oci")));
     expect((await readdir(stateDir)).sort()).toEqual(["probes.json"]);
   });
-  test("what cannot be written down is remembered by this process alone", async () => {
+  test("caches in memory if the cache file cannot be written", async () => {
     await mkdir(join(stateDir, "probes.json"));
     const resolver = resolverOf({ oci: { usable: true } });
     expect((await resolver.resolve("auto")).name).toBe("oci");
@@ -68,7 +68,7 @@ describe("the resolver", () => {
     await resolver.resolve("auto");
     expect(probes).toEqual(["oci", "oci"]);
   });
-  test("it asks again after a while, after a change of the machine, and when told to forget", async () => {
+  test("probes again after a while, after a change of the machine, and after forget", async () => {
     const scripts = { oci: { usable: true } };
     await resolverOf(scripts).resolve("auto");
     time += 2 * 60 * 60_000;
@@ -82,18 +82,18 @@ describe("the resolver", () => {
     await resolver.resolve("auto");
     expect(probes.length).toBe(4);
   });
-  test("a damaged memory is only forgotten", async () => {
+  test("ignores a damaged cache file", async () => {
     await writeFile(join(stateDir, "probes.json"), '{"oci":{"usable":true}}');
     expect((await resolverOf({ oci: { usable: false }, docker: { usable: true } }).resolve("auto")).name).toBe("docker");
     expect(JSON.parse(await readFile(join(stateDir, "probes.json"), "utf8"))).toHaveProperty("docker");
   });
-  test("a stronger one that was proven wins over one that comes first", async () => {
+  test("prefers a stronger proven runtime to an earlier one", async () => {
     const resolver = resolverOf({ oci: { usable: true, isolation: 1 }, remote: { usable: true, isolation: 3 } });
     await resolver.probe("oci");
     await resolver.probe("remote");
     expect((await resolver.resolve("auto")).name).toBe("remote");
   });
-  test("auto never ends on the host; the error has every fix", async () => {
+  test("auto never picks host, and its error lists every fix", async () => {
     const findings: Finding[] = [{ level: "problem", text: "There is no runc.", fix: "apt-get install runc" }];
     const resolver = resolverOf({ oci: { usable: false, findings }, host: { usable: true, isolation: 0 } });
     await expect(resolver.resolve("auto")).rejects.toMatchObject({
@@ -102,7 +102,7 @@ describe("the resolver", () => {
     });
     expect(probes).toEqual(["oci"]);
   });
-  test("the fallback is tried last, and never is the host", async () => {
+  test("tries the fallback last, and never host", async () => {
     const scripts = { oci: { usable: false }, docker: { usable: true }, host: { usable: true } };
     expect((await resolverOf(scripts, { fallbackRuntime: "docker" }).resolve("auto")).name).toBe("docker");
     expect(probes).toEqual(["oci", "docker"]);
@@ -112,7 +112,7 @@ describe("the resolver", () => {
       code: "unavailable",
     });
   });
-  test("a name is taken at its word; an unknown one is refused with the list", async () => {
+  test("returns a named runtime unprobed and rejects unknown names with the list", async () => {
     const resolver = resolverOf({ oci: { usable: false }, host: { usable: true } });
     expect((await resolver.resolve("host")).name).toBe("host");
     expect(probes).toEqual([]);

@@ -3,16 +3,17 @@ import { readFileSync, statSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { bootId } from "../lib/boot-id.ts";
+import { ifErrnoSync, ignore, ignoring, jsonOrNull, UNREACHABLE } from "../lib/failures.ts";
 import type { Finding, Probe, Runtime } from "./runtime.ts";
 import type { RuntimeSet } from "./runtime-set.ts";
 
-/** How long a probe's word is taken. A failing create asks again earlier, through `forget`. */
+/** How long a probe's result is valid. If creating a sandbox fails, `forget` ends it earlier. */
 const PROBE_VALID_MS = 60 * 60_000;
-/** `auto` never ends on the host: no isolation is a choice that only a person makes, by name. */
+/** `auto` never picks host: only a person may choose no isolation, by name. */
 const neverAutomatic: ReadonlySet<string> = new Set(["host", "fake"]);
-/** What a probe's result depends on, next to the kernel and the guest. */
+/** Besides the kernel and the guest, these programs affect a probe's result. */
 const programs = ["runc", "crun", "youki", "runsc", "newuidmap", "newgidmap", "dockerd", "podman"];
 
 const CachedProbe = z.object({
@@ -25,7 +26,7 @@ const CachedProbe = z.object({
 const ProbeFile = z.record(z.string(), CachedProbe);
 type CachedProbe = z.infer<typeof CachedProbe>;
 
-/** What a probe found, and what is kept of it. */
+/** A probe's result, and its cache entry. */
 interface Proof {
   result: Probe;
   entry: CachedProbe;
@@ -33,13 +34,14 @@ interface Proof {
 
 export interface Resolver {
   /**
-   * `auto`: the strongest runtime that a real probe proved, else the fallback. A name: that runtime, unprobed.
-   * Throws `invalid` for an unknown name, `unavailable` with every runtime's fix when none can be used.
+   * Resolves `auto` to the strongest runtime that a real probe proved, or else the fallback. Resolves a name to that
+   * runtime, unprobed. Throws `invalid` for an unknown name, and `unavailable` with every runtime's fix if none is
+   * usable.
    */
   resolve(name: string): Promise<Runtime>;
-  /** Really starts a sandbox there, and remembers the outcome. */
+  /** Starts a real sandbox in the runtime and caches the result. */
   probe(name: string): Promise<Probe>;
-  /** Drops what was remembered, for when a runtime that was proven fails. */
+  /** Clears the cache, for when a proven runtime fails. */
   forget(): Promise<void>;
 }
 
@@ -49,7 +51,7 @@ export interface ResolverOptions {
   guestPath: string;
   /** The search path for programs, as in PATH. */
   path: string;
-  /** Tried when `auto` finds nothing: a runtime that `auto` itself would not take (a remote one). Never `host`. */
+  /** Tried if `auto` finds nothing: a runtime that `auto` itself would not pick, such as a remote one. Never `host`. */
   fallbackRuntime?: string;
   now?: () => number;
 }
@@ -61,33 +63,32 @@ export function createResolver(options: ResolverOptions): Resolver {
   let keyRead: string | undefined;
   const key = () => (keyRead ??= machineKey(options));
   const probing = new Map<string, Promise<Proof>>();
-  /** What could not be written: a full or read-only disk. */
+  /** Entries that could not be written because the disk is full or read-only. */
   const unwritten = new Map<string, CachedProbe>();
 
-  async function remembered(): Promise<Record<string, CachedProbe>> {
+  async function readProbes(): Promise<Record<string, CachedProbe>> {
     const parsed = ProbeFile.safeParse(await jsonIn(file));
     const entries = [...(parsed.success ? Object.entries(parsed.data) : []), ...unwritten];
     return Object.fromEntries(entries.filter(([, probe]) => probe.key === key() && now() - probe.at < PROBE_VALID_MS && now() >= probe.at));
   }
 
   async function prove(name: string): Promise<Proof> {
-    const runtime = await runtimes.get(name);
-    const result = await runtime.probe();
-    const isolation = result.usable ? (await runtime.capabilities()).isolation : 0;
+    const result = await runtimes.probe(name);
+    const isolation = result.usable ? (await (await runtimes.get(name)).capabilities()).isolation : 0;
     const entry: CachedProbe = { key: key(), at: now(), usable: result.usable, startMs: result.startMs, isolation };
     try {
-      await writeAtomically(file, JSON.stringify({ ...(await remembered()), [name]: entry }));
+      await writeAtomically(file, JSON.stringify({ ...(await readProbes()), [name]: entry }));
       unwritten.delete(name);
     } catch {
-      // Only a memory: where it cannot be kept, the next process probes for itself.
+      // It is only a cache: if it cannot be written, the next process probes again.
       unwritten.set(name, entry);
     }
     return { result, entry };
   }
 
   /**
-   * A probe starts a sandbox, and many at once would fail for want of what each of them holds: those who ask together
-   * get one answer.
+   * A probe starts a sandbox, and concurrent probes would fail because each holds resources that the others need.
+   * Concurrent callers share one result.
    */
   function proveOnce(name: string): Promise<Proof> {
     const going = probing.get(name);
@@ -99,7 +100,7 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   async function automatic(): Promise<Runtime> {
     const candidates = runtimes.names.filter((name) => !neverAutomatic.has(name) && name !== fallbackRuntime);
-    const known = await remembered();
+    const known = await readProbes();
     const proven = strongest(candidates, known);
     if (proven !== null) return runtimes.get(proven);
     const findings: { runtime: string; finding: Finding }[] = [];
@@ -109,7 +110,7 @@ export function createResolver(options: ResolverOptions): Resolver {
       for (const finding of result.findings) if (finding.level === "problem") findings.push({ runtime: name, finding });
       if (!result.usable) continue;
       tried[name] = entry;
-      // Nothing after it in the list can be stronger unless it has a kernel of its own.
+      // No later runtime in the list can be stronger unless it has its own kernel.
       if ((tried[name]?.isolation ?? 0) >= 1) break;
     }
     const best = strongest(candidates, tried);
@@ -132,16 +133,12 @@ export function createResolver(options: ResolverOptions): Resolver {
   };
 }
 
-/** Null for what is absent or damaged: it is only a memory, and is made again. */
+/** Returns null if the file is absent, unreadable or damaged: it is only a cache. */
 async function jsonIn(file: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(file, "utf8"));
-  } catch {
-    return null;
-  }
+  return jsonOrNull((await ignore(readFile(file, "utf8"), "the runtime is probed again")) ?? "");
 }
 
-/** Only what was proven counts; among equals the order of the list decides. */
+/** Returns the strongest proven runtime. Among equals, the first in the list wins. */
 function strongest(candidates: readonly string[], probes: Readonly<Record<string, CachedProbe>>): string | null {
   let best: string | null = null;
   for (const name of candidates) {
@@ -157,14 +154,15 @@ function noneUsable(findings: readonly { runtime: string; finding: Finding }[]):
     ({ runtime, finding }) => `${runtime}: ${finding.text}${finding.fix === undefined ? "" : ` Fix: ${finding.fix}`}`,
   );
   return new CaissonError("unavailable", "no runtime on this machine can isolate a sandbox", {
-    hint: [...fixes, "`caisson doctor` shows everything. `--runtime host` runs without any isolation, if that is what you want."].join(
-      "\n",
-    ),
+    hint: [...fixes, "`caisson doctor` shows all findings. If you want to run without any isolation, pass `--runtime host`."].join("\n"),
     details: { findings: findings.map(({ runtime, finding }) => ({ runtime, ...finding })) },
   });
 }
 
-/** Changes with whatever could change a probe's outcome: kernel, boot, user, guest, runtime binaries. */
+/**
+ * Returns a key that changes with anything that could change a probe's result: kernel, boot, user, guest, runtime
+ * binaries.
+ */
 function machineKey(options: { path: string; guestPath: string }): string {
   const parts = [bootId(), readText("/proc/sys/kernel/osrelease"), String(process.getuid?.() ?? -1)];
   parts.push(identity(options.guestPath) ?? "no guest");
@@ -177,21 +175,13 @@ function machineKey(options: { path: string; guestPath: string }): string {
 }
 
 function identity(path: string): string | null {
-  try {
-    const stat = statSync(path, { throwIfNoEntry: false });
-    return stat === undefined ? null : `${path}:${stat.ino}:${stat.size}:${stat.mtimeMs}`;
-  } catch {
-    // PATH may name folders that this user may not enter.
-    return null;
-  }
+  // PATH may name folders that this user cannot enter, or on a file system that fails.
+  const stat = ignoring("another folder may have it", () => statSync(path, { throwIfNoEntry: false }));
+  return stat === undefined ? null : `${path}:${stat.ino}:${stat.size}:${stat.mtimeMs}`;
 }
 
 function readText(path: string): string {
-  try {
-    return readFileSync(path, "latin1").trim();
-  } catch {
-    return "unknown";
-  }
+  return ifErrnoSync(() => readFileSync(path, "latin1").trim(), UNREACHABLE, "unknown");
 }
 
 async function writeAtomically(file: string, text: string): Promise<void> {
@@ -201,7 +191,7 @@ async function writeAtomically(file: string, text: string): Promise<void> {
     await writeFile(temporary, text, { mode: 0o600, flag: "wx" });
     await rename(temporary, file);
   } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {});
+    await ignore(rm(temporary, { force: true }), "the first error is thrown");
     throw error;
   }
 }

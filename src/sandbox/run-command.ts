@@ -1,16 +1,17 @@
 import type { Ended } from "../contract/outcome.ts";
+import { ignore } from "../lib/failures.ts";
 import type { Bytes, Process, Sandbox, SpawnOptions } from "./sandbox.ts";
 
 export interface RunOptions extends SpawnOptions {
-  /** Given to the process as its stdin, which is closed after it. */
+  /** Passed to the process as its stdin, which is then closed. */
   input?: Bytes;
-  /** How much of the output is kept, both streams together; default 10 MiB. The rest is read and dropped. */
+  /** The limit of the collected output, both streams together; default 10 MiB. The rest is read and dropped. */
   collectBytesMax?: number;
 }
 
 export interface RunResult {
   ended: Ended;
-  /** What it wrote, as UTF-8; what is not UTF-8 becomes the replacement character. */
+  /** The output as UTF-8, with replacement characters for invalid bytes. */
   stdout: string;
   stderr: string;
   stdoutBytes: Buffer;
@@ -22,22 +23,22 @@ export interface RunResult {
 const COLLECT_BYTES = 10 * 1024 * 1024;
 
 /**
- * Starts a process, waits for its end and gives what it wrote. Its outcome is data; throws only what `spawn` throws.
+ * Runs a process to its end and returns its output. A failed process is a result, not an error: throws only what
+ * `spawn` throws.
  */
 export async function runCommand(sandbox: Sandbox, options: RunOptions): Promise<RunResult> {
   const { input, collectBytesMax = COLLECT_BYTES, ...spawn } = options;
   const process = await sandbox.spawn(input === undefined ? spawn : { ...spawn, stdin: "pipe" });
-  // A process may end without reading its input; that is its business.
-  if (input !== undefined) void feed(process, input).catch(() => {});
+  if (input !== undefined) void ignore(feed(process, input), "a process may end without reading its input");
   const stdout: Uint8Array[] = [];
   const stderr: Uint8Array[] = [];
   let left = collectBytesMax;
   let truncated = false;
   for await (const { stream, data } of process.output) {
-    const kept = data.length <= left ? data : data.subarray(0, left);
-    if (kept.length < data.length) truncated = true;
-    left -= kept.length;
-    if (kept.length > 0) (stream === "stdout" ? stdout : stderr).push(kept);
+    const chunk = data.length <= left ? data : data.subarray(0, left);
+    if (chunk.length < data.length) truncated = true;
+    left -= chunk.length;
+    if (chunk.length > 0) (stream === "stdout" ? stdout : stderr).push(chunk);
   }
   const stdoutBytes = Buffer.concat(stdout);
   const stderrBytes = Buffer.concat(stderr);

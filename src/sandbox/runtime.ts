@@ -1,30 +1,30 @@
 import type { z } from "zod";
-import type { SandboxEvent } from "../contract/event.ts";
-import type { SeenProcess } from "../contract/health.ts";
+import type { SeenProcess } from "../contract/health/health.ts";
 import type { RuntimeName, SandboxId, SnapshotId } from "../contract/ids.ts";
-import type { BuildImage, ImageView } from "../contract/image-verbs.ts";
-import type { Capabilities, SandboxInfo, SandboxSpec, SandboxStats } from "../contract/sandbox.ts";
+import type { BuildImage, ImageView } from "../contract/image/image-verbs.ts";
+import type { Capabilities, SandboxConfig, SandboxInfo, SandboxStats } from "../contract/sandbox/sandbox.ts";
+import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import type { DiskShares } from "./disk-shares.ts";
 import type { GitIdentity } from "./git-settings.ts";
 import type { GuestCondition } from "./guest/waits.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 
-/** What every runtime is given by the composition root. Nothing here is read from the environment by a runtime. */
+/** What the composition root passes to every runtime. Runtimes read nothing of this from the environment. */
 export interface RuntimeContext {
-  /** `$CAISSON_HOME`: sandboxes, snapshots, templates and sockets live below it. Exists, mode 0700. */
+  /** `$CAISSON_HOME`, the folder for sandboxes, snapshots, templates and sockets. It exists, with mode 0700. */
   stateDir: string;
-  /** The static guest binary. */
+  /** The path of the static guest binary. */
   guestPath: string;
-  /** Who commits inside; absent: nobody. */
+  /** The author of commits inside. Absent: no identity. */
   gitIdentity?: () => GitIdentity;
   onEvent?: (event: SandboxEvent) => void;
-  /** What may be written to the state folder. Absent: as `createDiskShares` has it. */
+  /** Limits writes to the state folder. Absent: the defaults of `createDiskShares`. */
   disk?: DiskShares;
 }
 
 export interface Finding {
   level: "ok" | "note" | "problem";
-  /** What was found, as a sentence. */
+  /** The finding, as a sentence. */
   text: string;
   /** The exact command or setting that fixes it. */
   fix?: string;
@@ -32,7 +32,7 @@ export interface Finding {
 
 export interface Probe {
   usable: boolean;
-  /** Measured: create to first output. */
+  /** The measured time from create to the first output. */
   startMs: number | null;
   findings: Finding[];
 }
@@ -41,36 +41,39 @@ export interface SnapshotInfo {
   id: SnapshotId;
   name: string | null;
   sandbox: SandboxId;
-  /** Whose it is; absent: the user's of this machine. */
+  /** The snapshot's owner. Absent: this machine's user. */
   owner?: string;
   createdAt: string;
   bytes: number;
-  /** A folder of the host's over which its workspace is; absent: all of that is in the snapshot. */
+  /** The host folder below its workspace. Absent: the snapshot contains the whole workspace. */
   workspaceFolder?: string;
 }
 
-/** Images that a runtime builds and keeps, to start sandboxes from by their name. */
+/** Images that a runtime builds and stores, to create sandboxes from by name. */
 export interface RuntimeImages {
   /**
-   * What is being done, at last the image. It is there whole or not at all, and takes the place of one of its name.
-   * Throws `unavailable`, `unsupported`, `no_space`.
+   * Yields progress, and finally the image. The image appears complete or not at all, and replaces an image of the same
+   * name. Throws `unavailable`, `unsupported`, `no_space`.
    */
   build(request: z.output<typeof BuildImage>): AsyncIterable<{ progress: string } | { image: ImageView }>;
-  /** By name. */
+  /** Lists the images, sorted by name. */
   list(): Promise<ImageView[]>;
-  /** Throws `not_found`, `conflict` while it is in use. */
+  /** Throws `not_found`, and `conflict` while the image is in use. */
   remove(name: string): Promise<void>;
 }
 
-/** What the host sees of a sandbox, nobody inside being asked. */
+/** A sandbox as the host sees it, without asking the guest. */
 export interface HostView {
   condition: GuestCondition;
   stats: SandboxStats | null;
-  /** At most some hundred. */
+  /** Limited to a few hundred. */
   processes: SeenProcess[];
 }
 
-/** Of what is kept ready: how many wait, how many shall, and how many sandboxes were given from it or made afresh. */
+/**
+ * The pool of prepared sandboxes: how many are waiting, how many it should hold, how many sandboxes came from it, and
+ * how many were created without it.
+ */
 export interface PoolSize {
   waiting: number;
   size: number;
@@ -80,109 +83,112 @@ export interface PoolSize {
 
 export interface OpenOptions {
   /**
-   * Whether this process serves the sandbox's network as long as it holds it. Otherwise it is left to whoever does, or
-   * to a keeper.
+   * Whether this process serves the sandbox's network while it holds the sandbox. Otherwise another process or a keeper
+   * does.
    */
   serveNetwork?: boolean;
 }
 
-/** One kind of place where sandboxes live. A runtime is a folder under `runtimes/`; see docs/adding-a-runtime.md. */
+/** A kind of place in which sandboxes run. Each runtime is a folder under `runtimes/`; see docs/changing/runtime.md. */
 export interface Runtime extends AsyncDisposable {
   readonly name: RuntimeName;
-  /** To how many milliseconds a snapshot rounds the times of files down; absent: it keeps them. */
+  /** The granularity, in milliseconds, to which a snapshot rounds down file times. Absent: it preserves them. */
   readonly snapshotGrainMs?: number;
   /**
-   * What can be enforced on this machine. Cheap and cached; starts nothing. Throws `unavailable` when the runtime
-   * cannot be used at all.
+   * Returns what this machine can enforce. Cheap and cached; starts nothing. Throws `unavailable` if the runtime is
+   * unusable.
    */
   capabilities(): Promise<Capabilities>;
-  /** Really starts a sandbox, runs a command, compares namespaces, and says what it found. Never throws. */
+  /** Starts a real sandbox, runs a command, compares namespaces, and reports its findings. Never throws. */
   probe(): Promise<Probe>;
   /**
-   * Enforces everything in the spec or refuses with `unsupported` before anything is made. On any failure, and on
-   * abort, nothing is left behind. Throws `invalid` (workspace or image that is not one), `not_found`, `unavailable`
-   * (engine dead), `cancelled`.
+   * Creates a sandbox that enforces everything in the config, or throws `unsupported` before it creates anything. After
+   * a failure or an abort, nothing remains. Throws `invalid` (an invalid workspace or image), `not_found`,
+   * `unavailable` (engine dead), `cancelled`.
    */
-  create(spec: SandboxSpec, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
+  create(spec: SandboxConfig, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
   /**
-   * Re-attaches to a live sandbox, made by this process or another. Throws `not_found`, and `lost` or `protocol` when
-   * only its remains are there; no other failure has these codes.
+   * Reattaches to a live sandbox that this or another process created. Throws `not_found`, and `lost` or `protocol` if
+   * only its remains exist; no other failure has these codes.
    */
   open(id: SandboxId, options?: OpenOptions): Promise<OwnedSandbox>;
   /**
-   * Keeps the files of a sandbox that died, from what is left of it, as a snapshot. Absent: there is nothing left of
-   * them, or they are not in the sandbox. Throws `not_found`, `lost` when they are gone, `no_space`.
+   * Stores the remaining files of a dead sandbox as a snapshot. Absent: no files remain, or they are not in the
+   * sandbox. Throws `not_found`, `lost` if the files no longer exist, `no_space`.
    */
   salvage?(id: SandboxId, options: { name: string }): Promise<SnapshotId>;
-  /** Also of one that does not answer, or has died. Throws `not_found`. Absent: the host sees nothing of it. */
+  /**
+   * Returns the host's view, even of a sandbox that is dead or does not answer. Throws `not_found`. Absent: the host
+   * cannot see into it.
+   */
   look?(id: SandboxId): Promise<HostView>;
   /**
-   * Ends everything in a sandbox by the host's own means, whether its guest answers or not. Its record and its files
-   * stay; `open` throws `lost` from then on. Idempotent. Throws `not_found`. Absent: it can only be removed.
+   * Ends everything in a sandbox from the host, whether or not its guest answers. Its record and files remain, and
+   * `open` then throws `lost`. Idempotent. Throws `not_found`. Absent: the sandbox can only be removed.
    */
   kill?(id: SandboxId): Promise<void>;
   /**
-   * Ends everything in a sandbox and starts it again over its own files: the same sandbox, without its processes and
-   * what was in memory. A process that dies over it leaves one that can be restarted again. `beforeEnd` runs before
-   * anything ends, and only for a sandbox whose files stay. Throws `not_found`, `unsupported` for one whose files are
-   * gone or would go, `unavailable`. Absent: the runtime cannot.
+   * Ends everything in a sandbox and starts it again with its files: the same sandbox, without its processes and
+   * memory. If this process dies during the restart, the sandbox can be restarted again. `beforeEnd` runs before
+   * anything ends, and only for a sandbox whose files remain. Throws `not_found`, `unsupported` if the files are lost
+   * or would be, `unavailable`. Absent: the runtime cannot restart sandboxes.
    */
   restart?(id: SandboxId, options?: { beforeEnd?: () => Promise<void> }): Promise<void>;
   list(): Promise<SandboxInfo[]>;
   /**
-   * Removes what dead creators left, except kept sandboxes, and finishes half-done creates and deletes. Returns what it
-   * removed.
+   * Removes what dead creators left behind, except kept sandboxes, and finishes incomplete creates and deletes. Returns
+   * the ids it removed.
    */
   sweep(): Promise<SandboxId[]>;
   /**
-   * Ends whatever this runtime runs under an id whose record cannot be read, and removes what it has of it. Nothing
-   * there is no failure; the folder itself is the store's to remove. Throws `unavailable` when the engine is dead.
+   * Ends everything that this runtime runs under an id whose record cannot be read, and removes its data. Succeeds if
+   * there is nothing; the store removes the folder itself. Throws `unavailable` if the engine is dead.
    */
   discard(id: SandboxId): Promise<void>;
   /**
-   * The folder of the host with the files that sandboxes changed in a workspace, given the workspace's layer; it need
-   * not exist. Its names and times tell where to look for changes, nothing else is believed of it. Absent: the runtime
-   * keeps no layers.
+   * Returns the host folder with the files that sandboxes changed in a workspace, given the workspace's layer; it need
+   * not exist. Its names and times only hint at where to look for changes. Absent: the runtime stores no layers.
    */
   layerFolder?(layer: string): string;
   /**
-   * The same of a sandbox whose changes to an overlaid workspace go with it; not there where they are on a disk of its
-   * own, or there is no such workspace. Absent: the runtime keeps them where nobody outside can look.
+   * Like `layerFolder`, for a sandbox whose changes to an overlaid workspace are removed with it. The folder does not
+   * exist if the changes are on a separate disk or there is no such workspace. Absent: the host cannot read the
+   * changes.
    */
   changesFolder?(id: SandboxId): string;
-  /** What is kept ready for whoever asks. Absent: nothing ever is. */
+  /** Returns the size of the pool of prepared sandboxes. Absent: the runtime has no pool. */
   pooled?(): PoolSize;
   /**
-   * Removes what sandboxes wrote to a workspace's layer, whoever owns it; the folder itself stays. Absent: an ordinary
-   * removal does.
+   * Removes what sandboxes wrote to a workspace's layer, whichever user ids own it; the folder itself remains. Absent:
+   * an ordinary removal works.
    */
   removeLayer?(layer: string): Promise<void>;
-  /** Absent: the runtime builds none. */
+  /** Absent: the runtime builds no images. */
   readonly images?: RuntimeImages;
   /**
-   * Keeps what sandboxes wrote to a workspace's layer, as it is now, beside it under a name; no sandbox may be on it.
-   * Throws `too_large` past so many bytes, `unsupported` for a layer of which no copy can be made, `no_space`. Absent:
-   * the runtime keeps no layers.
+   * Copies a workspace's layer in its current state, beside it and under a name; no sandbox may be using it. Throws
+   * `too_large` above this many bytes, `unsupported` for a layer that cannot be copied, `no_space`. Absent: the runtime
+   * stores no layers.
    */
   copyLayer?(layer: string, copy: { name: string; bytesMax: number }): Promise<void>;
   /**
-   * The layer is as it was when the copy was made, or for null as if nobody had written to it: all of it or nothing,
-   * also when this process dies on the way. The copy stays; no sandbox may be on the layer.
+   * Restores a layer to the state of a copy, or to an empty layer for null: completely or not at all, even if this
+   * process dies midway. The copy remains; no sandbox may be using the layer.
    */
   restoreLayer?(layer: string, name: string | null): Promise<void>;
   /**
-   * A layer that nobody has written to gets what another has now, or what the copy of this name has: all of it or
-   * nothing that counts. No sandbox may be on the other unless it is a copy that is asked for. Throws `too_large`,
-   * `unsupported`, `no_space`. Absent: the runtime keeps no layers.
+   * Fills an empty layer with the current state of another layer, or of its copy with this name. An incomplete fork
+   * does not count. No sandbox may be using the other layer unless a copy is requested. Throws `too_large`,
+   * `unsupported`, `no_space`. Absent: the runtime stores no layers.
    */
   forkLayer?(from: string, to: string, how: { copy?: string; bytesMax: number }): Promise<void>;
   removeLayerCopy?(layer: string, name: string): Promise<void>;
   /**
-   * Packs files below a folder into an archive, by their names there, with whatever sandboxes own among them; nothing
-   * moves in the sandboxes of `still` meanwhile. What others change is no failure: the archive is whole, and the answer
-   * says that something `hasChanged`. Names that are gone are left out; there is no archive when all are.
-   * `unpackFiles` brings them back as they were. Throws `unavailable`, `not_found` for a sandbox that is gone, `busy`
-   * for one that somebody else copies. Absent: ordinary means do.
+   * Packs files below a folder into an archive under their names there, including files that sandboxes own. The
+   * sandboxes in `still` are frozen while it runs. Changes by others are not a failure: the archive is valid, and the
+   * result says that something `hasChanged`. Missing names are skipped; if all are missing, there is no archive.
+   * `unpackFiles` restores the files as they were. Throws `unavailable`, `not_found` for a sandbox that no longer
+   * exists, `busy` for one that another process is copying. Absent: ordinary tools work.
    */
   packFiles?(options: {
     folder: string;

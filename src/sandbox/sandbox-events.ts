@@ -1,15 +1,17 @@
-import { CommandEnded, CommandOutput, CommandStarted, SandboxCreated, type SandboxEvent } from "../contract/event.ts";
 import type { ProcessRef } from "../contract/ids.ts";
-import type { SandboxInfo } from "../contract/sandbox.ts";
+import type { SandboxInfo } from "../contract/sandbox/sandbox.ts";
+import { CommandEnded, CommandOutput, CommandStarted, SandboxCreated, type SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import { textOrBase64 } from "../lib/text-or-base64.ts";
 import type { ProcessObserver } from "./guest/process.ts";
 
-/** For a runtime to announce what it made; a sandbox that was found again is not announced. */
+/** Announces a sandbox that a runtime created; reopened sandboxes are not announced. */
 export function emitCreated(onEvent: ((event: SandboxEvent) => void) | undefined, info: SandboxInfo): void {
   emitTo(onEvent, SandboxCreated.make({ sandbox: info.id, runtime: info.runtime, warnings: info.warnings }));
 }
 
-/** `argv` is given for a process that may be started now; one that was there before is not announced again. */
+/**
+ * Reports a process as events. `argv` is present for a process that may be new; an existing one is not announced again.
+ */
 export function observe(sandbox: string, ref: ProcessRef, emit: (event: SandboxEvent) => void, argv?: readonly string[]): ProcessObserver {
   return {
     onStarted({ pid, existing }) {
@@ -21,7 +23,7 @@ export function observe(sandbox: string, ref: ProcessRef, emit: (event: SandboxE
   };
 }
 
-/** An observer that fails cannot be allowed to break the sandbox it observes. */
+/** Emits an event. A failing observer must not break the sandbox it observes. */
 export function emitTo(onEvent: ((event: SandboxEvent) => void) | undefined, event: SandboxEvent): void {
   try {
     onEvent?.(event);

@@ -6,75 +6,75 @@ type FileCalls = Pick<Sandbox, "stat" | "list" | "mkdir" | "move" | "remove" | "
 
 interface FileCallsOptions {
   files: GuestFiles;
-  /** Checks what all calls have in common. */
-  check: (asked: { user?: string }) => void;
-  /** Where a path of the contract lies for the guest. */
+  /** The checks that all calls share. */
+  check: (options: { user?: string }) => void;
+  /** Converts a contract path to the guest's path. */
   inside: (path: string) => string;
-  /** The other way; absent where it is the same. */
+  /** Converts a guest path back. Absent if the paths are the same. */
   fromGuest?: ((path: string) => string) | undefined;
 }
 
-/** What a tool may do with files, checked before the guest is asked. */
+/** A tool's file calls, which check their arguments before they ask the guest. */
 export function fileCalls({ files, check, inside, fromGuest }: FileCallsOptions): FileCalls {
   return {
-    async stat(path, asked = {}) {
-      check(asked);
-      const file = await files.stat(inside(path), { follow: asked.follow ?? true, user: asked.user, signal: asked.signal });
+    async stat(path, options = {}) {
+      check(options);
+      const file = await files.stat(inside(path), { follow: options.follow ?? true, user: options.user, signal: options.signal });
       return { ...file, name: path };
     },
-    async list(path, asked = {}) {
-      check(asked);
-      const { depth, entriesMax } = checkListing(asked);
-      return files.list(inside(path), { depth, entriesMax, user: asked.user, signal: asked.signal });
+    async list(path, options = {}) {
+      check(options);
+      const { depth, entriesMax } = checkListing(options);
+      return files.list(inside(path), { depth, entriesMax, user: options.user, signal: options.signal });
     },
-    async mkdir(path, asked = {}) {
-      check(asked);
+    async mkdir(path, options = {}) {
+      check(options);
       await files.mkdir(inside(path), {
-        parents: asked.parents ?? false,
-        mode: checkMode(asked.mode),
-        user: asked.user,
-        signal: asked.signal,
+        parents: options.parents ?? false,
+        mode: checkMode(options.mode),
+        user: options.user,
+        signal: options.signal,
       });
     },
-    async move(from, to, asked = {}) {
-      check(asked);
-      await files.move(inside(from), inside(to), { replace: asked.replace ?? false, user: asked.user, signal: asked.signal });
+    async move(from, to, options = {}) {
+      check(options);
+      await files.move(inside(from), inside(to), { replace: options.replace ?? false, user: options.user, signal: options.signal });
     },
-    async remove(path, asked = {}) {
-      check(asked);
-      await files.remove(inside(path), { recursive: asked.recursive ?? false, user: asked.user, signal: asked.signal });
+    async remove(path, options = {}) {
+      check(options);
+      await files.remove(inside(path), { recursive: options.recursive ?? false, user: options.user, signal: options.signal });
     },
-    async readFile(path, asked = {}) {
-      check(asked);
-      const { offset, length, user, signal } = asked;
+    async readFile(path, options = {}) {
+      check(options);
+      const { offset, length, user, signal } = options;
       if (offset !== undefined) checkWhole("offset", offset);
       if (length !== undefined) checkWhole("length", length);
       return files.readFile(inside(path), { offset, length, user, signal });
     },
-    async writeFile(path, data, asked = {}) {
-      check(asked);
-      const { how = "replace", parents = false, mode, user, signal } = asked;
+    async writeFile(path, data, options = {}) {
+      check(options);
+      const { how = "replace", parents = false, mode, user, signal } = options;
       return files.writeFile(inside(path), data, { how, parents, mode: checkMode(mode), user, signal });
     },
-    async watch(path, asked = {}) {
-      check(asked);
+    async watch(path, options = {}) {
+      check(options);
       const toPath = fromGuest;
       return files.watch(inside(path), {
-        recursive: asked.recursive ?? false,
-        user: asked.user,
-        signal: asked.signal,
+        recursive: options.recursive ?? false,
+        user: options.user,
+        signal: options.signal,
         ...(toPath === undefined ? {} : { toPath }),
       });
     },
-    async tarIn(folder, archive, asked = {}) {
-      check(asked);
-      const { bytesMax, entriesMax, stripComponents, user, signal } = asked;
+    async tarIn(folder, archive, options = {}) {
+      check(options);
+      const { bytesMax, entriesMax, stripComponents, user, signal } = options;
       for (const value of [bytesMax, entriesMax, stripComponents]) if (value !== undefined) checkWhole("a bound", value);
       return files.tarIn(inside(folder), archive, { bytesMax, entriesMax, stripComponents, user, signal });
     },
-    async tarOut(path, asked = {}) {
-      check(asked);
-      const { exclude = [], bytesMax, user, signal } = asked;
+    async tarOut(path, options = {}) {
+      check(options);
+      const { exclude = [], bytesMax, user, signal } = options;
       if (bytesMax !== undefined) checkWhole("bytesMax", bytesMax);
       return files.tarOut(inside(path), { exclude, bytesMax, user, signal });
     },

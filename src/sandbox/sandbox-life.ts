@@ -1,6 +1,6 @@
-import { CaissonError } from "../contract/error.ts";
-import { SandboxEnded, type SandboxEvent, SandboxPaused, SandboxResumed, SandboxSnapshotted } from "../contract/event.ts";
-import type { SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { SandboxConfig, SandboxInfo, SandboxState } from "../contract/sandbox/sandbox.ts";
+import { SandboxEnded, type SandboxEvent, SandboxPaused, SandboxResumed, SandboxSnapshotted } from "../contract/sandbox/sandbox-event.ts";
 import type { GuestConnection } from "./guest/connection.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 import { emitTo } from "./sandbox-events.ts";
@@ -8,13 +8,13 @@ import type { Wall } from "./wall.ts";
 
 interface LifeOptions {
   info: SandboxInfo;
-  spec: SandboxSpec;
+  spec: SandboxConfig;
   connection: Pick<GuestConnection, "closed" | "isClosed" | "close">;
   wall: Wall;
   onEvent?: ((event: SandboxEvent) => void) | undefined;
 }
 
-/** What a sandbox goes through, from the handle that was just made to its end, and what that allows. */
+/** The lifecycle of a sandbox, from a new handle to its end, and what each state allows. */
 export class SandboxLife {
   readonly closed: Promise<{ why: "destroyed" | "lost" }>;
   readonly #options: LifeOptions;
@@ -45,28 +45,28 @@ export class SandboxLife {
     emitTo(this.#options.onEvent, event);
   }
 
-  /** Throws `conflict` while it is paused, `lost` when the guest is not to be had any more. */
+  /** Throws `conflict` while it is paused, `lost` if the guest's connection is closed. */
   checkReady(): void {
     const { id } = this.#options.info;
     if (this.#state === "paused") throw new CaissonError("conflict", `sandbox ${id} is paused`, { hint: "Resume it first." });
-    if (this.#options.connection.isClosed) throw gone(id);
+    if (this.#options.connection.isClosed) throw sandboxGone(id);
     this.checkThere();
   }
 
-  /** Throws `lost` once it is being destroyed. The wall is there longer than the guest. */
+  /** Throws `lost` if it is being destroyed. The wall outlives the guest. */
   checkThere(): void {
-    if (this.#destroying !== null) throw gone(this.#options.info.id);
+    if (this.#destroying !== null) throw sandboxGone(this.#options.info.id);
   }
 
-  /** What its owner may do with it as a whole. */
+  /** The lifecycle calls of its owner. */
   calls(): Pick<OwnedSandbox, "pause" | "resume" | "snapshot" | "fork" | "release" | "detach" | "destroy" | typeof Symbol.asyncDispose> {
     return {
       pause: () => this.#pause(),
       resume: () => this.#resume(),
-      snapshot: (asked) => this.#snapshot(asked),
-      fork: async (asked = {}) => {
+      snapshot: (options) => this.#snapshot(options),
+      fork: async (options = {}) => {
         this.checkThere();
-        return this.#options.wall.fork(asked);
+        return this.#options.wall.fork(options);
       },
       release: () => this.#release(),
       detach: async () => this.#letGo(),
@@ -91,17 +91,17 @@ export class SandboxLife {
   async #resume(): Promise<void> {
     const { info, wall } = this.#options;
     if (this.#state !== "paused") this.checkReady();
-    // Whatever this handle last saw: somebody else may have frozen it since, and died.
+    // Regardless of the last known state: another process may have frozen it since, and died.
     await wall.resume();
     if (this.#state !== "paused") return;
     this.#state = "running";
     this.emit(SandboxResumed.make({ sandbox: info.id }));
   }
 
-  async #snapshot(asked: { name?: string } = {}): ReturnType<Wall["snapshot"]> {
+  async #snapshot(options: { name?: string } = {}): ReturnType<Wall["snapshot"]> {
     const { info, wall } = this.#options;
     this.checkThere();
-    const snapshot = await wall.snapshot(asked);
+    const snapshot = await wall.snapshot(options);
     this.emit(SandboxSnapshotted.make({ sandbox: info.id, snapshot }));
     return snapshot;
   }
@@ -109,7 +109,7 @@ export class SandboxLife {
   async #release(): Promise<void> {
     const { info, spec, wall } = this.#options;
     if (!spec.keep) {
-      throw new CaissonError("invalid", `sandbox ${info.id} was not made to be kept`, { hint: "Create it with keep: true (--keep)." });
+      throw new CaissonError("invalid", `sandbox ${info.id} was not created with keep`, { hint: "Create it with keep: true (--keep)." });
     }
     this.checkThere();
     await wall.release();
@@ -132,7 +132,7 @@ export class SandboxLife {
     try {
       await wall.destroy();
     } catch (error) {
-      // Whoever asks again tries again.
+      // Allows another attempt.
       this.#destroying = null;
       throw error;
     }
@@ -143,6 +143,6 @@ export class SandboxLife {
   }
 }
 
-function gone(id: string): CaissonError {
-  return new CaissonError("lost", `sandbox ${id} is gone`);
+function sandboxGone(id: string): CaissonError {
+  return new CaissonError("lost", `sandbox ${id} no longer exists`);
 }

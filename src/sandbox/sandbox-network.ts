@@ -1,5 +1,5 @@
-import type { NetworkPolicy } from "../contract/network.ts";
-import type { DenialReason, NetworkEvent } from "../contract/network-event.ts";
+import type { NetworkPolicy } from "../contract/network/network.ts";
+import type { DenialReason, NetworkEvent } from "../contract/network/network-event.ts";
 
 export interface FetchRequest {
   url: string;
@@ -14,29 +14,29 @@ export type FetchResult =
   | { denied: { reason: DenialReason; text: string } };
 
 /**
- * The network of one sandbox. What is changed here holds at once in whichever process serves it, also for connections
- * that are open.
+ * The network of one sandbox. Changes take effect immediately in whichever process serves it, including for open
+ * connections.
  */
 export interface SandboxNetwork {
   policy(): NetworkPolicy;
   /**
-   * A function is given what holds at that moment, so that several who change it at once all have their way. Resolves
-   * with what holds then. Throws `unsupported` for a policy the runtime cannot enforce.
+   * Changes the policy. A function gets the current policy, so concurrent changes all take effect. Resolves with the
+   * resulting policy. Throws `unsupported` for a policy that the runtime cannot enforce.
    */
   change(policy: NetworkPolicy | ((before: NetworkPolicy) => NetworkPolicy), options: { by: string }): Promise<NetworkPolicy>;
-  /** From now on the secret's value is put in nowhere. Throws `not_found`. */
+  /** Stops inserting the secret's value anywhere. Throws `not_found`. */
   revoke(secret: string, options: { by: string }): Promise<void>;
   /**
-   * A request on the sandbox's behalf, under its rules. Rejects with `unavailable` when the other side cannot be
-   * reached, `cancelled`.
+   * Sends a request on the sandbox's behalf, under its rules. Rejects with `unavailable` if the destination is
+   * unreachable, and with `cancelled`.
    */
   fetch(request: FetchRequest): Promise<FetchResult>;
-  /** What happens in the network while this process serves it. */
+  /** Reports network events while this process serves the network. */
   subscribe(listener: (event: NetworkEvent) => void): () => void;
-  /** What was counted, to be told of together, is told of now. */
+  /** Reports counted events immediately, which are otherwise reported in batches. */
   settle(): void;
-  /** A bound on what the gateway spends, besides the sandbox's own: asked for before each call. */
+  /** Limits the gateway's spending, in addition to the sandbox's own limit. Called before each request. */
   limitGateway(left: () => { costUsdLeft: number | null; tokensLeft: number | null }): void;
-  /** Known values of secrets, and common encodings of them, become their names. */
+  /** Replaces known secret values, and common encodings of them, with the secrets' names. */
   redact(text: string): string;
 }

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { EnvName, ProcessRef } from "../contract/ids.ts";
-import type { Limits, SandboxSpec } from "../contract/sandbox.ts";
+import type { Limits, SandboxConfig } from "../contract/sandbox/sandbox.ts";
 import { checkTerminalSize } from "./call-checks.ts";
 import { resolveSandboxPath, WORKSPACE } from "./path.ts";
 import type { SpawnOptions } from "./sandbox.ts";
 
-/** What a command of the sandbox starts with unless the template, the spec or the command says otherwise. */
+/** A command's variables, which the template, the config and the command override. */
 const baseEnv: Readonly<Record<string, string>> = {
   PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
   HOME: "/home/user",
@@ -16,11 +16,11 @@ const baseEnv: Readonly<Record<string, string>> = {
 const rootEnv: Readonly<Record<string, string>> = { HOME: "/root", USER: "root" };
 const TERMINAL = "xterm-256color";
 
-/** A process to start, checked and complete, as the guest and the fake runtime take it. */
+/** A checked and complete request to start a process, for the guest and the fake runtime. */
 export interface SpawnRequest {
   ref: ProcessRef;
   argv: readonly string[];
-  /** The whole environment, `K=V`. */
+  /** The complete environment, as `K=V`. */
   env: readonly string[];
   cwd: string;
   user: string | undefined;
@@ -34,15 +34,15 @@ export interface SpawnRequest {
 }
 
 /**
- * Checks what a caller asks for against the spec and the limits, and fills in what it left out. The result throws
- * `invalid` and `denied`.
+ * Returns a function that checks a caller's options against the config and the limits, and fills in the defaults. That
+ * function throws `invalid` and `denied`.
  */
 export function createSpawnRequests(options: {
-  spec: SandboxSpec;
+  spec: SandboxConfig;
   limits: Limits;
-  /** The template's own variables; they win over the built-in ones. */
+  /** The template's variables, which override the built-in ones. */
   defaultEnv?: Readonly<Record<string, string>>;
-}): (asked: SpawnOptions) => SpawnRequest {
+}): (spawnOptions: SpawnOptions) => SpawnRequest {
   const { spec, limits } = options;
   const base = { ...baseEnv, ...options.defaultEnv, ...spec.env };
   const rootBase = { ...baseEnv, ...options.defaultEnv, ...rootEnv, ...spec.env };
@@ -50,46 +50,49 @@ export function createSpawnRequests(options: {
   const prefix = `p-${randomBytes(5).toString("hex")}-`;
   let count = 0;
 
-  const envFor = (asked: SpawnOptions): readonly string[] => {
-    if (asked.env === undefined && asked.pty === undefined && asked.user !== "root") return baseList;
-    const terminal = asked.pty === undefined ? {} : { TERM: TERMINAL };
-    if (asked.env !== undefined) checkEnv(asked.env);
-    return envList({ ...terminal, ...(asked.user === "root" ? rootBase : base), ...asked.env });
+  const envFor = (spawnOptions: SpawnOptions): readonly string[] => {
+    if (spawnOptions.env === undefined && spawnOptions.pty === undefined && spawnOptions.user !== "root") return baseList;
+    const terminal = spawnOptions.pty === undefined ? {} : { TERM: TERMINAL };
+    if (spawnOptions.env !== undefined) checkEnv(spawnOptions.env);
+    return envList({ ...terminal, ...(spawnOptions.user === "root" ? rootBase : base), ...spawnOptions.env });
   };
-  return (asked) => {
-    checkArgv(asked.argv);
-    if (asked.ref !== undefined) checkRef(asked.ref);
-    checkUser(asked.user, spec.allowRoot);
-    if (asked.timeoutMs !== undefined) checkPositive("timeoutMs", asked.timeoutMs);
-    if (asked.outputBytesMax !== undefined) checkPositive("outputBytesMax", asked.outputBytesMax);
-    if (asked.pty !== undefined) checkTerminalSize(asked.pty);
+  return (spawnOptions) => {
+    checkArgv(spawnOptions.argv);
+    if (spawnOptions.ref !== undefined) checkRef(spawnOptions.ref);
+    checkUser(spawnOptions.user, spec.allowRoot);
+    if (spawnOptions.timeoutMs !== undefined) checkPositive("timeoutMs", spawnOptions.timeoutMs);
+    if (spawnOptions.outputBytesMax !== undefined) checkPositive("outputBytesMax", spawnOptions.outputBytesMax);
+    if (spawnOptions.pty !== undefined) checkTerminalSize(spawnOptions.pty);
     const { wallClockMs, outputBytes } = limits;
     return {
-      ref: asked.ref ?? prefix + (count++).toString(36),
-      argv: asked.argv,
-      env: envFor(asked),
-      cwd: asked.cwd === undefined ? WORKSPACE : resolveSandboxPath(asked.cwd),
-      user: asked.user,
-      pty: asked.pty !== undefined,
-      cols: asked.pty?.cols,
-      rows: asked.pty?.rows,
-      stdin: asked.pty !== undefined || asked.stdin === "pipe",
-      timeoutMs: isUnlimited(asked, spec) ? undefined : Math.min(asked.timeoutMs ?? wallClockMs, wallClockMs),
-      outputBytesMax: outputBytes === null ? asked.outputBytesMax : Math.min(asked.outputBytesMax ?? outputBytes, outputBytes),
-      keepLast: asked.keepLastOutput,
+      ref: spawnOptions.ref ?? prefix + (count++).toString(36),
+      argv: spawnOptions.argv,
+      env: envFor(spawnOptions),
+      cwd: spawnOptions.cwd === undefined ? WORKSPACE : resolveSandboxPath(spawnOptions.cwd),
+      user: spawnOptions.user,
+      pty: spawnOptions.pty !== undefined,
+      cols: spawnOptions.pty?.cols,
+      rows: spawnOptions.pty?.rows,
+      stdin: spawnOptions.pty !== undefined || spawnOptions.stdin === "pipe",
+      timeoutMs: isUnlimited(spawnOptions, spec) ? undefined : Math.min(spawnOptions.timeoutMs ?? wallClockMs, wallClockMs),
+      outputBytesMax:
+        outputBytes === null ? spawnOptions.outputBytesMax : Math.min(spawnOptions.outputBytesMax ?? outputBytes, outputBytes),
+      keepLast: spawnOptions.keepLastOutput,
     };
   };
 }
 
-/** The limit that commands commonly have is for those somebody waits for; one that was asked for holds for all. */
-function isUnlimited({ keepLastOutput, timeoutMs }: SpawnOptions, { limits }: SandboxSpec): boolean {
+/**
+ * Whether the default time limit does not apply, because it only suits commands that a caller waits for. An explicit
+ * limit applies to every command.
+ */
+function isUnlimited({ keepLastOutput, timeoutMs }: SpawnOptions, { limits }: SandboxConfig): boolean {
   return keepLastOutput === true && timeoutMs === undefined && limits.wallClockMs === undefined;
 }
 
 export function checkRef(ref: ProcessRef): void {
   const parsed = ProcessRef.safeParse(ref);
-  if (!parsed.success)
-    throw new CaissonError("invalid", "the ref of a process is malformed", { hint: "Use 1 to 64 letters, digits or . _ : -" });
+  if (!parsed.success) throw new CaissonError("invalid", "malformed process ref", { hint: "Use 1 to 64 letters, digits or . _ : -" });
 }
 
 export function checkUser(user: string | undefined, allowRoot: boolean): void {
@@ -99,13 +102,13 @@ export function checkUser(user: string | undefined, allowRoot: boolean): void {
     throw new CaissonError("denied", "this sandbox does not allow root", { hint: "Create it with allowRoot: true (--allow-root)." });
   }
   if (!/^[1-9][0-9]{0,9}$/.test(user) || Number(user) > 4_294_967_294) {
-    throw new CaissonError("invalid", `there is no user ${JSON.stringify(user)}`, { hint: '"user", "root" or a decimal uid.' });
+    throw new CaissonError("invalid", `there is no user ${JSON.stringify(user)}`, { hint: 'Use "user", "root" or a decimal uid.' });
   }
 }
 
 function checkArgv(argv: readonly string[]): void {
   if (!Array.isArray(argv) || argv.length === 0 || argv[0] === "") {
-    throw new CaissonError("invalid", "there is no program to start", { hint: 'Give argv, for example ["make", "test"].' });
+    throw new CaissonError("invalid", "no program to start", { hint: 'Pass argv, for example ["make", "test"].' });
   }
   for (const argument of argv) {
     if (typeof argument !== "string") throw new CaissonError("invalid", "an argument is not a string");
@@ -117,11 +120,11 @@ function checkArgv(argv: readonly string[]): void {
 function checkEnv(env: Readonly<Record<string, string>>): void {
   for (const name in env) {
     if (!EnvName.safeParse(name).success) {
-      throw new CaissonError("invalid", `${JSON.stringify(name)} cannot name a variable`, { hint: "Use letters, digits and _." });
+      throw new CaissonError("invalid", `${JSON.stringify(name)} is not a valid variable name`, { hint: "Use letters, digits and _." });
     }
     const value = env[name];
     if (typeof value !== "string" || value.includes("\0"))
-      throw new CaissonError("invalid", `the variable ${name} is not text without NUL`);
+      throw new CaissonError("invalid", `the variable ${name} must be a string without NUL`);
   }
 }
 

@@ -4,8 +4,8 @@ import { WORKSPACE } from "./path.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 
 /**
- * Staging: called always, before and after work in a sandbox, and a no-op where the files are shared already. So the
- * layers above need not know whether a runtime shares the host's file system. Null means that nothing had to be done.
+ * Copies files into a sandbox before work, unless they are already shared. Callers always stage, so they need not know
+ * whether a runtime shares the host's file system. Returns null if there was nothing to do.
  */
 export async function stageIn(
   sandbox: OwnedSandbox,
@@ -16,8 +16,8 @@ export async function stageIn(
 }
 
 /**
- * Brings files back. What was removed inside stays in the folder: staging adds and replaces, it does not remove. Throws
- * what `copyOut` throws.
+ * Copies files back. Files that were removed inside remain in the folder: staging adds and replaces, but does not
+ * remove. Throws what `copyOut` throws.
  */
 export async function stageOut(
   sandbox: OwnedSandbox,
@@ -27,7 +27,7 @@ export async function stageOut(
   return mountOf(sandbox, folder) === "rw" ? null : copyOut(sandbox, WORKSPACE, folder, options);
 }
 
-/** How the folder is visible inside; null when it is not. */
+/** Returns how the folder is visible inside, or null if it is not. */
 function mountOf(sandbox: OwnedSandbox, folder: string): "overlay" | "rw" | "ro" | null {
   const { workspace } = sandbox.info;
   return workspace.kind === "folder" && resolve(workspace.path) === resolve(folder) ? workspace.access : null;

@@ -20,21 +20,21 @@ const paths = (folder: string) =>
       .map(({ path }) => path),
   );
 
-describe("where the state folder is seen", () => {
-  test("in every folder above it, and told by its inode", () => {
+describe("placesIn", () => {
+  test("finds the state folder in every folder above it, with its inode", () => {
     expect(paths(home)).toEqual([[".local/state/caisson"], [".local/state/caisson"]]);
     expect(paths(join(home, ".local", "state"))).toEqual([["caisson"], ["caisson"]]);
     const { dev, ino } = statSync(stateDir, { bigint: true });
     expect(viewState(stateDir).placesIn(home, { mountsBelow: false })).toEqual([{ path: ".local/state/caisson", device: dev, inode: ino }]);
   });
-  test("nowhere else", () => {
+  test("finds nothing in other folders", () => {
     mkdirSync(join(home, ".local", "state", "caisson-too"));
     expect(paths(join(home, ".local", "state", "caisson-too"))).toEqual([[], []]);
     expect(paths(join(stateDir, "sandboxes"))).toEqual([[], []]);
     rmSync(stateDir, { recursive: true });
     expect(paths(home)).toEqual([[], []]);
   });
-  test("where its path is a link, or a part of it lies elsewhere by a link", () => {
+  test("finds the state folder and its parts through links", () => {
     symlinkSync(stateDir, join(home, "link"));
     expect(viewState(join(home, "link")).placesIn(home, { mountsBelow: false })).toHaveLength(1);
     mkdirSync(join(home, "big disk", "snapshots"), { recursive: true });
@@ -43,16 +43,16 @@ describe("where the state folder is seen", () => {
   });
 });
 
-describe("as a workspace", () => {
+describe("refuse", () => {
   const refuse = (folder: string, access: "overlay" | "ro" | "rw") => () => viewState(stateDir).refuse(folder, { access });
-  test("the state folder and what is in it is refused, whatever the access", () => {
+  test("rejects the state folder and everything in it, for every access", () => {
     for (const access of ["overlay", "ro", "rw"] as const) {
       expect(refuse(stateDir, access)).toThrow(expect.objectContaining({ code: "invalid" }));
       expect(refuse(join(stateDir, "sandboxes"), access)).toThrow(expect.objectContaining({ code: "invalid" }));
     }
     expect(refuse(home, "rw")).not.toThrow();
   });
-  test("an empty folder in it shows nothing and takes nothing, so it may be below a layer", () => {
+  test("allows an empty folder in it below a layer", () => {
     const empty = join(stateDir, "sandboxes", "sb_a");
     expect(refuse(empty, "overlay")).not.toThrow();
     expect(refuse(empty, "rw")).toThrow(expect.objectContaining({ code: "invalid" }));
@@ -62,7 +62,7 @@ describe("as a workspace", () => {
   });
 });
 
-test("the kernel's table of mounts is read with its escapes", () => {
+test("parses the escapes in the kernel's mount table", () => {
   const text = "36 35 98:0 /mnt1 /mnt\\040one/\\303\\274 rw,noatime master:1 - ext3 /dev/root rw\n\n";
   expect(parseMounts(text)).toEqual([{ id: "36", device: "98:0", root: "/mnt1", point: "/mnt one/ü" }]);
 });

@@ -1,40 +1,41 @@
 import { closeSync, constants, openSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { realPathOrNull } from "../lib/paths.ts";
 import { uploadOfTree } from "./uploaded-tree.ts";
 
-/** A place in a shared folder at which the state folder, or a part of it, could be seen. */
+/** A place in a shared folder at which the state folder, or a part of it, would be visible. */
 export interface StatePlace {
   /** Relative to the shared folder. */
   path: string;
-  /** Which folder is there, so that whoever covers it knows that it covered the right one. */
+  /** Identifies the existing folder, so the code that hides it can check that it hid the right one. */
   device: bigint;
   inode: bigint;
 }
 
-/** Where the state folder lies, looked at once. */
+/** The location of the state folder, read once. */
 export interface StateView {
   /**
-   * The places of a folder (absolute, without links) at which the state folder could be seen. `mountsBelow`: what is
-   * mounted below the folder is seen, too; otherwise only the folder's own file system is. Empty for a folder inside
-   * the state folder: see `refuse`.
+   * Returns the places in a folder (absolute, without links) at which the state folder would be visible. With
+   * `mountsBelow`, file systems that are mounted below the folder are visible too; otherwise only the folder's own.
+   * Empty for a folder inside the state folder: see `refuse`.
    */
   placesIn(folder: string, options: { mountsBelow: boolean }): StatePlace[];
   /**
-   * Throws `invalid` for the state folder and for what lies in it. An empty folder below a layer shows nothing of it:
-   * sessions have one. An upload's files are somebody's folder, which only happens to be kept there.
+   * Throws `invalid` for the state folder and everything in it. Exceptions are an empty folder below a layer, which
+   * reveals nothing and which sessions need, and the files of an upload for reading, which come from a user's folder.
    */
   refuse(folder: string, options: { access: "overlay" | "ro" | "rw" }): void;
 }
 
 /**
- * The state folder holds every guest's socket and token, the network's keys, the log and other sandboxes' files:
- * whoever shares a folder with a sandbox must keep the places of it from the sandbox. They are found by where folders
- * lie in their file systems, so a bind mount elsewhere is found as well.
+ * Finds where the state folder is visible. It holds every guest's socket and token, the network's keys, the log and
+ * other sandboxes' files, so code that shares a folder with a sandbox must hide these places. They are identified by
+ * device and inode, which also finds bind mounts.
  */
 export function viewState(stateDir: string): StateView {
   const mounts = readMounts();
-  const kept = privateFolders(stateDir, mounts);
+  const folders = privateFolders(stateDir, mounts);
   return {
     placesIn(folder, { mountsBelow }) {
       const below = mountsBelow ? mounts.filter(({ point }) => isBelow(point, folder)) : [];
@@ -42,58 +43,52 @@ export function viewState(stateDir: string): StateView {
         { at: "", ...locate(folder, mounts) },
         ...below.map(({ point, device, root }) => ({ at: relativeTo(point, folder), device, path: root })),
       ];
-      const found = roots.flatMap((root) => kept.flatMap((each) => placeIn(folder, root, each)));
+      const found = roots.flatMap((root) => folders.flatMap((each) => placeIn(folder, root, each)));
       return [...new Map(found.map((place) => [place.path, place])).values()];
     },
     refuse(folder, { access }) {
       const { device, path } = locate(folder, mounts);
-      const within = kept.find((each) => each.device === device && (each.path === path || isBelow(path, each.path)));
+      const within = folders.find((each) => each.device === device && (each.path === path || isBelow(path, each.path)));
       if (within === undefined) return;
       if (access === "overlay" && within.path !== path && readdirSync(folder).length === 0) return;
       if (access !== "rw" && uploadOfTree(realpathSync(stateDir), realpathSync(folder)) !== null) return;
       throw new CaissonError("invalid", `${folder} is in the folder where Caisson keeps its own state`, {
-        hint: "Code that runs there could read keys and change other sandboxes. Give a folder of your own.",
+        hint: "Code that runs there could read keys and change other sandboxes. Pass a folder of your own.",
       });
     },
   };
 }
 
-/** Where one private folder is seen through one file system that the shared folder shows at `root.at`. */
-function placeIn(folder: string, root: Located & { at: string }, kept: Located & { at: string }): StatePlace[] {
-  if (root.device !== kept.device) return [];
-  // The second: a mount that shows the private folder or a part of it as a whole.
-  const whole = root.path === kept.path || isBelow(root.path, kept.path);
-  if (!whole && !isBelow(kept.path, root.path)) return [];
-  const path = whole ? root.at : join(root.at, relativeTo(kept.path, root.path));
-  const status = statSync(whole ? join(folder, root.at) : kept.at, { bigint: true, throwIfNoEntry: false });
+/**
+ * Returns where one private folder is visible through one file system, which the shared folder contains at `root.at`.
+ */
+function placeIn(folder: string, root: Located & { at: string }, privateFolder: Located & { at: string }): StatePlace[] {
+  if (root.device !== privateFolder.device) return [];
+  // If `whole`, a mount shows the private folder or a part of it.
+  const whole = root.path === privateFolder.path || isBelow(root.path, privateFolder.path);
+  if (!whole && !isBelow(privateFolder.path, root.path)) return [];
+  const path = whole ? root.at : join(root.at, relativeTo(privateFolder.path, root.path));
+  const status = statSync(whole ? join(folder, root.at) : privateFolder.at, { bigint: true, throwIfNoEntry: false });
   return path === "" || status === undefined ? [] : [{ path, device: status.dev, inode: status.ino }];
 }
 
 interface Located {
   device: string;
-  /** In its file system, whatever is mounted where. */
+  /** The path within its file system, regardless of mounts. */
   path: string;
 }
 
-/** The state folder, and what of it lies elsewhere: file systems mounted in it, and entries that are links. */
+/** Returns the state folder and its parts elsewhere: file systems mounted in it, and the targets of links. */
 function privateFolders(stateDir: string, mounts: readonly Mount[]): (Located & { at: string })[] {
-  const real = realOrNull(stateDir);
+  const real = realPathOrNull(stateDir);
   if (real === null) return [];
   const linked = readdirSync(real, { withFileTypes: true })
     .filter((entry) => entry.isSymbolicLink())
-    .flatMap(({ name }) => realOrNull(join(real, name)) ?? []);
+    .flatMap(({ name }) => realPathOrNull(join(real, name)) ?? []);
   return [
     ...[real, ...linked].map((at) => ({ at, ...locate(at, mounts) })),
     ...mounts.filter(({ point }) => isBelow(point, real)).map(({ point, device, root }) => ({ at: point, device, path: root })),
   ];
-}
-
-function realOrNull(path: string): string | null {
-  try {
-    return realpathSync(path);
-  } catch {
-    return null;
-  }
 }
 
 interface Mount {
@@ -107,7 +102,7 @@ function readMounts(): Mount[] {
   return parseMounts(readFileSync("/proc/self/mountinfo", "latin1"));
 }
 
-/** From the text of /proc/self/mountinfo, read as latin1. */
+/** Parses /proc/self/mountinfo, read as latin1. */
 export function parseMounts(text: string): Mount[] {
   const plain = (field: string) =>
     Buffer.from(
@@ -122,7 +117,7 @@ export function parseMounts(text: string): Mount[] {
   });
 }
 
-/** O_PATH, which Node has no name for: nothing is read, so it works without the right to. */
+/** O_PATH, for which Node has no name. It opens without reading, so it needs no read permission. */
 const PATH_ONLY = 0o10_000_000;
 
 function locate(path: string, mounts: readonly Mount[]): Located {
@@ -130,7 +125,7 @@ function locate(path: string, mounts: readonly Mount[]): Located {
   try {
     const id = /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"))?.[1];
     const mount = mounts.find((each) => each.id === id);
-    if (mount === undefined) throw new CaissonError("internal", `the mount of ${path} is not among this process's`);
+    if (mount === undefined) throw new CaissonError("internal", `the mount of ${path} is not in this process's mount table`);
     return { device: mount.device, path: join(mount.root, relativeTo(path, mount.point)) };
   } finally {
     closeSync(fd);

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { SandboxSpec } from "../contract/sandbox.ts";
+import { SandboxConfig } from "../contract/sandbox/sandbox.ts";
 import { createStore, infoOf, isOrphan, isToSweep, type SandboxRecord, type Store } from "./store.ts";
 
 let stateDir: string;
@@ -20,16 +20,16 @@ function record(over: Partial<SandboxRecord> = {}): SandboxRecord {
     runtime: "oci",
     state: "creating",
     createdAt: new Date().toISOString(),
-    spec: SandboxSpec.parse({}),
+    spec: SandboxConfig.parse({}),
     limits: { cpus: 2, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null },
     warnings: [],
-    owner: store.ownerOf(),
+    owner: store.thisProcess(),
     details: { cgroup: "/a", pids: [1, 2] },
     ...over,
   };
 }
 
-test("a noted record is there at once, and a second note replaces it", async () => {
+test("reads a noted record immediately, and a second note replaces it", async () => {
   const first = record();
   store.note(first);
   expect(await store.read(first.id)).toEqual(first);
@@ -39,7 +39,7 @@ test("a noted record is there at once, and a second note replaces it", async () 
   expect(await readdir(join(stateDir, "sandboxes"))).toEqual([first.id]);
 });
 
-test("a record comes back as it was written, and a second write replaces it", async () => {
+test("reads a written record, and a second write replaces it", async () => {
   const first = record();
   await store.write(first);
   expect(await store.read(first.id)).toEqual(first);
@@ -49,7 +49,7 @@ test("a record comes back as it was written, and a second write replaces it", as
   expect(infoOf(first)).toMatchObject({ id: first.id, state: "creating", keep: false });
 });
 
-test("a crash between the temporary file and the rename leaves the old record", async () => {
+test("keeps the old record after a crash between temporary file and rename", async () => {
   const old = record();
   await store.write(old);
   await writeFile(join(store.dir(old.id), "sandbox.json.abcdefgh.tmp"), '{"id": "half');
@@ -57,12 +57,12 @@ test("a crash between the temporary file and the rename leaves the old record", 
   expect((await store.list()).records).toEqual([old]);
 });
 
-test("a crash while a sandbox's folder is made leaves nothing that looks like a sandbox, and the next listing clears it away", async () => {
+test("list removes the folder of a create that crashed", async () => {
   const dead = spawn("true");
   await new Promise((resolve) => dead.once("exit", resolve));
   await mkdir(join(stateDir, "sandboxes", `.new-${dead.pid}-123-abcdefgh`), { recursive: true });
   await mkdir(join(stateDir, "sandboxes", ".gone-sb_aaaaaaaaaaaa-abcdefgh", "rest"), { recursive: true });
-  const { pid, startTicks } = store.ownerOf();
+  const { pid, startTicks } = store.thisProcess();
   await mkdir(join(stateDir, "sandboxes", `.new-${pid}-${startTicks}-abcdefgh`));
   expect(await store.list()).toEqual({ records: [], damaged: [] });
   expect(await readdir(join(stateDir, "sandboxes"))).toEqual([`.new-${pid}-${startTicks}-abcdefgh`]);
@@ -72,7 +72,7 @@ test.each([
   ["text that is not JSON", "{"],
   ["a record without its fields", "{}"],
   ["an empty file", ""],
-])("%s is reported by list and hides nothing else", async (_name, text) => {
+])("list reports %s and still returns the other records", async (_name, text) => {
   const good = record();
   const bad = record();
   await store.write(good);
@@ -84,7 +84,7 @@ test.each([
   await expect(store.read(bad.id)).rejects.toMatchObject({ code: "internal" });
 });
 
-test("a record that names another sandbox is damaged", async () => {
+test("treats a record that names another sandbox as damaged", async () => {
   const one = record();
   const other = record();
   await store.write(one);
@@ -92,13 +92,13 @@ test("a record that names another sandbox is damaged", async () => {
   expect((await store.list()).damaged).toMatchObject([{ id: one.id }]);
 });
 
-test("a folder without a record is reported, since something died there", async () => {
+test("reports a folder without a record as damaged", async () => {
   const id = store.newId();
   await mkdir(store.dir(id), { recursive: true });
   expect((await store.list()).damaged).toMatchObject([{ id }]);
 });
 
-test("remove takes everything, twice does no harm, and an absent one is not found", async () => {
+test("removes everything, and can be repeated", async () => {
   const one = record();
   await store.write(one);
   await mkdir(join(store.dir(one.id), "upper/deep"), { recursive: true });
@@ -108,44 +108,44 @@ test("remove takes everything, twice does no harm, and an absent one is not foun
   await expect(store.read(one.id)).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("ids are checked before they become paths", async () => {
+test("checks ids before it uses them in paths", async () => {
   expect(() => store.dir("../../etc")).toThrowError(expect.objectContaining({ code: "invalid" }));
   await expect(store.read("sb_x/../../..")).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("an owner is alive only with the same pid, start and boot", async () => {
-  const me = store.ownerOf();
-  expect(store.ownerAlive(me)).toBe(true);
-  expect(store.ownerAlive({ ...me, startTicks: me.startTicks + 1 })).toBe(false);
-  expect(store.ownerAlive({ ...me, bootId: "another" })).toBe(false);
-  expect(store.ownerAlive(null)).toBe(false);
+test("an owner is alive only with the same pid, start time and boot", async () => {
+  const me = store.thisProcess();
+  expect(store.isHolderAlive(me)).toBe(true);
+  expect(store.isHolderAlive({ ...me, startTicks: me.startTicks + 1 })).toBe(false);
+  expect(store.isHolderAlive({ ...me, bootId: "another" })).toBe(false);
+  expect(store.isHolderAlive(null)).toBe(false);
   const child = spawn("sleep", ["60"]);
   const stat = (await readFile(`/proc/${child.pid}/stat`, "latin1")).split(") ")[1]?.split(" ");
   const owner = { pid: child.pid as number, startTicks: Number(stat?.[19]), bootId: me.bootId };
-  expect(store.ownerAlive(owner)).toBe(true);
+  expect(store.isHolderAlive(owner)).toBe(true);
   child.kill("SIGKILL");
   await new Promise((resolve) => child.once("exit", resolve));
-  expect(store.ownerAlive(owner)).toBe(false);
+  expect(store.isHolderAlive(owner)).toBe(false);
 });
 
-test("an orphan is what a dead creator left and nobody kept", () => {
-  const deadOwner = { ...store.ownerOf(), startTicks: 1 };
+test("a sandbox without keep is an orphan after its creator died", () => {
+  const deadOwner = { ...store.thisProcess(), startTicks: 1 };
   expect(isOrphan(record())).toBe(false);
   expect(isOrphan(record({ owner: deadOwner }))).toBe(true);
   expect(isOrphan(record({ owner: null }))).toBe(false);
-  expect(isOrphan(record({ owner: deadOwner, spec: SandboxSpec.parse({ keep: true }) }))).toBe(false);
+  expect(isOrphan(record({ owner: deadOwner, spec: SandboxConfig.parse({ keep: true }) }))).toBe(false);
 });
 
-test("one whose creator died over making it is to be swept, also where it was to be kept", () => {
-  const deadOwner = { ...store.ownerOf(), startTicks: 1 };
-  const spec = SandboxSpec.parse({ keep: true });
+test("sweeps a sandbox whose creator died while creating it, even with keep", () => {
+  const deadOwner = { ...store.thisProcess(), startTicks: 1 };
+  const spec = SandboxConfig.parse({ keep: true });
   expect(isToSweep(record({ owner: deadOwner, spec, state: "creating" }))).toBe(true);
   expect(isToSweep(record({ spec, state: "creating" }))).toBe(false);
   expect(isToSweep(record({ owner: deadOwner, spec, state: "running" }))).toBe(false);
   expect(isToSweep(record({ owner: deadOwner, state: "running" }))).toBe(true);
 });
 
-test("a record that was read before is read anew once somebody else has replaced it", async () => {
+test("reads a record again after another process replaced it", async () => {
   const first = record({ state: "running" });
   await store.write(first);
   const path = join(store.dir(first.id), "sandbox.json");
@@ -160,27 +160,27 @@ test("a record that was read before is read anew once somebody else has replaced
   expect((await store.list()).records).toMatchObject([{ state: "paused", spec: { labels: { team: "green" } } }]);
 });
 
-test("new ids have the form of the contract and differ", () => {
+test("creates distinct ids in the contract's form", () => {
   const ids = new Set(Array.from({ length: 1000 }, () => store.newId()));
   expect(ids.size).toBe(1000);
   for (const id of ids) expect(id).toMatch(/^sb_[a-z2-7]{12}$/);
 });
 
-test("a record that is written while another process removes the sandbox is not found, and no raw failure", async () => {
+test("writing a record while another process removes the sandbox is not_found", async () => {
   const other = createStore({ stateDir });
   for (let round = 0; round < 150; round++) {
-    const made = record();
-    await store.write(made);
-    const completing = { ...made, state: "completing" as const };
+    const sandboxRecord = record();
+    await store.write(sandboxRecord);
+    const completing = { ...sandboxRecord, state: "completing" as const };
     const outcomes = await Promise.allSettled([
       store.write(completing),
-      other.remove(made.id),
+      other.remove(sandboxRecord.id),
       store.write(completing),
-      store.label(made.id, { round: "x" }),
-      other.remove(made.id),
+      store.label(sandboxRecord.id, { round: "x" }),
+      other.remove(sandboxRecord.id),
     ]);
     for (const outcome of outcomes) if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ code: "not_found" });
-    await store.remove(made.id);
+    await store.remove(sandboxRecord.id);
   }
   expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
 });

@@ -3,15 +3,14 @@ import { lstat, mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { uptime } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { checkValue, tellProblems } from "../contract/error/plain-problems.ts";
 import { type Labels, RuntimeName, SandboxId } from "../contract/ids.ts";
-import { LOCAL_OWNER } from "../contract/owner.ts";
-import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { ProcessIdentity } from "../contract/process-identity.ts";
-import { Limits, type SandboxInfo, SandboxSpec, SandboxState } from "../contract/sandbox.ts";
+import { Limits, SandboxConfig, type SandboxInfo, SandboxState } from "../contract/sandbox/sandbox.ts";
+import { LOCAL_OWNER } from "../contract/token/owner.ts";
 import { defined } from "../lib/defined.ts";
-import { isErrno } from "../lib/is-errno.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { ABSENT, ifErrno, isErrno, jsonOrNull } from "../lib/failures.ts";
 import { KnownFiles } from "../lib/known-files.ts";
 import { newId, randomLetters } from "../lib/new-id.ts";
 import { replaceFile, temporaryName, writeSynced } from "../lib/replace-file.ts";
@@ -19,7 +18,7 @@ import { LABELS_NAME, readLabels } from "./labels-file.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
 
 /**
- * What the host remembers of a sandbox. `owner` is the process that made it; null means that it is kept, or was
+ * The host's record of a sandbox. `owner` is the process that created it; null means that it has `keep` or was
  * released.
  */
 export const SandboxRecord = z.object({
@@ -27,11 +26,11 @@ export const SandboxRecord = z.object({
   runtime: RuntimeName,
   state: SandboxState,
   createdAt: z.iso.datetime(),
-  spec: SandboxSpec,
+  spec: SandboxConfig,
   limits: Limits,
   warnings: z.array(z.string()),
   owner: ProcessIdentity.nullable(),
-  /** The runtime's own, as it likes. */
+  /** Private data of the runtime. */
   details: z.json(),
 });
 export type SandboxRecord = z.infer<typeof SandboxRecord>;
@@ -39,50 +38,50 @@ export type SandboxRecord = z.infer<typeof SandboxRecord>;
 export interface DamagedRecord {
   id: SandboxId;
   dir: string;
-  /** What is wrong with it, as a sentence. */
+  /** The problem, as a sentence. */
   reason: string;
-  /** Whether it was last written before this machine started, so that nothing of the sandbox can be alive. */
+  /** Whether the record was last written before this machine booted, so that nothing of the sandbox can be alive. */
   beforeBoot: boolean;
 }
 
 /**
- * The folder of a sandbox holds its record and whatever its runtime puts there; it appears and disappears with the
- * record.
+ * Stores records of sandboxes. A sandbox's folder holds its record and whatever its runtime stores there; it appears
+ * and disappears with the record.
  */
 export interface Store {
   dir(id: SandboxId): string;
   /**
-   * Atomic: a crash leaves the old record or the new one. The first write makes the folder, record included, in one
-   * step.
+   * Writes a record atomically: a crash leaves the old record or the new one. The first write creates the folder and
+   * the record in one step.
    */
   write(record: SandboxRecord): Promise<void>;
   /**
-   * The same at once and without waiting for the disk: it outlives this process, but perhaps not a power cut, after
-   * which nothing of a sandbox lives either.
+   * Writes a record synchronously, without waiting for the disk. It survives this process, but perhaps not a power
+   * failure, which no sandbox survives either.
    */
   note(record: SandboxRecord): void;
   /**
-   * What the sandbox is found by from now on, in place of the labels that it was made with. In a file of its own: its
-   * runtime writes the record whenever it likes, as it was made. Throws `not_found`.
+   * Replaces the sandbox's labels, in a separate file because its runtime may rewrite the record at any time. Throws
+   * `not_found`.
    */
   label(id: SandboxId, labels: Labels): Promise<void>;
-  /** Throws `not_found`, and `internal` for a record that cannot be understood. */
+  /** Throws `not_found`, and `internal` for an unreadable record. */
   read(id: SandboxId): Promise<SandboxRecord>;
-  /** Every sandbox of every runtime. A damaged record is reported and hides nothing else. */
+  /** Lists every sandbox of every runtime. Reports damaged records without hiding others. */
   list(): Promise<{ records: SandboxRecord[]; damaged: DamagedRecord[] }>;
-  /** Removes the folder; the record goes last, so that an interrupted removal is found again. Idempotent. */
+  /** Removes the folder; the record goes last, so an interrupted removal can be found again. Idempotent. */
   remove(id: SandboxId): Promise<void>;
   newId(): SandboxId;
-  /** This process. */
-  ownerOf(): ProcessIdentity;
-  ownerAlive(owner: ProcessIdentity | null): boolean;
+  /** Returns the identity of this process. */
+  thisProcess(): ProcessIdentity;
+  isHolderAlive(owner: ProcessIdentity | null): boolean;
 }
 
-/** How far the machine's clock may have been set since it started. */
+/** The largest clock change since boot that is tolerated. */
 const CLOCK_ERROR_MS = 3_600_000;
 const RECORD_NAME = "sandbox.json";
 const RECORD_BYTES_MAX = 4 * 1024 * 1024;
-/** A folder being made (`.new-<pid>-<ticks>-…`) or removed (`.gone-…`); never a sandbox. */
+/** Prefixes of folders that are being created (`.new-<pid>-<ticks>-…`) or removed (`.gone-…`); never sandboxes. */
 const NEW_PREFIX = ".new-";
 const GONE_PREFIX = ".gone-";
 
@@ -90,14 +89,14 @@ export function createStore(options: { stateDir: string }): Store {
   const root = join(options.stateDir, "sandboxes");
   const dir = (id: SandboxId) => {
     if (!SandboxId.safeParse(id).success)
-      throw new CaissonError("invalid", `"${id}" is not a sandbox id`, { hint: "It looks like sb_k3v7q2m5x4ab." });
+      throw new CaissonError("invalid", `"${id}" is not a sandbox id`, { hint: "Pass an id such as sb_k3v7q2m5x4ab." });
     return join(root, id);
   };
   const store: Store = {
     dir,
     newId: () => newId("sb"),
-    ownerOf: currentProcess,
-    ownerAlive: isProcessAlive,
+    thisProcess: currentProcess,
+    isHolderAlive: isProcessAlive,
     async write(record) {
       const target = dir(record.id);
       const text = `${JSON.stringify(record, null, 1)}\n`;
@@ -114,7 +113,7 @@ export function createStore(options: { stateDir: string }): Store {
         await rename(fresh, target);
       } catch (error) {
         await rm(fresh, { recursive: true, force: true });
-        // Another process was faster to write it down.
+        // Another process created it first.
         if (!isErrno(error, "ENOTEMPTY", "EEXIST")) throw error;
         await replaceFile(target, RECORD_NAME, text).catch(rethrow(record.id));
       }
@@ -148,7 +147,7 @@ export function createStore(options: { stateDir: string }): Store {
       if (outcome.record !== undefined) return outcome.record;
       if (outcome.missing) throw noSandbox(id);
       throw new CaissonError("internal", `the record of sandbox ${id} is damaged: ${outcome.reason}`, {
-        hint: `\`caisson sandbox rm ${id}\` removes what is left of it.`,
+        hint: `Remove its remains with \`caisson sandbox rm ${id}\`.`,
       });
     },
     async list() {
@@ -161,7 +160,7 @@ export function createStore(options: { stateDir: string }): Store {
         if (!SandboxId.safeParse(name).success) continue;
         const outcome = await readRecord(join(root, name));
         if (outcome.record !== undefined) records.push(outcome.record);
-        // A folder that went away between the listing and the reading was removed by somebody else.
+        // If the folder no longer exists, another process removed it after the listing.
         else if (await isDirectory(join(root, name)))
           damaged.push({ id: name, dir: join(root, name), reason: outcome.reason, beforeBoot: await isFromBeforeBoot(join(root, name)) });
       }
@@ -172,25 +171,25 @@ export function createStore(options: { stateDir: string }): Store {
       for (const name of await namesIn(target)) {
         if (name !== RECORD_NAME) await rm(join(target, name), { recursive: true, force: true });
       }
-      const gone = join(root, `${GONE_PREFIX}${id}-${randomLetters(8)}`);
+      const trashPath = join(root, `${GONE_PREFIX}${id}-${randomLetters(8)}`);
       try {
-        await rename(target, gone);
+        await rename(target, trashPath);
       } catch (error) {
         if (isErrno(error, "ENOENT")) return;
         throw error;
       }
-      await rm(gone, { recursive: true, force: true });
+      await rm(trashPath, { recursive: true, force: true });
     },
   };
   return store;
 }
 
-/** Whether it is one that a runtime keeps ready, and nobody's yet: no user sees it. */
+/** Whether a runtime keeps this sandbox ready in its pool. It has no user yet, and no user sees it. */
 export function isWaiting({ details }: Pick<SandboxRecord, "details">): boolean {
   return typeof details === "object" && details !== null && "waiting" in details && details.waiting === true;
 }
 
-/** What a user sees of a record. */
+/** Returns the part of a record that users see. */
 export function infoOf(record: SandboxRecord): SandboxInfo {
   const { id, runtime, state, createdAt, spec, limits, warnings } = record;
   const { template, workspace, mounts, network, allowRoot, keep, labels, name, owner = LOCAL_OWNER } = spec;
@@ -213,12 +212,12 @@ export function infoOf(record: SandboxRecord): SandboxInfo {
   };
 }
 
-/** True for a sandbox that died with its creator and is for `sweep` to remove. */
+/** Whether the sandbox died with its creator, so `sweep` must remove it. */
 export function isOrphan(record: SandboxRecord): boolean {
   return record.owner !== null && !record.spec.keep && !isProcessAlive(record.owner);
 }
 
-/** The same, or its creator died over making it. */
+/** Whether `sweep` must remove the sandbox: it is an orphan, or its creator died while creating or removing it. */
 export function isToSweep(record: SandboxRecord): boolean {
   return isOrphan(record) || (["creating", "completing"].includes(record.state) && !isProcessAlive(record.owner));
 }
@@ -230,14 +229,14 @@ function makerAlive(name: string): boolean {
 
 type ReadOutcome = { record: SandboxRecord } | { record?: undefined; missing: boolean; reason: string };
 
-/** Of every state folder: a process has several stores on the same one. */
+/** Shared by all state folders, because a process has several stores for the same one. */
 const knownRecords = new KnownFiles<ReadOutcome>({ max: 4096 });
 
 async function readRecord(dir: string): Promise<ReadOutcome> {
   const path = join(dir, RECORD_NAME);
   try {
     const outcome = await knownRecords.get(path, ({ sizeBytes }) => parseRecord(path, sizeBytes));
-    if (outcome === null) return { missing: !(await isDirectory(dir)), reason: `${RECORD_NAME} is not there` };
+    if (outcome === null) return { missing: !(await isDirectory(dir)), reason: `${RECORD_NAME} does not exist` };
     if (outcome.record === undefined) return outcome;
     const { record } = outcome;
     if (!dir.endsWith(`/${record.id}`)) return { missing: false, reason: `it names ${record.id}` };
@@ -248,7 +247,7 @@ async function readRecord(dir: string): Promise<ReadOutcome> {
   }
 }
 
-/** Throws where it cannot be read. */
+/** Throws if the file cannot be read. */
 async function parseRecord(path: string, sizeBytes: number): Promise<ReadOutcome> {
   if (sizeBytes > RECORD_BYTES_MAX) return { missing: false, reason: `${path} has ${sizeBytes} bytes` };
   const value = jsonOrNull(await readFile(path, "utf8"));
@@ -257,13 +256,15 @@ async function parseRecord(path: string, sizeBytes: number): Promise<ReadOutcome
   return parsed.success ? { record: parsed.data } : { missing: false, reason: tellProblems(parsed.problems) };
 }
 
-/** Of a sandbox that another process removes, which takes away what is being written, too. */
+/**
+ * Converts ENOENT to `not_found`: another process removed the sandbox, together with the file that was being written.
+ */
 const rethrow = (id: SandboxId) => (error: unknown) => {
   if (!isErrno(error, "ENOENT")) throw error;
-  throw new CaissonError("not_found", `the sandbox ${id} was removed by another process meanwhile`, { cause: error });
+  throw new CaissonError("not_found", `sandbox ${id} was removed by another process during this write`, { cause: error });
 };
 
-/** For callers that record a sandbox's end: a missing record has ended already. */
+/** Ignores a missing record, for callers that record a sandbox's end: it has already ended. */
 export function ifRemoved(error: unknown): void {
   if (!(error instanceof CaissonError && error.code === "not_found")) throw error;
 }
@@ -272,25 +273,16 @@ const noSandbox = (id: SandboxId) =>
   new CaissonError("not_found", `there is no sandbox ${id}`, { hint: "`caisson sandbox ls` lists them." });
 
 async function isFromBeforeBoot(path: string): Promise<boolean> {
-  const { mtimeMs } = await lstat(path).catch(() => ({ mtimeMs: Date.now() }));
+  const { mtimeMs } = await ifErrno(lstat(path), ABSENT, { mtimeMs: Date.now() });
   return mtimeMs < Date.now() - uptime() * 1000 - CLOCK_ERROR_MS;
 }
 
 async function namesIn(dir: string): Promise<string[]> {
-  try {
-    return await readdir(dir);
-  } catch (error) {
-    if (isErrno(error, "ENOENT")) return [];
-    throw error;
-  }
+  return await ifErrno(readdir(dir), ["ENOENT"], []);
 }
 
 async function isDirectory(path: string): Promise<boolean> {
-  try {
-    return (await lstat(path)).isDirectory();
-  } catch {
-    return false;
-  }
+  return (await ifErrno(lstat(path), ABSENT, null))?.isDirectory() ?? false;
 }
 
 function codeOf(error: unknown): string {

@@ -1,11 +1,11 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { Sandbox } from "./sandbox.ts";
 
 const TEXT_BYTES = 10 * 1024 * 1024;
 
 /**
- * A file as text. Throws what `readFile` throws, and `too_large` past `bytesMax` (default 10 MiB). Bytes that are not
- * UTF-8 become replacement characters.
+ * Reads a file as text. Throws what `readFile` throws, and `too_large` above `bytesMax` (default 10 MiB). Invalid UTF-8
+ * becomes replacement characters.
  */
 export async function readText(sandbox: Sandbox, path: string, options: { user?: string; bytesMax?: number } = {}): Promise<string> {
   const { bytesMax = TEXT_BYTES, ...read } = options;
@@ -14,7 +14,7 @@ export async function readText(sandbox: Sandbox, path: string, options: { user?:
   for await (const piece of await sandbox.readFile(path, read)) {
     bytes += piece.length;
     if (bytes > bytesMax)
-      throw new CaissonError("too_large", `${path} has more than ${bytesMax} bytes`, { hint: "Read a part of it with offset and length." });
+      throw new CaissonError("too_large", `${path} has more than ${bytesMax} bytes`, { hint: "Read part of it with offset and length." });
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");

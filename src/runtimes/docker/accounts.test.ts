@@ -12,7 +12,7 @@ const inPieces = (archive: Buffer) =>
     for (let at = 0; at < archive.length; at += 700) yield archive.subarray(at, at + 700);
   })();
 
-test("the work's account replaces one of its name or id, and keeps the others", () => {
+test("the sandbox's account replaces one with its name or id and keeps the others", () => {
   const files = { passwd: "root:x:0:0::/root:/bin/bash\nuser:x:1000:1000::/old:/bin/sh\nother:x:20001:1::/:/x\n", group: null };
   const entries = accountEntries({ files, workUid: 20_001, sudo: true });
   const content = (name: string) => entries.find((entry) => entry.name === name)?.content;
@@ -20,7 +20,7 @@ test("the work's account replaces one of its name or id, and keeps the others", 
   expect(content("etc/group")).toBe("root:x:0:\nuser:x:20001:\n");
 });
 
-test("the archive is one that tar understands, with owners and links", () => {
+test("packs an archive that tar reads, with owners and links", () => {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-archive-"));
   try {
     const input = archiveOf(accountEntries({ files: { passwd: null, group: null }, workUid: 20_001, sudo: true }));
@@ -32,7 +32,7 @@ test("the archive is one that tar understands, with owners and links", () => {
   }
 });
 
-test("of an image's archive only a plain file of a sensible size is read", async () => {
+test("reads only a small regular file from an image's archive", async () => {
   const root = { uid: 0, gid: 0, mode: 0o644 };
   const file = archiveOf([{ name: "passwd", kind: "file", ...root, content: "x".repeat(2000) }]);
   expect(await firstFile(inPieces(file), { bytesMax: 2000 })).toBe("x".repeat(2000));
@@ -41,13 +41,13 @@ test("of an image's archive only a plain file of a sensible size is read", async
   expect(await firstFile(inPieces(link), { bytesMax: 2000 })).toBeNull();
 });
 
-test("uids of sandboxes are apart from the machine's users and from each other", () => {
-  const taken = new Set<number>();
+test("sandbox uids differ from the machine's users and from each other", () => {
+  const usedUids = new Set<number>();
   for (let i = 0; i < 500; i += 1) {
-    const uid = workUidFor("sb_aaaaaaaaaaaa", taken);
+    const uid = workUidFor("sb_aaaaaaaaaaaa", usedUids);
     expect(isWorkUid(uid)).toBe(true);
-    expect(taken.has(uid)).toBe(false);
-    taken.add(uid);
+    expect(usedUids.has(uid)).toBe(false);
+    usedUids.add(uid);
   }
   for (const uid of [0, 1000, 19_999, 60_000, 20_000.5, Number.NaN]) expect(isWorkUid(uid)).toBe(false);
 });

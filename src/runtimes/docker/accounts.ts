@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { guestInside, homeInside, privateInside, workspaceInside } from "./container-config.ts";
 import type { SmallEntry } from "./small-archive.ts";
 
-/** The account files of an image, null where it has none. */
+/** The account files of an image; null for one that it lacks. */
 export interface AccountFiles {
   passwd: string | null;
   group: string | null;
@@ -12,7 +12,7 @@ const rootAccount = "root:x:0:0:root:/root:/bin/sh";
 const rootGroup = "root:x:0:";
 
 /**
- * The folders that the guest and its socket are mounted in. Put in each time: in a snapshot, root inside may have
+ * The folders in which the guest and its socket are mounted. Written every time: in a snapshot, root inside may have
  * changed them.
  */
 export function guestFolders(): SmallEntry[] {
@@ -23,7 +23,7 @@ export function guestFolders(): SmallEntry[] {
   ];
 }
 
-/** What is put into a sandbox before it starts: the account of the work, its home, and the workspace. */
+/** Returns what goes into a sandbox before it starts: its user's account and home, and the workspace. */
 export function accountEntries(options: { files: AccountFiles; workUid: number; sudo: boolean }): SmallEntry[] {
   const { files, workUid, sudo } = options;
   const root = { uid: 0, gid: 0 };
@@ -45,11 +45,11 @@ function groupWith(group: string | null, gid: number): string {
   return withLine(group ?? rootGroup, `user:x:${gid}:`, gid);
 }
 
-/** The image's own line for the name or the id gives way, so that neither is ambiguous. */
+/** Replaces the image's lines for the same name or id, so that neither is ambiguous. */
 function withLine(text: string, line: string, id: number): string {
-  const kept = text.split("\n").filter((each) => {
+  const otherLines = text.split("\n").filter((each) => {
     const [name, , number] = each.split(":");
     return each !== "" && name !== "user" && number !== String(id);
   });
-  return `${[...kept, line].join("\n")}\n`;
+  return `${[...otherLines, line].join("\n")}\n`;
 }

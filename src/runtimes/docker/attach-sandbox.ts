@@ -8,7 +8,7 @@ import { createDockerWall } from "./docker-wall.ts";
 import type { Engine } from "./engine.ts";
 import { connectToGuest } from "./guest-socket.ts";
 
-/** Connects to a sandbox's guest and puts the sandbox together. Throws `lost` when the guest is no longer there. */
+/** Connects to a sandbox's guest and assembles the sandbox. Throws `lost` if the guest no longer exists. */
 export async function attachSandbox(
   docker: DockerContext,
   options: { record: SandboxRecord; engine: Engine; fresh?: boolean },

@@ -7,7 +7,7 @@ import { guestPath } from "../../../test/support/docker-harness.ts";
 import { describeRuntime } from "../../suites/conformance/describe-runtime.ts";
 import { createDockerRuntime } from "./runtime.ts";
 
-/** The image has what the suite's programs need beside busybox: a python to listen on ports. */
+/** Adds to the image what the suite's programs need beyond busybox: python to listen on ports. */
 async function subject(use: () => Promise<TestEngine>) {
   const engine = await use();
   const stateDir = mkdtempSync(join(tmpdir(), "caisson-test-conformance-"));

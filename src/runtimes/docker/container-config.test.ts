@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Limits, SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { type Limits, SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import { type ContainerRequest, containerConfig, containerName, labels } from "./container-config.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
@@ -19,10 +19,10 @@ const facts: EngineFacts = {
 };
 const limits: Limits = { cpus: 2, memoryBytes: 2 ** 30, pids: 100, diskBytes: null, wallClockMs: 1000, outputBytes: null };
 
-function configOf(spec: SandboxSpecInput = {}, changes: Partial<ContainerRequest> = {}) {
+function configOf(spec: SandboxConfigInput = {}, changes: Partial<ContainerRequest> = {}) {
   const request: ContainerRequest = {
     id: "sb_aaaaaaaaaaaa",
-    spec: SandboxSpec.parse(spec),
+    spec: SandboxConfig.parse(spec),
     limits,
     facts,
     image: "sha256:1",
@@ -42,8 +42,8 @@ function configOf(spec: SandboxSpecInput = {}, changes: Partial<ContainerRequest
   return { config, host: config.HostConfig ?? {} };
 }
 
-describe("what is asked of the engine", () => {
-  test("nothing of the host's is shared: no network, own namespaces, no engine logs, no restarts", () => {
+describe("the container configuration", () => {
+  test("shares nothing with the host: no network, separate namespaces, no engine logs", () => {
     const { config, host } = configOf();
     expect(host).toMatchObject({
       NetworkMode: "none",
@@ -58,14 +58,14 @@ describe("what is asked of the engine", () => {
     expect(config).toMatchObject({ NetworkDisabled: true, Healthcheck: { Test: ["NONE"] }, User: "0:0", Env: [], OpenStdin: false });
   });
 
-  test("every capability is dropped but the guest's five, and privileges cannot be gained", () => {
+  test("drops all capabilities but the guest's five, and blocks privilege gain", () => {
     const { host } = configOf();
     expect(host.CapDrop).toEqual(["ALL"]);
     expect(host.CapAdd).toEqual(["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"]);
     expect(host.SecurityOpt).toEqual(["no-new-privileges:true", "seccomp={}"]);
   });
 
-  test("root inside adds what package managers need, and nothing that reaches the kernel", () => {
+  test("adds only what package managers need if root is allowed", () => {
     const { config, host } = configOf({ allowRoot: true });
     expect(host.CapAdd).toContain("DAC_OVERRIDE");
     for (const forbidden of ["SYS_ADMIN", "SYS_PTRACE", "NET_ADMIN", "NET_RAW", "MKNOD", "SYS_MODULE", "DAC_READ_SEARCH", "ALL"]) {
@@ -75,7 +75,7 @@ describe("what is asked of the engine", () => {
     expect(configOf().config.Cmd).not.toContain("--allow-root");
   });
 
-  test("limits: memory without swap, processors as many as there are, processes with room for the guest", () => {
+  test("limits memory without swap, processors, and processes with room for the guest", () => {
     const { config, host } = configOf();
     expect(host).toMatchObject({ Memory: 2 ** 30, MemorySwap: 2 ** 30, NanoCpus: 2e9, PidsLimit: 164 });
     expect(host).not.toHaveProperty("StorageOpt");
@@ -84,21 +84,21 @@ describe("what is asked of the engine", () => {
     expect(configOf({}, { limits: { ...limits, diskBytes: 1024 } }).host.StorageOpt).toEqual({ size: "1024" });
   });
 
-  test("with root inside, whom no uid holds back, the guest's processes count among those asked for", () => {
+  test("counts the guest's processes toward the limit if root is allowed", () => {
     expect(configOf({ allowRoot: true }).host.PidsLimit).toBe(100);
   });
 
-  test("limits that are not in force are not asked for", () => {
+  test("omits limits that are not in force", () => {
     const { config, host } = configOf({}, { limits: { ...limits, cpus: null, memoryBytes: null, pids: null } });
     for (const name of ["Memory", "MemorySwap", "NanoCpus", "PidsLimit"]) expect(host).not.toHaveProperty(name);
     expect(config.Cmd).not.toContain("--nproc");
   });
 
-  test("a uid that is somebody's on this machine has processes of its own, which do not count", () => {
+  test("sets no RLIMIT_NPROC if the uid has other processes on this machine", () => {
     expect(configOf({}, { ownUid: false }).config.Cmd).not.toContain("--nproc");
   });
 
-  test("the guest and what is put inside are read-only, the socket's folder is not, and nothing else is bound", () => {
+  test("binds only the guest, its socket and /run/caisson, and only the socket writable", () => {
     const { config, host } = configOf();
     expect(config.Entrypoint).toEqual(["/.caisson/guest"]);
     expect(host.Mounts).toMatchObject([
@@ -109,7 +109,7 @@ describe("what is asked of the engine", () => {
     expect(host).not.toHaveProperty("Binds");
   });
 
-  test("a bound workspace is read-only when asked, without what is mounted below it", () => {
+  test("binds a workspace read-only on request, without nested mounts", () => {
     const { host } = configOf({}, { binds: [{ source: "/home/a/project", target: "/workspace", readOnly: true, covered: [] }] });
     expect(host.Mounts?.[3]).toMatchObject({
       Source: "/home/a/project",
@@ -119,7 +119,7 @@ describe("what is asked of the engine", () => {
     });
   });
 
-  test("covered paths of a bound workspace are empty, and nothing on the way to them can be moved", () => {
+  test("empties covered paths of a bound workspace and pins the folders above them", () => {
     const { host } = configOf(
       {},
       { binds: [{ source: "/home/a", target: "/workspace", readOnly: false, covered: [".local/state/caisson"] }] },
@@ -131,7 +131,7 @@ describe("what is asked of the engine", () => {
     ]);
   });
 
-  test("/tmp is small, and paths of the spec join those that are always hidden or fixed", () => {
+  test("sizes /tmp, and adds the spec's paths to those always hidden or read-only", () => {
     const { host } = configOf({ tmpBytes: 1024 * 1024, deniedPaths: ["/etc/secret"], readOnlyPaths: ["/opt"] });
     expect(host.Tmpfs?.["/tmp"]).toBe("rw,exec,nosuid,nodev,mode=1777,size=1048576,nr_inodes=256");
     expect(host.Tmpfs?.["/dev/shm"]).toContain("noexec,nosuid,nodev,mode=1777,size=67108864,nr_inodes=16384");
@@ -139,20 +139,20 @@ describe("what is asked of the engine", () => {
     expect(host.ReadonlyPaths).toEqual(expect.arrayContaining(["/proc/sys", "/opt"]));
   });
 
-  test("Podman hides the same paths by an option of its own", () => {
+  test("hides the same paths in Podman with a separate option", () => {
     const { host } = configOf({}, { facts: { ...facts, kind: "podman" } });
     expect(JSON.stringify(host.Tmpfs)).not.toContain("nr_inodes");
     expect(host.SecurityOpt?.[2]).toMatch(/^mask=.*\/proc\/kcore:/);
     expect(host).not.toHaveProperty("MaskedPaths");
   });
 
-  test("labels say whose it is, and the user's cannot", () => {
+  test("sets labels that the user's cannot override", () => {
     const { config } = configOf({ labels: { team: "a", [labels.sandbox]: "sb_bbbbbbbbbbbb", "caisson.state": "other" } });
     expect(config.Labels).toEqual({ team: "a", [labels.sandbox]: "sb_aaaaaaaaaaaa", [labels.state]: "abc" });
     expect(config.name).toBe(containerName("sb_aaaaaaaaaaaa"));
   });
 
-  test("open files are limited; cores are neither written nor given to a handler", () => {
+  test("limits open files, and neither writes nor pipes core dumps", () => {
     expect(configOf().host.Ulimits).toEqual([
       { Name: "nofile", Soft: 16_384, Hard: 16_384 },
       { Name: "core", Soft: 1, Hard: 1 },

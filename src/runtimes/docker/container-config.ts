@@ -1,17 +1,18 @@
 import type { ContainerCreateOptions } from "dockerode";
 import type { SandboxId } from "../../contract/ids.ts";
-import type { Limits, SandboxSpec } from "../../contract/sandbox.ts";
+import type { Limits, SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import { SHM_BYTES } from "../../contract/sandbox/sandbox-field-options.ts";
 import { tokenName } from "../../sandbox/guest-token.ts";
 import { insideTarget } from "../../sandbox/inside-folder.ts";
 import { tmpfsSize } from "../../sandbox/tmpfs-size.ts";
 import { maskedPaths, readonlyPaths } from "../hardening/seccomp.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
-/** Where the guest is inside; anybody may run it, `sudo` is a name for it. */
+/** The guest's path inside. Any user may run it; if root is allowed, `sudo` is a link to it. */
 export const guestInside = "/.caisson/guest";
 /**
- * A folder of root's that no work may enter. The socket's own is below: it has an owner of the host's, whose uid work
- * may run as.
+ * A folder of root's that sandboxed programs cannot enter. It holds the socket's folder, which belongs to a host user
+ * whose uid those programs may run as.
  */
 export const privateInside = "/.caisson/private";
 export const socketFolderInside = `${privateInside}/socket`;
@@ -22,60 +23,59 @@ export const workspaceInside = "/workspace";
 
 export const labels = {
   sandbox: "caisson.sandbox",
-  /** Which state folder it belongs to: two of them may share an engine, and neither sweeps the other's. */
+  /**
+   * The state folder that the sandbox belongs to. Two of them may share an engine, and neither sweeps the other's
+   * sandboxes.
+   */
   state: "caisson.state",
   snapshot: "caisson.snapshot",
   name: "caisson.name",
   owner: "caisson.owner",
-  /** The work's uid, which owns the files in a snapshot. */
+  /** The uid of the sandbox's user, who owns the files in a snapshot. */
   workUid: "caisson.uid",
-  /** An image that exists only for the sandbox it names. */
+  /** Marks an image that exists only for the named sandbox. */
   onlyFor: "caisson.only-for",
 } as const;
 
-/**
- * Room for the guest and its file workers beside the work, which has `pids` for itself and is held to that by its uid.
- */
+/** Extra processes for the guest and its file workers. Sandboxed programs are held to `pids` by their uid. */
 const GUEST_PIDS = 64;
 const OPEN_FILES_MAX = 16_384;
-/** Podman asks for more than some machines allow unless it is told. */
+/** Podman's default exceeds what some machines allow. */
 const PODMAN_NPROC = 32_768;
-const SHM_BYTES = 64 * 1024 * 1024;
 /**
- * The guest's own work: becoming the sandbox's user, giving up capabilities, ending processes of that user, giving it a
+ * What the guest itself needs: to become the sandbox's user, drop capabilities, end that user's processes and give it a
  * terminal.
  */
 const guestCapabilities = ["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"];
-/** What package managers need besides, given to commands of `root` alone. */
+/** What package managers need in addition. Only commands that run as `root` get them. */
 const rootCapabilities = ["DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SYS_CHROOT", "NET_BIND_SERVICE"];
 
 /**
- * What the kernel shows to its own root alone, who may be the root inside: an engine without a user namespace has no
- * other.
+ * Files that the kernel shows only to the machine's root, which root inside is if the engine uses no user namespace.
  */
 const rootsPaths = ["kpagecgroup", "kpagecount", "kpageflags", "pagetypeinfo", "slabinfo", "vmallocinfo"].map((name) => `/proc/${name}`);
 const hiddenPaths = [...maskedPaths, ...rootsPaths];
 
 export interface ContainerRequest {
   id: SandboxId;
-  spec: SandboxSpec;
+  spec: SandboxConfig;
   limits: Limits;
   facts: EngineFacts;
-  /** Id of the image, which cannot be moved to another as a name can. */
+  /** The image's id: unlike a name, it cannot be moved to another image. */
   image: string;
   workUid: number;
-  /** Whether RLIMIT_NPROC may hold the work back: only where the uid is nobody else's on this machine. */
+  /** Whether RLIMIT_NPROC may limit sandboxed programs: only if the uid is not used elsewhere on this machine. */
   ownUid: boolean;
   guestPath: string;
   socketFolder: string;
-  /** Seen at /run/caisson, read-only. */
+  /** Mounted read-only at /run/caisson. */
   insideFolder: string;
   stateLabel: string;
-  /** The profile's text for Docker, a file with it for Podman. */
+  /** The profile's text for Docker, or the path of a file with it for Podman. */
   seccomp: string;
-  /** Host folders bound inside; `covered` are paths in one that are seen empty. */
+  /** Host folders bound inside. `covered` lists the paths in one that appear empty. */
   binds: readonly FolderBind[];
-  /** A group of the host's that the guest joins to reach its socket's folder. */
+  /** The host group that the guest joins to reach its socket's folder. */
   socketGroup: number | null;
   cgroupParent: string | null;
 }
@@ -87,7 +87,7 @@ export interface FolderBind {
   covered: readonly string[];
 }
 
-/** Everything asked of the engine for one sandbox. Pure, so that a test can read it. */
+/** Builds the engine's request for one sandbox. Pure, so that tests can inspect it. */
 export function containerConfig(request: ContainerRequest): ContainerCreateOptions {
   const { id, facts } = request;
   return {
@@ -95,12 +95,12 @@ export function containerConfig(request: ContainerRequest): ContainerCreateOptio
     Image: request.image,
     Entrypoint: [guestInside],
     Cmd: guestArguments(request),
-    // The guest starts as root inside, whatever the image says, and gives away what it does not need.
+    // The guest starts as root inside, regardless of the image's user, and drops the privileges that it does not need.
     User: "0:0",
     WorkingDir: "/",
     Env: [],
     Hostname: "caisson",
-    Labels: { ...emptied(request.spec.labels), [labels.sandbox]: id, [labels.state]: request.stateLabel },
+    Labels: { ...withoutReserved(request.spec.labels), [labels.sandbox]: id, [labels.state]: request.stateLabel },
     Tty: false,
     OpenStdin: false,
     AttachStdin: false,
@@ -108,7 +108,7 @@ export function containerConfig(request: ContainerRequest): ContainerCreateOptio
     AttachStderr: false,
     NetworkDisabled: true,
     StopSignal: "SIGKILL",
-    // A health check of the image would be a command that the engine runs as root, past the guest.
+    // The engine would run the image's health check as root, bypassing the guest.
     Healthcheck: { Test: ["NONE"] },
     HostConfig: hostConfig(request, facts),
   };
@@ -118,9 +118,9 @@ export function containerName(id: SandboxId): string {
   return `caisson-${id}`;
 }
 
-/** Our labels are ours: a user's one of the same name is not passed on. */
-function emptied(given: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(given).filter(([name]) => !name.startsWith("caisson.")));
+/** Drops user labels with our reserved prefix. */
+function withoutReserved(userLabels: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(userLabels).filter(([name]) => !name.startsWith("caisson.")));
 }
 
 function guestArguments(request: ContainerRequest): string[] {
@@ -133,7 +133,7 @@ function guestArguments(request: ContainerRequest): string[] {
     ...["--uid", uid, "--gid", uid, "--home", homeInside],
     ...(spec.allowRoot ? ["--allow-root"] : []),
     ...(limits.diskBytes === null ? ["--disk-guard"] : []),
-    // The guest shares its cgroup with the work here, so the work is held back by its uid instead.
+    // Here the guest shares its cgroup with sandboxed programs, so their uid limits them instead.
     ...(ownUid && limits.pids !== null ? ["--nproc", String(limits.pids)] : []),
   ];
 }
@@ -142,7 +142,7 @@ type HostConfig = NonNullable<ContainerCreateOptions["HostConfig"]> & { Cgroupns
 
 function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
   const { spec, limits, cgroupParent, socketGroup } = request;
-  // Podman takes no bound on the number of files; there the memory limit alone counts them.
+  // Podman has no option for the number of files; there only the memory limit bounds them.
   const sizeOf = (bytes: number) => (facts.kind === "podman" ? [`size=${bytes}`] : tmpfsSize(bytes));
   return {
     NetworkMode: "none",
@@ -168,14 +168,14 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     ...(socketGroup === null ? {} : { GroupAdd: [String(socketGroup)] }),
     Ulimits: [
       { Name: "nofile", Soft: OPEN_FILES_MAX, Hard: OPEN_FILES_MAX },
-      // Not 0: the kernel then still starts a handler that takes cores by a pipe.
+      // Not 0: the kernel would still start a handler that receives core dumps through a pipe.
       { Name: "core", Soft: 1, Hard: 1 },
       ...(facts.kind === "podman" ? [{ Name: "nproc", Soft: PODMAN_NPROC, Hard: PODMAN_NPROC }] : []),
     ],
-    // More processors than there are is no limit, and engines refuse the number.
+    // Engines reject more processors than the machine has, which would limit nothing anyway.
     ...(limits.cpus === null ? {} : { NanoCpus: Math.round(Math.min(limits.cpus, facts.cpus) * 1e9) }),
     ...(limits.memoryBytes === null ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
-    // Nothing but this counts the processes of the machine's root, so that with root inside there is no room on top.
+    // Only this limit counts the processes of the machine's root, so if root is allowed there is no extra room.
     ...(limits.pids === null ? {} : { PidsLimit: limits.pids + (spec.allowRoot ? 0 : GUEST_PIDS) }),
     ...(limits.diskBytes === null ? {} : { StorageOpt: { size: String(limits.diskBytes) } }),
     ...(cgroupParent === null ? {} : { CgroupParent: cgroupParent }),
@@ -183,8 +183,8 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
 }
 
 /**
- * Podman passes over Docker's fields for hidden and fixed paths; it hides by an option, and fixes the usual ones by
- * itself.
+ * Podman ignores Docker's fields for hidden and read-only paths. It hides paths through an option, and makes the usual
+ * ones read-only by default.
  */
 function security(request: ContainerRequest): HostConfig {
   const { spec, facts, seccomp } = request;
@@ -204,7 +204,7 @@ function mounts(request: ContainerRequest): NonNullable<HostConfig["Mounts"]> {
     Source,
     Target,
     ReadOnly,
-    // Without what is mounted below: engines make only the top of it read-only.
+    // Leaves out nested mounts: engines make only the top mount read-only.
     BindOptions: { Propagation: "rprivate" as const, NonRecursive: true },
   });
   return [
@@ -217,7 +217,7 @@ function mounts(request: ContainerRequest): NonNullable<HostConfig["Mounts"]> {
 
 type Mount = NonNullable<HostConfig["Mounts"]>[number];
 
-/** What is a mount point cannot be moved or removed, so each folder on the way to a covered one is made one. */
+/** A mount point cannot be moved or removed, so each folder on the way to a covered path becomes one. */
 function folderMounts(
   { source, target, readOnly, covered }: FolderBind,
   bind: (source: string, target: string, readOnly: boolean) => Mount,

@@ -1,12 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
 import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { refuseNetwork } from "../../sandbox/sandbox-config.ts";
 import { writesToHost } from "../../sandbox/shared-folders.ts";
-import { refuseNetwork } from "../../sandbox/spec.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
@@ -31,12 +32,12 @@ import { accountFilesOf, uploadArchive } from "./upload-archive.ts";
 const ACCOUNT_FILES_MAX = 256;
 
 export interface CreateRequest {
-  spec: SandboxSpec;
+  spec: SandboxConfig;
   signal?: AbortSignal | undefined;
   fork?: ForkSource;
 }
 
-/** Everything known before anything is made. */
+/** Everything decided before anything is created. */
 interface Plan {
   engine: Engine;
   facts: EngineFacts;
@@ -47,22 +48,18 @@ interface Plan {
   ownUid: boolean;
 }
 
-/**
- * Makes a sandbox and connects to its guest. On any failure nothing is left. See `Runtime.create` for what it throws.
- */
+/** Creates a sandbox and connects to its guest. Leaves nothing behind on failure. Throws as `Runtime.create` does. */
 export async function createSandbox(docker: DockerContext, request: CreateRequest): Promise<OwnedSandbox> {
   stopIfAborted(request.signal);
   const plan = await planSandbox(docker, request);
   stopIfAborted(request.signal);
-  // The intent: whoever finds this record after a crash knows what may be there.
+  // Written first: a process that finds this record after a crash knows what may exist.
   await docker.store.write(plan.record);
   try {
     return await build(docker, request, plan);
   } catch (error) {
-    await removeSandbox(docker, plan.record).catch(() => {
-      // The engine is gone; the record stays, and the next sweep tries again.
-    });
-    if (request.signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was given up", { cause: error });
+    await ignore(removeSandbox(docker, plan.record), "the record stays, and the next sweep retries; we throw the first error");
+    if (request.signal?.aborted) throw new CaissonError("cancelled", "sandbox creation was cancelled", { cause: error });
     throw error;
   }
 }
@@ -76,11 +73,11 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
   refuseNetwork(spec, capabilities);
   if (!facts.seccomp) {
     throw new CaissonError("unsupported", `the engine on ${engine.socketPath} cannot filter system calls`, {
-      hint: "It reports no seccomp; use an engine built with it, on a kernel that has it.",
+      hint: "Use an engine with seccomp support, on a kernel that has it; this engine reports none.",
     });
   }
   if (!paths && spec.readOnlyPaths.length + spec.deniedPaths.length > 0) {
-    throw new CaissonError("unsupported", "read-only and denied paths cannot be enforced here", { hint: reasons.paths ?? "" });
+    throw new CaissonError("unsupported", "this engine cannot enforce read-only and denied paths", { hint: reasons.paths ?? "" });
   }
   const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
   const image =
@@ -92,22 +89,22 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
       stateLabel: docker.stateLabel,
       owner: spec.owner,
     }));
-  const asked = { spec, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined };
-  const shared = await planFolders(asked);
-  const repository = planRepository(shared, asked);
+  const options = { spec, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined };
+  const shared = await planFolders(options);
+  const repository = planRepository(shared, options);
   if (repository.problem !== null) warnings.push(`git does not work in this workspace: ${repository.problem}.`);
   const folders = [...shared, ...repository.plans];
   const { records } = await docker.store.list();
-  const taken = new Set(records.filter((each) => each.runtime === runtimeName).map((each) => workUidOf(each)));
+  const usedUids = new Set(records.filter((each) => each.runtime === runtimeName).map((each) => workUidOf(each)));
   const id = fork?.id ?? docker.store.newId();
   const ownerUid = folders.map((plan) => (plan.kind === "bound" ? plan.ownerUid : null)).find((uid) => uid !== null) ?? null;
-  const workUid = ownerUid ?? image.workUid ?? workUidFor(id, taken);
-  if (ownerUid === null && taken.has(workUid)) {
-    warnings.push("It has the user id of the sandbox its files come from, which still lives; the two share one count of processes.");
+  const workUid = ownerUid ?? image.workUid ?? workUidFor(id, usedUids);
+  if (ownerUid === null && usedUids.has(workUid)) {
+    warnings.push("This sandbox shares its user id, and so its process count, with the sandbox its files come from.");
   }
   if (spec.allowRoot && facts.remappedRoot === null && !facts.rootless) {
     warnings.push(
-      "The engine uses no user namespace: root inside is the machine's root, with few capabilities. Docker's userns-remap or the oci runtime give one.",
+      "The engine uses no user namespace: root inside is the machine's root, with few capabilities. Enable Docker's userns-remap, or use the oci runtime.",
     );
   }
   const details: DockerDetails = {
@@ -119,7 +116,7 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
   };
   const record: SandboxRecord = {
     ...{ id, runtime: runtimeName, state: "creating", createdAt: new Date().toISOString() },
-    ...{ spec, limits, warnings, owner: docker.store.ownerOf(), details },
+    ...{ spec, limits, warnings, owner: docker.store.thisProcess(), details },
   };
   return { engine, facts, image, folders, record, details, ownUid: ownerUid === null };
 }
@@ -142,8 +139,8 @@ async function build(docker: DockerContext, request: CreateRequest, plan: Plan):
   const guest = await guestIdentity({ facts: plan.facts, socketPath: engine.socketPath });
   const { group } = await makeSocketFolder({ sandboxFolder: folder, guest });
   const config = containerConfig({ ...(await containerRequest(docker, plan, folder)), socketGroup: group });
-  // Never given up in the middle: whether the engine made it would not be known.
-  await engine.call(`making sandbox ${record.id}`, (docker) => docker.createContainer(config));
+  // Not abortable: we could not tell whether the engine created the container.
+  await engine.call(`creating sandbox ${record.id}`, (docker) => docker.createContainer(config));
   stopIfAborted(signal);
   await uploadFiles(docker, plan, signal);
   stopIfAborted(signal);
@@ -182,13 +179,13 @@ async function containerRequest(docker: DockerContext, plan: Plan, folder: strin
   };
 }
 
-/** The guest of the engine's processor, which lies beside that of this machine when they differ. */
+/** Returns the guest binary for the engine's processor. If that differs from ours, the binary is next to ours. */
 function guestFor(guestPath: string, facts: EngineFacts): string {
   if (facts.architecture === process.arch) return guestPath;
   return `${guestPath}-${facts.architecture === "x64" ? "x86_64" : "aarch64"}`;
 }
 
-/** Docker takes the filter itself, Podman the path of a file with it. */
+/** Docker takes the filter itself, Podman the path of a file that contains it. */
 async function seccompFor({ facts, record }: Plan, folder: string): Promise<string> {
   const profile = dockerSeccompProfile({ writesToHost: writesToHost(record.spec) });
   if (facts.kind === "docker") return profile;
@@ -197,18 +194,21 @@ async function seccompFor({ facts, record }: Plan, folder: string): Promise<stri
   return path;
 }
 
-/** What has to be inside before the start: accounts, and what keeps read-only and denied paths in place. */
+/**
+ * Packs what must be inside before the start: the guest's folders, accounts, and placeholders for read-only and denied
+ * paths.
+ */
 async function smallFiles(docker: DockerContext, plan: Plan): Promise<Buffer> {
   const { engine, record, folders, details } = plan;
   const container = containerName(record.id);
   const entries = await placeholders({ engine, container, spec: record.spec, folders });
-  // A snapshot has them already, with what became of them since.
+  // A snapshot already has them, including any changes made since.
   if (plan.image.workUid === null) {
     const files = docker.accountFiles.get(plan.image.id) ?? (await accountFilesOf({ engine, container }));
     if (docker.accountFiles.size >= ACCOUNT_FILES_MAX) docker.accountFiles.clear();
     docker.accountFiles.set(plan.image.id, files);
     const accounts = accountEntries({ files, workUid: details.workUid, sudo: record.spec.allowRoot });
-    // Engines unpack through their mounts: a folder of the host's bound there would get our owner and mode.
+    // Engines unpack through mounts: a host folder bound there would get our owner and mode.
     const isBound = (path: string) => folders.some(({ kind, target }) => kind === "bound" && target === path);
     entries.unshift(...accounts.filter(({ name }) => !isBound(`/${name}`)));
   }
@@ -236,13 +236,13 @@ async function requireReadable(sandbox: OwnedSandbox, { folder, target }: Pick<F
     await sandbox.list(target, { entriesMax: 1 });
   } catch (error) {
     if (!(error instanceof CaissonError) || error.code !== "denied") throw error;
-    throw new CaissonError("denied", `the sandbox's user may not read the folder ${folder}`, {
-      hint: "Its user does not exist on this machine: make the folder readable for others (`chmod o+rx`), or use overlay, which copies it.",
+    throw new CaissonError("denied", `the sandbox's user cannot read the folder ${folder}`, {
+      hint: "Make the folder readable for others (`chmod o+rx`), or use overlay, which copies it: the sandbox's user does not exist on this machine.",
       cause: error,
     });
   }
 }
 
 function stopIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was given up", { cause: signal.reason });
+  if (signal?.aborted) throw new CaissonError("cancelled", "sandbox creation was cancelled", { cause: signal.reason });
 }

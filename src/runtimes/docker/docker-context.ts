@@ -1,5 +1,5 @@
 import type { SandboxId } from "../../contract/ids.ts";
-import type { SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { RuntimeContext } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { Store } from "../../sandbox/store.ts";
@@ -7,7 +7,7 @@ import type { AccountFiles } from "./accounts.ts";
 import { type Engine, engineAt } from "./engine.ts";
 import type { EngineImage } from "./image.ts";
 
-/** What a fork starts from: the image made for it, which holds the workspace already. */
+/** What a fork starts from: an image created for it, which already contains the workspace. */
 export interface ForkSource {
   id: SandboxId;
   engine: Engine;
@@ -24,26 +24,26 @@ export interface DockerContext {
   defaultImage: string | null;
   cgroupParent: string | null;
   /**
-   * Account files by image id. An image never changes under its id, and asking the engine for them takes longer than
-   * starting a sandbox.
+   * Account files by image id. The content of an id never changes, and reading the files from the engine takes longer
+   * than starting a sandbox.
    */
   accountFiles: Map<string, AccountFiles>;
-  /** Makes a sandbox from another's files; a sandbox's wall asks for it. */
-  createFork(spec: SandboxSpec, source: ForkSource): Promise<OwnedSandbox>;
+  /** Creates a sandbox from another's files. A sandbox's wall calls it. */
+  createFork(spec: SandboxConfig, source: ForkSource): Promise<OwnedSandbox>;
   /** The engine for new sandboxes. Throws `unavailable`. */
   engine(): Promise<Engine>;
-  /** The engine a sandbox lives in, which need not be the one for new ones. */
+  /** The engine that a sandbox runs in, which may not be the one for new sandboxes. */
   engineFor(socketPath: string): Promise<Engine>;
 }
 
-/** One connection object for each socket. */
+/** Keeps one connection object per socket. */
 export function createEngineCache(find: () => Promise<Engine>): Pick<DockerContext, "engine" | "engineFor"> {
   const bySocket = new Map<string, Promise<Engine>>();
   let chosen: Promise<Engine> | undefined;
   return {
     async engine() {
       chosen ??= find().catch((error) => {
-        // It may be started any moment.
+        // The engine may start at any time.
         chosen = undefined;
         throw error;
       });

@@ -3,13 +3,13 @@ import { describe, expect, test } from "vitest";
 import { startDockerEngine } from "../../../test/support/docker-engine-process.ts";
 import { sh, useDockerHarness } from "../../../test/support/docker-harness.ts";
 import { processGone } from "../../../test/support/docker-remains.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 
 const _MIB = 1024 * 1024;
 const docker = useDockerHarness();
 
 describe("bad input and a dead engine", () => {
-  test("an image that is not there says how to get it; one that is no name is invalid", async () => {
+  test("explains how to get a missing image, and rejects an invalid name", async () => {
     const absent = docker.runtime.create(docker.specOf({ template: { kind: "image", reference: "no/such:image" } }));
     await expect(absent).rejects.toMatchObject({ code: "not_found", hint: expect.stringContaining("pull no/such:image") });
     for (const reference of ["../containers/json", "a b", "/some/folder", "x?y", "-x"]) {
@@ -17,16 +17,16 @@ describe("bad input and a dead engine", () => {
         code: "invalid",
       });
     }
-    await expect(docker.runtime.create(SandboxSpec.parse({}))).rejects.toMatchObject({
+    await expect(docker.runtime.create(SandboxConfig.parse({}))).rejects.toMatchObject({
       code: "unsupported",
       hint: expect.stringContaining("--image"),
     });
     const withDefault = docker.runtimeWith({ defaultImage: docker.image });
-    await using sandbox = await withDefault.create(SandboxSpec.parse({}));
+    await using sandbox = await withDefault.create(SandboxConfig.parse({}));
     expect((await sh(sandbox, "echo default")).stdout).toBe("default\n");
   });
 
-  test("no engine: capabilities and create say how to start one, probe finds it, sweep and list go on", async () => {
+  test("without an engine, explains how to start one; sweep and list still work", async () => {
     const dead = docker.runtimeWith({ socketPath: "/run/caisson-test-no-such.sock" });
     for (const call of [() => dead.capabilities(), () => dead.create(docker.specOf())]) {
       await expect(call()).rejects.toMatchObject({ code: "unavailable", hint: expect.stringContaining("systemctl start docker") });
@@ -40,7 +40,7 @@ describe("bad input and a dead engine", () => {
     expect(await dead.list()).toEqual([]);
   });
 
-  test("the probe starts a sandbox without any image being there, and leaves nothing", async () => {
+  test("the probe needs no image and leaves nothing behind", async () => {
     const before = docker.images();
     const probe = await docker.runtime.probe();
     expect(probe.findings.filter(({ level }) => level === "problem")).toEqual([]);
@@ -49,12 +49,12 @@ describe("bad input and a dead engine", () => {
     expect(docker.images()).toEqual(before);
   });
 
-  test("an engine that dies: running sandboxes go on, the engine's part is unavailable until it is back", async () => {
+  test("sandboxes survive a dead engine; its own operations fail until it is back", async () => {
     const mortal = await startDockerEngine();
     try {
       const reference = await mortal.image("busybox");
       const there = docker.runtimeWith({ socketPath: mortal.socketPath });
-      const spec = SandboxSpec.parse({ template: { kind: "image", reference } });
+      const spec = SandboxConfig.parse({ template: { kind: "image", reference } });
       const sandbox = await there.create(spec);
       process.kill(mortal.pid, "SIGKILL");
       await processGone(mortal.pid);

@@ -8,8 +8,8 @@ import { processGone } from "../../../test/support/docker-remains.ts";
 const _MIB = 1024 * 1024;
 const docker = useDockerHarness();
 
-describe("life", () => {
-  test("snapshot, fork, and what becomes of their images", async () => {
+describe("the life of a sandbox", () => {
+  test("removes the images of snapshots and forks when nothing uses them", async () => {
     const sandbox = await docker.runtime.create(docker.specOf());
     await sandbox.writeFile("/workspace/file", Buffer.from("one"));
     const id = await sandbox.snapshot({ name: 'first "one" $HOME' });
@@ -45,7 +45,7 @@ describe("life", () => {
     await opened.destroy();
   });
 
-  test("a paused sandbox is opened as paused, and goes on when resumed", async () => {
+  test("opens a paused sandbox as paused, and resumes it", async () => {
     const sandbox = await docker.runtime.create(docker.specOf({ keep: true }));
     await sandbox.pause();
     await sandbox.release();
@@ -57,13 +57,13 @@ describe("life", () => {
     await opened.destroy();
   });
 
-  test("what a creator killed with -9 left is swept: finished and half-made ones, and nothing else", async () => {
+  test("sweeps what a killed creator left, finished or half-made, and nothing else", async () => {
     const mine = await docker.runtime.create(docker.specOf());
     const script = `
       import { createDockerRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
-      import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox.ts"))};
+      import { SandboxConfig } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox/sandbox.ts"))};
       const runtime = createDockerRuntime(${JSON.stringify({ stateDir: docker.stateDir, guestPath })}, ${JSON.stringify({ socketPath: docker.engine.socketPath })});
-      const spec = SandboxSpec.parse({ template: { kind: "image", reference: ${JSON.stringify(docker.image)} } });
+      const spec = SandboxConfig.parse({ template: { kind: "image", reference: ${JSON.stringify(docker.image)} } });
       const { id } = await runtime.create(spec);
       void runtime.create({ ...spec, keep: true });
       console.log(id);`;
@@ -83,14 +83,14 @@ describe("life", () => {
     await mine.destroy();
   });
 
-  test("a sandbox whose record is gone is swept by its label", async () => {
+  test("sweeps a sandbox without a record by its label", async () => {
     const sandbox = await docker.runtime.create(docker.specOf());
     rmSync(join(docker.stateDir, "sandboxes", sandbox.id), { recursive: true });
     expect(await docker.runtime.sweep()).toEqual([sandbox.id]);
     expect(docker.containers()).toEqual([]);
   });
 
-  test("a sandbox that died is found so, and its remains can be removed", async () => {
+  test("reports a dead sandbox as failed, and removes its remains", async () => {
     const sandbox = await docker.runtime.create(docker.specOf());
     const running = await sandbox.spawn({ argv: ["sleep", "60"] });
     running.discardOutput();
@@ -103,7 +103,7 @@ describe("life", () => {
     expect(await docker.runtime.list()).toEqual([]);
   });
 
-  test("one that is restarted has its files, and none of its processes; what root inside left for its socket leads nowhere", async () => {
+  test("a restart keeps the files, ends the processes and drops a planted socket", async () => {
     const sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true, keep: true }));
     await sandbox.writeFile("/workspace/file", Buffer.from("kept"));
     await sh(sandbox, "touch /etc/of-root; cd /.caisson/private/socket && ln -s /etc/passwd guest.sock; mkdir token", { user: "root" });
@@ -117,7 +117,7 @@ describe("life", () => {
     expect((await sh(again, "cat /workspace/file; ls /etc/of-root; pgrep sleep; true")).stdout).toBe("kept/etc/of-root\n");
     expect((await sh(again, "ls -A /.caisson/private/socket", { user: "root" })).stdout).toBe("");
     await again.detach();
-    // Dead, then frozen: each can be started again.
+    // A killed and a frozen sandbox can be restarted as well.
     await docker.runtime.kill?.(sandbox.id);
     await docker.runtime.restart?.(sandbox.id);
     const third = await docker.runtime.open(sandbox.id);
@@ -129,7 +129,7 @@ describe("life", () => {
     await fourth.destroy();
   });
 
-  test("one whose container is gone cannot be restarted, and is not made again", async () => {
+  test("refuses to restart a sandbox without a container, and does not recreate it", async () => {
     const sandbox = await docker.runtime.create(docker.specOf({ keep: true }));
     docker.docker("rm", "-f", `caisson-${sandbox.id}`);
     await expect(docker.runtime.restart?.(sandbox.id)).rejects.toMatchObject({ code: "unsupported" });
@@ -138,7 +138,7 @@ describe("life", () => {
     await sandbox.destroy();
   });
 
-  test("no path inside leads to the guest's socket, and what root inside puts in its place leads nowhere", async () => {
+  test("hides the guest's socket from root inside, and ignores a planted one", async () => {
     const sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true, keep: true }));
     const { stdout } = await sh(sandbox, "find / -xdev -type s; cd /.caisson/private/socket && ls -A && ln -s /etc/passwd guest.sock", {
       user: "root",

@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 const docker = useDockerHarness();
 
 describe("a sandbox in Docker", () => {
-  test("runs commands of any image as a user of its own, without capabilities, network or privileges", async () => {
+  test("runs commands of any image as a separate user, without capabilities, network or privileges", async () => {
     await using sandbox = await docker.runtime.create(docker.specOf());
     const script =
       "id -un; pwd; echo $HOME; grep -E 'CapEff|CapBnd|NoNewPrivs|Seccomp:' /proc/self/status; ls /sys/class/net; cat /etc/shadow";
@@ -21,7 +21,7 @@ describe("a sandbox in Docker", () => {
     expect(docker.events.map(({ type }) => type)).toContain("sandbox.created");
   });
 
-  test("the guest and its socket are out of reach of the work", async () => {
+  test("keeps the guest and its socket out of reach of sandboxed programs", async () => {
     await using sandbox = await docker.runtime.create(docker.specOf());
     const script = "ls /.caisson/private/socket; kill -9 1; kill -9 -1; cat /proc/1/mem; echo x > /.caisson/guest; rm -rf /.caisson; true";
     await sh(sandbox, script);
@@ -29,13 +29,13 @@ describe("a sandbox in Docker", () => {
     expect(existsSync(join(docker.stateDir, "sandboxes", sandbox.id, "socket", "token"))).toBe(false);
   });
 
-  test("nothing of the host's processes, mounts or sockets is visible", async () => {
+  test("hides the host's processes, mounts and sockets", async () => {
     await using sandbox = await docker.runtime.create(docker.specOf());
     expect((await sh(sandbox, "find / -xdev -type s 2>/dev/null")).stdout).toBe("");
     expect((await sh(sandbox, "cat /proc/[0-9]*/comm")).stdout).not.toMatch(/dockerd|node/);
   });
 
-  test("the image's variables are there, its user, entry point and health check are not", async () => {
+  test("takes the image's variables, but not its user, entry point or health check", async () => {
     const name = "caisson-test:configured";
     const cid = docker.docker("create", "--network", "none", docker.image, "true").trim();
     docker.docker(
@@ -65,7 +65,7 @@ describe("a sandbox in Docker", () => {
     }
   });
 
-  test("root is refused unless the spec allows it, and then can install things", async () => {
+  test("refuses root unless the spec allows it, and then lets it change system files", async () => {
     await using plain = await docker.runtime.create(docker.specOf());
     await expect(plain.spawn({ argv: ["id"], user: "root" })).rejects.toMatchObject({ code: "denied" });
     await using sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true }));
@@ -81,14 +81,14 @@ describe("a sandbox in Docker", () => {
 });
 
 describe("limits", () => {
-  test("memory: the hog is killed and says why, the sandbox lives", async () => {
+  test("kills a process that exceeds the memory limit, and the sandbox survives", async () => {
     await using sandbox = await docker.runtime.create(docker.specOf({ limits: { memoryBytes: 64 * MIB } }));
     const { ended } = await run(sandbox, ["tail", "/dev/zero"]);
     expect(ended).toMatchObject({ kind: "killed", why: "memory" });
     expect((await sh(sandbox, "echo alive")).stdout).toBe("alive\n");
   });
 
-  test("a fork bomb fills its own share, and the next command works", async () => {
+  test("contains a fork bomb, and the next command works", async () => {
     await using sandbox = await docker.runtime.create(docker.specOf({ limits: { pids: 50 } }));
     const bomb = await run(sandbox, ["sh", "-c", "b() { b | b & }; b; sleep 60"], { timeoutMs: 2000 });
     expect(["timedOut", "exited"]).toContain(bomb.ended.kind);
@@ -96,10 +96,10 @@ describe("limits", () => {
     await sandbox.writeFile("/workspace/file", Buffer.from("x"));
   });
 
-  test("work at its limit leaves the guest room to look, to serve files as anybody, and to end it", async () => {
+  test("leaves room for the guest when programs reach the process limit", async () => {
     await using sandbox = await docker.runtime.create(docker.specOf({ limits: { pids: 30 } }));
     const full = await sandbox.spawn({ argv: ["sh", "-c", "while sleep 60 & do :; done; wait"] });
-    // The shell's last word is that it cannot fork.
+    // The shell's last output says that it cannot fork.
     for await (const { stream } of full.output) if (stream === "stderr") break;
     expect((await sandbox.stats()).processes).toBeGreaterThanOrEqual(25);
     for (const user of ["4321", "4322", "4323"]) expect((await sandbox.stat("/workspace", { user })).kind).toBe("directory");
@@ -107,7 +107,7 @@ describe("limits", () => {
     expect((await sh(sandbox, "echo alive")).stdout).toBe("alive\n");
   });
 
-  test("two sandboxes with the same limit do not count each other's processes", async () => {
+  test("counts the processes of two sandboxes separately", async () => {
     await using one = await docker.runtime.create(docker.specOf({ limits: { pids: 20 } }));
     await using two = await docker.runtime.create(docker.specOf({ limits: { pids: 20 } }));
     const full = await one.spawn({ argv: ["sh", "-c", "for i in $(seq 40); do sleep 60 & done; wait"] });
@@ -116,13 +116,13 @@ describe("limits", () => {
     await full.kill();
   });
 
-  test("what the engine cannot enforce is refused, and nothing is made", async () => {
+  test("refuses limits that the engine cannot enforce, and creates nothing", async () => {
     await expect(docker.runtime.create(docker.specOf({ limits: { diskBytes: 64 * MIB } }))).rejects.toMatchObject({ code: "unsupported" });
     await expect(docker.runtime.create(docker.specOf({ limits: { memoryBytes: 4 * MIB } }))).rejects.toMatchObject({ code: "unsupported" });
     expect(await docker.runtime.list()).toEqual([]);
   });
 
-  test("stats are the engine's", async () => {
+  test("reports the engine's stats", async () => {
     await using sandbox = await docker.runtime.create(docker.specOf());
     await sh(sandbox, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; head -c 1000000 /dev/zero > /workspace/file");
     const stats = await sandbox.stats();

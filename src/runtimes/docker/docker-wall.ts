@@ -1,8 +1,9 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { SandboxState } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SandboxState } from "../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { GuestCondition } from "../../sandbox/guest/waits.ts";
 import { conditionOfProcess } from "../../sandbox/process-identity.ts";
-import { forkedSpec } from "../../sandbox/spec.ts";
+import { forkedSpec } from "../../sandbox/sandbox-config.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { containerName } from "./container-config.ts";
@@ -15,7 +16,7 @@ import { removeImage, removeSandbox } from "./remove-sandbox.ts";
 import { commitFork, commitSnapshot } from "./snapshots.ts";
 import { sandboxStats } from "./stats.ts";
 
-/** The engine's part in a sandbox's life. */
+/** Creates a sandbox's wall: the operations that the engine performs on it. */
 export function createDockerWall(docker: DockerContext, options: { record: SandboxRecord; engine: Engine }): Wall {
   const { record, engine } = options;
   const { id } = record;
@@ -26,7 +27,9 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
     await docker.store.write({ ...(await docker.store.read(id)), state });
   }
 
-  /** Freezing what is frozen and thawing what runs is refused by engines as a conflict; the state is what counts. */
+  /**
+   * Engines reject freezing a frozen sandbox or thawing a running one as a conflict. Only the resulting state counts.
+   */
   async function setPaused(paused: boolean): Promise<void> {
     const what = `${paused ? "pausing" : "resuming"} sandbox ${id}`;
     try {
@@ -45,7 +48,7 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
       const { State } = await container.inspect();
       if (State.Paused) return "frozen";
       if (!State.Running) return "dead";
-      // An engine on another machine numbers processes of its own.
+      // The pids of an engine on another machine mean nothing here.
       const seen = conditionOfProcess({ pid: State.Pid });
       return seen === "dead" ? "unknown" : seen;
     } catch (error) {
@@ -55,8 +58,8 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
 
   function requireOwnFiles(): void {
     if (details.workspace !== "rw") return;
-    throw new CaissonError("unsupported", `the workspace of sandbox ${id} is a folder of the host's, which a snapshot would not hold`, {
-      hint: "Create the sandbox with an overlay workspace to be able to snapshot and fork it.",
+    throw new CaissonError("unsupported", `the workspace of sandbox ${id} is a host folder, which a snapshot would not include`, {
+      hint: "Create the sandbox with an overlay workspace to snapshot and fork it.",
     });
   }
 
@@ -76,17 +79,15 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
         stateLabel: docker.stateLabel,
       });
     },
-    async fork(asked) {
+    async fork(forkOptions) {
       requireOwnFiles();
       const forkId = docker.store.newId();
       const reference = await commitFork({ engine, id, forkId, workUid: details.workUid, stateLabel: docker.stateLabel });
       try {
         const image = await inspectImage(engine, reference);
-        return await docker.createFork(forkedSpec(record.spec, asked), { id: forkId, image, reference, engine });
+        return await docker.createFork(forkedSpec(record.spec, forkOptions), { id: forkId, image, reference, engine });
       } catch (error) {
-        await removeImage(engine, reference).catch(() => {
-          // The engine is gone; the next sweep finds the image by its labels.
-        });
+        await ignore(removeImage(engine, reference), "the next sweep finds the image by its labels; we throw the first error");
         throw error;
       }
     },

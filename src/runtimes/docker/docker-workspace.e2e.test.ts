@@ -20,7 +20,7 @@ const _MIB = 1024 * 1024;
 const docker = useDockerHarness();
 
 describe("workspace", () => {
-  test("overlay: a copy that belongs to the sandbox's user", async () => {
+  test("overlay: copies the folder for the sandbox's user", async () => {
     const folder = docker.newFolder("workspace");
     mkdirSync(join(folder, "sub"));
     writeFileSync(join(folder, "sub/file"), "before", { mode: 0o600 });
@@ -30,10 +30,10 @@ describe("workspace", () => {
     expect(readFileSync(join(folder, "sub/file"), "utf8")).toBe("before");
   });
 
-  test("a linked work tree has a copy of its repository where git looks for it, or says why not", async () => {
+  test("copies the repository of a linked work tree, or warns that git will not work", async () => {
     const git = (place: string, ...args: string[]) =>
       execFileSync("git", ["-c", "user.name=me", "-c", "user.email=me@x", "-C", place, ...args], { encoding: "utf8" });
-    // Not in the folder for temporary files: sandboxes have one of their own there.
+    // Not in the temporary folder: sandboxes mount their own there.
     const place = mkdtempSync("/srv/caisson-test-");
     const hidden = docker.newFolder("repository");
     const create = (path: string) => docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path } }));
@@ -56,7 +56,7 @@ describe("workspace", () => {
     }
   });
 
-  test("rw: changes are the folder owner's", async () => {
+  test("rw: changes belong to the folder's owner", async () => {
     const folder = docker.newFolder("workspace", 12_345);
     await using sandbox = await docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path: folder, access: "rw" } }));
     expect((await sh(sandbox, "id -u; echo made > made; mkdir sub")).stdout).toBe("12345\n");
@@ -68,7 +68,7 @@ describe("workspace", () => {
     await expect(sandbox.fork()).rejects.toMatchObject({ code: "unsupported" });
   });
 
-  test("rw: nobody inside leaves a set-user-id file there, and root is refused: here it would be the machine's", async () => {
+  test("rw: blocks set-user-id files in the folder, and refuses root", async () => {
     const folder = docker.newFolder("workspace", 12_345);
     const spec = { workspace: { kind: "folder" as const, path: folder, access: "rw" as const } };
     await expect(docker.runtime.create(docker.specOf({ ...spec, allowRoot: true }))).rejects.toMatchObject({
@@ -81,7 +81,7 @@ describe("workspace", () => {
     expect(statSync(join(folder, "s")).mode & 0o7777).toBe(0o755);
   });
 
-  test("rw: work that fills the folder's disk is ended while there is room left", async () => {
+  test("rw: kills programs that fill the folder's disk before it is full", async () => {
     const disk = mountSmallDisk({ uid: 12_345, gid: 12_345 });
     try {
       const workspace = { kind: "folder" as const, path: disk.folder, access: "rw" as const };
@@ -97,14 +97,14 @@ describe("workspace", () => {
     }
   });
 
-  test("rw of a folder that is root's is refused with what to do", async () => {
+  test("rw: refuses a folder that belongs to root, with a hint", async () => {
     const refused = docker.runtime.create(
       docker.specOf({ workspace: { kind: "folder", path: docker.newFolder("workspace"), access: "rw" } }),
     );
     await expect(refused).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining("overlay") });
   });
 
-  test("ro: readable, never writable; refused when the sandbox's user may not read it", async () => {
+  test("ro: allows only reads, and refuses a folder that the sandbox's user cannot read", async () => {
     const folder = docker.newFolder("workspace");
     writeFileSync(join(folder, "file"), "x");
     const spec = docker.specOf({ workspace: { kind: "folder", path: folder, access: "ro" } });
@@ -116,7 +116,7 @@ describe("workspace", () => {
     expect(readdirSync(folder)).toEqual(["file"]);
   });
 
-  test("read-only and denied paths hold, also where nothing was", async () => {
+  test("enforces read-only and denied paths, even ones that did not exist", async () => {
     await using sandbox = await docker.runtime.create(
       docker.specOf({ readOnlyPaths: ["/home/user/fixed"], deniedPaths: ["/etc/passwd", "/workspace/no"] }),
     );
@@ -129,7 +129,7 @@ describe("workspace", () => {
     expect(stdout).not.toContain("root:");
   });
 
-  test("a folder that holds the state folder is shared without it, however it is shared; the state folder is not", async () => {
+  test("hides the state folder in a shared folder, and refuses to share it", async () => {
     const home = docker.newFolder("home", 1234);
     chmodSync(home, 0o755);
     const stateDir = join(home, ".state", "caisson");
@@ -159,7 +159,7 @@ describe("workspace", () => {
     }
   });
 
-  test("a folder of thousands of files goes in whole, and giving up in the middle leaves nothing", async () => {
+  test("copies thousands of files completely, and leaves nothing when cancelled", async () => {
     const folder = docker.newFolder("workspace");
     for (let i = 0; i < 3000; i += 1) writeFileSync(join(folder, `file-${i}`), Buffer.alloc(10_000, i % 256));
     const spec = docker.specOf({ workspace: { kind: "folder", path: folder } });
@@ -168,7 +168,7 @@ describe("workspace", () => {
     for (const afterMs of [20, 60, 120, 200, 300]) {
       const created = docker.runtime.create(spec, { signal: AbortSignal.timeout(afterMs) });
       await created.then(
-        (made) => made.destroy(),
+        (newSandbox) => newSandbox.destroy(),
         (error) => expect(error).toMatchObject({ code: "cancelled" }),
       );
       expect((await docker.runtime.list()).map(({ id }) => id)).toEqual([sandbox.id]);

@@ -1,36 +1,36 @@
-import { defaultLimits } from "../../contract/default-limits.ts";
-import type { CaissonError } from "../../contract/error.ts";
-import type { Limits, SandboxSpec } from "../../contract/sandbox.ts";
+import { defaultLimits } from "../../contract/defaults/default-limits.ts";
+import type { CaissonError } from "../../contract/error/error.ts";
+import type { Limits, SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
 import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 
-/** Engines refuse less than this. */
+/** The least that engines accept. */
 const MEMORY_BYTES_MIN = 6 * 1024 * 1024;
 const CPUS_MIN = 0.01;
-/** With root inside, the guest's own processes count among the work's: with fewer there would be no room for work. */
+/** With root allowed, the guest's processes count toward the limit. A lower one would leave no room for programs. */
 const ROOT_PIDS_MIN = 32;
 
 /**
- * The limits in force. One that was asked for and cannot be enforced throws `unsupported`; a default that cannot be
- * becomes a warning.
+ * Returns the limits to enforce. Throws `unsupported` for a requested limit that cannot be enforced; a default that
+ * cannot be enforced becomes a warning.
  */
-export function enforcedLimits(options: { spec: SandboxSpec; facts: EngineFacts; reasons: Readonly<Record<string, string>> }): {
+export function enforcedLimits(options: { spec: SandboxConfig; facts: EngineFacts; reasons: Readonly<Record<string, string>> }): {
   limits: Limits;
   warnings: string[];
 } {
   const { spec, facts, reasons } = options;
-  const asked = spec.limits;
-  refuseBeyondMachine(asked);
+  const requestedLimits = spec.limits;
+  refuseBeyondMachine(requestedLimits);
   const warnings: string[] = [];
   const written = sharedFolders(spec).find(({ access }) => access === "rw");
-  if (asked.diskBytes !== undefined && written !== undefined) throw sharedFolderRefused(written.path);
+  if (requestedLimits.diskBytes !== undefined && written !== undefined) throw sharedFolderRefused(written.path);
 
   function limit(name: keyof EngineFacts["limits"], byDefault: number | null): number | null {
-    if (facts.limits[name]) return asked[name] ?? byDefault;
+    if (facts.limits[name]) return requestedLimits[name] ?? byDefault;
     const why = reasons[name] ?? "The engine cannot enforce it.";
-    if (asked[name] !== undefined) throw limitRefused({ limit: name, reason: "the engine has no means to", hint: why });
+    if (requestedLimits[name] !== undefined) throw limitRefused({ limit: name, reason: "the engine does not support it", hint: why });
     if (byDefault !== null) warnings.push(`The default limit of ${byDefault} for ${name} is not enforced. ${why}`);
     return null;
   }
@@ -40,8 +40,8 @@ export function enforcedLimits(options: { spec: SandboxSpec; facts: EngineFacts;
     memoryBytes: limit("memoryBytes", defaultLimits.memoryBytes),
     pids: limit("pids", defaultLimits.pids),
     diskBytes: limit("diskBytes", null),
-    wallClockMs: asked.wallClockMs ?? defaultLimits.wallClockMs,
-    outputBytes: asked.outputBytes ?? null,
+    wallClockMs: requestedLimits.wallClockMs ?? defaultLimits.wallClockMs,
+    outputBytes: requestedLimits.outputBytes ?? null,
   };
   if (limits.cpus !== null && limits.cpus < CPUS_MIN) throw tooSmall("cpus", CPUS_MIN);
   if (spec.allowRoot && limits.pids !== null && limits.pids < ROOT_PIDS_MIN) throw tooSmall("pids", ROOT_PIDS_MIN);
@@ -52,7 +52,7 @@ export function enforcedLimits(options: { spec: SandboxSpec; facts: EngineFacts;
 function tooSmall(name: keyof EngineFacts["limits"], least: number): CaissonError {
   return limitRefused({
     limit: name,
-    reason: `the engine enforces none below ${least}`,
-    hint: `Ask for at least ${least}, or use the oci runtime.`,
+    reason: `the engine's minimum is ${least}`,
+    hint: `Request at least ${least}, or use the oci runtime.`,
   });
 }

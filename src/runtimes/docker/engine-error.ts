@@ -1,9 +1,9 @@
-import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+import { CaissonError, type ErrorCode } from "../../contract/error/error.ts";
 
-/** Node's codes for a socket that nobody answers on, at connect or in the middle of a call. */
+/** Node's error codes for a socket without a listener, at connect or during a call. */
 const deadSocketCodes = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOTSOCK", "ETIMEDOUT", "ESOCKETTIMEDOUT"]);
 
-/** The engine's HTTP status as one of our codes. */
+/** Maps the engine's HTTP status to our error codes. */
 const codeByStatus: Readonly<Record<number, ErrorCode>> = {
   400: "invalid",
   403: "denied",
@@ -12,7 +12,7 @@ const codeByStatus: Readonly<Record<number, ErrorCode>> = {
   507: "no_space",
 };
 
-/** Translates what dockerode throws. `what` says what was attempted and on what, as the beginning of a sentence. */
+/** Translates dockerode's errors. `what` begins the message: the attempted operation and its object. */
 export function engineError(error: unknown, options: { what: string; socketPath: string }): CaissonError {
   if (error instanceof CaissonError) return error;
   const { what, socketPath } = options;
@@ -33,11 +33,11 @@ export function socketDenied(options: { socketPath: string; cause?: unknown }): 
   const { socketPath, cause } = options;
   const hint = socketPath.includes("podman")
     ? "Use your own Podman: `systemctl --user enable --now podman.socket`."
-    : "`sudo usermod -aG docker $USER`, then log in again. Whoever is in that group is as good as root on this machine.";
-  return new CaissonError("unavailable", `you may not use the engine's socket ${socketPath}`, { hint, cause });
+    : "Run `sudo usermod -aG docker $USER`, then log in again. Members of that group effectively have root on this machine.";
+  return new CaissonError("unavailable", `permission denied for the engine's socket ${socketPath}`, { hint, cause });
 }
 
-/** How to bring an engine up, by whose socket it is. */
+/** Returns how to start the engine that the socket belongs to. */
 export function startHint(socketPath: string): string {
   if (socketPath.endsWith("podman.sock")) {
     return socketPath.startsWith("/run/podman")
@@ -45,10 +45,10 @@ export function startHint(socketPath: string): string {
       : "Start it with `systemctl --user enable --now podman.socket`.";
   }
   if (socketPath.startsWith("/run/user/")) return "Start it with `systemctl --user start docker`.";
-  return "Start it with `sudo systemctl start docker`, or name another with DOCKER_HOST=unix:///path/to/engine.sock.";
+  return "Start it with `sudo systemctl start docker`, or choose another with DOCKER_HOST=unix:///path/to/engine.sock.";
 }
 
-/** The HTTP status with which the engine refused, null when it was no answer of the engine's. */
+/** Returns the HTTP status of the engine's error response, or null for any other error. */
 export function statusOf(error: unknown): number | null {
   return typeof error === "object" && error !== null && "statusCode" in error && typeof error.statusCode === "number"
     ? error.statusCode
@@ -59,7 +59,7 @@ function systemCode(error: unknown): string | null {
   return typeof error === "object" && error !== null && "code" in error && typeof error.code === "string" ? error.code : null;
 }
 
-/** What the engine itself said, without dockerode's preamble, on one line. */
+/** Returns the engine's own message on one line, without dockerode's preamble. */
 function messageOf(error: unknown): string {
   const text =
     typeof error === "object" && error !== null && "json" in error && hasMessage(error.json)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { defaultLimits } from "../../contract/default-limits.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { Capabilities, SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { defaultLimits } from "../../contract/defaults/default-limits.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { Capabilities, SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
 import { socketCandidates } from "./engine.ts";
 import { engineError } from "./engine-error.ts";
@@ -35,18 +35,18 @@ function factsOf(changes: Record<string, unknown> = {}, options: { components?: 
   });
 }
 
-describe("what an engine says of itself", () => {
-  test("Docker on a plain machine", () => {
+describe("engine facts", () => {
+  test("describe Docker on a plain machine", () => {
     expect(factsOf()).toMatchObject({ kind: "docker", architecture: "arm64", rootless: false, remappedRoot: null, seccomp: true });
     expect(factsOf().limits).toEqual({ cpus: true, memoryBytes: true, pids: true, diskBytes: false });
   });
 
-  test("Podman is told by its components, rootless by either engine's way", () => {
+  test("recognize Podman by its components, and rootless by either engine's report", () => {
     expect(factsOf({ Rootless: true }, { components: ["Podman Engine", "Conmon"] })).toMatchObject({ kind: "podman", rootless: true });
     expect(factsOf({ SecurityOptions: ["name=seccomp", "name=rootless"] }).rootless).toBe(true);
   });
 
-  test("a rootless engine's word on limits is not taken: what it was given counts", () => {
+  test("trust delegated controllers over a rootless engine's report on limits", () => {
     const none = { cpus: false, memoryBytes: false, pids: false, diskBytes: false };
     const rootless = { SecurityOptions: ["name=seccomp", "name=rootless"] };
     const v2 = { ...rootless, CgroupVersion: "2", CgroupDriver: "systemd" };
@@ -56,7 +56,7 @@ describe("what an engine says of itself", () => {
     expect(capabilitiesOf(factsOf(v2), { defaultImage: null }).reasons.memoryBytes).toContain("delegated");
   });
 
-  test("remapped ids are read from the data folder's name", () => {
+  test("take remapped ids from the name of the data folder", () => {
     const facts = factsOf({ SecurityOptions: ["name=seccomp", "name=userns"], DockerRootDir: "/var/lib/docker/100000.200000" });
     expect(facts.remappedRoot).toEqual({ uid: 100_000, gid: 200_000 });
     const capabilities = capabilitiesOf(facts, { defaultImage: null });
@@ -64,11 +64,11 @@ describe("what an engine says of itself", () => {
     expect(capabilities.reasons.rw).toBeDefined();
   });
 
-  test("memory without a limit on swap is no limit", () => {
+  test("include no memory limit without a swap limit", () => {
     expect(factsOf({ SwapLimit: false }).limits.memoryBytes).toBe(false);
   });
 
-  test("disk can be limited on xfs with project quotas of the mount the data lies on, on btrfs, not elsewhere", () => {
+  test("include a disk limit on btrfs, or on xfs with quotas on the data's mount", () => {
     const xfs = { DriverStatus: [["Backing Filesystem", "xfs"]] };
     const quota = `${root}\n30 25 8:1 / /var/lib/docker rw shared:2 - xfs /dev/sdb rw,prjquota`;
     const elsewhere = `${root}\n30 25 8:1 / /var/lib/dock rw shared:2 - xfs /dev/sdb rw,prjquota`;
@@ -78,7 +78,7 @@ describe("what an engine says of itself", () => {
     expect(factsOf({ Driver: "btrfs" }).limits.diskBytes).toBe(true);
   });
 
-  test("capabilities are well-formed, and each missing one has a reason", () => {
+  test("lead to well-formed capabilities with a reason for each missing one", () => {
     const capabilities = Capabilities.parse(capabilitiesOf(factsOf({ PidsLimit: false }), { defaultImage: null }));
     expect(Object.keys(capabilities.reasons).sort()).toEqual(["diskBytes", "host", "pids", "terminals", "transparentNetwork"]);
     expect(capabilitiesOf(factsOf(), { defaultImage: "debian:12" }).templates).toContain("host");
@@ -86,12 +86,12 @@ describe("what an engine says of itself", () => {
 });
 
 describe("limits", () => {
-  const limitsOf = (spec: SandboxSpecInput, changes: Record<string, unknown> = {}) => {
+  const limitsOf = (spec: SandboxConfigInput, changes: Record<string, unknown> = {}) => {
     const facts = factsOf(changes);
-    return enforcedLimits({ spec: SandboxSpec.parse(spec), facts, reasons: capabilitiesOf(facts, { defaultImage: null }).reasons });
+    return enforcedLimits({ spec: SandboxConfig.parse(spec), facts, reasons: capabilitiesOf(facts, { defaultImage: null }).reasons });
   };
 
-  test("defaults are in force", () => {
+  test("apply the defaults", () => {
     const { limits, warnings } = limitsOf({});
     expect(limits).toMatchObject({
       cpus: defaultLimits.cpus,
@@ -102,7 +102,7 @@ describe("limits", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("a default that cannot be enforced is a warning; one that was asked for is refused", () => {
+  test("turn an unenforceable default into a warning, and refuse an explicit limit", () => {
     const { limits, warnings } = limitsOf({}, { MemoryLimit: false });
     expect(limits.memoryBytes).toBeNull();
     expect(warnings).toHaveLength(1);
@@ -112,14 +112,14 @@ describe("limits", () => {
     expect(() => limitsOf({ limits: { diskBytes: 2 ** 30 } })).toThrow(expect.objectContaining({ code: "unsupported" }));
   });
 
-  test("less than engines take is refused, not rounded", () => {
+  test("refuse values below the engine's minimum instead of rounding them", () => {
     expect(() => limitsOf({ limits: { memoryBytes: 4 * 1024 * 1024 } })).toThrow(expect.objectContaining({ code: "unsupported" }));
     expect(() => limitsOf({ limits: { cpus: 0.001 } })).toThrow(expect.objectContaining({ code: "unsupported" }));
   });
 });
 
 describe("finding an engine", () => {
-  test("the socket named wins, then DOCKER_HOST, then the usual places", () => {
+  test("prefers the given socket, then DOCKER_HOST, then the usual places", () => {
     expect(socketCandidates({ socketPath: "/a.sock", host: "unix:///b.sock" })).toEqual(["/a.sock"]);
     expect(socketCandidates({ host: "unix:///b.sock", runtimeDir: "/run/user/1" })).toEqual(["/b.sock"]);
     expect(socketCandidates({ runtimeDir: "/run/user/1" })).toEqual([
@@ -130,11 +130,11 @@ describe("finding an engine", () => {
     ]);
   });
 
-  test("an engine on another machine is refused", () => {
+  test("refuses an engine on another machine", () => {
     expect(() => socketCandidates({ host: "tcp://10.0.0.1:2375" })).toThrow(expect.objectContaining({ code: "unsupported" }));
   });
 
-  test("errors say what to do", () => {
+  test("translates errors and says what to do", () => {
     const at = { what: "starting", socketPath: "/var/run/docker.sock" };
     const system = (code: string) => Object.assign(new Error("connect"), { code });
     expect(engineError(system("ECONNREFUSED"), at)).toMatchObject({

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { Capabilities } from "../../contract/sandbox.ts";
+import type { Capabilities } from "../../contract/sandbox/sandbox.ts";
 
-/** What of `GET /info` matters here; engines leave fields out as they like. */
+/** The fields of `GET /info` that we use. Engines may leave out any of them. */
 export const EngineInfo = z.object({
   Architecture: z.string().default(""),
   NCPU: z.number().default(1),
@@ -27,19 +27,17 @@ export const EngineVersion = z.object({
 });
 export type EngineVersion = z.infer<typeof EngineVersion>;
 
-/** What an engine is and can enforce, as far as it decides what we ask of it. */
+/** What an engine is and can enforce, where that affects our requests. */
 export interface EngineFacts {
   kind: "docker" | "podman";
   version: string;
-  /** Node's name of the processor, or the engine's own when there is none. */
+  /** Node's name for the processor, or the engine's if Node has none. */
   architecture: string;
   cpus: number;
   cgroupVersion: string;
   cgroupDriver: string;
   rootless: boolean;
-  /**
-   * The host's ids of root inside, where the engine maps them by a user namespace of its own; null when it does not.
-   */
+  /** The host ids of root inside if the engine maps them with a user namespace, otherwise null. */
   remappedRoot: { uid: number; gid: number } | null;
   seccomp: boolean;
   limits: Capabilities["limits"];
@@ -50,13 +48,10 @@ export interface EngineFacts {
 export interface EngineSigns {
   info: EngineInfo;
   version: EngineVersion;
-  /**
-   * The text of /proc/self/mountinfo: whether a folder's size can be limited is a matter of how its disk is mounted.
-   */
+  /** The text of /proc/self/mountinfo. The mount options of a disk decide whether a folder's size can be limited. */
   mountinfo: string;
   /**
-   * The cgroup controllers that the engine's user was given, as the kernel lists them; matters for a rootless engine
-   * only.
+   * The cgroup controllers delegated to the engine's user, as the kernel lists them. Only used for a rootless engine.
    */
   delegated: string;
 }
@@ -83,15 +78,16 @@ export function engineFacts(options: EngineSigns): EngineFacts {
 }
 
 /**
- * A rootless engine says what the kernel could do, and passes over limits that it has no means to set: it needs cgroup
- * v2, systemd, and each controller delegated to its user.
+ * A rootless engine reports what the kernel supports, and ignores limits that it cannot set: it needs cgroup v2,
+ * systemd, and each controller delegated to its user.
  */
 function limitsOf({ info, mountinfo, delegated }: EngineSigns, rootless: boolean): Capabilities["limits"] {
-  const given = new Set(delegated.split(/\s+/));
-  const can = (controller: string) => !rootless || (info.CgroupVersion === "2" && info.CgroupDriver === "systemd" && given.has(controller));
+  const controllers = new Set(delegated.split(/\s+/));
+  const can = (controller: string) =>
+    !rootless || (info.CgroupVersion === "2" && info.CgroupDriver === "systemd" && controllers.has(controller));
   return {
     cpus: info.CpuCfsQuota && can("cpu"),
-    // Without a limit on swap, memory pages out and the limit is none.
+    // Without a swap limit, memory is paged out and the limit has no effect.
     memoryBytes: info.MemoryLimit && info.SwapLimit && can("memory"),
     pids: info.PidsLimit && can("pids"),
     diskBytes: canLimitDisk(info, mountinfo),
@@ -100,7 +96,7 @@ function limitsOf({ info, mountinfo, delegated }: EngineSigns, rootless: boolean
 
 const nodeArchitectures: Readonly<Record<string, string>> = { x86_64: "x64", amd64: "x64", aarch64: "arm64", arm64: "arm64" };
 
-/** Docker names its data folder `<uid>.<gid>` after the ids that root is mapped to. */
+/** Docker names its data folder `<uid>.<gid>` after the ids that root maps to. */
 function remappedRoot(rootDir: string): { uid: number; gid: number } | null {
   const [, uid, gid] = /\/(\d+)\.(\d+)$/.exec(rootDir) ?? [];
   return uid === undefined || gid === undefined ? null : { uid: Number(uid), gid: Number(gid) };
@@ -113,7 +109,7 @@ function canLimitDisk(info: EngineInfo, mountinfo: string): boolean {
   return /\b(pquota|prjquota)\b/.test(mountOf(info.DockerRootDir, mountinfo));
 }
 
-/** The line of the mount that a folder lies on: the one with the longest mount point that leads to it. */
+/** Returns the mountinfo line of the mount that contains a folder: the one with the longest matching mount point. */
 function mountOf(folder: string, mountinfo: string): string {
   let best = { point: "", line: "" };
   for (const line of mountinfo.split("\n")) {
@@ -125,15 +121,15 @@ function mountOf(folder: string, mountinfo: string): string {
 }
 
 function noLimit(facts: EngineFacts, name: string): string {
-  if (!facts.rootless) return `The engine reports no ${name} limit: its cgroup controller is not in the kernel.`;
-  return `A rootless engine limits ${name} only on cgroup v2 with systemd, and with the controller delegated to its user (Delegate=cpu memory pids in user@.service).`;
+  if (!facts.rootless) return `The engine reports no ${name} limit: the kernel lacks its cgroup controller.`;
+  return `A rootless engine limits ${name} only on cgroup v2 with systemd, and only if the controller is delegated to its user (Delegate=cpu memory pids in user@.service).`;
 }
 
 export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: string | null }): Capabilities {
   const reasons: Record<string, string> = {};
-  if (options.defaultImage === null) reasons.host = "A sandbox here starts from one of the engine's images: name one, or a default image.";
+  if (options.defaultImage === null) reasons.host = "A sandbox here starts from an engine image: name one, or set a default image.";
   if (!facts.limits.diskBytes) {
-    reasons.diskBytes = `The engine's storage (${facts.storage}) cannot limit a sandbox's size; overlay2 on xfs mounted with pquota can, btrfs and zfs too.`;
+    reasons.diskBytes = `The engine's storage (${facts.storage}) cannot limit a sandbox's size; overlay2 on xfs mounted with pquota, btrfs and zfs can.`;
   }
   for (const [limit, name] of [
     ["cpus", "cpu"],
@@ -145,16 +141,15 @@ export function capabilitiesOf(facts: EngineFacts, options: { defaultImage: stri
   const mapped = facts.rootless || facts.remappedRoot !== null;
   if (mapped)
     reasons.rw =
-      "The engine maps user ids, so that files written inside would not belong to the folder's owner; use overlay or ro, or the oci runtime.";
-  // Without the freezer of cgroup v2, a rootless engine has nothing to freeze with.
+      "The engine maps user ids, so files written inside would not belong to the folder's owner; use overlay or ro, or the oci runtime.";
+  // On cgroup v1, a rootless engine has no freezer.
   const pause = !(facts.rootless && facts.cgroupVersion === "1");
   if (!pause) reasons.pause = "A rootless engine on cgroup v1 cannot freeze processes.";
   const paths = facts.kind === "docker";
   if (!paths) reasons.paths = "Podman's Docker-compatible interface cannot make paths read-only; use Docker or the oci runtime.";
   reasons.transparentNetwork =
-    "The engine makes the network namespace, and gives nobody the right to route every address in it to the guest; use the oci runtime.";
-  reasons.terminals =
-    "The engine mounts /dev/pts itself and cannot be asked for a limit: the machine's terminals are shared by all sandboxes.";
+    "The engine creates the network namespace and does not let us route every address in it to the guest; use the oci runtime.";
+  reasons.terminals = "The engine mounts /dev/pts itself and offers no limit: all sandboxes share the machine's terminals.";
   return {
     isolation: 1,
     sharesHostFilesystem: false,

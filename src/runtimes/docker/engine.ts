@@ -1,8 +1,8 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type Docker from "dockerode";
-import { CaissonError } from "../../contract/error.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ifErrno, isErrno, UNREACHABLE } from "../../lib/failures.ts";
 import { engineDead, engineError } from "./engine-error.ts";
 import { type EngineFacts, EngineInfo, EngineVersion, engineFacts } from "./engine-facts.ts";
 
@@ -10,24 +10,22 @@ import { type EngineFacts, EngineInfo, EngineVersion, engineFacts } from "./engi
 export interface Engine {
   readonly socketPath: string;
   readonly docker: Docker;
-  /** Asked once and remembered. Throws `unavailable`. */
+  /** Queried once and cached. Throws `unavailable`. */
   facts(): Promise<EngineFacts>;
-  /**
-   * Does something with the engine, and translates what it throws. `what` begins a sentence: "starting sandbox sb_…".
-   */
+  /** Runs an engine request and translates its errors. `what` begins the message: "starting sandbox sb_…". */
   call<T>(what: string, work: (docker: Docker) => Promise<T>): Promise<T>;
 }
 
 export interface EngineLocation {
-  /** The engine's socket; the rest is then not looked at. */
+  /** The engine's socket. If set, the other fields are ignored. */
   socketPath?: string;
   /** The value of DOCKER_HOST. */
   host?: string;
-  /** The value of XDG_RUNTIME_DIR, below which rootless engines listen. */
+  /** The value of XDG_RUNTIME_DIR, under which rootless engines listen. */
   runtimeDir?: string;
 }
 
-/** The longest silence of the engine in one call; committing a large sandbox is silent until it is done. */
+/** The longest that the engine may be silent in one call. Committing a large sandbox is silent until it is done. */
 const CALL_TIMEOUT_MS = 10 * 60_000;
 
 export async function connectEngine(location: EngineLocation): Promise<Engine> {
@@ -35,7 +33,7 @@ export async function connectEngine(location: EngineLocation): Promise<Engine> {
 }
 
 export async function engineAt(socketPath: string): Promise<Engine> {
-  // Loaded when an engine is there: dockerode brings ssh and gRPC along, which nobody else should wait for.
+  // Loaded only for an existing engine: dockerode pulls in ssh and gRPC, which should not delay other runtimes.
   const { default: Dockerode } = await import("dockerode");
   const docker = new Dockerode({ socketPath, timeout: CALL_TIMEOUT_MS });
   let known: Promise<EngineFacts> | undefined;
@@ -60,14 +58,17 @@ export async function engineAt(socketPath: string): Promise<Engine> {
   return engine;
 }
 
-/** Where an engine may listen, most likely first. Throws `unsupported` for one on another machine. */
+/**
+ * Returns the sockets that an engine may listen on, most likely first. Throws `unsupported` for an engine on another
+ * machine.
+ */
 export function socketCandidates(location: EngineLocation): string[] {
   const { socketPath, host, runtimeDir } = location;
   if (socketPath !== undefined) return [socketPath];
   if (host !== undefined && host !== "") {
     if (host.startsWith("unix://")) return [host.slice("unix://".length)];
     throw new CaissonError("unsupported", `the engine at ${host} is not on this machine`, {
-      hint: "Sandboxes are talked to through a folder shared with the engine; set DOCKER_HOST to a unix:// socket.",
+      hint: "Set DOCKER_HOST to a unix:// socket: we reach sandboxes through a folder shared with the engine.",
     });
   }
   const own =
@@ -82,8 +83,8 @@ async function findSocket(location: EngineLocation): Promise<string> {
   }
   const [first] = candidates;
   if (candidates.length === 1 && first !== undefined) throw engineDead({ socketPath: first });
-  throw new CaissonError("unavailable", `there is no engine's socket at ${candidates.join(", ")}`, {
-    hint: "`sudo apt install docker.io && sudo systemctl start docker` or `sudo apt install podman && systemctl --user enable --now podman.socket`.",
+  throw new CaissonError("unavailable", `no engine listens on ${candidates.join(", ")}`, {
+    hint: "Run `sudo apt install docker.io && sudo systemctl start docker` or `sudo apt install podman && systemctl --user enable --now podman.socket`.",
   });
 }
 
@@ -91,18 +92,17 @@ async function isSocket(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isSocket();
   } catch (error) {
-    // A folder that may not be entered is worth telling about, by trying to connect.
+    // If we may not enter the folder, the connection attempt reports a clear error.
     return isErrno(error, "EACCES");
   }
 }
 
 async function askFacts(engine: Engine): Promise<EngineFacts> {
-  const [info, version] = await engine.call("asking the engine what it can do", (docker) => Promise.all([docker.info(), docker.version()]));
+  const [info, version] = await engine.call("reading what the engine can do", (docker) => Promise.all([docker.info(), docker.version()]));
   const mountinfo = await readFile("/proc/self/mountinfo", "utf8");
   const { uid } = await stat(engine.socketPath);
-  // Where systemd puts a user's own services; what it delegates to them is listed there.
-  const delegated = await readFile(`/sys/fs/cgroup/user.slice/user-${uid}.slice/user@${uid}.service/cgroup.controllers`, "utf8").catch(
-    () => "",
-  );
+  // systemd runs a user's services here, and lists the controllers delegated to them.
+  const controllers = `/sys/fs/cgroup/user.slice/user-${uid}.slice/user@${uid}.service/cgroup.controllers`;
+  const delegated = await ifErrno(readFile(controllers, "utf8"), UNREACHABLE, "");
   return engineFacts({ info: EngineInfo.parse(info), version: EngineVersion.parse(version), mountinfo, delegated });
 }

@@ -1,8 +1,8 @@
 import { chmod, chown, mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CaissonError } from "../../contract/error.ts";
-import { lstatOrNull } from "../../lib/lstat-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { lstatOrNull } from "../../lib/paths.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { makeGuestToken, readGuestToken, tokenName } from "../../sandbox/guest-token.ts";
 import { socketName } from "./container-config.ts";
@@ -11,12 +11,12 @@ import type { EngineFacts } from "./engine-facts.ts";
 const CONNECT_MS = 5_000;
 const POLL_MS = 5;
 
-/** The folder that sandbox and host share. Only the guest's uid may enter it inside. */
+/** The folder shared by sandbox and host. Inside, only the guest's uid may enter it. */
 export function socketFolderIn(sandboxFolder: string): string {
   return join(sandboxFolder, "socket");
 }
 
-/** Who the guest, which is root inside, is on the host. */
+/** The host ids of the guest, which is root inside. */
 export interface GuestIdentity {
   uid: number;
   gid: number;
@@ -32,9 +32,9 @@ export async function guestIdentity(options: { facts: EngineFacts; socketPath: s
 }
 
 /**
- * Makes the shared folder with the token the guest will ask for; the host's copy stays outside of it. Returns the group
- * by which an engine's root and an ordinary user share it: neither may act for the other, so the guest joins the user's
- * group. Work never has it.
+ * Creates the shared folder with the token that the guest will expect; the host's copy stays outside it. If the engine
+ * runs as root and we do not, neither may act as the other, so the guest joins our group, which is returned. Sandboxed
+ * programs never have it.
  */
 export async function makeSocketFolder(options: { sandboxFolder: string; guest: GuestIdentity }): Promise<{ group: number | null }> {
   const { sandboxFolder, guest } = options;
@@ -51,20 +51,20 @@ export async function makeSocketFolder(options: { sandboxFolder: string; guest: 
     return { group: null };
   }
   if (guest.uid !== 0) {
-    throw new CaissonError("unsupported", "the engine maps user ids to ones that you may not share a folder with", {
-      hint: "Run as root, use an engine of your own (rootless), or use the oci runtime.",
+    throw new CaissonError("unsupported", "the engine maps user ids to ones that you cannot share a folder with", {
+      hint: "Run as root, use your own rootless engine, or use the oci runtime.",
     });
   }
   await chmod(tokenInside, 0o640);
-  // With the group's bit, the guest's socket belongs to the group as well.
+  // With the set-group-id bit, the guest's socket belongs to the group as well.
   await chmod(folder, 0o2770);
   return { group: process.getegid?.() ?? 0 };
 }
 
 /**
- * Waits for the guest's socket and moves it out of the shared folder. A socket is found by its file, wherever that
- * lies, so the host still connects to it, while no path inside leads to it any more: not even root there can reach or
- * replace it. `alive` throws when the sandbox has died meanwhile. To be called before any command runs.
+ * Waits for the guest's socket and moves it out of the shared folder. A socket keeps working when its file is moved:
+ * the host can still connect, but no path inside leads to it, so even root there cannot reach or replace it. `alive`
+ * throws if the sandbox has died. Must be called before any command runs.
  */
 export async function takeSocket(options: {
   sandboxFolder: string;
@@ -82,19 +82,22 @@ export async function takeSocket(options: {
     await sleep(POLL_MS);
   }
   throw new CaissonError("timeout", `the guest did not listen within ${timeoutMs} ms`, {
-    hint: "The engine may not see this machine's files: it must run here, not in another sandbox or virtual machine.",
+    hint: "Run the engine on this machine, not in another sandbox or virtual machine: it must see this machine's files.",
   });
 }
 
-/** Once the guest has greeted us by it, the token is needed no more inside. */
+/** Removes the token from the shared folder. The guest no longer needs it once we are connected. */
 export async function removeTokenInside(sandboxFolder: string): Promise<void> {
   await rm(join(socketFolderIn(sandboxFolder), tokenName), { force: true });
 }
 
-/** A fresh guest may have bound its socket and not listen yet. Throws `lost` when nobody listens any more. */
+/**
+ * Connects to the guest. A fresh guest may have bound its socket but not listen yet. Throws `lost` if there is no
+ * listener.
+ */
 export async function connectToGuest(options: { sandboxFolder: string; fresh: boolean }): Promise<GuestConnection> {
   const { sandboxFolder, fresh } = options;
   const token = readGuestToken(sandboxFolder);
-  if (token === undefined) throw new CaissonError("lost", "the sandbox's token is gone");
+  if (token === undefined) throw new CaissonError("lost", "the sandbox's token is missing");
   return connectGuest({ socketPath: join(sandboxFolder, socketName), token, timeoutMs: CONNECT_MS, waitForSocket: fresh });
 }

@@ -4,7 +4,7 @@ import { findImage } from "./image.ts";
 
 const id = `sha256:${"ab".repeat(32)}`;
 
-/** An engine that finds everything by any word, as real ones do by an id and the beginning of one. */
+/** An engine that finds its image by any reference, as real ones do by an id or an id prefix. */
 const engineWith = (image: { RepoTags: string[]; Labels?: Record<string, string> }) =>
   ({
     socketPath: "/run/engine.sock",
@@ -16,7 +16,7 @@ const engineWith = (image: { RepoTags: string[]; Labels?: Record<string, string>
 const find = (engine: Engine, reference: string, owner?: string) =>
   findImage({ engine, template: { kind: "image", reference }, defaultImage: null, stateLabel: "x", owner });
 
-test("another owner finds an image by its name in the engine, and not by its id", async () => {
+test("another owner finds an image by its name, but not by its id", async () => {
   const tagged = engineWith({ RepoTags: ["docker.io/library/debian:12", "team/app:latest"] });
   for (const name of ["debian:12", "team/app", "team/app:latest", "docker.io/library/debian:12"])
     expect(await find(tagged, name, "ada")).toMatchObject({ id });
@@ -25,7 +25,7 @@ test("another owner finds an image by its name in the engine, and not by its id"
   expect(await find(tagged, id)).toMatchObject({ id });
 });
 
-test("a snapshot is no image that another owner can name", async () => {
+test("another owner cannot use a snapshot as an image", async () => {
   const snapshot = engineWith({ RepoTags: ["caisson/snap:latest"], Labels: { "caisson.snapshot": "snap_x" } });
   await expect(find(snapshot, "caisson/snap", "ada")).rejects.toMatchObject({ code: "not_found" });
   expect(await find(snapshot, "caisson/snap")).toMatchObject({ id });

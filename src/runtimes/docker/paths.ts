@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import type { SandboxSpec } from "../../contract/sandbox.ts";
-import { lstatOrNull } from "../../lib/lstat-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import { lstatOrNull } from "../../lib/paths.ts";
 import { pathBelow } from "../../sandbox/shared-folders.ts";
 import { workspaceInside } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
@@ -9,25 +9,25 @@ import { engineError, statusOf } from "./engine-error.ts";
 import type { FolderPlan } from "./folders.ts";
 import type { SmallEntry } from "./small-archive.ts";
 
-/** Mounted fresh at the start: what would be below is not there yet to be covered. */
+/** Mounted fresh at the start, so paths below these do not exist yet and cannot be covered. */
 const freshFolders = ["/tmp/", "/dev/", "/.caisson/"];
 
 /**
- * The engine passes silently over read-only and denied paths that are not there, and work could make them later. So
- * each is made to be there before the start. Returns what has to be put in. Throws `unsupported` and `not_found` for a
- * path that cannot be held.
+ * Returns entries that create missing read-only and denied paths before the start: the engine silently ignores missing
+ * ones, and sandboxed programs could create them later. Throws `unsupported` and `not_found` for a path that cannot be
+ * protected.
  */
 export async function placeholders(options: {
   engine: Engine;
   container: string;
-  spec: SandboxSpec;
+  spec: SandboxConfig;
   folders: readonly FolderPlan[];
 }): Promise<SmallEntry[]> {
   const { engine, container, spec, folders } = options;
   const entries: SmallEntry[] = [];
   for (const path of [...spec.readOnlyPaths, ...spec.deniedPaths]) {
     if (freshFolders.some((folder) => path.startsWith(folder))) {
-      throw new CaissonError("unsupported", `${path} cannot be made read-only or denied: its folder is made anew when the sandbox starts`);
+      throw new CaissonError("unsupported", `${path} cannot be made read-only or denied: its folder is recreated when the sandbox starts`);
     }
     const plan = folders.find(({ target }) => pathBelow(path, target) !== null);
     if (plan !== undefined) {
@@ -45,8 +45,8 @@ export async function placeholders(options: {
 function requireBound(options: { path: string; found: string | null; plan: { folder: string; readOnly: boolean } }): void {
   const { path, found, plan } = options;
   if (found !== null || plan.readOnly) return;
-  throw new CaissonError("not_found", `${path} is to be read-only or denied, but is not there in ${plan.folder}`, {
-    hint: "Make it first: nothing is made in a folder given read-write that was not asked for.",
+  throw new CaissonError("not_found", `${path} is marked read-only or denied, but does not exist in ${plan.folder}`, {
+    hint: "Create it first: nothing is created in a read-write folder without your request.",
   });
 }
 

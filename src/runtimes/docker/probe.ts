@@ -1,8 +1,8 @@
 import { readFile, readlink } from "node:fs/promises";
 import { Readable } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
-import { sentence } from "../../contract/sentence.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { sentence } from "../../contract/error/sentence.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { Finding, Probe } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { guestInside } from "./container-config.ts";
@@ -13,10 +13,10 @@ import { capabilitiesOf, type EngineFacts } from "./engine-facts.ts";
 import { removeImage } from "./remove-sandbox.ts";
 import { archiveOf } from "./small-archive.ts";
 
-/** Namespaces that a sandbox must not share with the host; `user` is the engine's choice and reported. */
+/** Namespaces that a sandbox must not share with the host. The engine decides about `user`, which we only report. */
 const namespaces = ["pid", "mnt", "net", "ipc", "uts", "cgroup"] as const;
 
-/** Starts a sandbox, runs a command in it and looks at its namespaces from inside. Never throws. */
+/** Starts a sandbox, runs a command in it and checks its namespaces from inside. Never throws. */
 export async function probeEngine(docker: DockerContext): Promise<Probe> {
   const findings: Finding[] = [];
   try {
@@ -61,9 +61,9 @@ async function startOne(docker: DockerContext, engine: Engine, findings: Finding
   const began = performance.now();
   let startMs = 0;
   try {
-    const spec = SandboxSpec.parse({ template: { kind: "image", reference: image } });
+    const spec = SandboxConfig.parse({ template: { kind: "image", reference: image } });
     await using sandbox = await createSandbox(docker, { spec });
-    // The guest is the one program that is there in every image.
+    // The guest is the only program that exists in every image.
     const running = await sandbox.spawn({ argv: [guestInside, "--version"], cwd: "/" });
     running.discardOutput();
     const ended = await running.ended;
@@ -89,16 +89,16 @@ async function compareNamespaces(sandbox: OwnedSandbox, facts: EngineFacts): Pro
     return [
       {
         level: "note",
-        text: "Podman on cgroup v1 gives no cgroup namespace: a sandbox can read the name of its own cgroup, and change nothing there.",
+        text: "Podman on cgroup v1 provides no cgroup namespace: a sandbox can read its cgroup's name, but change nothing there.",
         fix: "Boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or use Docker or the oci runtime.",
       },
     ];
   }
   if (shared.length > 0) return [{ level: "problem", text: `A sandbox shares namespaces with the host: ${shared.join(", ")}.` }];
-  return [{ level: "ok", text: `A sandbox started; it has namespaces of its own: ${namespaces.join(", ")}.` }];
+  return [{ level: "ok", text: `A sandbox started with separate namespaces: ${namespaces.join(", ")}.` }];
 }
 
-/** An image of nothing but the guest, which needs nothing else: a probe without any image being there. */
+/** Imports an image that contains only the guest, so that a probe needs no other image. */
 async function importGuestImage(docker: DockerContext, engine: Engine): Promise<string> {
   const guest = await readFile(docker.context.guestPath);
   const archive = Readable.from([archiveOf([{ name: "guest", kind: "file", mode: 0o755, uid: 0, gid: 0, content: guest }])], {
@@ -107,7 +107,7 @@ async function importGuestImage(docker: DockerContext, engine: Engine): Promise<
   const reference = `caisson-probe:${docker.stateLabel}`;
   await engine.call("importing an image for the probe", async (docker) => {
     const progress = (await docker.importImage(archive, { repo: reference })) as Readable;
-    // The import is done when its report ends.
+    // The import is done when its progress stream ends.
     for await (const _ of progress);
   });
   return reference;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import { ifRemoved, type SandboxRecord } from "../../sandbox/store.ts";
 import { containerName } from "./container-config.ts";
 import { DockerDetails } from "./details.ts";
@@ -11,32 +12,32 @@ const REMOVE_MS = 30_000;
 const POLL_MS = 25;
 
 /**
- * Removes all there is of a sandbox, in the engine and on disk; the record goes last. Idempotent. Throws `unavailable`
- * when the engine is dead.
+ * Removes everything that belongs to a sandbox, in the engine and on disk, and its record last. Idempotent. Throws
+ * `unavailable` if the engine is dead.
  */
 export async function removeSandbox(docker: DockerContext, record: SandboxRecord): Promise<void> {
   const details = DockerDetails.safeParse(record.details);
-  // A record of a newer version: the engine for new sandboxes is the best guess at where it lives.
+  // For a record of a newer version, the engine for new sandboxes is the best guess.
   const engine = details.success ? await docker.engineFor(details.data.engineSocket) : await docker.engine();
-  // A record that is gone means that somebody else removed it all; writing it would bring it back.
-  const current = await docker.store.read(record.id).catch(() => null);
+  // If the record no longer exists, another process removed everything, and writing it would bring it back.
+  const current = (await ignore(docker.store.read(record.id), "a damaged record is removed as well")) ?? null;
   if (current !== null && current.state !== "completing") await docker.store.write({ ...current, state: "completing" }).catch(ifRemoved);
   await removeContainer(engine, containerName(record.id));
   if (details.success && details.data.ownImage !== null) await removeImage(engine, details.data.ownImage);
   await docker.store.remove(record.id);
 }
 
-/** Kills and removes; resolves when it is gone, also when another call is removing it. */
+/** Kills and removes a container. Resolves when it no longer exists, even if another call removes it. */
 export async function removeContainer(engine: Engine, name: string): Promise<void> {
   const deadline = Date.now() + REMOVE_MS;
   while (Date.now() < deadline) {
     try {
-      // `v`: volumes that the image declares are made for this sandbox alone.
+      // `v`: the volumes that an image declares are created for this sandbox alone.
       await engine.docker.getContainer(name).remove({ force: true, v: true });
       return;
     } catch (error) {
       if (statusOf(error) === 404) return;
-      // The engine is removing it already.
+      // The engine is already removing it.
       if (statusOf(error) !== 409) throw engineError(error, { what: `removing ${name}`, socketPath: engine.socketPath });
     }
     await sleep(POLL_MS);
@@ -45,7 +46,7 @@ export async function removeContainer(engine: Engine, name: string): Promise<voi
 }
 
 /**
- * Removes an image by its name. One that later images are made from only loses the name; the engine removes it with the
+ * Removes an image by its name. An image that others are based on only loses its name; the engine removes it with the
  * last of them. Idempotent.
  */
 export async function removeImage(engine: Engine, reference: string): Promise<void> {

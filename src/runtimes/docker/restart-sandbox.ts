@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { attachSandbox } from "./attach-sandbox.ts";
@@ -11,16 +11,16 @@ import { engineError, statusOf } from "./engine-error.ts";
 import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn } from "./guest-socket.ts";
 import { startContainer } from "./start-container.ts";
 
-/** The container stays, with its files. */
+/** Kills a sandbox's container, which stays with its files. */
 export async function killSandbox(docker: DockerContext, id: SandboxId): Promise<void> {
   const engine = await docker.engineFor(detailsOf(await docker.store.read(id)).engineSocket);
   await killContainer(engine, id);
 }
 
 /**
- * Ends what runs in a sandbox and starts its container again, with the guest as process 1 and the files as they were.
- * The record says `running` throughout: whoever comes after a crash in the middle finds a sandbox that died. Throws
- * `unsupported` for one whose container is gone.
+ * Ends all processes of a sandbox and restarts its container, with the guest as process 1 and its files unchanged. The
+ * record stays `running`: after a crash halfway, the next process finds a dead sandbox. Throws `unsupported` if the
+ * container no longer exists.
  */
 export async function restartSandbox(
   docker: DockerContext,
@@ -31,10 +31,11 @@ export async function restartSandbox(
   const engine = await docker.engineFor(detailsOf(record).engineSocket);
   await beforeEnd?.();
   if (!(await killContainer(engine, id))) {
-    throw new CaissonError("unsupported", `the container of sandbox ${id} is gone, and its files with it`);
+    throw new CaissonError("unsupported", `the container of sandbox ${id} no longer exists, nor do its files`);
   }
   const sandboxFolder = docker.store.dir(id);
-  // Root inside may have left anything in it. Nobody is in there now, and the engine looks for the folder anew.
+  // Root inside may have left anything in this folder. Nothing runs inside now, and the engine looks up the folder
+  // again.
   await rm(socketFolderIn(sandboxFolder), { recursive: true, force: true });
   const guest = await guestIdentity({ facts: await engine.facts(), socketPath: engine.socketPath });
   await makeSocketFolder({ sandboxFolder, guest });
@@ -46,17 +47,17 @@ export async function restartSandbox(
   await removeTokenInside(sandboxFolder);
 }
 
-/** False when there is no such container. */
+/** Kills a container and waits for its end. Returns false if there is no such container. */
 async function killContainer(engine: Engine, id: SandboxId): Promise<boolean> {
   const container = engine.docker.getContainer(containerName(id));
   try {
     await container.kill();
-    // Engines answer before it is gone.
+    // Engines answer before the container has ended.
     await container.wait();
     return true;
   } catch (error) {
     if (statusOf(error) === 404) return false;
-    // It does not run.
+    // The container is not running.
     if (statusOf(error) === 409) return true;
     throw engineError(error, { what: `ending sandbox ${id}`, socketPath: engine.socketPath });
   }

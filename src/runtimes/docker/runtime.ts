@@ -1,6 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
-import type { SandboxInfo } from "../../contract/sandbox.ts";
+import type { SandboxInfo } from "../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { HostView, Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
@@ -20,13 +21,16 @@ import { commitSnapshot, listSnapshots, removeSnapshot } from "./snapshots.ts";
 import { discard, sweep } from "./sweep.ts";
 
 export interface DockerRuntimeOptions extends EngineLocation {
-  /** The engine's image that stands in for the template `host`. */
+  /** The engine image that replaces the template `host`. */
   defaultImage?: string;
-  /** The cgroup, or with systemd the slice, below which the engine puts sandboxes. */
+  /** The cgroup, or with systemd the slice, under which the engine puts sandboxes. */
   cgroupParent?: string;
 }
 
-/** Sandboxes in a Docker or Podman engine: its image, its wall, our guest inside, which does the work. */
+/**
+ * Creates the runtime for sandboxes in a Docker or Podman engine: the engine provides the image and the wall, our guest
+ * does the work inside.
+ */
 export function createDockerRuntime(context: RuntimeContext, options: DockerRuntimeOptions = {}): Runtime {
   const docker: DockerContext = {
     context,
@@ -46,14 +50,14 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
   const facts = async () => (await docker.engine()).facts();
   return {
     name: runtimeName,
-    // Engines keep whole seconds in an image's layers.
+    // Engines store whole seconds in image layers.
     snapshotGrainMs: 1000,
     capabilities: async () => capabilitiesOf(await facts(), { defaultImage: docker.defaultImage }),
     probe: () => probeEngine(docker),
     create: (spec, { signal } = {}) => announced(createSandbox(docker, { spec, signal })),
     open: (id) => openSandbox(docker, id),
-    salvage: (id, asked) => salvage(docker, id, asked),
-    look: (id) => lookAt(docker, id),
+    salvage: (id, salvageOptions) => salvage(docker, id, salvageOptions),
+    look: (id) => inspectSandbox(docker, id),
     kill: (id) => killSandbox(docker, id),
     restart: async (id, how) => restartSandbox(docker, await ownRecord(docker, id), how),
     list: () => listSandboxes(docker),
@@ -66,14 +70,14 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
       await removeSnapshot({ engine: await docker.engine(), id, stateLabel: docker.stateLabel });
     },
     async [Symbol.asyncDispose]() {
-      // Connections to the engine are made for each call and closed with it.
+      // Each call opens and closes its own connection to the engine.
     },
   };
 }
 
 async function ownRecord(docker: DockerContext, id: SandboxId): Promise<SandboxRecord> {
   const record = await docker.store.read(id);
-  if (record.runtime !== runtimeName) throw new CaissonError("not_found", `sandbox ${id} lives in the ${record.runtime} runtime`);
+  if (record.runtime !== runtimeName) throw new CaissonError("not_found", `sandbox ${id} belongs to the ${record.runtime} runtime`);
   return record;
 }
 
@@ -83,12 +87,12 @@ async function openSandbox(docker: DockerContext, id: SandboxId): Promise<OwnedS
   const { running, paused } = await stateInEngine(engine, id);
   if (!running || record.state === "creating" || record.state === "completing") throw remains(id);
   const state = paused ? "paused" : "running";
-  // Whoever opens what a dead process left and nobody keeps, takes it over.
-  const adopted = record.owner !== null && !record.spec.keep && !docker.store.ownerAlive(record.owner);
-  const current: SandboxRecord = { ...record, state, owner: adopted ? docker.store.ownerOf() : record.owner };
+  // A process that opens an unkept sandbox of a dead process takes it over.
+  const adopted = record.owner !== null && !record.spec.keep && !docker.store.isHolderAlive(record.owner);
+  const current: SandboxRecord = { ...record, state, owner: adopted ? docker.store.thisProcess() : record.owner };
   if (adopted || state !== record.state) await docker.store.write(current);
   if (!paused) return attachSandbox(docker, { record: current, engine });
-  // A frozen guest answers nothing, so it is woken for as long as the greeting takes.
+  // A frozen guest does not answer, so it is thawed while we connect.
   const container = engine.docker.getContainer(containerName(id));
   await engine.call(`waking sandbox ${id}`, () => container.unpause());
   try {
@@ -98,14 +102,14 @@ async function openSandbox(docker: DockerContext, id: SandboxId): Promise<OwnedS
   }
 }
 
-/** Its processes are the engine's to number; they are not listed. */
-async function lookAt(docker: DockerContext, id: SandboxId): Promise<HostView> {
+/** Inspects a sandbox from the host. Lists no processes, since the engine numbers them. */
+async function inspectSandbox(docker: DockerContext, id: SandboxId): Promise<HostView> {
   const record = await docker.store.read(id);
   const wall = createDockerWall(docker, { record, engine: await docker.engineFor(detailsOf(record).engineSocket) });
-  return { condition: await wall.condition(), stats: await wall.stats().catch(() => null), processes: [] };
+  return { condition: await wall.condition(), stats: (await ignore(wall.stats(), "a dead sandbox has no stats")) ?? null, processes: [] };
 }
 
-/** The engine keeps a dead container's file system until the container is removed. */
+/** Takes a snapshot of a dead sandbox: the engine keeps a container's file system until the container is removed. */
 async function salvage(docker: DockerContext, id: SandboxId, { name }: { name: string }): Promise<SnapshotId> {
   const record = await docker.store.read(id);
   const details = detailsOf(record);
@@ -119,24 +123,25 @@ async function stateInEngine(engine: Engine, id: SandboxId): Promise<{ running: 
     return { running: State.Running, paused: State.Paused };
   } catch (error) {
     if (statusOf(error) === 404) return { running: false, paused: false };
-    throw engineError(error, { what: `looking at sandbox ${id}`, socketPath: engine.socketPath });
+    throw engineError(error, { what: `inspecting sandbox ${id}`, socketPath: engine.socketPath });
   }
 }
 
 function remains(id: SandboxId): CaissonError {
-  return new CaissonError("lost", `sandbox ${id} has died; only its remains are there`, {
-    hint: `\`caisson sandbox rm ${id}\` removes them.`,
+  return new CaissonError("lost", `sandbox ${id} has died; only its remains exist`, {
+    hint: `Run \`caisson sandbox rm ${id}\` to remove them.`,
   });
 }
 
 /**
- * Every record of this runtime, with the engine's word on which of them live. Without an engine, with the record's own.
+ * Lists every sandbox of this runtime, with the engine's report on which ones run or, without an engine, the record's
+ * state.
  */
 async function listSandboxes(docker: DockerContext): Promise<SandboxInfo[]> {
   const { records } = await docker.store.list();
   const ours = records.filter((record) => record.runtime === runtimeName);
   if (ours.length === 0) return [];
-  const live = await liveContainers(docker).catch(() => null);
+  const live = (await ignore(liveContainers(docker), "without an engine, the records say what exists")) ?? null;
   return ours.map((record) => {
     const info = infoOf(record);
     const expected = record.state === "running" || record.state === "paused";

@@ -1,7 +1,7 @@
 import { readTar } from "../../sandbox/tar/read-tar.ts";
 import { encodeTarHeader, padding, tarEnd } from "../../sandbox/tar/tar-header.ts";
 
-/** A small entry with its content. Names are relative to the root inside. */
+/** A small archive entry with its content. Names are relative to the root inside. */
 export interface SmallEntry {
   name: string;
   kind: "file" | "directory" | "link";
@@ -12,7 +12,7 @@ export interface SmallEntry {
   linkTarget?: string;
 }
 
-/** A whole archive of small entries. */
+/** Packs small entries into an archive. */
 export function archiveOf(entries: readonly SmallEntry[]): Buffer {
   const modifiedMs = Math.floor(Date.now() / 1000) * 1000;
   const parts = entries.flatMap(({ content = "", uid, gid, linkTarget = "", ...entry }) => {
@@ -27,8 +27,8 @@ export function archiveOf(entries: readonly SmallEntry[]): Buffer {
 }
 
 /**
- * The text of an archive's first entry, when it is a plain file of at most `bytesMax`; null otherwise. The archive may
- * say anything.
+ * Returns the text of an archive's first entry if it is a regular file of at most `bytesMax`, otherwise null. The
+ * archive is untrusted.
  */
 export async function firstFile(archive: AsyncIterable<Uint8Array>, options: { bytesMax: number }): Promise<string | null> {
   for await (const entry of readTar(archive)) {

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
@@ -19,11 +19,11 @@ interface Commit {
   stateLabel: string;
 }
 
-/** Keeps a sandbox's files as an image, while it stands still. Throws `no_space`, `invalid` for the name. */
+/** Freezes a sandbox and stores its files as an image. Throws `no_space`, or `invalid` for the name. */
 export async function commitSnapshot(options: Commit & { name: string | null; owner: string | undefined }): Promise<SnapshotId> {
   const { name, id, owner } = options;
   if (name !== null && (name.length === 0 || name.length > NAME_MAX)) {
-    throw new CaissonError("invalid", `a snapshot's name has 1 to ${NAME_MAX} characters`);
+    throw new CaissonError("invalid", `a snapshot's name must have 1 to ${NAME_MAX} characters`);
   }
   const snapshot = newId("sn");
   await commit(options, {
@@ -39,7 +39,7 @@ export async function commitSnapshot(options: Commit & { name: string | null; ow
   return snapshot;
 }
 
-/** An image that lives as long as the fork made from it. Returns its name. */
+/** Creates an image that lives as long as the fork that starts from it. Returns its name. */
 export async function commitFork(options: Commit & { forkId: SandboxId }): Promise<string> {
   const { forkId } = options;
   await commit(options, { repository: forkRepository, tag: forkId, own: { [labels.onlyFor]: forkId } });
@@ -48,7 +48,7 @@ export async function commitFork(options: Commit & { forkId: SandboxId }): Promi
 
 async function commit(options: Commit, image: { repository: string; tag: string; own: Record<string, string> }): Promise<void> {
   const { engine, id, workUid, stateLabel } = options;
-  // Named in full: an image inherits the labels of what it was made from, a fork of a restored snapshot its snapshot's.
+  // We set every label: an image inherits those of its base, so a fork of a restored snapshot would get the snapshot's.
   const none = { [labels.snapshot]: "", [labels.onlyFor]: "", [labels.name]: "", [labels.owner]: "", [labels.sandbox]: "" };
   const Labels = { ...none, [labels.state]: stateLabel, [labels.workUid]: String(workUid), ...image.own };
   const changes = Object.entries(Labels).map(([key, value]) => `LABEL ${key}=${JSON.stringify(value)}`);
@@ -57,8 +57,8 @@ async function commit(options: Commit, image: { repository: string; tag: string;
       .getContainer(containerName(id))
       .commit({ repo: image.repository, tag: image.tag, pause: true, changes: changes.join("\n") });
   } catch (error) {
-    if (statusOf(error) === 404) throw new CaissonError("lost", `sandbox ${id} is gone`, { cause: error });
-    throw engineError(error, { what: `keeping the files of sandbox ${id}`, socketPath: engine.socketPath });
+    if (statusOf(error) === 404) throw new CaissonError("lost", `sandbox ${id} no longer exists`, { cause: error });
+    throw engineError(error, { what: `storing the files of sandbox ${id}`, socketPath: engine.socketPath });
   }
 }
 
@@ -78,14 +78,14 @@ export async function listSnapshots(options: { engine: Engine; stateLabel: strin
   return found;
 }
 
-/** The size of the top layer: what the snapshot holds beyond what its sandbox started from. */
+/** Returns the size of the top layer: what the snapshot adds to its sandbox's base. */
 async function ownBytes(engine: Engine, image: string): Promise<number> {
-  const history: unknown = await engine.call("asking for a snapshot's size", (docker) => docker.getImage(image).history());
+  const history: unknown = await engine.call("reading a snapshot's size", (docker) => docker.getImage(image).history());
   const [top] = Array.isArray(history) ? history : [];
   return typeof top?.Size === "number" ? top.Size : 0;
 }
 
-/** Throws `not_found`, `conflict` while a sandbox that started from it is there. */
+/** Removes a snapshot. Throws `not_found`, or `conflict` while a sandbox that started from it exists. */
 export async function removeSnapshot(options: { engine: Engine; id: SnapshotId; stateLabel: string }): Promise<void> {
   const { engine, id } = options;
   if ((await snapshotImage(options)) === null) throw new CaissonError("not_found", `there is no snapshot ${id}`);
@@ -95,7 +95,7 @@ export async function removeSnapshot(options: { engine: Engine; id: SnapshotId; 
     if (statusOf(error) === 404) return;
     if (statusOf(error) === 409) {
       throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox that started from it`, {
-        hint: "Destroy that sandbox first.",
+        hint: "Remove that sandbox first.",
         cause: error,
       });
     }
@@ -103,6 +103,6 @@ export async function removeSnapshot(options: { engine: Engine; id: SnapshotId; 
   }
 }
 
-/** A label travels in a Dockerfile's syntax, where a name's quotes and dollars would mean something. */
+/** Labels are passed in Dockerfile syntax, where quotes and dollar signs in a name would have a meaning. */
 const encodeName = (name: string) => Buffer.from(name).toString("base64url");
 const decodeName = (label: string) => Buffer.from(label, "base64url").toString();

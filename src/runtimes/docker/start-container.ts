@@ -1,13 +1,13 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import { containerName } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
 import { takeSocket } from "./guest-socket.ts";
 
-/** From the engine's word that it runs to the guest's listening. */
+/** From the engine's report that the sandbox runs until the guest listens. */
 const GUEST_START_MS = 20_000;
 
-/** Starts a sandbox's container and takes its guest's socket, once that is there. */
+/** Starts a sandbox's container and takes its guest's socket as soon as it exists. */
 export async function startContainer(options: {
   engine: Engine;
   id: SandboxId;
@@ -18,8 +18,8 @@ export async function startContainer(options: {
   const container = engine.docker.getContainer(containerName(id));
   await engine.call(`starting sandbox ${id}`, () => container.start());
   const alive = async () => {
-    const { State } = await engine.call(`looking at sandbox ${id}`, () => container.inspect());
-    if (!State.Running) throw new CaissonError("internal", `the guest of sandbox ${id} ended with ${State.ExitCode} before it listened`);
+    const { State } = await engine.call(`inspecting sandbox ${id}`, () => container.inspect());
+    if (!State.Running) throw new CaissonError("internal", `the guest of sandbox ${id} exited with ${State.ExitCode} before it listened`);
   };
   await takeSocket({ sandboxFolder, timeoutMs: GUEST_START_MS, alive, signal });
 }

@@ -1,19 +1,19 @@
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
-import type { SandboxStats } from "../../contract/sandbox.ts";
+import type { SandboxStats } from "../../contract/sandbox/sandbox.ts";
 import { containerName } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
 
-/** What of the engine's figures is used. */
+/** The fields of the engine's stats that we use. */
 const EngineStats = z.object({
   cpu_stats: z.object({ cpu_usage: z.object({ total_usage: z.number().optional() }).optional() }).optional(),
   memory_stats: z.object({ usage: z.number().optional(), stats: z.record(z.string(), z.number()).nullish() }).optional(),
   pids_stats: z.object({ current: z.number().optional() }).optional(),
 });
 
-/** The engine's accounting of a sandbox, guest included. Throws `lost` when the sandbox is gone. */
+/** Returns the engine's stats for a sandbox, guest included. Throws `lost` if the sandbox no longer exists. */
 export async function sandboxStats({ engine, id }: { engine: Engine; id: SandboxId }): Promise<SandboxStats> {
   const container = engine.docker.getContainer(containerName(id));
   try {
@@ -23,8 +23,8 @@ export async function sandboxStats({ engine, id }: { engine: Engine; id: Sandbox
     ]);
     return statsOf(raw, "SizeRw" in inspected && typeof inspected.SizeRw === "number" ? inspected.SizeRw : null);
   } catch (error) {
-    if (statusOf(error) === 404) throw new CaissonError("lost", `sandbox ${id} is gone`, { cause: error });
-    throw engineError(error, { what: `asking for the figures of sandbox ${id}`, socketPath: engine.socketPath });
+    if (statusOf(error) === 404) throw new CaissonError("lost", `sandbox ${id} no longer exists`, { cause: error });
+    throw engineError(error, { what: `reading the stats of sandbox ${id}`, socketPath: engine.socketPath });
   }
 }
 
@@ -33,7 +33,7 @@ export function statsOf(raw: unknown, diskBytes: number | null): SandboxStats {
   const figures = parsed.success ? parsed.data : {};
   const cpuNs = figures.cpu_stats?.cpu_usage?.total_usage;
   const memory = figures.memory_stats;
-  // Pages of files that nobody needs are counted by the kernel, but given back before anything is killed. v1 says
+  // The kernel counts unneeded file pages, but reclaims them before it kills anything. cgroup v1 calls them
   // total_inactive_file.
   const reclaimable = memory?.stats?.total_inactive_file ?? memory?.stats?.inactive_file ?? 0;
   return {

@@ -1,5 +1,6 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { SandboxId } from "../../contract/ids.ts";
+import { ignore } from "../../lib/failures.ts";
 import { isOrphan, type SandboxRecord } from "../../sandbox/store.ts";
 import { containerName, labels } from "./container-config.ts";
 import { runtimeName } from "./details.ts";
@@ -8,20 +9,20 @@ import type { Engine } from "./engine.ts";
 import { imagesOf } from "./image.ts";
 import { removeContainer, removeImage, removeSandbox } from "./remove-sandbox.ts";
 
-/** Removes what dead creators left. An engine that does not answer is tried again by the next sweep. */
+/** Removes what dead creators left. If the engine does not answer, the next sweep retries. */
 export async function sweep(docker: DockerContext): Promise<SandboxId[]> {
   const removed = new Set<SandboxId>();
   const { records } = await docker.store.list();
   for (const record of records) {
     if (record.runtime !== runtimeName || !isLeft(docker, record)) continue;
-    if (await reached(() => removeSandbox(docker, record))) removed.add(record.id);
+    if (await isReached(() => removeSandbox(docker, record))) removed.add(record.id);
   }
-  const engine = await docker.engine().catch(() => null);
-  if (engine !== null) await reached(() => removeUnrecorded(docker, engine, removed));
+  const engine = (await ignore(docker.engine(), "the next sweep retries")) ?? null;
+  if (engine !== null) await isReached(() => removeUnrecorded(docker, engine, removed));
   return [...removed];
 }
 
-/** Everything in the engine that bears this sandbox's id. */
+/** Removes everything in the engine that carries this sandbox's id. */
 export async function discard(docker: DockerContext, id: SandboxId): Promise<void> {
   const engine = await docker.engine();
   await removeContainer(engine, containerName(id));
@@ -29,19 +30,24 @@ export async function discard(docker: DockerContext, id: SandboxId): Promise<voi
     if (Labels?.[labels.onlyFor] === id) await removeImage(engine, RepoTags?.[0] ?? Id);
 }
 
-/** Its creator is dead and it was not to be kept; or its making or removal was broken off. */
+/**
+ * Whether a sandbox is a leftover: its creator died and did not keep it, or its creation or removal was interrupted.
+ */
 function isLeft(docker: DockerContext, record: SandboxRecord): boolean {
   if (isOrphan(record)) return true;
   const unfinished = record.state === "creating" || record.state === "completing";
-  return unfinished && !docker.store.ownerAlive(record.owner);
+  return unfinished && !docker.store.isHolderAlive(record.owner);
 }
 
-/** What bears our label without a record: the state folder was deleted, or restored from a copy. */
+/**
+ * Removes containers and images that have our label but no record: the state folder was deleted or restored from a
+ * copy.
+ */
 async function removeUnrecorded(docker: DockerContext, engine: Engine, removed: Set<SandboxId>): Promise<void> {
   const filters = { label: [`${labels.state}=${docker.stateLabel}`] };
-  const containers = await engine.call("looking for what was left", (docker) => docker.listContainers({ all: true, filters }));
+  const containers = await engine.call("looking for leftovers", (docker) => docker.listContainers({ all: true, filters }));
   const images = await imagesOf({ engine, stateLabel: docker.stateLabel });
-  // The record is written before the engine is asked, so what is here and unrecorded now was left.
+  // The record is written before the container is created, so a container without a record is a leftover.
   for (const { Labels } of containers) {
     const id = SandboxId.safeParse(Labels[labels.sandbox]);
     if (!id.success || (await isRecorded(docker, id.data))) continue;
@@ -50,7 +56,7 @@ async function removeUnrecorded(docker: DockerContext, engine: Engine, removed: 
   }
   for (const { Id, Labels, RepoTags, Created } of images) {
     const id = SandboxId.safeParse(Labels?.[labels.onlyFor]);
-    // A fork's image is there a moment before the fork's record.
+    // A fork's image exists shortly before the fork's record.
     const fresh = Date.now() / 1000 - Created < FORK_SECONDS;
     if (!id.success || fresh || (await isRecorded(docker, id.data))) continue;
     await removeImage(engine, RepoTags?.[0] ?? Id);
@@ -63,12 +69,12 @@ async function isRecorded(docker: DockerContext, id: SandboxId): Promise<boolean
     await docker.store.read(id);
     return true;
   } catch (error) {
-    // A damaged record is somebody's to look at, not proof that nothing is there.
+    // A damaged record is for a person to examine, not proof that nothing exists.
     return !(error instanceof CaissonError && error.code === "not_found");
   }
 }
 
-async function reached(work: () => Promise<void>): Promise<boolean> {
+async function isReached(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
     return true;

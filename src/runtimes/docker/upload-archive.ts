@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { AccountFiles } from "./accounts.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
@@ -8,8 +8,7 @@ import { firstFile } from "./small-archive.ts";
 const ACCOUNT_BYTES_MAX = 1024 * 1024;
 
 /**
- * Unpacks an archive in a folder of a sandbox that has not started. Throws what the archive's making threw, or the
- * engine's refusal.
+ * Unpacks an archive into a folder of a sandbox that has not started. Throws the error of the archive or of the engine.
  */
 export async function uploadArchive(options: {
   engine: Engine;
@@ -22,26 +21,26 @@ export async function uploadArchive(options: {
   const aborting = new AbortController();
   let broken: unknown;
   const body = Readable.from(archive, { objectMode: false });
-  // dockerode does not look at the body's errors: the request would wait for the rest for ever.
+  // dockerode ignores errors of the body: the request would wait for the rest indefinitely.
   body.on("error", (error) => {
     broken = error;
     aborting.abort();
   });
-  const giveUp = () => body.destroy(new CaissonError("cancelled", "putting files into the sandbox was given up"));
+  const giveUp = () => body.destroy(new CaissonError("cancelled", "the upload into the sandbox was cancelled"));
   signal?.addEventListener("abort", giveUp, { once: true });
   try {
     if (signal?.aborted) giveUp();
     await engine.docker.getContainer(container).putArchive(body, { path: folder, abortSignal: aborting.signal });
   } catch (error) {
     if (broken instanceof CaissonError) throw broken;
-    throw engineError(broken ?? error, { what: "putting files into the sandbox", socketPath: engine.socketPath });
+    throw engineError(broken ?? error, { what: "uploading files into the sandbox", socketPath: engine.socketPath });
   } finally {
     signal?.removeEventListener("abort", giveUp);
     body.destroy();
   }
 }
 
-/** The image's account files, as far as they are plain files of a sensible size. */
+/** Reads the image's account files. Null for one that is missing, too large or not a regular file. */
 export async function accountFilesOf(options: { engine: Engine; container: string }): Promise<AccountFiles> {
   const [passwd, group] = await Promise.all(["/etc/passwd", "/etc/group"].map((path) => smallFile({ ...options, path })));
   return { passwd: passwd ?? null, group: group ?? null };

@@ -1,9 +1,9 @@
 import { lstatSync } from "node:fs";
-import { CaissonError } from "../../contract/error.ts";
-import type { Capabilities, SandboxSpec } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Capabilities, SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
+import { refuseNetwork, refuseOtherFields } from "../../sandbox/sandbox-config.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
-import { refuseNetwork } from "../../sandbox/spec.ts";
 
 const noLimit = "programs in memory use nothing that could be limited";
 
@@ -23,22 +23,22 @@ export const fakeCapabilities: Capabilities = {
   paths: false,
   reattach: true,
   reasons: {
-    isolation: "nothing is run: programs are functions of this process",
+    isolation: "nothing runs for real: programs are functions of this process",
     cpus: noLimit,
     memoryBytes: noLimit,
     pids: noLimit,
     diskBytes: noLimit,
     pause: "programs in memory cannot be frozen",
     paths: "files in memory cannot be hidden",
-    rw: "files are in memory; the folder is only read",
-    ro: "files are in memory; the folder is only read",
-    transparentNetwork: "programs in memory have no sockets: what they connect to, they ask for by its port",
-    image: "there is nothing that could run an image",
+    rw: "files are in memory; the folder is only read once",
+    ro: "files are in memory; the folder is only read once",
+    transparentNetwork: "programs in memory have no sockets: they connect by port number",
+    image: "nothing here could run an image",
   },
 };
 
-/** Throws `unsupported` for what the fake runtime cannot do, `invalid` for a folder that is none. */
-export function refuseSpec(spec: SandboxSpec): void {
+/** Throws `unsupported` for what the fake runtime cannot do, `invalid` for a path that is not a folder. */
+export function refuseSpec(spec: SandboxConfig): void {
   const no = (what: string, reason: string | undefined) => {
     throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${reason}`);
   };
@@ -48,11 +48,14 @@ export function refuseSpec(spec: SandboxSpec): void {
   for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const)
     if (spec.limits[name] !== undefined) no(`limit ${name}`, reasons[name]);
   if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) no("protect paths", reasons.paths);
-  if (spec.template.kind === "snapshot" && spec.mounts.length > 0)
-    no("mount folders over a snapshot", "it has files of its own at that place");
+  refuseOtherFields(spec, {
+    runtime: "fake",
+    known: ["limits", "allowRoot", "env", "network", "secrets", "gateway", "stationAccess", "mounts"],
+  });
+  if (spec.template.kind === "snapshot" && spec.mounts.length > 0) no("mount folders over a snapshot", "it already has files there");
   for (const { path, target, access } of sharedFolders(spec)) {
     const what = target === WORKSPACE ? "the workspace" : "the folder to mount";
-    if (access !== "overlay") no(`give ${what} as ${access}`, reasons[access]);
+    if (access !== "overlay") no(`share ${what} as ${access}`, reasons[access]);
     if (!lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new CaissonError("invalid", `${what} ${path} is not a folder`);
   }
 }

@@ -1,8 +1,9 @@
 import { constants } from "node:os";
 import type { Duplex } from "node:stream";
+import { ignore, ignoring } from "../../lib/failures.ts";
 import { type Program, type ProgramIo, pathOf } from "./program.ts";
 
-/** The first argument after `sh -c script name`. */
+/** Returns an argument of `sh -c script name …`, counted from 0 after the name. */
 const argument = (io: ProgramIo, index: number) => io.argv[4 + index] ?? "";
 const forEver = 60_000_000;
 
@@ -21,7 +22,7 @@ async function zeros(io: ProgramIo, bytes: number): Promise<void> {
 const sleeper = (io: ProgramIo) => io.start(["sleep", argument(io, 0)]);
 const show = (io: ProgramIo) => io.files.read(pathOf(io, argument(io, 0)), io.uid);
 
-/** What the conformance suite's scripts do, done in memory. They go by the name the suite gives them as `$0`. */
+/** The conformance suite's scripts as in-memory programs, keyed by the name that the suite passes as `$0`. */
 export const conformancePrograms: Readonly<Record<string, Program>> = Object.fromEntries(
   Object.entries<Program>({
     print: async (io) => {
@@ -80,11 +81,7 @@ export const conformancePrograms: Readonly<Record<string, Program>> = Object.fro
     },
     "exit-on-term": async (io) => {
       io.onSignal("SIGTERM", () => {
-        try {
-          io.exit(7);
-        } catch {
-          // The program itself is unwound by its own sleep.
-        }
+        ignoring("the program unwinds in its sleep", () => io.exit(7));
       });
       sleeper(io);
       await io.stdout("ready\n");
@@ -147,8 +144,7 @@ export const conformancePrograms: Readonly<Record<string, Program>> = Object.fro
       const connection = io.connect(Number(argument(io, 0)));
       if (connection === null) return 4;
       const sending = copyTo(io, connection);
-      // It may be ended while it still sends.
-      sending.catch(() => {});
+      void ignore(sending, "awaited below; the process may end while it sends");
       for await (const piece of connection) await io.stdout(piece as Buffer);
       await sending;
       return 0;

@@ -1,7 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type GuestErrorName, guestErrorNumber } from "../../sandbox/guest/guest-error.ts";
 
-/** An error as the guest would answer it; `serve-guest` puts it on the wire. */
+/** Creates an error that the guest would answer with; `serve-guest` encodes it. */
 export function failure(name: GuestErrorName, message: string): CaissonError {
   return new CaissonError("internal", message, { details: { guest: name } });
 }

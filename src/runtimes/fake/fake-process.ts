@@ -1,5 +1,6 @@
 import { constants } from "node:os";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Clock } from "./clock.ts";
 
 export type FakeEnd =
@@ -20,12 +21,12 @@ const PIPE_BYTES = 65_536;
 interface Held {
   base: number;
   end: number;
-  /** What whoever is attached has taken; the same as `base` unless the process keeps its last output. */
+  /** The offset that the attached client has acknowledged. Equals `base` unless the process keeps its last output. */
   taken: number;
   pieces: Buffer[];
 }
 
-/** One process of a fake machine: a program, what it wrote and was not acknowledged yet, and what it may read. */
+/** A process of a fake machine: its program, its unacknowledged output, and its pending input. */
 export class FakeProcess {
   readonly pid: number;
   readonly ref: string | null;
@@ -80,7 +81,7 @@ export class FakeProcess {
     this.keepsLast = options.keepLast;
     this.#outputBytesMax = options.outputBytesMax;
     this.startedMs = this.#clock.now();
-    this.#killed.promise.catch(() => {});
+    void ignore(this.#killed.promise, "awaited by run");
     this.#stdinEnded = !options.stdin;
     if (options.timeoutMs > 0) this.#cancelTimeout = this.#clock.after(options.timeoutMs, () => this.killTree({ kind: "timedOut" }));
   }
@@ -92,13 +93,13 @@ export class FakeProcess {
       this.#finish({ kind: "exited", exitCode: exitCode ?? 0 });
     } catch (error) {
       if (this.end === null) {
-        await this.write(2, Buffer.from(`${error instanceof Error ? error.message : String(error)}\n`)).catch(() => {});
+        await ignore(this.write(2, Buffer.from(`${error instanceof Error ? error.message : String(error)}\n`)), "the exit code reports it");
         this.#finish({ kind: "exited", exitCode: 1 });
       }
     }
   }
 
-  /** Ends at once; what it throws unwinds the program. */
+  /** Ends the process at once. The error that it throws unwinds the program. */
   exit(code: number): never {
     this.#finish({ kind: "exited", exitCode: code & 0xff });
     throw new CaissonError("cancelled", "the program has ended");
@@ -153,12 +154,12 @@ export class FakeProcess {
       this.#finish({ kind: "signaled", signal: number });
   }
 
-  /** Ends with an exit code from outside the program's own flow, as a signal handler does. */
+  /** Ends the process with an exit code from outside the program's flow, as a signal handler does. */
   exitFromHandler(code: number): void {
     this.#finish({ kind: "exited", exitCode: code });
   }
 
-  /** Every live process of the tree, itself first. */
+  /** Returns every live process of the tree, this one first. */
   tree(): FakeProcess[] {
     const own = this.end === null ? [this as FakeProcess] : [];
     return [...own, ...[...this.children].flatMap((child) => child.tree())];
@@ -169,13 +170,13 @@ export class FakeProcess {
     this.#finish(end);
   }
 
-  /** Whether nothing from these offsets on was dropped. */
+  /** Whether no output from these offsets on was dropped. */
   holdsFrom(from: { stdout: number | null; stderr: number | null }): boolean {
     const [stdout, stderr] = this.#held;
     return (from.stdout ?? stdout.base) >= stdout.base && (from.stderr ?? stderr.base) >= stderr.base;
   }
 
-  /** Sends what is held from the offsets on, and from then on what comes. Whoever listened before is told. */
+  /** Sends the stored output from the offsets on, then new output as it arrives. Notifies the previous listener. */
   attach(sink: OutputSink, from: { stdout: number | null; stderr: number | null }): void {
     const starts = [from.stdout, from.stderr];
     if (this.#sink !== null && this.end === null) this.#sink.onTakenOver();
@@ -208,7 +209,7 @@ export class FakeProcess {
     this.#wakeWriters();
   }
 
-  /** Makes room where nobody waits for what is dropped. */
+  /** Makes room by dropping old output, unless a client still waits for it. */
   #dropOldest(held: Held): boolean {
     if (!this.keepsLast) return false;
     const before = held.base + PIPE_BYTES;
@@ -223,7 +224,7 @@ export class FakeProcess {
     for (const waiter of waiters) waiter();
   }
 
-  /** Bytes for its stdin, from an offset on; what came before is skipped. */
+  /** Adds bytes to its stdin at an offset, skipping those already received. */
   feed(offset: number, data: Buffer): void {
     const fresh = data.subarray(Math.max(0, this.stdinBytes - offset));
     this.stdinBytes = Math.max(this.stdinBytes, offset + data.length);

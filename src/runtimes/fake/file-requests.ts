@@ -5,7 +5,7 @@ import type { FakeMachine } from "./machine.ts";
 import type { MemoryFileInfo } from "./memory-files.ts";
 import { packFromMemory, unpackIntoMemory } from "./memory-tar.ts";
 
-/** An open stream of a session, as far as frames that follow its request concern it. */
+/** An open stream of a session; handles the frames that follow its request. */
 export interface GuestStream {
   onFrame(type: FrameName, payload: Buffer): void;
   onCancel?(): void;
@@ -20,14 +20,14 @@ export interface Wire {
   ok<S extends Shape>(stream: number, shape: S, values: Encodable<S>): void;
   entry<S extends Shape>(stream: number, shape: S, values: Encodable<S>): void;
   event(stream: number, values: Encodable<typeof shapes.WATCH_EVENT>): void;
-  /** An even id of the guest's own. */
+  /** Returns an even stream id for a stream that the guest opens. */
   nextAccepted(): number;
   accepted(stream: number, values: Encodable<typeof shapes.ACCEPTED>): void;
   fail(stream: number, error: unknown): void;
 }
 
 export interface FileRequests {
-  /** Throws what the guest would answer. */
+  /** Throws the error that the guest would answer with. */
   handle(type: FrameName, stream: number, payload: Buffer): void;
 }
 
@@ -37,7 +37,7 @@ const hows = ["replace", "append", "create"] as const;
 const STREAM_WINDOW = 1_048_576;
 const DATA_BYTES = 65_536;
 
-/** Files, archives and watches of a machine in memory. */
+/** Handles requests for the files, archives and watches of a machine in memory. */
 export function fileRequests(wire: Wire): FileRequests {
   const { machine } = wire;
   const { files } = machine;
@@ -123,7 +123,7 @@ export function fileRequests(wire: Wire): FileRequests {
   };
 }
 
-/** Takes what the host sends until its end, giving credit for all of it: it is kept in memory anyway. */
+/** Collects the host's data until its end, crediting all of it at once since it stays in memory anyway. */
 function gather(wire: Wire, stream: number, then: (content: Buffer) => void): void {
   const pieces: Buffer[] = [];
   wire.open(stream, {
@@ -139,7 +139,7 @@ function gather(wire: Wire, stream: number, then: (content: Buffer) => void): vo
   });
 }
 
-/** Sends pieces as the host gives credit, then `END`; an error on the way takes its place. */
+/** Sends pieces as the host gives credit, then `END`, or an error instead. */
 function sendAll(wire: Wire, stream: number, pieces: Iterable<Buffer>): void {
   const source = cut(pieces);
   let credit = STREAM_WINDOW;
@@ -174,7 +174,7 @@ export function* cut(pieces: Iterable<Buffer>): Generator<Buffer, undefined, voi
   return undefined;
 }
 
-/** Whether a field was sent at all: a mode of 0 is not an absent one. */
+/** Whether the field was sent: a mode of 0 differs from an absent mode. */
 export function hasField(payload: Buffer, tag: number): boolean {
   for (let at = 0; at + 5 <= payload.length; at += 5 + payload.readUInt32LE(at + 1)) if (payload[at] === tag) return true;
   return false;

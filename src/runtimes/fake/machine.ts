@@ -22,7 +22,7 @@ export interface StartRequest {
 
 const FIRST_PORT = 40_000;
 
-/** What a fake sandbox is: files, processes and ports in memory. It outlives connections, as a guest does. */
+/** The inside of a fake sandbox: files, processes and ports in memory. It outlives connections, as a guest does. */
 export class FakeMachine {
   readonly files: MemoryFiles;
   readonly clock: Clock;
@@ -30,12 +30,12 @@ export class FakeMachine {
   readonly startedMs: number;
   readonly byRef = new Map<string, FakeProcess>();
   readonly forgotten = new Set<string>();
-  /** Who works here for what, and how a later one ends that. */
+  /** The fence of each name: the latest epoch, and how a later one disconnects its holder. */
   readonly owners = new Map<string, { epoch: number; supersede: () => void }>();
   readonly listeners = new Map<number, { owner: FakeProcess; onConnection: (connection: Duplex) => void }>();
   readonly #programs: ReadonlyMap<string, Program>;
   readonly #processes = new Set<FakeProcess>();
-  /** Newest last. A port that was claimed once stays the guest's. */
+  /** Claims by port, newest last. A port that was claimed once stays with the guest. */
   readonly #claims = new Map<number, ((connection: Duplex) => void)[]>();
   #nextPid = 2;
 
@@ -71,7 +71,7 @@ export class FakeMachine {
     for (const process of this.live()) process.killTree({ kind: "cancelled" });
   }
 
-  /** What a program inside or the host gets who connects to a port; null when nothing listens there. */
+  /** Connects to a port, from inside or from the host. Returns null if nothing listens there. */
   connect(port: number): Duplex | null {
     const listener = this.listeners.get(port);
     const claims = this.#claims.get(port);
@@ -84,7 +84,7 @@ export class FakeMachine {
     return ours;
   }
 
-  /** The host's claim to a port; the way to give it up, or null when a program has it. */
+  /** Claims a port for the host. Returns a function that releases it, or null if a program listens on the port. */
   claim(port: number, onConnection: (connection: Duplex) => void): (() => void) | null {
     if (this.listeners.has(port)) return null;
     const claims = this.#claims.get(port) ?? [];
@@ -97,8 +97,8 @@ export class FakeMachine {
   }
 
   /**
-   * A registered name, alone or in a usual folder; a script of the tree; or `sh -c` with a script this machine
-   * understands.
+   * Finds the program: a registered name, bare or in a usual folder; a script in the tree; or `sh -c` with a script
+   * that this machine understands.
    */
   #programFor(request: StartRequest): Program {
     const [name = "", flag, script, as] = request.argv;
@@ -113,7 +113,7 @@ export class FakeMachine {
     if (!name.includes("/") || !this.files.exists(path)) throw failure("not_found", `${name}: no such program`);
     const node = this.files.node(path);
     if (node.kind !== "file" || !allows(node, request.uid === 0 ? node.uid : request.uid, 0o1))
-      throw failure("not_executable", `${name} may not be executed`);
+      throw failure("not_executable", `${name} is not executable`);
     return (io) => runShell(node.content.toString(), io);
   }
 
@@ -167,8 +167,8 @@ const nobodyText = "No process on the host serves this sandbox's network now.\n"
 const nobodyServes = `HTTP/1.1 503 Service Unavailable\r\ncontent-length: ${nobodyText.length}\r\nconnection: close\r\n\r\n${nobodyText}`;
 
 /**
- * Two ends of a connection, of which one notices when the other breaks off; that nobody listens for it is no reason to
- * end this process.
+ * Returns two ends of a connection; if one breaks off, the other notices. A missing error listener must not end this
+ * process.
  */
 function connectedPair(): [Duplex, Duplex] {
   const [first, second] = duplexPair({ allowHalfOpen: true });

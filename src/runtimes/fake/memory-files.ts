@@ -1,3 +1,4 @@
+import { ignoring } from "../../lib/failures.ts";
 import type { FileKind, WatchKind } from "../../sandbox/sandbox.ts";
 import { failure } from "./failure.ts";
 
@@ -36,7 +37,9 @@ export type ChangeListener = (kind: WatchKind, path: string, isDirectory: boolea
 const LINKS_MAX = 40;
 const NAME_BYTES_MAX = 255;
 
-/** A file tree in memory, with links, modes and one user next to root. Errors are those a guest would answer. */
+/**
+ * A file tree in memory with links, modes, root and one other user. Throws the errors that a guest would answer with.
+ */
 export class MemoryFiles {
   readonly #now: () => number;
   readonly #listeners = new Set<ChangeListener>();
@@ -47,7 +50,7 @@ export class MemoryFiles {
     this.root = options.root ?? { kind: "directory", children: new Map(), mode: 0o755, uid: 0, gid: 0, modifiedMs: this.#now() };
   }
 
-  /** A tree of its own with the same content; contents are never changed in place, so they are shared. */
+  /** Returns a separate tree with the same content. Contents never change in place, so both trees share them. */
   clone(): MemoryFiles {
     return new MemoryFiles({ now: this.#now, root: cloneNode(this.root) as FolderNode });
   }
@@ -57,7 +60,7 @@ export class MemoryFiles {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The node at a path. Throws `not_found`, `not_directory`. */
+  /** Returns the node at a path. Throws `not_found`, `not_directory`. */
   node(path: string, options: { follow?: boolean } = {}): MemoryNode {
     const { node } = this.#walk(path, options.follow ?? true);
     if (node === null) throw failure("not_found", `${path}: no such file or folder`);
@@ -65,12 +68,7 @@ export class MemoryFiles {
   }
 
   exists(path: string): boolean {
-    try {
-      this.node(path);
-      return true;
-    } catch {
-      return false;
-    }
+    return ignoring("nothing exists there", () => this.node(path)) !== undefined;
   }
 
   stat(path: string, options: { follow: boolean }): MemoryFileInfo {
@@ -120,12 +118,12 @@ export class MemoryFiles {
     this.#tell("removed", path, node.kind === "directory");
   }
 
-  /** The content of a regular file. Throws `is_directory`, `unsupported`, `denied`. */
+  /** Returns the content of a regular file. Throws `is_directory`, `unsupported`, `denied`. */
   read(path: string, uid: number): Buffer {
     const node = this.node(path);
     if (node.kind === "directory") throw failure("is_directory", `${path} is a folder`);
     if (node.kind !== "file") throw failure("unsupported", `${path} is not a regular file`);
-    if (!allows(node, uid, 0o4)) throw failure("denied", `${path} may not be read`);
+    if (!allows(node, uid, 0o4)) throw failure("denied", `${path} is not readable`);
     return node.content;
   }
 
@@ -139,7 +137,7 @@ export class MemoryFiles {
     if (node !== null && how === "create") throw failure("exists", `${path} exists`);
     if (node?.kind === "directory") throw failure("is_directory", `${path} is a folder`);
     if (node !== null && node.kind !== "file") throw failure("unsupported", `${path} is not a regular file`);
-    if (node !== null && !allows(node, uid, 0o2)) throw failure("denied", `${path} may not be written`);
+    if (node !== null && !allows(node, uid, 0o2)) throw failure("denied", `${path} is not writable`);
     const whole = how === "append" && node !== null ? Buffer.concat([node.content, content]) : Buffer.from(content);
     const mode = options.mode ?? node?.mode ?? 0o644;
     const fresh: FileNode = { kind: "file", content: whole, mode, uid: node?.uid ?? uid, gid: node?.gid ?? uid, modifiedMs: this.#now() };
@@ -167,7 +165,7 @@ export class MemoryFiles {
   }
 
   #put(parent: FolderNode, name: string, node: MemoryNode, path: string, kind: WatchKind): void {
-    if (Buffer.byteLength(name) > NAME_BYTES_MAX) throw failure("invalid", `${name.slice(0, 20)}… is too long a name`);
+    if (Buffer.byteLength(name) > NAME_BYTES_MAX) throw failure("invalid", `the name ${name.slice(0, 20)}… is too long`);
     parent.children.set(name, node);
     parent.modifiedMs = this.#now();
     this.#tell(kind, path, node.kind === "directory");
@@ -182,8 +180,8 @@ export class MemoryFiles {
   }
 
   /**
-   * Where a path leads: the folder it is in, its name there, and what is there. `makeAs` makes missing folders on the
-   * way.
+   * Resolves a path to its folder, its name there, and its node if it exists. Creates missing folders on the way if
+   * `makeAs` is given.
    */
   #walk(path: string, follow: boolean, makeAs?: number): { parent: FolderNode; name: string; node: MemoryNode | null } {
     let links = 0;
@@ -201,7 +199,7 @@ export class MemoryFiles {
           links += 1;
           if (links > LINKS_MAX) throw failure("invalid", `${path}: too many links`);
           const from = node.target.startsWith("/") ? [this.root] : trail;
-          return walk(from, [...split(node.target), ...components.slice(index + 1)]);
+          return walk(from, [...splitPath(node.target), ...components.slice(index + 1)]);
         }
         if (isLast) return { parent: folder, name: component, node };
         if (node === null && makeAs !== undefined) {
@@ -215,11 +213,11 @@ export class MemoryFiles {
       const folder = trail.at(-1) as FolderNode;
       return { parent: trail.at(-2) ?? folder, name: ".", node: folder };
     };
-    return walk([this.root], split(path));
+    return walk([this.root], splitPath(path));
   }
 }
 
-function split(path: string): string[] {
+function splitPath(path: string): string[] {
   return path.split("/").filter((part) => part !== "" && part !== ".");
 }
 

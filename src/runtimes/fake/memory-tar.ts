@@ -1,4 +1,5 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignoring } from "../../lib/failures.ts";
 import type { Bytes } from "../../sandbox/sandbox.ts";
 import { readTar } from "../../sandbox/tar/read-tar.ts";
 import { safeComponents } from "../../sandbox/tar/safe-folder.ts";
@@ -6,7 +7,7 @@ import { encodeTarHeader, padding, tarEnd } from "../../sandbox/tar/tar-header.t
 import { failure } from "./failure.ts";
 import type { MemoryFiles, MemoryNode } from "./memory-files.ts";
 
-/** Archives in and out of a tree in memory, with the guest's rules. */
+/** Packs and unpacks archives of a tree in memory by the guest's rules. */
 
 export async function unpackIntoMemory(
   files: MemoryFiles,
@@ -21,7 +22,7 @@ export async function unpackIntoMemory(
     result.entries += 1;
     if (entry.kind === "file") result.bytes += entry.sizeBytes;
     if (options.entriesMax > 0 && result.entries > options.entriesMax) throw failure("too_large", "the archive has too many entries");
-    if (options.bytesMax > 0 && result.bytes > options.bytesMax) throw failure("too_large", "the archive unpacks to too much");
+    if (options.bytesMax > 0 && result.bytes > options.bytesMax) throw failure("too_large", "the unpacked archive is too large");
     const components = safeComponents(entry.name).slice(options.stripComponents);
     if (components.length === 0) continue;
     refuseLinksOnTheWay(files, folder, components.slice(0, -1));
@@ -61,14 +62,11 @@ function refuseLinksOnTheWay(files: MemoryFiles, folder: string, components: str
 }
 
 function isLinkOrFile(files: MemoryFiles, path: string): boolean {
-  try {
-    return files.node(path, { follow: false }).kind !== "directory";
-  } catch {
-    return false;
-  }
+  const node = ignoring("nothing exists there", () => files.node(path, { follow: false }));
+  return node !== undefined && node.kind !== "directory";
 }
 
-/** The entries of a folder, named relative to it; a file by its own name. */
+/** Packs the entries of a folder, named relative to it, or a single file under its own name. */
 export function* packFromMemory(
   files: MemoryFiles,
   path: string,

@@ -6,7 +6,7 @@ import { ACCEPTED_WINDOW } from "../../sandbox/guest/port.ts";
 import { failure } from "./failure.ts";
 import { cut, u32, type Wire } from "./file-requests.ts";
 
-/** Ports of a machine in memory: connections to programs, and those of programs to the host. */
+/** Handles connections to programs in memory, and those from programs to the host. */
 export function portRequests(wire: Wire): Partial<Record<FrameName, (stream: number, payload: Buffer) => void>> {
   const { machine } = wire;
   return {
@@ -23,14 +23,17 @@ export function portRequests(wire: Wire): Partial<Record<FrameName, (stream: num
         wire.accepted(accepted, { port });
         carry(wire, accepted, connection, ACCEPTED_WINDOW);
       });
-      if (giveUp === null) throw failure("exists", `port ${port} is taken`);
+      if (giveUp === null) throw failure("exists", `port ${port} is in use`);
       wire.open(stream, { onFrame: (type) => type === "CANCEL" && giveUp(), onCancel: giveUp });
       wire.ok(stream, answers.nothing, {});
     },
   };
 }
 
-/** A connection to a program in memory; the host's credit is asked for by hand, the program's by the stream. */
+/**
+ * Carries a connection to a program in memory. We count the host's credit; the stream handles the program's
+ * back-pressure.
+ */
 function carry(wire: Wire, stream: number, connection: Duplex, window: number): void {
   let credit = window;
   let paused: Buffer[] = [];

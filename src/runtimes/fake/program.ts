@@ -3,8 +3,8 @@ import type { FakeProcess } from "./fake-process.ts";
 import type { MemoryFiles } from "./memory-files.ts";
 
 /**
- * What a program in memory may do. A promise that rejects with `cancelled` means that the process was ended; let it
- * pass.
+ * The calls that a program in memory can make. A promise that rejects with `cancelled` means that the process was
+ * ended; do not catch it.
  */
 export interface ProgramIo {
   readonly argv: readonly string[];
@@ -13,12 +13,12 @@ export interface ProgramIo {
   readonly uid: number;
   readonly pid: number;
   readonly files: MemoryFiles;
-  /** The terminal's size now; null without one. */
+  /** The current size of the terminal, or null without one. */
   readonly terminal: { cols: number; rows: number } | null;
-  /** Resolves when there was room for it (back-pressure). */
+  /** Resolves as soon as there is room for the data (back-pressure). */
   stdout(data: Uint8Array | string): Promise<void>;
   stderr(data: Uint8Array | string): Promise<void>;
-  /** Null at the end of the input. */
+  /** Resolves to null at the end of the input. */
   read(): Promise<Uint8Array | null>;
   sleep(ms: number): Promise<void>;
   /** Replaces the default, which is to end the process. `SIGKILL` cannot be caught. */
@@ -26,25 +26,25 @@ export interface ProgramIo {
   /** Sends a signal to the process itself. */
   signal(number: number): void;
   exit(code: number): never;
-  /** A process of its own in the same tree. */
+  /** Starts a separate process in the same tree. */
   start(argv: readonly string[], options?: { stdin?: boolean }): FakeProcess;
-  /** Another program as a part of this one, with other ends if wanted. Throws what `spawn` would. */
+  /** Runs another program as a part of this one, with different streams if wanted. Throws as `spawn` does. */
   run(argv: readonly string[], io: ProgramIo): number | undefined | Promise<number | undefined>;
-  /** Listens on a port, which it returns. */
+  /** Listens on a free port, and returns its number. */
   listen(onConnection: (connection: Duplex) => void): number;
-  /** Connects to a port of the machine, a program's or one the host serves; null when nothing listens there. */
+  /** Connects to a port that a program or the host serves. Returns null if nothing listens there. */
   connect(port: number): Duplex | null;
 }
 
-/** Returns the exit code; nothing means 0. What it throws is printed to stderr, and the exit code is 1. */
+/** Returns the exit code, or undefined for 0. An error that it throws is printed to stderr, and the exit code is 1. */
 export type Program = (io: ProgramIo) => number | undefined | Promise<number | undefined>;
 
-/** An argument as a path of the machine. */
+/** Resolves an argument to a path of the machine. */
 export function pathOf(io: ProgramIo, argument: string): string {
   return argument.startsWith("/") ? argument : `${io.cwd}/${argument}`;
 }
 
-/** The programs every fake sandbox has. */
+/** The programs that every fake sandbox has. */
 export const basicPrograms: Readonly<Record<string, Program>> = {
   true: () => 0,
   false: () => 1,

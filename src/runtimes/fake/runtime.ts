@@ -1,10 +1,10 @@
 import { type Duplex, duplexPair } from "node:stream";
-import { defaultLimits } from "../../contract/default-limits.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { SandboxEvent } from "../../contract/event.ts";
+import { defaultLimits } from "../../contract/defaults/default-limits.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import type { SandboxInfo, SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxConfig, SandboxInfo } from "../../contract/sandbox/sandbox.ts";
+import type { SandboxEvent } from "../../contract/sandbox/sandbox-event.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { type GuestConnection, greet } from "../../sandbox/guest/connection.ts";
@@ -13,9 +13,9 @@ import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime, SnapshotInfo } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { forkedSpec, parseSpec } from "../../sandbox/sandbox-config.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { checkMounts, sharedFolders } from "../../sandbox/shared-folders.ts";
-import { forkedSpec, parseSpec } from "../../sandbox/spec.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
 import { fakeCapabilities as capabilities, refuseSpec } from "./capabilities.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -27,25 +27,25 @@ import { serveGuest } from "./serve-guest.ts";
 
 export interface FakeRuntimeOptions {
   clock?: Clock;
-  /** Programs by name, next to the basic ones; `sh -c script name …` runs the one of that name, too. */
+  /** Programs by name, in addition to the basic ones. `sh -c script name …` also runs the program of that name. */
   programs?: Readonly<Record<string, Program>>;
   onEvent?: (event: SandboxEvent) => void;
 }
 
 export interface FakeRuntime extends Runtime {
-  /** What a program inside gets who connects to that port; null when nothing listens there. Throws `not_found`. */
+  /** Connects to a port as a program inside would. Returns null if nothing listens there. Throws `not_found`. */
   connectInside(id: SandboxId, port: number): Duplex | null;
   /**
-   * The sandbox dies as if its process 1 were killed. What is left of it can be salvaged, or not even that. Throws
+   * Ends the sandbox as if its process 1 were killed. Its files can be salvaged unless they are `gone`. Throws
    * `not_found`.
    */
   kill(id: SandboxId, options?: { files?: "left" | "gone" }): Promise<void>;
-  /** How many handles are connected to it. Throws `not_found`. */
+  /** Returns the number of connected handles. Throws `not_found`. */
   connections(id: SandboxId): number;
-  /** From now on the guest says nothing, as one that was stopped; the host sees it so. Throws `not_found`. */
+  /** Silences the guest as if it were stopped, and reports that condition to the host. Throws `not_found`. */
   stop(id: SandboxId, condition?: GuestCondition): void;
-  /** It goes on, and says what it had to say. */
-  goOn(id: SandboxId): void;
+  /** Lets a silenced guest continue, and deliver its output. */
+  resume(id: SandboxId): void;
 }
 
 const NAME = "fake";
@@ -55,14 +55,14 @@ const warnings = ["This is the fake runtime: programs are simulated in memory an
 
 interface Room {
   info: SandboxInfo;
-  spec: SandboxSpec;
+  spec: SandboxConfig;
   machine: FakeMachine;
   connections: Set<GuestConnection>;
-  /** The guest's ends of them. */
+  /** The guest's ends of `connections`. */
   insides: Set<Duplex>;
-  /** What the host sees of its guest; only one that runs answers. */
+  /** The guest's condition as the host sees it. Only a running guest answers. */
   condition: GuestCondition;
-  /** What is left of one that died. */
+  /** What a dead sandbox left behind; null while it lives. */
   remains: { files: MemoryFiles | null } | null;
 }
 
@@ -76,9 +76,9 @@ interface FakeContext {
 }
 
 /**
- * Sandboxes in memory, for tests of what is built on sandboxes: fast, deterministic, with a clock and programs of the
- * test's choice. Files, processes and the guest's protocol behave as in the real ones; the same client and the same
- * conformance suite are used.
+ * Creates sandboxes in memory, for tests of code that uses sandboxes: fast and deterministic, with a clock and programs
+ * that the test chooses. Files, processes and the guest's protocol behave as in real sandboxes, with the same client
+ * and the same conformance suite.
  */
 export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
   const fake: FakeContext = {
@@ -100,14 +100,14 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     probe: async () => ({
       usable: true,
       startMs: null,
-      findings: [{ level: "note", text: "The fake runtime runs nothing: it is for tests." }],
+      findings: [{ level: "note", text: "The fake runtime runs nothing for real; it exists for tests." }],
     }),
-    async create(asked, { signal } = {}) {
-      const parsed = parseSpec(asked);
+    async create(requestedSpec, { signal } = {}) {
+      const parsed = parseSpec(requestedSpec);
       const spec = { ...parsed, mounts: checkMounts(parsed.mounts) };
       refuseSpec(spec);
       const checkCancelled = () => {
-        if (signal?.aborted) throw new CaissonError("cancelled", "creating the sandbox was cancelled", { cause: signal.reason });
+        if (signal?.aborted) throw new CaissonError("cancelled", "sandbox creation was cancelled", { cause: signal.reason });
       };
       checkCancelled();
       const files = await filesFor(fake, spec);
@@ -116,7 +116,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     },
     async open(id) {
       const room = roomOf(id);
-      if (room.remains !== null) throw new CaissonError("lost", `sandbox ${id} has died; only its remains are there`);
+      if (room.remains !== null) throw new CaissonError("lost", `sandbox ${id} has died; only its remains exist`);
       if (room.condition !== "running") throw silenceError(`opening sandbox ${id}`, room.condition === "stopped" ? "stopped" : "silent");
       return enter(fake, room);
     },
@@ -138,7 +138,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       room.condition = condition;
       for (const inside of room.insides) inside.pause();
     },
-    goOn(id) {
+    resume(id) {
       const room = roomOf(id);
       room.condition = "running";
       for (const inside of room.insides) inside.resume();
@@ -175,7 +175,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
   return runtime;
 }
 
-/** A handle of a sandbox, over a guest connection of its own. */
+/** Returns a handle of a sandbox over a separate guest connection. */
 async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
   const [inside, outside] = duplexPair();
   serveGuest(room.machine, inside, { uid: USER, rootAllowed: room.spec.allowRoot });
@@ -205,7 +205,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
       pause: async () => unsupported("pause"),
       resume: async () => {},
       snapshot: async ({ name }) => keep(fake, room, { files: room.machine.files, name: name ?? null }),
-      fork: async (asked) => enter(fake, build(fake, forkedSpec(room.spec, asked), room.machine.files.clone())),
+      fork: async (options) => enter(fake, build(fake, forkedSpec(room.spec, options), room.machine.files.clone())),
       async release() {},
       async destroy() {
         fake.rooms.delete(id);
@@ -216,7 +216,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
   });
 }
 
-function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxSpec, files: MemoryFiles): Room {
+function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxConfig, files: MemoryFiles): Room {
   const { template, workspace, mounts, network, allowRoot, keep, labels, name, owner = LOCAL_OWNER } = spec;
   const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = spec.limits;
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
@@ -250,7 +250,7 @@ function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxSp
   return room;
 }
 
-async function filesFor({ clock, snapshots }: FakeContext, spec: SandboxSpec): Promise<MemoryFiles> {
+async function filesFor({ clock, snapshots }: FakeContext, spec: SandboxConfig): Promise<MemoryFiles> {
   if (spec.template.kind === "snapshot") {
     const snapshot = snapshots.get(spec.template.id);
     if (snapshot === undefined) throw new CaissonError("not_found", `there is no snapshot ${spec.template.id}`);
@@ -265,13 +265,13 @@ async function filesFor({ clock, snapshots }: FakeContext, spec: SandboxSpec): P
   return files;
 }
 
-/** Keeps files as a snapshot. */
+/** Stores files as a snapshot. */
 function keep(
   { snapshots, clock }: FakeContext,
   { info: { id: sandbox, owner } }: Room,
-  kept: { files: MemoryFiles; name: string | null },
+  snapshot: { files: MemoryFiles; name: string | null },
 ): SnapshotId {
-  const { files, name } = kept;
+  const { files, name } = snapshot;
   const info = { id: newId("sn"), name, sandbox, owner, createdAt: new Date(clock.now()).toISOString(), bytes: 0 };
   snapshots.set(info.id, { info, files: files.clone() });
   return info.id;

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { answers, decodeFields, type Encodable, encodeFields, entries, type Shape, shapes } from "../../sandbox/guest/fields.ts";
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../sandbox/guest/frame.ts";
 import { failure, failureNumber } from "./failure.ts";
@@ -8,14 +8,14 @@ import { type FileRequests, fileRequests, type GuestStream, hasField, type Wire 
 import type { FakeMachine } from "./machine.ts";
 import { portRequests } from "./port-requests.ts";
 
-/** Plays the guest's part of the protocol for a machine in memory, on one connection. */
+/** Plays the guest's part of the protocol for a machine in memory, over one connection. */
 export function serveGuest(machine: FakeMachine, socket: Duplex, options: { uid: number; rootAllowed: boolean }): void {
   const session = new GuestSession(machine, socket, options);
   const parser = createFrameParser({
     receiver: "guest",
     onFrame: (type, stream, payload) => session.onFrame(frameName(type) as FrameName, stream, payload),
   });
-  // Never within the host's own write, which an answer would otherwise overtake.
+  // Deferred: an answer during the host's own write would overtake that write.
   socket.on("data", (chunk: Buffer) => queueMicrotask(() => parser.push(chunk)));
   socket.on("close", () => session.close());
   socket.on("end", () => socket.end());
@@ -23,7 +23,7 @@ export function serveGuest(machine: FakeMachine, socket: Duplex, options: { uid:
 }
 
 const endKinds = { exited: 1, signaled: 2, timedOut: 3, output: 5, cancelled: 6 } as const satisfies Record<FakeEnd["kind"], number>;
-/** Frames that belong to a stream which a request opened. */
+/** Frames that belong to a stream opened by an earlier request. */
 const followers: ReadonlySet<FrameName> = new Set(["DATA", "END", "CREDIT", "ACK", "STDIN", "STDIN_END", "RESIZE", "CANCEL"]);
 const FRAME_DATA_BYTES = 65_536;
 
@@ -78,7 +78,7 @@ class GuestSession {
     const handler = this.#handlers[type] ?? this.#ports[type];
     if (handler !== undefined) handler(stream, payload);
     else if (followers.has(type)) {
-      // A frame for a stream that just closed crossed its end.
+      // The stream may have just closed; its last frames crossed our end.
       this.#streams.get(stream)?.onFrame(type, payload);
       if (type === "CANCEL") this.#streams.delete(stream);
     } else this.#files.handle(type, stream, payload);
@@ -94,7 +94,7 @@ class GuestSession {
     FENCE: (stream, payload) => {
       const { name, epoch } = decodeFields("FENCE", shapes.FENCE, payload);
       const before = this.#machine.owners.get(name);
-      if (before !== undefined && before.epoch > epoch) return this.#fail(stream, failure("superseded", "a later owner works here"));
+      if (before !== undefined && before.epoch > epoch) return this.#fail(stream, failure("superseded", "a later holder works here"));
       if (before !== undefined && before.epoch < epoch) before.supersede();
       this.#machine.owners.set(name, { epoch, supersede: () => this.#socket.destroy() });
       this.#ok(stream, answers.nothing, {});
@@ -141,18 +141,18 @@ class GuestSession {
   }
 
   #spawn(stream: number, payload: Buffer): void {
-    const asked = decodeFields("SPAWN", shapes.SPAWN, payload);
-    const existing = this.#machine.byRef.get(asked.ref);
+    const request = decodeFields("SPAWN", shapes.SPAWN, payload);
+    const existing = this.#machine.byRef.get(request.ref);
     if (existing !== undefined) {
       this.#attach(stream, existing, payload, { existing: true });
       return;
     }
-    if (this.#machine.forgotten.has(asked.ref)) throw failure("gone", `${asked.ref} was forgotten`);
+    if (this.#machine.forgotten.has(request.ref)) throw failure("gone", `${request.ref} was forgotten`);
     const process = this.#machine.start({
-      ...asked,
-      env: Object.fromEntries(asked.env.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)])),
-      uid: this.#uidOf(asked.user),
-      terminal: asked.pty ? { cols: asked.cols, rows: asked.rows } : null,
+      ...request,
+      env: Object.fromEntries(request.env.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)])),
+      uid: this.#uidOf(request.user),
+      terminal: request.pty ? { cols: request.cols, rows: request.rows } : null,
     });
     this.#attach(stream, process, payload, { existing: false });
   }
@@ -178,7 +178,7 @@ class GuestSession {
       ...process.totals(),
       ended: process.end !== null,
     };
-    if (!process.holdsFrom(from)) throw failure("gone", "that output was dropped");
+    if (!process.holdsFrom(from)) throw failure("gone", "output at that offset was dropped");
     this.#write(encodeFields("STARTED", stream, shapes.STARTED, started));
     this.#streams.set(stream, {
       onFrame: (frame, data) => this.#onProcessFrame(process, sink, frame, data),
@@ -275,7 +275,7 @@ class GuestSession {
   }
 }
 
-/** Null where the field is absent: from the first byte that was not acknowledged. */
+/** Returns the requested offsets. Null, for an absent field, means the first byte that was not acknowledged. */
 function offsetsOf(payload: Buffer): { stdout: number | null; stderr: number | null } {
   const { stdoutFrom, stderrFrom } = decodeFields("ATTACH", shapes.ATTACH, payload);
   return { stdout: hasField(payload, 12) ? stdoutFrom : null, stderr: hasField(payload, 13) ? stderrFrom : null };

@@ -1,12 +1,12 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type ProgramIo, pathOf } from "./program.ts";
 
 type Token = { word: string } | { operator: string };
 
 /**
- * As much of a shell as scripts in tests need: words with quotes, `$NAME` and `$1`, `;`, newlines, `&&`, `||`, `>`,
- * `>>`, `>&2`, and the built-ins `exit`, `cd` and `:`. Anything else is told on stderr and ends with 2, so that nobody
- * takes it for a real shell.
+ * Runs as much of a shell as test scripts need: words with quotes, `$NAME` and `$1`, `;`, newlines, `&&`, `||`, `>`,
+ * `>>`, `>&2`, and the built-ins `exit`, `cd` and `:`. Rejects anything else with an error on stderr and exit code 2,
+ * so that no test mistakes it for a real shell.
  */
 export async function runShell(script: string, io: ProgramIo): Promise<number> {
   const state = { cwd: io.cwd };
@@ -134,7 +134,7 @@ function tokenize(script: string, io: ProgramIo): Token[] {
       word = (word ?? "") + (script[at + 1] ?? "");
       at += 2;
     } else if ("|&<()`".includes(character))
-      throw new CaissonError("unsupported", `fake sh: ${JSON.stringify(character)} is more shell than it knows`);
+      throw new CaissonError("unsupported", `fake sh: ${JSON.stringify(character)} is not supported`);
     else {
       word = (word ?? "") + character;
       at += 1;

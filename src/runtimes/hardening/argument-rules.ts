@@ -7,9 +7,9 @@ const EAFNOSUPPORT = 97;
 const LOW_WORD = 0xffff_ffff;
 
 /**
- * Calls whose arguments decide. The allowed and the refused cases of a call never overlap and leave nothing between
- * them that matters: libseccomp does not let a rule with arguments override one without, so "all but" has to be spelled
- * out.
+ * Rules for calls that depend on their arguments. The allowed and the refused cases of a call never overlap, and
+ * together cover everything that matters: libseccomp does not let a rule with arguments override one without, so "all
+ * but" must be spelled out.
  */
 interface CallRules {
   readonly name: string;
@@ -26,7 +26,7 @@ function clone(): CallRules {
   const all = namespaceFlags.reduce((sum, flag) => sum + flag, 0);
   return {
     name: "clone",
-    why: "Makes processes and threads, and, with these flags, namespaces.",
+    why: "Creates processes and threads; with these flags, also namespaces.",
     rules: [
       allow("clone", [maskedEqual(0, all, 0)]),
       ...namespaceFlags.map((flag) => refuse("clone", EPERM, [maskedEqual(0, flag, flag)])),
@@ -35,8 +35,7 @@ function clone(): CallRules {
 }
 
 /**
- * Families and protocols that are refused answer as from a kernel built without them, so that programs and libaudit go
- * on.
+ * Refused families and protocols get the answer of a kernel built without them, so that programs and libaudit continue.
  */
 function socket(): CallRules[] {
   const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
@@ -47,7 +46,7 @@ function socket(): CallRules[] {
   return [
     {
       name: "socket",
-      why: "Local and internet sockets, and of netlink the lists of interfaces and sockets; no AF_VSOCK, AF_ALG, AF_PACKET and the rest.",
+      why: "Local and internet sockets, and netlink for the lists of interfaces and sockets; no AF_VSOCK, AF_ALG, AF_PACKET and others.",
       rules: [
         ...families.map((family) => allow("socket", [equal(0, family)])),
         ...protocols.map((protocol) => allow("socket", [netlink, equal(2, protocol)])),
@@ -73,7 +72,7 @@ function personality(): CallRules {
   const harmful = Array.from({ length: 31 }, (_, bit) => 2 ** bit).filter((bit) => (bit & UNAME26_OR_LINUX32) === 0);
   return {
     name: "personality",
-    why: "Asking, and the two values that only change what uname says; the others switch off randomisation and protection of memory.",
+    why: "Queries, and the two values that only change what uname reports; the others disable randomization and memory protection.",
     rules: [
       allow("personality", [equal(0, QUERY)]),
       allow("personality", [maskedEqual(0, QUERY - UNAME26_OR_LINUX32, 0)]),
@@ -88,7 +87,7 @@ function ioctl(): CallRules {
   const allocating = [0x4030_5828, 0x4030_582a, 0x4030_5839];
   return {
     name: "ioctl",
-    why: "All but TIOCSTI, which types into a terminal on behalf of whoever sits there, and those that take up room on the disk at once.",
+    why: "All but TIOCSTI, which types into a terminal on behalf of its user, and those that allocate disk space at once.",
     rules: [
       ...allButWords([TIOCSTI, ...allocating], 1).map((condition) => allow("ioctl", [condition])),
       refuse("ioctl", EPERM, [maskedEqual(1, LOW_WORD, TIOCSTI)]),
@@ -97,13 +96,13 @@ function ioctl(): CallRules {
   };
 }
 
-/** Programs take the answer for that of a file system that cannot, and write what they need instead. */
+/** Programs take the answer to mean that the file system lacks the call, and write the bytes instead. */
 function fallocate(): CallRules {
   const PUNCH_HOLE = 0x02;
   const COLLAPSE_RANGE = 0x08;
   return {
     name: "fallocate",
-    why: "Giving room back. Taking it would fill the host's disk in one call, before the guest could see it coming.",
+    why: "Freeing space. Allocating it would fill the host's disk in one call, before the guest could react.",
     rules: [
       allow("fallocate", [maskedEqual(1, PUNCH_HOLE, PUNCH_HOLE)]),
       allow("fallocate", [maskedEqual(1, COLLAPSE_RANGE, COLLAPSE_RANGE)]),
@@ -114,13 +113,13 @@ function fallocate(): CallRules {
 
 function mknod(): CallRules[] {
   const FORMAT = 0o170000;
-  const harmless = [0, 0o010000, 0o100000, 0o140000]; // nothing said, FIFO, file, socket
+  const harmless = [0, 0o010000, 0o100000, 0o140000]; // unspecified, FIFO, file, socket
   const rest = Array.from({ length: 16 }, (_, index) => index * 0o010000).filter((format) => !harmless.includes(format));
   const rules = (name: string, index: number) => [
     ...harmless.map((format) => allow(name, [maskedEqual(index, FORMAT, format)])),
     ...rest.map((format) => refuse(name, EPERM, [maskedEqual(index, FORMAT, format)])),
   ];
-  const why = "FIFOs, sockets and plain files; never a device.";
+  const why = "FIFOs, sockets and regular files; never a device.";
   return [
     { name: "mknodat", why, rules: rules("mknodat", 2) },
     { name: "mknod", why, only: "x64", rules: rules("mknod", 1) },
@@ -128,9 +127,9 @@ function mknod(): CallRules[] {
 }
 
 /**
- * Conditions of which one holds for every number that is none of the values in its lower 32 bits, and none for one that
- * is. The kernel looks at those alone, so a comparison of all 64 could be passed by with a bit above them. From the top
- * bit down, each condition is where a number leaves the path to the values.
+ * Returns conditions that match every number whose lower 32 bits are not one of the values. The kernel only reads those
+ * bits, so a 64-bit comparison could be bypassed with a higher bit. From the top bit down, each condition matches the
+ * numbers that first differ from all values at that bit.
  */
 function allButWords(values: readonly number[], index: number): SeccompArgument[] {
   const leave = (prefix: number, mask: number, bit: number): SeccompArgument[] => {
@@ -140,14 +139,14 @@ function allButWords(values: readonly number[], index: number): SeccompArgument[
   return leave(0, 0, 2 ** 31);
 }
 
-/** `&` of JavaScript is signed. */
+/** JavaScript's `&` is signed. */
 function masked(value: number, mask: number): number {
   return Number(BigInt(value) & BigInt(mask));
 }
 
 /**
- * The most a core may have is 1 byte, which is the one value that also keeps the machine's core handler from starting.
- * Who asks for another is told that it is so, as programs that ask for none give up otherwise.
+ * Cores are limited to 1 byte, the only value that also keeps the machine's core handler from starting. A request for
+ * another limit succeeds without effect: programs that request none would give up otherwise.
  */
 function coreLimit(): CallRules[] {
   const RLIMIT_CORE = 4;
@@ -155,7 +154,7 @@ function coreLimit(): CallRules[] {
   const SUCCESS = 0;
   const LOW_WORD = 0xffff_ffff;
   const others = Array.from({ length: RESOURCES }, (_, resource) => resource).filter((resource) => resource !== RLIMIT_CORE);
-  const why = "Limits of all resources but the size of a core, which stays as it is.";
+  const why = "Limits of all resources but the core size, which stays as it is.";
   return [
     {
       name: "setrlimit",
@@ -189,7 +188,7 @@ function equal(index: number, value: number): SeccompArgument {
 function maskedEqual(index: number, mask: number, value: number): SeccompArgument {
   return { index, value: mask, valueTwo: value, op: "SCMP_CMP_MASKED_EQ" };
 }
-/** One condition for each number below the largest that is not listed, and one for everything above it. */
+/** Returns one condition for each unlisted number below the largest, and one for everything above it. */
 function allBut(values: readonly number[], index: number): SeccompArgument[] {
   const largest = Math.max(...values);
   const below = Array.from({ length: largest }, (_, value) => value).filter((value) => !values.includes(value));

@@ -16,7 +16,7 @@ interface Call {
   args?: readonly bigint[];
 }
 
-/** Runs a filter as the kernel does, and says what it answers. */
+/** Runs a filter as the kernel does, and returns its answer. */
 function answer(filter: Buffer, { audit, number, args = [] }: Call): string {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(number >>> 0, 0);
@@ -48,7 +48,7 @@ describe.each(variants)("the compiled filter of $arch (writes to the host: $writ
   const interesting = fc.constantFrom(...boundaries(profile));
   const word = fc.oneof(fc.bigInt(0n, 2n ** 64n - 1n), fc.bigInt(0n, 40n), interesting);
 
-  it("answers every call as the rules do, whatever its arguments", () => {
+  it("answers every call as the rules do, for any arguments", () => {
     for (const [name, number] of numbers) {
       const same = (args: readonly bigint[]) => {
         expect([answer(filter, { audit, number, args })], name).toEqual(outcomes(profile.syscalls, name, args));
@@ -58,38 +58,38 @@ describe.each(variants)("the compiled filter of $arch (writes to the host: $writ
     }
   });
 
-  it("answers numbers without a call as the kernel does", () => {
+  it("answers unassigned numbers as the kernel does", () => {
     const known = new Set(numbers.values());
     const unknown = Array.from({ length: 1024 }, (_, number) => number).filter((number) => !known.has(number));
     for (const number of [...unknown, 0x3fff_ffff, -1]) expect(answer(filter, { audit, number })).toBe("errno 38");
   });
 
-  it("kills whoever comes by another door", () => {
+  it("kills callers that use another entry point", () => {
     for (const other of Object.values(audits).filter((value) => value !== audit))
       for (const number of [0, 1, 59]) expect(answer(filter, { audit: other, number })).toBe("killed");
     for (const number of [0x4000_0000, 0x4000_0001, 0x7fff_ffff, -2])
       expect(answer(filter, { audit, number })).toBe(arch === "x64" ? "killed" : "errno 38");
   });
 
-  it("fits into the kernel", () => {
+  it("stays within the kernel's size limit", () => {
     expect(filter.length / 8).toBeLessThan(1500);
     const names = ["read", "openat", "futex", "clock_gettime"];
     expect(names.every((name) => answer(filter, { audit, number: numbers.get(name) ?? -1 }) === "allowed")).toBe(true);
   });
 });
 
-/** The values that rules compare with, and those beside them. */
+/** Returns the values that rules compare with, and their neighbors. */
 function boundaries(profile: OciSeccomp): bigint[] {
   const values = profile.syscalls.flatMap(({ args = [] }) => args.flatMap(({ value, valueTwo = 0 }) => [BigInt(value), BigInt(valueTwo)]));
   return [...new Set(values.flatMap((value) => [value, value + 1n, value + 2n ** 32n, ...(value > 0n ? [value - 1n] : [])]))];
 }
 
-describe("the numbers of system calls", () => {
-  // Headers also name how many there are, and those of arm64 where their own begin: `arch_specific_syscall`.
+describe("system call numbers", () => {
+  // Headers also define the number of calls, and on arm64 where its own range starts: `arch_specific_syscall`.
   const callsIn = (macros: string) =>
     [...macros.matchAll(/^#define __NR_(\w+) (\d+)$/gm)].filter(([, name = ""]) => !/syscalls?$/.test(name));
   const headers = spawnSync("cc", ["-E", "-dM", "-"], { input: "#include <asm/unistd.h>\n", encoding: "utf8" });
-  it.skipIf(headers.status !== 0)("are those of this machine's headers", () => {
+  it.skipIf(headers.status !== 0)("match this machine's headers", () => {
     const numbers: ReadonlyMap<string, number> | undefined = Object.entries(systemCallNumbers).find(([arch]) => arch === process.arch)?.[1];
     const known = callsIn(headers.stdout);
     expect(known.length).toBeGreaterThan(250);
@@ -101,7 +101,7 @@ describe("the numbers of system calls", () => {
     ["-E", "-dM", "-D__ARCH_WANT_RENAMEAT", "-D__ARCH_WANT_NEW_STAT", "-D__ARCH_WANT_SET_GET_RLIMIT", "-D__ARCH_WANT_MEMFD_SECRET", "-"],
     { input: "#include <asm-generic/unistd.h>\n", encoding: "utf8" },
   );
-  it.skipIf(generic.status !== 0)("of arm64 are the generic ones", () => {
+  it.skipIf(generic.status !== 0)("match the generic headers on arm64", () => {
     const known = callsIn(generic.stdout);
     expect(known.length).toBeGreaterThan(250);
     expect(known.filter(([, name = "", number]) => systemCallNumbers.arm64.get(name) !== Number(number)).map(([line]) => line)).toEqual([]);

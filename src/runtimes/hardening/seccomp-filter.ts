@@ -1,8 +1,8 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { OciSeccomp, SeccompArgument, SeccompRule } from "./seccomp.ts";
 import { systemCallNumbers } from "./system-call-numbers.ts";
 
-/** Instructions of classic BPF, as the kernel takes them for a filter of system calls. */
+/** Instructions of classic BPF, in which the kernel takes system-call filters. */
 const LOAD = 0x20;
 const AND = 0x54;
 const JUMP = 0x05;
@@ -17,7 +17,7 @@ const KILL_PROCESS = 0x8000_0000;
 const ALLOW = 0x7fff_0000;
 const ERRNO = 0x0005_0000;
 
-/** Where struct seccomp_data holds what; the arguments are 64 bits each, the lower word first. */
+/** Offsets in struct seccomp_data. Arguments are 64 bits each, the lower word first. */
 const NUMBER_AT = 0;
 const ARCHITECTURE_AT = 4;
 const ARGUMENTS_AT = 16;
@@ -27,18 +27,18 @@ const processors: Readonly<Record<string, { audit: number; numbers: ReadonlyMap<
   SCMP_ARCH_X86_64: { audit: 0xc000_003e, numbers: systemCallNumbers.x64, x32: true },
   SCMP_ARCH_AARCH64: { audit: 0xc000_00b7, numbers: systemCallNumbers.arm64, x32: false },
 };
-/** Numbers from here on are x32's, but for -1, which a debugger leaves where a call is not to be made. */
+/** Numbers from here on belong to x32, except -1, with which a debugger marks a call to skip. */
 const X32_FIRST = 0x4000_0000;
 const NO_CALL = 0xffff_ffff;
 
 /**
- * The filter as the kernel runs it: what an OCI runtime would have libseccomp make of the same rules, each time anew. A
- * call is looked up by halving, so that it takes ten steps instead of hundreds, and a program that enters the kernel by
- * another door than the processor's own 64-bit one is killed.
+ * Compiles the filter to the form that the kernel runs; an OCI runtime would have libseccomp compile the same rules
+ * each time. A binary search finds a call in ten steps instead of hundreds. A program that enters the kernel other than
+ * through the processor's native 64-bit entry point is killed.
  */
 export function compileSeccomp({ architectures: [architecture = ""], defaultErrnoRet, syscalls }: OciSeccomp): Buffer {
   const processor = processors[architecture];
-  if (processor === undefined) throw new CaissonError("unsupported", `no system-call filter can be made for ${architecture}`);
+  if (processor === undefined) throw new CaissonError("unsupported", `system-call filters do not support ${architecture}`);
   const program = new ReverseProgram();
   const otherwise = ERRNO + defaultErrnoRet;
   const known = program.decide(decisions(syscalls, { numbers: processor.numbers, otherwise }), otherwise);
@@ -54,25 +54,22 @@ export function compileSeccomp({ architectures: [architecture = ""], defaultErrn
   return program.bytes();
 }
 
-/**
- * What becomes of the calls from `first` on, up to where the next decision begins: an answer, or rules that look at
- * arguments.
- */
-interface Decision {
+/** The decision for calls from `first` up to the next decision: an answer, or rules that check arguments. */
+interface SyscallDecision {
   first: number;
   answer: number | readonly SeccompRule[];
 }
 
-function decisions(rules: readonly SeccompRule[], options: { numbers: ReadonlyMap<string, number>; otherwise: number }): Decision[] {
+function decisions(rules: readonly SeccompRule[], options: { numbers: ReadonlyMap<string, number>; otherwise: number }): SyscallDecision[] {
   const byNumber = new Map<number, SeccompRule[]>();
   for (const rule of rules) {
     for (const name of rule.names) {
       const number = options.numbers.get(name);
-      if (number === undefined) throw new CaissonError("internal", `the number of the system call ${name} is not known`);
+      if (number === undefined) throw new CaissonError("internal", `the system call ${name} has no known number`);
       byNumber.set(number, [...(byNumber.get(number) ?? []), rule]);
     }
   }
-  const decided: Decision[] = [];
+  const decided: SyscallDecision[] = [];
   const last = Math.max(...byNumber.keys());
   for (let number = 0; number <= last + 1; number++) {
     const found = byNumber.get(number) ?? [];
@@ -88,14 +85,14 @@ function answerOf(rule: SeccompRule): number {
 }
 
 /**
- * Written from its end to its beginning: jumps go forwards only, so where they lead is there already. A place is told
+ * A program written from its end to its start: jumps only go forward, so their targets already exist. A place is given
  * by its distance from the end.
  */
 class ReverseProgram {
   #instructions: { code: number; yes: number; no: number; value: number }[] = [];
   #returns = new Map<number, number>();
 
-  /** The instruction that was written last, which is the one that runs first. */
+  /** The instruction written last, which runs first. */
   get start(): number {
     return this.#instructions.length - 1;
   }
@@ -116,10 +113,10 @@ class ReverseProgram {
     return this.#put({ code: LOAD, yes: 0, no: 0, value: offset });
   }
 
-  /** One that is near enough to be jumped to from here, or a new one. */
+  /** Returns a matching return instruction within jump distance, or adds one. */
   return(answer: number): number {
     const known = this.#returns.get(answer);
-    // Two more instructions may be written before the jump is.
+    // Up to two more instructions may be written before the jump.
     if (known !== undefined && this.start - known < JUMP_MAX - 2) return known;
     const place = this.#put({ code: RETURN, yes: 0, no: 0, value: answer });
     this.#returns.set(answer, place);
@@ -132,8 +129,8 @@ class ReverseProgram {
     return this.#put({ code, yes: distance(to.yes), no: distance(to.no), value });
   }
 
-  /** Halves the decisions until one is left. */
-  decide(among: readonly Decision[], otherwise: number): number {
+  /** Halves the list of decisions until one remains. */
+  decide(among: readonly SyscallDecision[], otherwise: number): number {
     const [only] = among;
     if (among.length === 1 && only !== undefined)
       return typeof only.answer === "number" ? this.return(only.answer) : this.#byArguments(only.answer, otherwise);
@@ -143,7 +140,7 @@ class ReverseProgram {
     return this.#jumpFar(JUMP_IF_AT_LEAST, among[middle]?.first ?? 0, { yes: upper, no: lower });
   }
 
-  /** One rule after the other; what none of them fits is answered as an unknown call is. */
+  /** Tries the rules in order. A call that matches none gets the answer for unknown calls. */
   #byArguments(rules: readonly SeccompRule[], otherwise: number): number {
     let next = this.#put({ code: RETURN, yes: 0, no: 0, value: otherwise });
     for (const rule of rules.toReversed()) {
@@ -188,7 +185,7 @@ class ReverseProgram {
     return this.load(offset);
   }
 
-  /** A jump that is longer than an instruction has room for goes by one that jumps always. */
+  /** A conditional jump beyond its maximum distance goes through an unconditional one. */
   #jumpFar(code: number, value: number, to: { yes: number; no: number }): number {
     const near = (place: number) =>
       this.start - place < JUMP_MAX - 1 ? place : this.#put({ code: JUMP, yes: 0, no: 0, value: this.start - place });

@@ -1,6 +1,6 @@
 import type { SeccompRule } from "./seccomp.ts";
 
-/** What the filter does with a call: the outcomes of all rules that match, or the default. */
+/** Returns what the filter does with a call: the outcomes of all matching rules, or the default. */
 export function outcomes(rules: readonly SeccompRule[], name: string, args: readonly bigint[] = []): string[] {
   const matching = rules.filter((rule) => rule.names.includes(name) && (rule.args ?? []).every((arg) => holds(arg, args[arg.index] ?? 0n)));
   const found = matching.map((rule) => (rule.action === "SCMP_ACT_ALLOW" ? "allowed" : `errno ${rule.errnoRet}`));

@@ -9,8 +9,8 @@ import { absent, allowed, refused } from "./system-calls.ts";
 const namesOf = (groups: readonly { names: readonly string[] }[]) => groups.flatMap(({ names }) => names);
 const EPERM = 1;
 
-describe("the table of system calls", () => {
-  it("decides each call once", () => {
+describe("the system call table", () => {
+  it("decides each call exactly once", () => {
     const all = [...namesOf(allowed), ...namesOf(refused), ...namesOf(absent), ...argumentRules.map(({ name }) => name)];
     expect(all.filter((name, index) => all.indexOf(name) !== index)).toEqual([]);
     expect(all.length).toBeGreaterThan(350);
@@ -28,13 +28,13 @@ describe("the table of system calls", () => {
     }
   });
 
-  it("allows nothing that Docker's default of 2025 does not", () => {
+  it("allows nothing that Docker's default of 2025 refuses", () => {
     const docker = new Set(dockerAllows.split(/\s+/));
     const names = [...namesOf(allowed), ...argumentRules.map(({ name }) => name)];
     expect(names.filter((name) => !docker.has(name))).toEqual([]);
   });
 
-  it("allows what the guest itself calls", () => {
+  it("allows the guest's own calls", () => {
     const needed = `setuid setgid setgroups setresuid setresgid prctl capset close_range epoll_create1 epoll_pwait inotify_init1 signalfd4 timerfd_create
       pidfd_open pidfd_send_signal openat2 renameat2 execve execveat wait4 waitid chroot prlimit64 accept4 pipe2 dup3 setsid kill getrandom fchownat`;
     for (const arch of ["x64", "arm64"]) {
@@ -44,7 +44,7 @@ describe("the table of system calls", () => {
   });
 
   const headers = spawnSync("cc", ["-E", "-dM", "-"], { input: "#include <asm/unistd.h>\n", encoding: "utf8" });
-  it.skipIf(headers.status !== 0)("decides every call this kernel's headers know", () => {
+  it.skipIf(headers.status !== 0)("decides every call in this kernel's headers", () => {
     const known = [...headers.stdout.matchAll(/^#define __NR_(\w+) /gm)].flatMap(([, name]) => name ?? []);
     expect(known.length).toBeGreaterThan(250);
     const markers = ["syscalls", "arch_specific_syscall"];
@@ -59,7 +59,7 @@ describe("the table of system calls", () => {
   });
 
   const resolver = spawnSync("scmp_sys_resolver", ["read"]);
-  it.skipIf(resolver.status !== 0)("uses names that libseccomp knows, but for the newest", () => {
+  it.skipIf(resolver.status !== 0)("uses names that libseccomp knows, except the newest", () => {
     const unknown = [...namesOf(allowed), ...namesOf(refused)].filter(
       (name) => spawnSync("scmp_sys_resolver", ["-a", "x86_64", name], { encoding: "utf8" }).stdout.trim() === "-1",
     );
@@ -69,11 +69,11 @@ describe("the table of system calls", () => {
   });
 });
 
-describe("rules about arguments", () => {
+describe("argument rules", () => {
   const { syscalls } = seccompProfile({ arch: "x64", writesToHost: false });
   const word = fc.bigInt(0n, 2n ** 64n - 1n);
 
-  it("never say two things about one call", () => {
+  it("never contradict each other for one call", () => {
     const small = fc.bigInt(0n, 40n);
     for (const { name } of argumentRules) {
       const once = (first: bigint, second: bigint, third: bigint) => {
@@ -84,7 +84,7 @@ describe("rules about arguments", () => {
     }
   });
 
-  it("clone makes processes and threads, never namespaces", () => {
+  it("let clone create processes and threads, but no namespaces", () => {
     const namespaces = 0x7e02_0000n;
     expect(outcomes(syscalls, "clone", [17n])).toEqual(["allowed"]);
     expect(outcomes(syscalls, "clone", [0x3d0f00n])).toEqual(["allowed"]);
@@ -95,11 +95,11 @@ describe("rules about arguments", () => {
     );
   });
 
-  it("socket gives local, internet and three kinds of netlink sockets", () => {
-    const given = Array.from({ length: 64 }, (_, family) => family).filter(
+  it("let socket create local, internet and three kinds of netlink sockets", () => {
+    const families = Array.from({ length: 64 }, (_, family) => family).filter(
       (family) => outcomes(syscalls, "socket", [BigInt(family), 1n, 0n])[0] === "allowed",
     );
-    expect(given).toEqual([1, 2, 10, 16]);
+    expect(families).toEqual([1, 2, 10, 16]);
     const protocols = Array.from({ length: 64 }, (_, protocol) => protocol).filter(
       (protocol) => outcomes(syscalls, "socket", [16n, 3n, BigInt(protocol)])[0] === "allowed",
     );
@@ -109,7 +109,7 @@ describe("rules about arguments", () => {
     expect(outcomes(syscalls, "socketpair", [40n, 1n, 0n])).toEqual(["errno 97"]);
   });
 
-  it("ioctl refuses TIOCSTI, also with bits the kernel does not look at", () => {
+  it("refuse TIOCSTI, even with bits that the kernel ignores", () => {
     const forbidden = [0x5412n, 0x40305828n, 0x4030582an, 0x40305839n];
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 32n - 1n), (high) => {
@@ -124,7 +124,7 @@ describe("rules about arguments", () => {
     );
   });
 
-  it("nothing takes up room on the disk but by writing: fallocate gives it back only, and no ioctl stands in for it", () => {
+  it("let only writes take disk space: no fallocate or ioctl can", () => {
     for (const mode of [0n, 1n, 0x10n, 0x11n, 0x20n, 0x40n, 1n << 40n])
       expect(outcomes(syscalls, "fallocate", [3n, mode])).toEqual(["errno 95"]);
     for (const mode of [3n, 8n]) expect(outcomes(syscalls, "fallocate", [3n, mode])).toEqual(["allowed"]);
@@ -133,12 +133,12 @@ describe("rules about arguments", () => {
         expect(outcomes(syscalls, "ioctl", [0n, (high << 32n) | request])).toEqual(["errno 95"]);
       }),
     );
-    // Those that give room back, and what is beside them.
+    // Requests that free space, and neighbors of the refused ones.
     for (const request of [0x40305829n, 0x4030582bn, 0x40305838n, 0x5411n, 0x5413n])
       expect(outcomes(syscalls, "ioctl", [0n, request])).toEqual(["allowed"]);
   });
 
-  it("personality can be asked for and changed harmlessly only", () => {
+  it("let personality be queried and set only to harmless values", () => {
     for (const value of [0n, 8n, 0x20000n, 0x20008n, 0xffff_ffffn]) expect(outcomes(syscalls, "personality", [value])).toEqual(["allowed"]);
     for (const value of [0x40000n, 0x400000n, 1n, 0x100000n])
       expect(outcomes(syscalls, "personality", [value])).toEqual([`errno ${EPERM}`]);
@@ -151,7 +151,7 @@ describe("rules about arguments", () => {
     );
   });
 
-  it("mknod makes no devices", () => {
+  it("keep mknod from creating devices", () => {
     for (const [name, at] of [
       ["mknod", 1],
       ["mknodat", 2],
@@ -163,7 +163,7 @@ describe("rules about arguments", () => {
   });
 });
 
-describe("the filter of a sandbox that writes to a folder of the host's", () => {
+describe("the filter of a sandbox that writes to a host folder", () => {
   const modes = { chmod: 1, fchmod: 1, fchmodat: 2, fchmodat2: 2, creat: 1, mknod: 1, mknodat: 2, open: 2, openat: 3 };
   const O_CREAT = 0o100n;
   const O_TMPFILE = 0o20_000_000n;
@@ -177,7 +177,7 @@ describe("the filter of a sandbox that writes to a folder of the host's", () => 
   };
   const each = Object.keys(modes) as (keyof typeof modes)[];
 
-  it.each(each)("%s sets no set-user-id and no set-group-id bit, whatever else the mode holds", (name) => {
+  it.each(each)("keeps %s from setting a set-user-id or set-group-id bit", (name) => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 64n - 1n), fc.constantFrom(O_CREAT, O_TMPFILE, O_CREAT | 2n), (mode, flags) => {
         const found = call(name, mode, flags);
@@ -188,13 +188,13 @@ describe("the filter of a sandbox that writes to a folder of the host's", () => 
     for (const mode of [0o644n, 0o755n, 0o1777n, 0o100644n]) expect(call(name, mode), name).toEqual(["allowed"]);
   });
 
-  it("opens what is there whatever its unused mode holds, and knows no openat2", () => {
+  it("opens existing files with any unused mode, and refuses openat2", () => {
     expect(call("openat", 0o4755n, 0n)).toEqual(["allowed"]);
     expect(call("open", 0o4755n, 2n)).toEqual(["allowed"]);
     expect(outcomes(syscalls, "openat2")).toEqual(["errno 38"]);
   });
 
-  it("decides everything else as the usual one does", () => {
+  it("decides everything else as the usual filter does", () => {
     const usual = seccompProfile({ arch: "x64", writesToHost: false }).syscalls;
     for (const name of [...namesOf(allowed), ...namesOf(refused)].filter((name) => !(name in modes) && name !== "openat2"))
       expect(outcomes(syscalls, name), name).toEqual(outcomes(usual, name));
@@ -202,15 +202,15 @@ describe("the filter of a sandbox that writes to a folder of the host's", () => 
   });
 });
 
-describe("the two forms", () => {
-  it("knows two processors, 64 bits only", () => {
+describe("the two filter formats", () => {
+  it("support two processors, 64 bits only", () => {
     expect(seccompProfile({ arch: "x64", writesToHost: false }).architectures).toEqual(["SCMP_ARCH_X86_64"]);
     expect(seccompProfile({ arch: "arm64", writesToHost: false }).architectures).toEqual(["SCMP_ARCH_AARCH64"]);
     expect(() => seccompProfile({ arch: "arm", writesToHost: false })).toThrow(expect.objectContaining({ code: "unsupported" }));
     expect(() => seccompProfile({ arch: "constructor", writesToHost: false })).toThrow(expect.objectContaining({ code: "unsupported" }));
   });
 
-  it.each([false, true])("gives an engine the same rules, and those of the absent calls (writes to the host: %s)", (writesToHost) => {
+  it.each([false, true])("give an engine the same rules plus the absent calls (writes to the host: %s)", (writesToHost) => {
     const text = JSON.parse(dockerSeccompProfile({ writesToHost })) as {
       archMap: unknown;
       syscalls: (SeccompRule & { includes?: { arches: string[] } })[];
@@ -232,7 +232,7 @@ describe("the two forms", () => {
     }
   });
 
-  it("hides and protects what reaches the whole machine", () => {
+  it("hide and protect paths that affect the whole machine", () => {
     for (const path of ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sysrq-trigger", "/sys/firmware"])
       expect(maskedPaths).toContain(path);
     for (const path of ["/proc/sys", "/proc/bus", "/proc/irq", "/proc/fs"]) expect(readonlyPaths).toContain(path);
@@ -240,7 +240,7 @@ describe("the two forms", () => {
   });
 });
 
-/** Names that Docker's default profile allows to a process without capabilities, or with those that root inside has. */
+/** Calls that Docker's default profile allows to a process without capabilities, or with those of root inside. */
 const dockerAllows = `accept accept4 access adjtimex alarm bind brk cachestat capget capset chdir chmod chown clock_adjtime clock_getres clock_gettime
   clock_nanosleep close close_range connect copy_file_range creat dup dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait
   epoll_pwait2 epoll_wait epoll_wait_old eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64 fallocate fanotify_mark fchdir

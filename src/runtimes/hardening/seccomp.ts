@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { argumentRules } from "./argument-rules.ts";
 import { setIdRefusals, withoutSetId } from "./set-id-rules.ts";
 import { absent, allowed, type CallGroup, refused } from "./system-calls.ts";
@@ -37,34 +37,34 @@ const architectures = {
 type Arch = keyof typeof architectures;
 
 export interface FilterOptions {
-  /** Whether a folder of the host's can be written to: then nobody inside may make a set-user-id file. */
+  /** Whether a host folder is writable. Code inside then may not create set-user-id files. */
   writesToHost: boolean;
 }
 
 /**
- * The filter for an OCI bundle. `arch` is Node's name for the processor. Only its 64-bit calls pass: a program that
- * enters the kernel by the 32-bit or x32 door is killed, since the numbers there mean other calls. Throws `unsupported`
- * for other processors.
+ * Returns the filter for an OCI bundle. `arch` is Node's name for the processor. Only its 64-bit calls pass: a program
+ * that enters the kernel through the 32-bit or x32 entry is killed, since numbers mean other calls there. Throws
+ * `unsupported` for other processors.
  */
 export function seccompProfile(options: FilterOptions & { arch: string }): OciSeccomp {
   const { arch } = options;
   if (!isArch(arch)) {
-    throw new CaissonError("unsupported", `no system-call filter is known for the processor ${arch}`, {
-      hint: `Sandboxes run on ${Object.keys(architectures).join(" and ")}.`,
+    throw new CaissonError("unsupported", `no system-call filter exists for the processor ${arch}`, {
+      hint: `Use a machine with one of these processors: ${Object.keys(architectures).join(", ")}.`,
     });
   }
   return {
     defaultAction: "SCMP_ACT_ERRNO",
     defaultErrnoRet: ENOSYS,
     architectures: [architectures[arch].oci],
-    // `absent` is not written out: it is the default action, and libseccomp takes no rule equal to it.
+    // `absent` is left out: it equals the default action, and libseccomp rejects such a rule.
     syscalls: rulesFor(options).flatMap(({ rule, only }) => (only === undefined || only === arch ? [rule] : [])),
   };
 }
 
 /**
- * The same filter as the text that an engine takes in `seccomp=`. One text serves both processors: the engine drops the
- * rules of the other. Engines that predate `defaultErrnoRet` answer EPERM to unknown calls, so the absent ones are
+ * Returns the same filter as text for an engine's `seccomp=` option. One text serves both processors: the engine drops
+ * the rules of the other. Engines that predate `defaultErrnoRet` answer EPERM to unknown calls, so the absent ones are
  * spelled out for them.
  */
 export function dockerSeccompProfile(options: FilterOptions): string {
@@ -84,7 +84,7 @@ interface ArchRule {
   only: Arch | undefined;
 }
 
-/** Everything that is decided, in both forms of the filter. */
+/** Returns the rules that both filter formats share. */
 function rulesFor(options: FilterOptions): ArchRule[] {
   const rules: ArchRule[] = [
     ...allowed.map((group) => ({ rule: allow(group), only: group.only })),
@@ -104,7 +104,7 @@ const allow = (group: CallGroup): SeccompRule => ({ names: [...group.names], act
 const refuse = (group: CallGroup): SeccompRule => ({ names: [...group.names], action: "SCMP_ACT_ERRNO", errnoRet: EPERM });
 const isArch = (arch: string): arch is Arch => Object.hasOwn(architectures, arch);
 
-/** Hidden inside: an empty file or folder lies over each. They tell about, or reach, the whole machine. */
+/** Paths hidden inside under an empty file or folder. They reveal facts about the whole machine, or affect it. */
 export const maskedPaths: readonly string[] = [
   "/proc/acpi",
   "/proc/asound",
@@ -125,5 +125,5 @@ export const maskedPaths: readonly string[] = [
   "/sys/fs/selinux",
 ];
 
-/** Visible, never writable, whoever asks: settings of the whole machine. */
+/** Paths that are visible but never writable, even for root: settings of the whole machine. */
 export const readonlyPaths: readonly string[] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/mtrr", "/proc/sys"];

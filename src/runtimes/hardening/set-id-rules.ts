@@ -4,11 +4,11 @@ const EPERM = 1;
 const SET_USER_ID = 0o4000;
 const SET_GROUP_ID = 0o2000;
 const SET_ID = SET_USER_ID | SET_GROUP_ID;
-/** O_CREAT and O_TMPFILE: without them an open has no mode, and its argument holds anything. */
+/** O_CREAT and O_TMPFILE. Without them an open has no mode, and its argument can hold anything. */
 const CREATING = 0o20_000_100;
 
 /**
- * Calls that can set a file's mode: the argument that holds it, and the one with the flags that say whether it counts.
+ * Calls that can set a file's mode: the index of the mode argument, and of the flags that decide whether it is used.
  */
 const modeCalls: Readonly<Record<string, { mode: number; flags?: number }>> = {
   chmod: { mode: 1 },
@@ -21,13 +21,13 @@ const modeCalls: Readonly<Record<string, { mode: number; flags?: number }>> = {
   open: { mode: 2, flags: 1 },
   openat: { mode: 3, flags: 2 },
 };
-/** Its mode lies in memory, where a filter cannot look; programs fall back to `openat` on ENOSYS. */
+/** Its mode is in memory, which a filter cannot read. On ENOSYS, programs fall back to `openat`. */
 const hiddenMode = "openat2";
 
 /**
- * One rule of the filter, as the ones that take its place where nobody inside may make a set-user-id or set-group-id
- * file: in a folder of the host's such a file would be one on the host, too. A rule that looks at the mode already, as
- * mknod's does, looks at these bits as well.
+ * Replaces a rule with ones that keep code inside from creating set-user-id and set-group-id files: in a host folder,
+ * such a file would take effect on the host. A rule that already checks the mode, as mknod's does, checks these bits as
+ * well.
  */
 export function withoutSetId(rule: SeccompRule): SeccompRule[] {
   if (rule.action !== "SCMP_ACT_ALLOW") return [rule];
@@ -35,12 +35,12 @@ export function withoutSetId(rule: SeccompRule): SeccompRule[] {
   return [...(others.length === 0 ? [] : [{ ...rule, names: others }]), ...rule.names.flatMap((name) => plainModes(rule, name))];
 }
 
-/** Of calls that could be told apart by nothing else: the refusals that belong to `withoutSetId`. */
+/** Returns the refusals that match `withoutSetId`, for calls that can be refused by their mode alone. */
 export function setIdRefusals(names: readonly string[]): SeccompRule[] {
   return names.flatMap((name) => {
     const call = modeCalls[name];
-    // An open that makes nothing passes whatever its mode holds, so what is refused cannot be said by the mode alone:
-    // that is left to the default.
+    // An open that creates nothing passes with any mode, so it cannot be refused by the mode alone; the default refuses
+    // it.
     if (call === undefined || call.flags !== undefined) return [];
     return [SET_USER_ID, SET_GROUP_ID].map((bit) => ({
       names: [name],

@@ -1,14 +1,14 @@
 /**
- * The kernel's numbers of its calls, by position: each list begins at the number it is given with, and a hyphen is a
- * number without a call. Calls since 5.1 have the same number everywhere. The numbers never change; a test compares
- * them with the headers of the machine it runs on.
+ * The kernel's system call numbers, by position: each list starts at the given number, and a hyphen marks an unassigned
+ * one. Calls since 5.1 have the same number everywhere. Numbers never change; a test compares them with the headers of
+ * the machine that it runs on.
  */
 export const systemCallNumbers: Readonly<Record<"x64" | "arm64", ReadonlyMap<string, number>>> = {
-  x64: numbered([0, x64Calls()], [424, newerCalls()]),
-  arm64: numbered([0, arm64Calls()], [424, newerCalls()]),
+  x64: numberNames([0, x64Calls()], [424, newerCalls()]),
+  arm64: numberNames([0, arm64Calls()], [424, newerCalls()]),
 };
 
-function numbered(...lists: readonly (readonly [first: number, names: string])[]): ReadonlyMap<string, number> {
+function numberNames(...lists: readonly (readonly [first: number, names: string])[]): ReadonlyMap<string, number> {
   const pairs = lists.flatMap(([first, names]) =>
     names
       .trim()

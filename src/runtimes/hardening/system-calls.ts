@@ -1,7 +1,7 @@
 /**
- * Every system call that was thought about, by purpose. `allowed` work, `refused` answer EPERM, `absent` answer ENOSYS;
- * what is in none of the lists is newer than them and answers ENOSYS too, which is what programs expect of an older
- * kernel, so they fall back. A group with `only` holds names that exist on that processor alone.
+ * Every system call that we reviewed, grouped by purpose. `allowed` calls work, `refused` ones fail with EPERM,
+ * `absent` ones with ENOSYS. Calls in none of the lists are newer and also fail with ENOSYS, as on an older kernel, so
+ * programs fall back. A group with `only` contains names that exist only on that processor.
  */
 export interface CallGroup {
   readonly why: string;
@@ -11,7 +11,7 @@ export interface CallGroup {
 
 export const allowed: readonly CallGroup[] = [
   {
-    why: "Reading, writing and positioning in open files is what programs do.",
+    why: "Reading, writing and seeking in open files is what programs do.",
     names: words`read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek`,
   },
   {
@@ -23,55 +23,55 @@ export const allowed: readonly CallGroup[] = [
     names: words`openat openat2 close close_range dup dup3 fcntl flock pipe2`,
   },
   {
-    why: "Truncating and flushing files. fallocate has a rule of its own.",
+    why: "Truncating and flushing files. fallocate has a separate rule.",
     names: words`fadvise64 ftruncate truncate fsync fdatasync sync syncfs sync_file_range`,
   },
   {
-    why: "Looking at files and folders.",
+    why: "Inspecting files and folders.",
     names: words`fstat newfstatat statx statfs fstatfs faccessat faccessat2 getdents64 readlinkat getcwd`,
   },
   {
-    why: "Changing the tree of folders; the file permissions of the sandbox decide what may be changed. mknod has a rule of its own.",
+    why: "Changing the folder tree, within the sandbox's file permissions. mknod has a separate rule.",
     names: words`chdir fchdir mkdirat unlinkat linkat symlinkat renameat renameat2 umask`,
   },
   {
-    why: "Owners, modes and times. A setuid bit can be set (package managers do) and gains nothing under no_new_privs.",
+    why: "Owners, modes and times. Package managers set setuid bits, which have no effect under no_new_privs.",
     names: words`fchmod fchmodat fchmodat2 fchown fchownat utimensat`,
   },
   {
-    why: "Extended attributes, which cp -a, tar and git annexes use; security.* ones are guarded by capabilities.",
+    why: "Extended attributes, which cp -a, tar and git annexes use; capabilities guard security.* ones.",
     names: words`
       getxattr lgetxattr fgetxattr setxattr lsetxattr fsetxattr listxattr llistxattr flistxattr removexattr lremovexattr
       fremovexattr getxattrat setxattrat listxattrat removexattrat`,
   },
   {
-    why: "Facts about the mounts that /proc/self/mountinfo gives anyway, and a file's handle, useless without open_by_handle_at.",
+    why: "Facts about mounts that /proc/self/mountinfo shows anyway, and file handles, which are useless without open_by_handle_at.",
     names: words`statmount listmount name_to_handle_at cachestat`,
   },
   {
-    why: "Memory of the process itself.",
+    why: "The process's own memory.",
     names: words`
       brk mmap munmap mremap mprotect madvise mincore msync mlock mlock2 mlockall munlock munlockall remap_file_pages
       membarrier memfd_create mseal map_shadow_stack pkey_alloc pkey_free pkey_mprotect`,
   },
   {
-    why: "Starting and ending programs. clone has a rule of its own, since it can make namespaces.",
+    why: "Starting and ending programs. clone has a separate rule, since it can create namespaces.",
     names: words`execve execveat exit exit_group wait4 waitid restart_syscall rseq set_tid_address`,
   },
   {
-    why: "Who a process is, and the groups and sessions of job control.",
+    why: "Identity of a process, and the groups and sessions of job control.",
     names: words`getpid getppid gettid getpgid setpgid getsid setsid getuid geteuid getgid getegid getgroups getresuid getresgid`,
   },
   {
-    why: "Changing users: the guest drops to the sandbox's user with these, package managers run as root drop further. The kernel asks for capabilities.",
+    why: "Changing users: the guest drops to the sandbox's user, and package managers that run as root drop further. The kernel requires capabilities.",
     names: words`setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capget capset`,
   },
   {
-    why: "Root inside may chroot when the spec allows root: package managers and build tools do. It asks for a capability that other users lack.",
+    why: "Package managers and build tools chroot as root inside, if the spec allows root. Other users lack the required capability.",
     names: words`chroot`,
   },
   {
-    why: "Settings of the process itself, and narrowing its own rights further: browsers and test runners sandbox their own children with them.",
+    why: "A process's own settings, and restricting itself further: browsers and test runners sandbox their children this way.",
     names: words`prctl seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self`,
   },
   {
@@ -81,7 +81,7 @@ export const allowed: readonly CallGroup[] = [
       rt_tgsigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait sigaltstack signalfd4`,
   },
   {
-    why: "Debuggers and strace on one's own processes. The guest runs at another uid and is not dumpable, so it is out of their reach.",
+    why: "Debugging one's own processes, as strace does. The guest has another uid and is not dumpable, so it is out of reach.",
     names: words`ptrace process_vm_readv process_vm_writev process_mrelease`,
   },
   {
@@ -89,14 +89,14 @@ export const allowed: readonly CallGroup[] = [
     names: words`futex futex_waitv futex_wake futex_wait futex_requeue get_robust_list set_robust_list`,
   },
   {
-    why: "Scheduling and priorities of one's own processes; raising them asks for capabilities, and the cgroup bounds them all.",
+    why: "Scheduling and priorities of the caller's processes. Raising them requires capabilities, and the cgroup limits them all.",
     names: words`
       sched_yield sched_getaffinity sched_setaffinity sched_getattr sched_setattr sched_getparam sched_setparam
       sched_getscheduler sched_setscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval getpriority
       setpriority ioprio_get ioprio_set getcpu`,
   },
   {
-    why: "Limits and figures about resources.",
+    why: "Resource limits and usage.",
     names: words`getrlimit getrusage times sysinfo uname getrandom`,
   },
   {
@@ -106,30 +106,30 @@ export const allowed: readonly CallGroup[] = [
       timer_getoverrun timer_gettime timer_settime timerfd_create timerfd_gettime timerfd_settime`,
   },
   {
-    why: "Waiting for several things at once, and for changes of files.",
+    why: "Waiting for several events, and for file changes.",
     names: words`
       epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 ppoll pselect6 eventfd2 inotify_init1 inotify_add_watch
       inotify_rm_watch`,
   },
   {
-    why: "The older kernel AIO of databases; unlike io_uring it passes through the checks of ordinary reads and writes.",
+    why: "The older kernel AIO that databases use. Unlike io_uring, it passes the checks of ordinary reads and writes.",
     names: words`io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents`,
   },
   {
-    why: "Sockets, once made: socket and socketpair have rules of their own.",
+    why: "Using existing sockets: socket and socketpair have separate rules.",
     names: words`
       bind connect listen accept accept4 shutdown getsockname getpeername getsockopt setsockopt sendto recvfrom sendmsg
       recvmsg sendmmsg recvmmsg`,
   },
   {
-    why: "System V and POSIX message queues, semaphores and shared memory: PostgreSQL and Python's multiprocessing. Each sandbox has its own IPC namespace.",
+    why: "System V and POSIX message queues, semaphores and shared memory: PostgreSQL and Python's multiprocessing use them. Each sandbox has its own IPC namespace.",
     names: words`
       shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink mq_timedsend
       mq_timedreceive mq_notify mq_getsetattr`,
   },
   {
     only: "x64",
-    why: "The older forms of the calls above, which only x86_64 still has.",
+    why: "Older forms of the calls above, which exist only on x86_64.",
     names: words`
       open creat stat lstat access readlink getdents mkdir rmdir unlink link symlink rename chmod chown lchown utime utimes
       futimesat dup2 pipe fork vfork getpgrp alarm pause time signalfd eventfd poll select epoll_create epoll_wait
@@ -137,66 +137,66 @@ export const allowed: readonly CallGroup[] = [
   },
   {
     only: "x64",
-    why: "Thread-local storage of every program on x86_64, and the return from the kernel's user probes.",
+    why: "Thread-local storage, which every program on x86_64 uses, and the return from the kernel's user probes.",
     names: words`arch_prctl uretprobe`,
   },
 ];
 
 export const refused: readonly CallGroup[] = [
   {
-    why: "io_uring performs work out of sight of this filter and has been the kernel's richest source of escapes.",
+    why: "io_uring works out of this filter's sight and has been the kernel's richest source of escapes.",
     names: words`io_uring_setup io_uring_enter io_uring_register`,
   },
   {
-    why: "New namespaces, above all user namespaces, open the parts of the kernel that only root was meant to reach.",
+    why: "New namespaces, user namespaces above all, expose parts of the kernel that only root was meant to reach.",
     names: words`unshare setns`,
   },
   {
-    why: "The tree of mounts is the wall itself.",
+    why: "The mount tree is the wall itself.",
     names: words`mount umount2 pivot_root mount_setattr move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick`,
   },
   {
-    why: "Kernel keyrings are not separated by namespaces in full.",
+    why: "Namespaces do not fully separate kernel keyrings.",
     names: words`add_key request_key keyctl`,
   },
   {
-    why: "Programs in the kernel and its performance counters see and slow down the whole machine.",
+    why: "Programs in the kernel and its performance counters can observe and slow down the whole machine.",
     names: words`bpf perf_event_open`,
   },
   {
-    why: "Handling page faults in user space holds the kernel still at a chosen point, which makes races exploitable.",
+    why: "Handling page faults in user space stops the kernel at a chosen point, which makes races exploitable.",
     names: words`userfaultfd`,
   },
   {
-    why: "Opening by handle walks past the mount tree to any file of the same file system.",
+    why: "Opening by handle bypasses the mount tree to reach any file of the same file system.",
     names: words`open_by_handle_at`,
   },
   {
-    why: "Reaching into other processes beyond what debuggers need.",
+    why: "Access to other processes beyond what debuggers need.",
     names: words`kcmp pidfd_getfd process_madvise`,
   },
   {
-    why: "Watching or deciding over other users' file accesses.",
+    why: "Watching or deciding other users' file accesses.",
     names: words`fanotify_init fanotify_mark lookup_dcookie`,
   },
   {
-    why: "Loading code into the kernel, replacing it, or stopping it.",
+    why: "Loading code into the kernel, replacing the kernel, or stopping it.",
     names: words`init_module finit_module delete_module kexec_load kexec_file_load reboot`,
   },
   {
-    why: "The machine's swap, accounting, quotas, log and NFS server are its administrator's.",
+    why: "The machine's swap, accounting, quotas, log and NFS server belong to its administrator.",
     names: words`swapon swapoff acct quotactl quotactl_fd syslog nfsservctl`,
   },
   {
-    why: "The clock is the whole machine's.",
+    why: "The clock belongs to the whole machine.",
     names: words`settimeofday clock_settime clock_adjtime adjtimex`,
   },
   {
-    why: "The sandbox's names are set by the host; a terminal is hung up by its owner.",
+    why: "The host sets the sandbox's names; a terminal is hung up by its owner.",
     names: words`sethostname setdomainname vhangup`,
   },
   {
-    why: "Memory that not even the kernel can read has no use here but to hide.",
+    why: "Memory that even the kernel cannot read serves only to hide something here.",
     names: words`memfd_secret`,
   },
   {
@@ -208,15 +208,15 @@ export const refused: readonly CallGroup[] = [
 
 export const absent: readonly CallGroup[] = [
   {
-    why: "Its flags lie in memory, where a filter cannot look; C libraries fall back to clone on ENOSYS, and only on that.",
+    why: "Its flags are in memory, which a filter cannot read; C libraries fall back to clone only on ENOSYS.",
     names: words`clone3`,
   },
   {
-    why: "Placement of memory on NUMA nodes. Libraries take ENOSYS for a machine without nodes, and EPERM for a fault worth a warning.",
+    why: "Memory placement on NUMA nodes. On ENOSYS, libraries assume a machine without nodes; on EPERM, they print a warning.",
     names: words`get_mempolicy set_mempolicy set_mempolicy_home_node mbind migrate_pages move_pages`,
   },
   {
-    why: "Attributes of security modules, which are not the sandbox's to read or set.",
+    why: "Attributes of security modules, which the sandbox may neither read nor set.",
     names: words`lsm_get_self_attr lsm_set_self_attr lsm_list_modules`,
   },
   {
@@ -228,7 +228,7 @@ export const absent: readonly CallGroup[] = [
   },
 ];
 
-/** Names apart by white space: the lists are read far more often than they are parsed. */
+/** Splits names at white space, which keeps the lists easy to read. */
 function words(text: TemplateStringsArray): readonly string[] {
   return text.join("").trim().split(/\s+/);
 }

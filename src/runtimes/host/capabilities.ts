@@ -1,10 +1,10 @@
-import { defaultLimits } from "../../contract/default-limits.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { Capabilities, Limits, SandboxSpec } from "../../contract/sandbox.ts";
-import { refuseNetwork } from "../../sandbox/spec.ts";
+import { defaultLimits } from "../../contract/defaults/default-limits.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Capabilities, Limits, SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import { refuseNetwork, refuseOtherFields } from "../../sandbox/sandbox-config.ts";
 
 const strongerHint = "Use the oci or docker runtime, which can.";
-const noLimit = "the host runtime starts plain processes; nothing accounts for them together";
+const noLimit = "the host runtime starts plain processes, which nothing accounts for as a group";
 
 export const hostCapabilities: Capabilities = {
   isolation: 0,
@@ -25,14 +25,14 @@ export const hostCapabilities: Capabilities = {
     isolation: "commands run on this machine as the user who started Caisson",
     overlay: "there is no layer above the folder; changes go straight to it",
     ro: "commands have the user's own rights to the folder",
-    mounts: "commands see every folder at its own path, and nothing can be put elsewhere for them alone",
+    mounts: "commands see every folder at its real path, and nothing can be mounted for them alone",
     cpus: noLimit,
     memoryBytes: noLimit,
     pids: noLimit,
     diskBytes: noLimit,
-    network: "Commands use the machine's own network there; the oci and docker runtimes give one of its own.",
-    rootUser: "commands keep the user's own id",
-    pause: "processes are not in a group of their own that could be frozen",
+    network: "Commands use the machine's own network; the oci and docker runtimes give each sandbox a separate one.",
+    rootUser: "commands run with the user's own id",
+    pause: "processes are not in a separate group that could be frozen",
     snapshot: "files are the machine's own",
     paths: "there is no mount namespace in which a path could be hidden or made read-only",
     image: "there is no root file system but the machine's own",
@@ -41,12 +41,12 @@ export const hostCapabilities: Capabilities = {
 
 export const hostWarnings = [
   "Nothing is isolated: commands run on this machine as you, with your files, your network and your rights.",
-  "The network policy none is not enforced by the host runtime.",
-  "The default limits for cpu, memory and processes, and the size of /tmp, are not enforced by the host runtime.",
+  "The host runtime does not enforce the network policy none.",
+  "The host runtime does not enforce the default limits for CPU, memory and processes, or the size of /tmp.",
 ];
 
-/** Throws `unsupported` for whatever was asked for by name and cannot be enforced without a wall. */
-export function refuseUnenforceable(spec: SandboxSpec): void {
+/** Throws `unsupported` for explicit requests that cannot be enforced without a wall. */
+export function refuseUnenforceable(spec: SandboxConfig): void {
   const refuse = (what: string, reason: string | undefined, hint = strongerHint) => {
     throw new CaissonError("unsupported", `the host runtime cannot ${what}: ${reason}`, { hint });
   };
@@ -55,9 +55,9 @@ export function refuseUnenforceable(spec: SandboxSpec): void {
   if (spec.workspace.kind === "folder" && spec.workspace.access !== "rw") {
     const { access } = spec.workspace;
     refuse(
-      `give the workspace as ${access}`,
+      `share the workspace as ${access}`,
       reasons[access],
-      "Ask for :rw to have commands work on the folder itself, or use the oci runtime.",
+      "Use :rw to let commands work on the folder itself, or use the oci runtime.",
     );
   }
   if (spec.mounts.length > 0) refuse("mount folders", reasons.mounts);
@@ -67,9 +67,10 @@ export function refuseUnenforceable(spec: SandboxSpec): void {
   refuseNetwork(spec, hostCapabilities);
   if (spec.allowRoot) refuse("give root", reasons.rootUser);
   if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) refuse("protect paths", reasons.paths);
+  refuseOtherFields(spec, { runtime: "host", known: ["limits", "env"] });
 }
 
-export function hostLimits(spec: SandboxSpec): Limits {
+export function hostLimits(spec: SandboxConfig): Limits {
   return {
     cpus: null,
     memoryBytes: null,

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { isErrno } from "../../lib/is-errno.ts";
+import { isErrno } from "../../lib/failures.ts";
 import { connectGuest } from "../../sandbox/guest/connection.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { parseSpec } from "../../sandbox/spec.ts";
+import { parseSpec } from "../../sandbox/sandbox-config.ts";
 import { createStore } from "../../sandbox/store.ts";
 import { killEverything, processesOf } from "./guest-process.ts";
 import { createHostRuntime } from "./runtime.ts";
@@ -36,7 +36,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await delay(10);
 }
 
-test("destroy ends the whole tree, daemons included, and leaves no file", async () => {
+test("destroy ends the whole tree, including daemons, and leaves no files", async () => {
   const sandbox = await runtime.create(parseSpec({}));
   const process = await sandbox.spawn({ argv: ["sh", "-c", "setsid sleep 1000 & (sleep 1000 &); echo ready; sleep 1000"] });
   await process.output[Symbol.asyncIterator]().next();
@@ -46,14 +46,14 @@ test("destroy ends the whole tree, daemons included, and leaves no file", async 
   expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
 });
 
-test("a guest that is killed is lost, and what it left behind is still found and ended", async () => {
+test("reports a killed guest as lost, and still finds and ends what it left", async () => {
   const sandbox = await runtime.create(parseSpec({}));
   const running = await sandbox.spawn({ argv: ["sleep", "1000"] });
   const guests = live(sandbox).filter((pid) => pid !== running.pid);
-  // Process 1 goes first: whoever it started may go by itself when it is gone.
+  // Process 1 is killed first; its children may end as a result.
   for (const pid of guests.toSorted((a, b) => a - b)) killIfThere(pid);
   expect((await running.ended).kind).toBe("lost");
-  // The first one's connection is gone; the last one may still be about to go.
+  // The first guest's connection has closed; the last guest may still be exiting.
   await until(() => live(sandbox).every((pid) => !guests.includes(pid)));
   expect(await sandbox.closed).toEqual({ why: "lost" });
   await expect(runtime.open(sandbox.id)).rejects.toMatchObject({ code: "lost" });
@@ -70,11 +70,11 @@ function killIfThere(pid: number): void {
   }
 }
 
-/** Another process that creates a sandbox and tells its id; killed with -9 by the test. */
+/** Starts a process that creates a sandbox and prints its id, then kills the process with -9. */
 async function creatorKilled(keep: boolean): Promise<string> {
   const script = `
     import { createHostRuntime } from ${JSON.stringify(new URL("./runtime.ts", import.meta.url).href)};
-    import { parseSpec } from ${JSON.stringify(new URL("../../sandbox/spec.ts", import.meta.url).href)};
+    import { parseSpec } from ${JSON.stringify(new URL("../../sandbox/sandbox-config.ts", import.meta.url).href)};
     const runtime = createHostRuntime(${JSON.stringify({ stateDir, guestPath })});
     const sandbox = await runtime.create(parseSpec({ keep: ${keep} }));
     const process = await sandbox.spawn({ argv: ["sleep", "1000"], ref: "sleeper" });
@@ -88,7 +88,7 @@ async function creatorKilled(keep: boolean): Promise<string> {
   return line.toString().trim();
 }
 
-test("a sandbox whose creator was killed is an orphan, found and removed by sweep", async () => {
+test("sweep finds and removes a sandbox whose creator was killed", async () => {
   const id = await creatorKilled(false);
   expect((await runtime.list()).map((info) => info.id)).toEqual([id]);
   expect(await runtime.sweep()).toEqual([id]);
@@ -97,7 +97,7 @@ test("a sandbox whose creator was killed is an orphan, found and removed by swee
   expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
 });
 
-test("a kept one survives its creator, is not swept, and its process can be attached to", async () => {
+test("a kept sandbox survives its creator and sweeps, with a process to attach to", async () => {
   const id = await creatorKilled(true);
   expect(await runtime.sweep()).toEqual([]);
   const sandbox = await runtime.open(id);
@@ -107,17 +107,17 @@ test("a kept one survives its creator, is not swept, and its process can be atta
   await sandbox.destroy();
 });
 
-test("a create or a delete that was begun and never ended is finished by sweep", async () => {
+test("sweep finishes interrupted creates and deletes", async () => {
   const store = createStore({ stateDir });
   const sandbox = await runtime.create(parseSpec({ keep: true }));
   const record = await store.read(sandbox.id);
-  const dead = { ...store.ownerOf(), startTicks: 1 };
+  const dead = { ...store.thisProcess(), startTicks: 1 };
   await store.write({ ...record, state: "creating", owner: dead });
   expect(await runtime.sweep()).toEqual([sandbox.id]);
   expect(live(sandbox)).toEqual([]);
 });
 
-test("a workspace given rw is worked on in place and survives the sandbox; other access is refused", async () => {
+test("an rw workspace is changed in place and outlives the sandbox", async () => {
   const folder = await mkdtemp(join(tmpdir(), "caisson-test-project-"));
   await writeFile(join(folder, "a"), "before");
   {
@@ -133,14 +133,14 @@ test("a workspace given rw is worked on in place and survives the sandbox; other
   await rm(folder, { recursive: true });
 });
 
-test("a state folder with a path longer than a socket's address works", async () => {
+test("works with a state folder whose path is longer than a socket address", async () => {
   const deep = join(stateDir, "x".repeat(100), "y".repeat(100));
   await mkdir(deep, { recursive: true });
   await using sandbox = await createHostRuntime({ stateDir: deep, guestPath }).create(parseSpec({}));
   expect((await runCommand(sandbox, { argv: ["echo", "deep"] })).stdout).toBe("deep\n");
 });
 
-test("its guest asks for the token in the sandbox's folder; one started without a token is still opened", async () => {
+test("its guest requires the token; a guest started without one still opens", async () => {
   const sandbox = await runtime.create(parseSpec({ keep: true }));
   const folder = join(stateDir, "sandboxes", sandbox.id);
   await expect(connectGuest({ socketPath: join(folder, "guest.sock"), timeoutMs: 5_000 })).rejects.toMatchObject({ code: "denied" });
@@ -156,20 +156,20 @@ test("its guest asks for the token in the sandbox's folder; one started without 
   expect(guest.exitCode ?? guest.signalCode).not.toBeNull();
 });
 
-test("warnings say that nothing is isolated", async () => {
+test("warns that nothing is isolated", async () => {
   await using sandbox = await runtime.create(parseSpec({}));
   expect(sandbox.info.warnings.join(" ")).toMatch(/isolated.*network/s);
   expect(sandbox.info.limits).toMatchObject({ cpus: null, memoryBytes: null, pids: null });
 });
 
-test("a missing guest is unavailable, and nothing is left behind", async () => {
+test("a missing guest is unavailable, and leaves nothing behind", async () => {
   const broken = createHostRuntime({ stateDir, guestPath: "/nowhere/guest" });
   await expect(broken.create(parseSpec({}))).rejects.toMatchObject({ code: "unavailable" });
   expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
   expect((await broken.probe()).usable).toBe(false);
 });
 
-test("ten thousand commands in a row are remembered and forgotten without end", { timeout: 120_000 }, async () => {
+test("runs and forgets ten thousand commands in a row", { timeout: 120_000 }, async () => {
   await using sandbox = await runtime.create(parseSpec({}));
   for (let round = 0; round < 100; round += 1) {
     const results = await Promise.all(Array.from({ length: 100 }, (_, i) => runCommand(sandbox, { argv: ["echo", `${round}.${i}`] })));

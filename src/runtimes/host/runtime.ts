@@ -3,19 +3,21 @@ import { mkdir } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
-import type { SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
+import { realPathOrNull } from "../../lib/paths.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { makeGuestToken, readGuestToken } from "../../sandbox/guest-token.ts";
+import { seenProcesses } from "../../sandbox/host-processes.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import { conditionOfProcess } from "../../sandbox/process-identity.ts";
 import type { Probe, Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { parseSpec } from "../../sandbox/sandbox-config.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
-import { seenProcesses } from "../../sandbox/seen-processes.ts";
-import { parseSpec } from "../../sandbox/spec.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import { createStore, ifRemoved, infoOf, isOrphan, type SandboxRecord, type Store } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
@@ -33,9 +35,9 @@ interface HostContext extends RuntimeContext {
 }
 
 /**
- * Commands on this machine itself, without any isolation, for those who ask for it by name. The paths of the contract
- * hold all the same: `/workspace` means the workspace's folder, translated here and nowhere else. Commands see the
- * machine's real paths.
+ * Creates the runtime for commands on this machine itself, without any isolation, for users who request it by name.
+ * Paths of the contract still work: `/workspace` means the workspace's folder, translated here and nowhere else.
+ * Commands see the machine's real paths.
  */
 export function createHostRuntime(context: RuntimeContext): Runtime {
   const host: HostContext = { ...context, store: createStore(context) };
@@ -46,10 +48,10 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
     async probe() {
       return probe(runtime);
     },
-    create: (asked, options = {}) => create(host, asked, options),
+    create: (spec, options = {}) => create(host, spec, options),
     async open(id) {
       const record = await store.read(id);
-      if (record.runtime !== NAME) throw new CaissonError("not_found", `sandbox ${id} belongs to the runtime ${record.runtime}`);
+      if (record.runtime !== NAME) throw new CaissonError("not_found", `sandbox ${id} belongs to the ${record.runtime} runtime`);
       if (record.state !== "running") throw new CaissonError("lost", `sandbox ${id} is ${record.state}`);
       const token = readGuestToken(store.dir(id));
       const connection = await connectGuest({ socketPath: join(store.dir(id), SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS });
@@ -72,7 +74,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
     async sweep() {
       const removed: SandboxId[] = [];
       for (const record of (await store.list()).records) {
-        if (record.runtime !== NAME || !isForSweep(record, store.ownerAlive(record.owner))) continue;
+        if (record.runtime !== NAME || !isForSweep(record, store.isHolderAlive(record.owner))) continue;
         await destroy(host, record.id, null);
         removed.push(record.id);
       }
@@ -81,18 +83,18 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
     discard: (id) => destroy(host, id, null),
     snapshots: async () => [],
     async removeSnapshot(id) {
-      throw new CaissonError("not_found", `there is no snapshot ${id}`, { hint: "The host runtime makes none." });
+      throw new CaissonError("not_found", `there is no snapshot ${id}`, { hint: "The host runtime does not create snapshots." });
     },
     async [Symbol.asyncDispose]() {},
   };
   return runtime;
 }
 
-async function create(host: HostContext, asked: SandboxSpec, options: { signal?: AbortSignal }): Promise<OwnedSandbox> {
+async function create(host: HostContext, requestedSpec: SandboxConfig, options: { signal?: AbortSignal }): Promise<OwnedSandbox> {
   const { store } = host;
-  const spec = checkedSpec(asked, host);
+  const spec = checkedSpec(requestedSpec, host);
   if (options.signal?.aborted) throw cancelled(options.signal.reason);
-  const owner = store.ownerOf();
+  const owner = store.thisProcess();
   const record: SandboxRecord = {
     id: store.newId(),
     runtime: NAME,
@@ -114,7 +116,7 @@ async function create(host: HostContext, asked: SandboxSpec, options: { signal?:
     const token = makeGuestToken(dir);
     const guest = startGuest({ guestPath: host.guestPath, dir: realPath(dir), id, uid, gid, home: homedir });
     const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
-    connecting.catch(() => {});
+    void ignore(connecting, "awaited below");
     connection = await Promise.race([connecting, guest.failed, aborted(options.signal)]);
     const running: SandboxRecord = { ...record, state: "running", owner: spec.keep ? null : owner, details: { guestPid: guest.pid } };
     await store.write(running);
@@ -152,13 +154,13 @@ function wallOf(host: HostContext, { id, details }: SandboxRecord, connection: G
   };
   return {
     async stats() {
-      // The guest and its own helpers are not the sandbox's work.
+      // The guest and its helpers do not count.
       const processes = (await connection.processes()).filter(({ state }) => state === "running").length;
       return { cpuMs: null, memoryBytes: null, memoryKills: null, processes, diskBytes: null, source: "guest" };
     },
     condition: async () => (guest.success ? conditionOfProcess({ pid: guest.data.guestPid }) : "unknown"),
     pause: async () => unsupported("pause"),
-    // Nothing can hold it still.
+    // Nothing could have paused it.
     resume: async () => {},
     snapshot: async () => unsupported("snapshot"),
     fork: async () => unsupported("snapshot"),
@@ -171,39 +173,38 @@ function wallOf(host: HostContext, { id, details }: SandboxRecord, connection: G
 
 async function destroy({ store }: HostContext, id: SandboxId, connection: GuestConnection | null): Promise<void> {
   const dir = store.dir(id);
-  const record = await store.read(id).catch(() => null);
+  const record = (await ignore(store.read(id), "a damaged record is removed as well")) ?? null;
   if (record !== null) await store.write({ ...record, state: "completing" }).catch(ifRemoved);
   if (connection !== null && !connection.isClosed) await shutDown(connection);
   await killEverything(realPath(dir), id);
   await store.remove(id);
 }
 
-/** What a dead creator left: orphans, and creates and deletes that were begun. A kept sandbox that runs stays. */
-function isForSweep(record: SandboxRecord, ownerAlive: boolean): boolean {
-  if (ownerAlive) return false;
+/**
+ * Whether a dead creator left this record: an orphan, or an interrupted create or delete. A kept sandbox that runs
+ * stays.
+ */
+function isForSweep(record: SandboxRecord, isHolderAlive: boolean): boolean {
+  if (isHolderAlive) return false;
   return isOrphan(record) || record.state === "creating" || record.state === "completing";
 }
 
-function checkedSpec(asked: SandboxSpec, { stateDir }: { stateDir: string }): SandboxSpec {
-  const spec = parseSpec(asked);
+function checkedSpec(requestedSpec: SandboxConfig, { stateDir }: { stateDir: string }): SandboxConfig {
+  const spec = parseSpec(requestedSpec);
   refuseUnenforceable(spec);
   if (spec.workspace.kind !== "folder") return spec;
   const path = resolve(spec.workspace.path);
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Give a folder that exists." });
+    throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Name a folder that exists." });
   }
   const real = realpathSync(path);
   viewState(stateDir).refuse(real, spec.workspace);
   return { ...spec, workspace: { ...spec.workspace, path: real } };
 }
 
-/** The kernel tells folders by their real path; one that is gone has only its name. */
+/** Returns a folder's real path, by which the kernel identifies it, or the given path if it no longer exists. */
 function realPath(dir: string): string {
-  try {
-    return realpathSync(dir);
-  } catch {
-    return dir;
-  }
+  return realPathOrNull(dir) ?? dir;
 }
 
 function workspaceFolder(record: SandboxRecord, dir: string): string {
@@ -219,18 +220,19 @@ function workspacePaths(folder: string): { toGuest(path: string): string; fromGu
   };
 }
 
-/** Asks the guest to end its work; one that does not answer is killed by the caller. */
+/** Asks the guest to end its processes. The caller kills a guest that does not answer. */
 async function shutDown(connection: GuestConnection): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((done) => {
     timer = setTimeout(done, SHUTDOWN_PATIENCE_MS);
   });
-  await Promise.race([connection.shutdown({ graceMs: SHUTDOWN_GRACE_MS }).catch(() => {}), connection.closed, late]);
+  const shutdown = ignore(connection.shutdown({ graceMs: SHUTDOWN_GRACE_MS }), "the caller kills a guest that does not answer");
+  await Promise.race([shutdown, connection.closed, late]);
   clearTimeout(timer);
 }
 
 function cancelled(cause: unknown): CaissonError {
-  return new CaissonError("cancelled", "creating the sandbox was cancelled", { cause });
+  return new CaissonError("cancelled", "sandbox creation was cancelled", { cause });
 }
 
 function aborted(signal: AbortSignal | undefined): Promise<never> {
@@ -248,7 +250,7 @@ async function probe(runtime: Runtime): Promise<Probe> {
     return {
       usable: true,
       startMs,
-      findings: [{ level: "note", text: "The host runtime works, and isolates nothing: it is used only when asked for by name." }],
+      findings: [{ level: "note", text: "The host runtime works and isolates nothing; it is used only on request." }],
     };
   } catch (error) {
     const fix = error instanceof CaissonError ? error.hint : undefined;

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import type { SnapshotId } from "../../contract/ids.ts";
-import type { SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { Basis } from "./details.ts";
 import { removeFiles, runInside } from "./launch/launcher.ts";
@@ -15,10 +15,10 @@ import { createTemplateCache } from "./template/template-cache.ts";
 type Skeleton = Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
 
 /**
- * Brings a spec's template to disk and says what it is made of. Throws `not_found` and `invalid` for images and
- * snapshots that are not there, `unavailable`.
+ * Puts a spec's template on disk and returns what it consists of. Throws `not_found` or `invalid` for a missing image
+ * or snapshot, and `unavailable`.
  */
-export async function findBasis(oci: OciContext, spec: SandboxSpec, options: { signal?: AbortSignal | undefined }): Promise<Basis> {
+export async function findBasis(oci: OciContext, spec: SandboxConfig, options: { signal?: AbortSignal | undefined }): Promise<Basis> {
   const { template } = spec;
   switch (template.kind) {
     case "host":
@@ -30,7 +30,7 @@ export async function findBasis(oci: OciContext, spec: SandboxSpec, options: { s
   }
 }
 
-/** Our own few entries, in every root: the guest's mount point, and `sudo`, which is on PATH where root is allowed. */
+/** Our own few entries in every root: the guest's mount point, and `sudo`, which is on PATH if root is allowed. */
 const ours = {
   folders: [
     { path: "/.caisson", mode: 0o755, owner: "root" as const },
@@ -40,11 +40,14 @@ const ours = {
   links: [{ path: "/.caisson/bin/sudo", target: "../guest" }],
 };
 
-/** To look at the machine's toolchains and compare what was copied of /etc takes longer than the start itself. */
+/**
+ * How long a basis is reused: inspecting the machine's toolchains and comparing the files copied from /etc takes longer
+ * than the start itself.
+ */
 const BASIS_FRESH_MS = 5_000;
 const BASES_MAX = 64;
 
-async function cached(oci: OciContext, spec: SandboxSpec, make: () => Promise<Basis>): Promise<Basis> {
+async function cached(oci: OciContext, spec: SandboxConfig, make: () => Promise<Basis>): Promise<Basis> {
   const key = JSON.stringify([spec.allowRoot, sharedFolders(spec).map(({ path }) => path)]);
   const known = oci.bases.get(key);
   const now = performance.now();
@@ -55,7 +58,7 @@ async function cached(oci: OciContext, spec: SandboxSpec, make: () => Promise<Ba
   return basis;
 }
 
-async function hostBasis(oci: OciContext, spec: SandboxSpec): Promise<Basis> {
+async function hostBasis(oci: OciContext, spec: SandboxConfig): Promise<Basis> {
   const { home, path } = oci.options;
   const avoid = [oci.context.stateDir, ...sharedFolders(spec).map(({ path }) => path)];
   const { rootless } = oci.identity();
@@ -83,10 +86,10 @@ function hostBind({ source, target, kind }: { source: string; target: string; ki
 
 async function imageBasis(
   oci: OciContext,
-  spec: SandboxSpec,
+  spec: SandboxConfig,
   options: { reference: string; signal?: AbortSignal | undefined },
 ): Promise<Basis> {
-  // Loaded when asked for: most sandboxes have no image.
+  // Loaded on demand: most sandboxes have no image.
   const { imageRoot } = await import("./layers/image-root.ts");
   const image = await imageRoot(oci, options.reference, { owner: spec.owner, signal: options.signal });
   const dir = await skeleton(oci, {
@@ -104,15 +107,15 @@ async function imageBasis(
   };
 }
 
-/** The snapshot's own, with the frozen changes to its workspace where the folder is the same. */
-async function snapshotBasis(oci: OciContext, spec: SandboxSpec, id: SnapshotId): Promise<Basis> {
+/** Returns the snapshot's basis. Includes the frozen changes to its workspace if the folder is the same. */
+async function snapshotBasis(oci: OciContext, spec: SandboxConfig, id: SnapshotId): Promise<Basis> {
   const { basis, spec: before } = await readSnapshot(oci, id);
   const { workspace } = spec;
   const same =
     workspace.kind === "folder" &&
     before.workspace.kind === "folder" &&
     workspace.access === "overlay" &&
-    // What is kept beyond the sandbox is over the folder itself, and is compared with it.
+    // A layer that outlives the sandbox lies over the folder itself, and is compared with it.
     workspace.layer === undefined &&
     workspace.path === before.workspace.path;
   const { PATH, ...env } = basis.env;
@@ -125,10 +128,10 @@ async function snapshotBasis(oci: OciContext, spec: SandboxSpec, id: SnapshotId)
 }
 
 /**
- * A snapshot's changes to its folder mean something over that folder only, so it is the workspace unless another is
- * asked for.
+ * Makes the snapshot's folder the workspace unless another is requested: the snapshot's changes only make sense over
+ * that folder.
  */
-export async function withSnapshotWorkspace(oci: OciContext, spec: SandboxSpec): Promise<SandboxSpec> {
+export async function withSnapshotWorkspace(oci: OciContext, spec: SandboxConfig): Promise<SandboxConfig> {
   if (spec.template.kind !== "snapshot" || spec.workspace.kind !== "empty") return spec;
   const { workspace } = (await readSnapshot(oci, spec.template.id)).spec;
   return workspace.kind === "folder" && workspace.access === "overlay" ? { ...spec, workspace } : spec;
@@ -138,14 +141,13 @@ const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 const SUDO_PREFIX = "/.caisson/bin:";
 
-/** `sudo` of our own comes first where root is allowed: the system's gains nothing inside. */
+/** Puts our `sudo` first on PATH if root is allowed: the system's gains no privileges inside. */
 function sudoPath(path: string | undefined, allowRoot: boolean): { PATH?: string } {
   return allowRoot ? { PATH: `${SUDO_PREFIX}${path ?? standardPath}` } : {};
 }
 
 /**
- * A skeleton owned by the sandbox's root. Rootless, its files are given away inside a user namespace, since only there
- * can they be.
+ * Writes a skeleton owned by the sandbox's root. Without root, only a user namespace can change the owner of its files.
  */
 async function skeleton(oci: OciContext, template: Skeleton): Promise<string> {
   const identity = oci.identity();

@@ -1,9 +1,9 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { Capabilities } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Capabilities } from "../../contract/sandbox/sandbox.ts";
 import { canFreeze } from "./cgroups/cgroup.ts";
 import type { OciContext } from "./oci-context.ts";
 
-/** From what is installed and mounted; starts nothing. Throws `unavailable`. */
+/** Derives the capabilities from what is installed and mounted, without starting anything. Throws `unavailable`. */
 export function ociCapabilities(oci: OciContext): Capabilities {
   const { rootless } = oci.identity();
   const [binary] = oci.binaries();
@@ -12,7 +12,7 @@ export function ociCapabilities(oci: OciContext): Capabilities {
   const ability = oci.ability();
   const { parents, reason } = oci.cgroups();
   const pause = canFreeze(parents);
-  // gVisor has a network of its own making, in which the launcher's routes mean nothing.
+  // gVisor has its own network stack, which ignores the launcher's routes.
   const carriesAll = binary.name !== "runsc";
   const { cpus, memoryBytes, pids, diskBytes } = ability;
   return {
@@ -32,11 +32,11 @@ export function ociCapabilities(oci: OciContext): Capabilities {
     reattach: true,
     reasons: {
       ...ability.reasons,
-      ...(carriesAll ? {} : { transparentNetwork: "runsc does not use the routes of the sandbox's namespace; use crun or runc" }),
+      ...(carriesAll ? {} : { transparentNetwork: "runsc ignores the routes of the sandbox's namespace; use crun or runc" }),
       ...(pause ? {} : { pause: reason ?? "no control group can freeze processes" }),
       ...(rootless
         ? {
-            rootUser: "root inside cannot change what the host's root owns, so packages cannot be installed into /usr of the host template",
+            rootUser: "root inside cannot change files of the host's root, so packages cannot be installed into /usr of the host template",
           }
         : {}),
     },

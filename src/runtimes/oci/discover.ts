@@ -2,10 +2,12 @@ import { execFile } from "node:child_process";
 import { accessSync, constants, realpathSync } from "node:fs";
 import { basename, isAbsolute, join } from "node:path";
 import { promisify } from "node:util";
-import { CaissonError } from "../../contract/error.ts";
-import { parseOciRuntime } from "../../contract/machine-names.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseOciRuntime } from "../../contract/sandbox/runtime-names.ts";
+import { ignore, ignoring } from "../../lib/failures.ts";
+import { realPathOrNull } from "../../lib/paths.ts";
 
-/** Fastest first: a start takes crun 10 ms and runc 23. */
+/** Fastest first: crun starts in 10 ms, runc in 23 ms. */
 export const ociRuntimeNames = ["crun", "runc", "youki", "runsc"] as const;
 
 export interface OciBinary {
@@ -16,7 +18,7 @@ export interface OciBinary {
 const fixedFolders = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 const VERSION_TIMEOUT_MS = 5_000;
 
-/** All OCI runtimes that are installed, in order of preference. */
+/** Returns all installed OCI runtimes, in order of preference. */
 export function findOciRuntimes(path: string): OciBinary[] {
   return ociRuntimeNames.flatMap((name) => {
     const found = findProgram(name, path);
@@ -25,68 +27,56 @@ export function findOciRuntimes(path: string): OciBinary[] {
 }
 
 /**
- * A program by name, on the given PATH or where such programs usually lie. Links are resolved, since mounts may hide
- * their folder.
+ * Finds a program by name, on the given PATH or in the usual folders. Resolves links, since mounts may hide their
+ * folder.
  */
 export function findProgram(name: string, path: string): string | null {
   for (const folder of [...path.split(":").filter(isAbsolute), ...fixedFolders]) {
     const candidate = join(folder, name);
-    try {
+    const found = ignoring("a folder of PATH may be on a file system that fails", () => {
       accessSync(candidate, constants.X_OK);
       return realpathSync(candidate);
-    } catch {
-      // Not there.
-    }
+    });
+    if (found !== undefined) return found;
   }
   return null;
 }
 
 /**
- * The OCI runtime somebody asked for, by name or path. Throws `invalid` for what is not one, `unavailable` for one that
+ * Finds the OCI runtime that the user chose by name or path. Throws `invalid` if it is not one, and `unavailable` if it
  * is not installed.
  */
 export function chosenOciRuntime(choice: string, path: string): OciBinary {
-  const asked = parseOciRuntime(choice);
+  const selection = parseOciRuntime(choice);
   const name = basename(choice);
   const known = ociRuntimeNames.find(
     (candidate) => name === candidate || name.startsWith(`${candidate}-`) || name.startsWith(`${candidate}.`),
   );
-  if (asked === null || (asked.kind === "name" && known === undefined)) {
+  if (selection === null || (selection.kind === "name" && known === undefined)) {
     throw new CaissonError("invalid", `${JSON.stringify(choice)} is not an OCI runtime`, {
-      hint: `Choose one of ${ociRuntimeNames.join(", ")}, or give the absolute path of one.`,
+      hint: `Choose one of ${ociRuntimeNames.join(", ")}, or give its absolute path.`,
     });
   }
-  const found = asked.kind === "file" ? findProgram(name, choice.slice(0, -name.length - 1) || "/") : findProgram(asked.name, path);
-  if (found === null || (asked.kind === "file" && found !== realpathOrNull(choice))) {
+  const found = selection.kind === "file" ? findProgram(name, choice.slice(0, -name.length - 1) || "/") : findProgram(selection.name, path);
+  if (found === null || (selection.kind === "file" && found !== realPathOrNull(choice))) {
     throw new CaissonError("unavailable", `the OCI runtime ${choice} is not installed`, {
-      hint: `Install it (\`apt install ${known ?? "crun"}\`), or leave the choice to Caisson.`,
+      hint: `Install it (\`apt install ${known ?? "crun"}\`), or let Caisson choose.`,
     });
   }
   return { name: known ?? name, path: found };
 }
 
-function realpathOrNull(path: string): string | null {
-  try {
-    return realpathSync(path);
-  } catch {
-    return null;
-  }
-}
-
 export interface OciVersion {
-  /** The whole first line. */
+  /** The first line of the output. */
   text: string;
   /** Major, minor, patch. */
   numbers: [number, number, number];
 }
 
 export async function ociVersion(binary: OciBinary): Promise<OciVersion | null> {
-  try {
-    const { stdout } = await promisify(execFile)(binary.path, ["--version"], { timeout: VERSION_TIMEOUT_MS, maxBuffer: 65_536 });
-    return parseVersion(stdout);
-  } catch {
-    return null;
-  }
+  const asking = promisify(execFile)(binary.path, ["--version"], { timeout: VERSION_TIMEOUT_MS, maxBuffer: 65_536 });
+  const answer = await ignore(asking, "the caller reports a program without a version");
+  return answer === undefined ? null : parseVersion(answer.stdout);
 }
 
 export function parseVersion(output: string): OciVersion | null {
@@ -103,14 +93,12 @@ function atLeast(version: OciVersion, [major, minor, patch]: readonly [number, n
 
 export interface KnownFlaw {
   ids: string[];
-  /** What it lets somebody do, and what that means here. */
+  /** What the flaw allows, and what that means here. */
   meaning: string;
   fixedIn: string;
 }
 
-/**
- * Published flaws of the version, which later versions fix. A distribution may have fixed them without a new number.
- */
+/** Returns published flaws that later versions fix. A distribution may have fixed them without a new version number. */
 export function knownFlaws(name: string, version: OciVersion): KnownFlaw[] {
   if (name !== "runc") return [];
   const flaws: KnownFlaw[] = [];
@@ -118,7 +106,7 @@ export function knownFlaws(name: string, version: OciVersion): KnownFlaw[] {
     flaws.push({
       ids: ["CVE-2024-21626"],
       meaning:
-        "a descriptor of the host leaks to process 1; Caisson closes all but its own, and process 1 is the guest, so only a flaw in the guest could use it",
+        "a host descriptor leaks to process 1; Caisson closes all but its own, and process 1 is the guest, so only a flaw in the guest could exploit it",
       fixedIn: "1.1.12",
     });
   }
@@ -127,7 +115,7 @@ export function knownFlaws(name: string, version: OciVersion): KnownFlaw[] {
     flaws.push({
       ids: ["CVE-2025-31133", "CVE-2025-52565", "CVE-2025-52881"],
       meaning:
-        "races while masked paths and /dev/console are mounted can redirect runc's writes; they need a prepared image or mounts shared with a running container, neither of which exists here before the guest runs, and Caisson starts runc inside the sandbox's user namespace, where it cannot write to the host's /proc/sys",
+        "races while masked paths and /dev/console are mounted can redirect runc's writes; this takes a prepared image or mounts shared with a running container, neither of which exists here before the guest runs, and Caisson starts runc inside the sandbox's user namespace, where it cannot write to the host's /proc/sys",
       fixedIn: "1.2.8 or 1.3.3",
     });
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import { enforcedLimits, type LimitAbility, limitAbility } from "./enforced-limits.ts";
 import type { LayerState } from "./layers/disk.ts";
 
@@ -11,38 +11,38 @@ const none = limitAbility({
   rootless: true,
   mkfs: null,
 });
-const enforced = (spec: SandboxSpecInput, ability: LimitAbility, layer: LayerState | null = null) =>
-  enforcedLimits(SandboxSpec.parse(spec), ability, layer);
+const enforced = (spec: SandboxConfigInput, ability: LimitAbility, layer: LayerState | null = null) =>
+  enforcedLimits(SandboxConfig.parse(spec), ability, layer);
 const refused = (limit: string) => expect.objectContaining({ code: "unsupported", details: { limit } });
 
 describe("enforcedLimits", () => {
-  it("defaults are in force where they can be", () => {
+  it("applies the defaults", () => {
     expect(enforced({}, all)).toMatchObject({
       limits: { cpus: 2, memoryBytes: 4_294_967_296, pids: 1000, diskBytes: null },
       warnings: [],
     });
   });
-  it("a default that cannot be is null, with a warning; processes are limited by the guest", () => {
+  it("drops unenforceable defaults with a warning, but lets the guest limit pids", () => {
     const { limits, warnings } = enforced({}, none);
     expect(limits).toMatchObject({ cpus: null, memoryBytes: null, pids: 1000 });
     expect(warnings).toEqual(["CPU time and memory are not limited: nothing is delegated; do this."]);
   });
-  it.each([{ cpus: 1 }, { memoryBytes: 8_388_608 }])("asked for and impossible is refused: %j", (limits) => {
+  it.each([{ cpus: 1 }, { memoryBytes: 8_388_608 }])("refuses an explicit limit that cannot be enforced: %j", (limits) => {
     expect(() => enforced({ limits }, none)).toThrow(refused(Object.keys(limits)[0] ?? ""));
   });
-  it("processes of root inside are limited by a control group, or not at all", () => {
+  it("limits root's processes inside with a control group or not at all", () => {
     expect(enforced({ limits: { pids: 60 }, allowRoot: true }, all).limits.pids).toBe(60);
     expect(() => enforced({ limits: { pids: 60 }, allowRoot: true }, none)).toThrow(refused("pids"));
     const { limits, warnings } = enforced({ allowRoot: true }, none);
     expect(limits.pids).toBe(null);
     expect(warnings).toEqual(["CPU time, memory and the number of root's processes are not limited: nothing is delegated; do this."]);
   });
-  it("a disk needs mkfs as root", () => {
+  it("needs mkfs for a disk as root", () => {
     const without = limitAbility({ cgroups: { parents: [], reason: null, briefReason: null }, rootless: false, mkfs: null });
     expect(() => enforced({ limits: { diskBytes: 8 * MIB } }, without)).toThrow(refused("diskBytes"));
     expect(enforced({ limits: { diskBytes: 8 * MIB } }, all).limits.diskBytes).toBe(8 * MIB);
   });
-  it("a disk limit and a folder given read-write exclude each other", () => {
+  it("refuses a disk limit together with a read-write folder", () => {
     const workspace = (access: "rw" | "ro" | "overlay") => ({ kind: "folder" as const, path: "/theirs", access });
     for (const ability of [all, none]) {
       expect(() => enforced({ limits: { diskBytes: 8 * MIB }, workspace: workspace("rw") }, ability)).toThrow(refused("diskBytes"));
@@ -55,25 +55,25 @@ describe("enforcedLimits", () => {
 });
 
 describe("the disk of a workspace that outlives its sandbox", () => {
-  const asked = { limits: { diskBytes: 32 * MIB } };
+  const spec = { limits: { diskBytes: 32 * MIB } };
   const fresh = { diskBytes: null, inFolder: false };
-  it("is made when the first sandbox asks for one, by root alone", () => {
-    expect(enforced(asked, all, fresh).limits.diskBytes).toBe(32 * MIB);
+  it("is created only by root, when the first sandbox requests one", () => {
+    expect(enforced(spec, all, fresh).limits.diskBytes).toBe(32 * MIB);
     expect(enforced({}, all, fresh).limits.diskBytes).toBe(null);
-    expect(() => enforced(asked, none, fresh)).toThrow(refused("diskBytes"));
+    expect(() => enforced(spec, none, fresh)).toThrow(refused("diskBytes"));
     expect(enforced({}, none, fresh).limits.diskBytes).toBe(null);
   });
-  it("is in force for whoever comes later, also without asking, and keeps its size", () => {
-    const made = { diskBytes: 32 * MIB, inFolder: false };
-    expect(enforced({}, all, made).limits.diskBytes).toBe(32 * MIB);
-    expect(enforced(asked, all, made).warnings).toEqual([]);
-    const more = enforced({ limits: { diskBytes: 64 * MIB } }, all, made);
+  it("applies to later sandboxes, even without a request, and keeps its size", () => {
+    const layer = { diskBytes: 32 * MIB, inFolder: false };
+    expect(enforced({}, all, layer).limits.diskBytes).toBe(32 * MIB);
+    expect(enforced(spec, all, layer).warnings).toEqual([]);
+    const more = enforced({ limits: { diskBytes: 64 * MIB } }, all, layer);
     expect(more.limits.diskBytes).toBe(32 * MIB);
     expect(more.warnings).toHaveLength(1);
-    expect(() => enforced({ limits: { diskBytes: 16 * MIB } }, all, made)).toThrow(refused("diskBytes"));
-    expect(() => enforced({}, none, made)).toThrow(refused("diskBytes"));
+    expect(() => enforced({ limits: { diskBytes: 16 * MIB } }, all, layer)).toThrow(refused("diskBytes"));
+    expect(() => enforced({}, none, layer)).toThrow(refused("diskBytes"));
   });
-  it("cannot be had for files that lie on the host's disk already", () => {
-    expect(() => enforced(asked, all, { diskBytes: null, inFolder: true })).toThrow(refused("diskBytes"));
+  it("is refused for files that are already on the host's disk", () => {
+    expect(() => enforced(spec, all, { diskBytes: null, inFolder: true })).toThrow(refused("diskBytes"));
   });
 });

@@ -1,5 +1,5 @@
-import { defaultLimits } from "../../contract/default-limits.ts";
-import type { Limits, SandboxSpec } from "../../contract/sandbox.ts";
+import { defaultLimits } from "../../contract/defaults/default-limits.ts";
+import type { Limits, SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { limitRefused, sharedFolderRefused } from "../../sandbox/limit-refused.ts";
 import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
@@ -10,17 +10,17 @@ export interface LimitAbility {
   cpus: boolean;
   memoryBytes: boolean;
   pids: boolean;
-  /** Whether root inside is counted, too: only a control group counts processes whoever they run as. */
+  /** Whether processes of root inside are counted too: only a control group counts processes of every uid. */
   pidsOfRoot: boolean;
   diskBytes: boolean;
-  /** Whether a disk can outlive its sandbox: only an image does, and only root can mount one. */
+  /** Whether a disk can outlive its sandbox: only an image can, and only root can mount one. */
   diskOfLayer: boolean;
   reasons: Record<string, string>;
-  /** Why control groups limit less than they could, in short. */
+  /** Why control groups limit less than they could, in brief. */
   briefReason: string | null;
 }
 
-/** What can be limited here. Without a group for processes the guest limits those of the sandbox's user by itself. */
+/** Determines what can be limited here. Without a pids group, the guest limits the processes of the sandbox's user. */
 export function limitAbility(options: {
   cgroups: Pick<CgroupParents, "parents" | "reason" | "briefReason">;
   rootless: boolean;
@@ -32,10 +32,10 @@ export function limitAbility(options: {
   if (!has("cpu")) reasons.cpus = reason ?? "no cpu controller";
   if (!has("memory")) reasons.memoryBytes = reason ?? "no memory controller";
   if (!has("pids")) reasons.pidsOfRoot = reason ?? "no pids controller";
-  if (options.rootless) reasons.disk = "files of a sandbox with a disk limit are kept in memory, since only root can mount a disk image";
+  if (options.rootless) reasons.disk = "files of a sandbox with a disk limit are stored in memory, since only root can mount a disk image";
   const diskBytes = options.rootless || options.mkfs !== null;
   if (!diskBytes)
-    reasons.diskBytes = "mkfs.ext4 is not installed, so no disk of limited size can be made; install it: `apt install e2fsprogs`";
+    reasons.diskBytes = "mkfs.ext4 is not installed, so no disk of limited size can be created; install it: `apt install e2fsprogs`";
   return {
     ...{ cpus: has("cpu"), memoryBytes: has("memory"), pids: true, pidsOfRoot: has("pids") },
     ...{ diskBytes, diskOfLayer: !options.rootless && diskBytes, reasons },
@@ -48,21 +48,22 @@ export interface EnforcedLimits {
   warnings: string[];
 }
 
-type Asked = Pick<SandboxSpec, "limits" | "workspace" | "mounts" | "allowRoot">;
+type LimitedConfig = Pick<SandboxConfig, "limits" | "workspace" | "mounts" | "allowRoot">;
 
 /**
- * Throws `unsupported` for a limit that was asked for and cannot be enforced; a default one is dropped, with a warning.
+ * Returns the limits to enforce. Throws `unsupported` for a requested limit that cannot be enforced; drops a default
+ * one with a warning.
  */
-export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
-  const asked = spec.limits;
-  refuseBeyondMachine(asked);
+export function enforcedLimits(spec: LimitedConfig, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
+  const requestedLimits = spec.limits;
+  refuseBeyondMachine(requestedLimits);
   const written = sharedFolders(spec).find(({ access }) => access === "rw");
-  if (asked.diskBytes !== undefined && written !== undefined) throw sharedFolderRefused(written.path);
+  if (requestedLimits.diskBytes !== undefined && written !== undefined) throw sharedFolderRefused(written.path);
   const warnings: string[] = [];
   const unlimited: string[] = [];
   const decide = (name: "cpus" | "memoryBytes" | "pids", obstacle: string | null) => {
-    if (obstacle === null) return asked[name] ?? defaultLimits[name];
-    if (asked[name] !== undefined)
+    if (obstacle === null) return requestedLimits[name] ?? defaultLimits[name];
+    if (requestedLimits[name] !== undefined)
       throw limitRefused({ limit: name, reason: obstacle, hint: "Leave the limit out, or provide what is missing." });
     unlimited.push(plainNames[name]);
     return null;
@@ -70,28 +71,29 @@ export function enforcedLimits(spec: Asked, ability: LimitAbility, layer: LayerS
   const missing = (name: "cpus" | "memoryBytes" | "pids") =>
     ability[name] ? null : (ability.reasons[name] ?? "it cannot be enforced here");
   const rootIsFree = spec.allowRoot && !ability.pidsOfRoot;
-  const obstacleOfPids = rootIsFree ? `root inside is bound by a control group only, and ${ability.reasons.pidsOfRoot}` : missing("pids");
+  const obstacleOfPids = rootIsFree ? `only a control group limits root inside, and ${ability.reasons.pidsOfRoot}` : missing("pids");
   const limits: Limits = {
     cpus: decide("cpus", missing("cpus")),
     memoryBytes: decide("memoryBytes", missing("memoryBytes")),
     pids: decide("pids", obstacleOfPids),
-    diskBytes: layer === null ? plainDisk(spec, ability) : layerDisk(asked.diskBytes, { ability, layer, warnings }),
-    wallClockMs: asked.wallClockMs ?? defaultLimits.wallClockMs,
-    outputBytes: asked.outputBytes ?? null,
+    diskBytes: layer === null ? plainDisk(spec, ability) : layerDisk(requestedLimits.diskBytes, { ability, layer, warnings }),
+    wallClockMs: requestedLimits.wallClockMs ?? defaultLimits.wallClockMs,
+    outputBytes: requestedLimits.outputBytes ?? null,
   };
-  if (unlimited.length > 0) warnings.unshift(`${listed(unlimited)} not limited: ${ability.briefReason ?? "it cannot be enforced here"}.`);
+  if (unlimited.length > 0)
+    warnings.unshift(`${listNames(unlimited)} not limited: ${ability.briefReason ?? "it cannot be enforced here"}.`);
   return { limits, warnings };
 }
 
 const plainNames = { cpus: "CPU time", memoryBytes: "memory", pids: "the number of root's processes" } as const;
 
-/** As the subject of a sentence, with its verb. */
-function listed(names: readonly string[]): string {
+/** Returns the names as the subject of a sentence, with its verb. */
+function listNames(names: readonly string[]): string {
   const before = names.slice(0, -1).join(", ");
   return before === "" ? `${names[0]} is` : `${before} and ${names.at(-1)} are`;
 }
 
-function plainDisk(spec: Asked, ability: LimitAbility): number | null {
+function plainDisk(spec: LimitedConfig, ability: LimitAbility): number | null {
   const { diskBytes } = spec.limits;
   if (diskBytes === undefined) return null;
   if (!ability.diskBytes) {
@@ -101,25 +103,25 @@ function plainDisk(spec: Asked, ability: LimitAbility): number | null {
   return diskBytes;
 }
 
-/** A workspace that outlives its sandbox is limited by a disk that does, too; it keeps the size it was made with. */
+/** Limits a workspace that outlives its sandbox with a disk that outlives it too. The disk keeps its original size. */
 function layerDisk(
-  asked: number | undefined,
+  requestedBytes: number | undefined,
   { ability, layer, warnings }: { ability: LimitAbility; layer: LayerState; warnings: string[] },
 ): number | null {
   const refuse = (reason: string, hint: string) => limitRefused({ limit: "diskBytes", reason, hint });
-  if (asked === undefined && layer.diskBytes === null) return null;
+  if (requestedBytes === undefined && layer.diskBytes === null) return null;
   if (!ability.diskOfLayer) {
     const reason =
       ability.reasons.diskBytes ?? "a session's files must outlive their sandbox, and only root can mount a disk image that does";
-    throw refuse(`the workspace of a run has no disk of its own here: ${reason}`, "Leave the disk limit out, or run Caisson as root.");
+    throw refuse(`a run's workspace has no separate disk here: ${reason}`, "Leave the disk limit out, or run Caisson as root.");
   }
   if (layer.diskBytes === null) {
-    if (!layer.inFolder) return asked ?? null;
-    throw refuse("the session's files lie on the host's disk already", "Start a new session, or leave the disk limit out.");
+    if (!layer.inFolder) return requestedBytes ?? null;
+    throw refuse("the session's files are already on the host's disk", "Start a new session, or leave the disk limit out.");
   }
-  if (asked !== undefined && asked < layer.diskBytes)
-    throw refuse(`the session's disk was made with ${layer.diskBytes} bytes`, "Start a new session for a smaller one.");
-  if (asked !== undefined && asked > layer.diskBytes)
-    warnings.push(`The session's disk keeps the ${layer.diskBytes} bytes it was made with.`);
+  if (requestedBytes !== undefined && requestedBytes < layer.diskBytes)
+    throw refuse(`the session's disk was created with ${layer.diskBytes} bytes`, "Start a new session to get a smaller disk.");
+  if (requestedBytes !== undefined && requestedBytes > layer.diskBytes)
+    warnings.push(`The session's disk keeps its original size of ${layer.diskBytes} bytes.`);
   return layer.diskBytes;
 }

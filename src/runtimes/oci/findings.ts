@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
 import { release } from "node:os";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../lib/failures.ts";
 import type { Finding } from "../../sandbox/runtime.ts";
 import { findOciRuntimes, knownFlaws, type OciBinary, ociVersion } from "./discover.ts";
 import { isChroot, userNamespaceFindings } from "./identity/user-namespaces.ts";
 import type { OciContext } from "./oci-context.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
 
-/** What can be said about this machine without starting anything. Never throws. */
+/** Reports on this machine without starting anything. Never throws. */
 export async function findings(oci: OciContext): Promise<Finding[]> {
   const rootless = process.getuid?.() !== 0;
   return [...(await runtimeFindings(oci)), ...kernelFindings(rootless), ...identityFindings(oci), ...limitFindings(oci)];
@@ -23,19 +24,19 @@ async function runtimeFindings(oci: OciContext): Promise<Finding[]> {
   const found = findOciRuntimes(oci.options.path);
   if (chosen === undefined) {
     const only = found.map(({ name }) => name).join(", ");
-    const text = only === "" ? "no OCI runtime is installed" : `${only} is installed, but cannot be handed the guest's socket`;
+    const text = only === "" ? "no OCI runtime is installed" : `${only} is installed, but cannot receive the guest's socket`;
     return [{ level: "problem", text, fix: "apt install crun" }];
   }
   const result: Finding[] = [];
   for (const binary of [chosen, ...found.filter(({ path }) => path !== chosen.path)]) {
     const version = await ociVersion(binary);
-    const role = binary.path === chosen.path ? "is used" : "is installed too";
+    const role = binary.path === chosen.path ? "is used" : "is also installed";
     result.push({ level: "ok", text: `${binary.path} ${role} (${version?.text ?? "of an unknown version"})` });
     if (version === null || binary.path !== chosen.path) continue;
     for (const flaw of knownFlaws(binary.name, version)) {
       result.push({
         level: "note",
-        text: `${version.text} is older than ${flaw.fixedIn}, which fixed ${flaw.ids.join(", ")}: ${flaw.meaning}. Your distribution may have fixed it under the old number`,
+        text: `${version.text} is older than ${flaw.fixedIn}, which fixed ${flaw.ids.join(", ")}: ${flaw.meaning}. Your distribution may have backported the fix`,
         fix: `install ${binary.name} ${flaw.fixedIn} or later, or use crun`,
       });
     }
@@ -48,10 +49,10 @@ function kernelFindings(rootless: boolean): Finding[] {
   const [major = 0, minor = 0] = release().split(".").map(Number);
   const needed = rootless ? [5, 11] : [5, 19];
   if (major < (needed[0] ?? 0) || (major === needed[0] && minor < (needed[1] ?? 0))) {
-    const what = rootless ? "overlay mounts of ordinary users" : "owners mapped in overlay mounts";
+    const what = rootless ? "overlay mounts for ordinary users" : "mapped owners in overlay mounts";
     result.push({
       level: "problem",
-      text: `Linux ${release()} has no ${what}; that came with ${needed.join(".")}`,
+      text: `Linux ${release()} has no ${what}, which need ${needed.join(".")} or later`,
       fix: rootless ? "upgrade the kernel" : "upgrade the kernel, or run Caisson as an ordinary user",
     });
   }
@@ -62,10 +63,10 @@ function kernelFindings(rootless: boolean): Finding[] {
 function identityFindings(oci: OciContext): Finding[] {
   try {
     const { rootless, root, furtherRanges } = oci.identity();
-    const ranges = furtherRanges === 0 ? "a range that all sandboxes share" : `a range of the sandbox's own, of ${furtherRanges}`;
+    const ranges = furtherRanges === 0 ? "a range that all sandboxes share" : `one of ${furtherRanges} separate ranges`;
     const who = rootless
-      ? `rootless: uid 1000 inside is the caller, all others come from the caller's range (root inside is ${root.uid} on the host)`
-      : `as root: all ids inside come from ${ranges} (from ${root.uid} on)`;
+      ? `rootless: uid 1000 inside is the caller, and all others come from the caller's range (root inside is ${root.uid} on the host)`
+      : `as root: all ids inside come from ${ranges}, starting at ${root.uid}`;
     return [{ level: "ok", text: who }];
   } catch (error) {
     return [problemOf(error)];
@@ -80,7 +81,7 @@ function limitFindings(oci: OciContext): Finding[] {
   });
   const result: Finding[] = [];
   if (places.length > 0) result.push({ level: "ok", text: `control groups: ${places.join("; ")}` });
-  if (manager?.lingering === true) result.push({ level: "ok", text: "kept sandboxes outlive a logout: lingering is on" });
+  if (manager?.lingering === true) result.push({ level: "ok", text: "kept sandboxes survive a logout: lingering is on" });
   if (manager?.lingering === false)
     result.push({ level: "note", text: "kept sandboxes end with the user's last session: lingering is off", fix: LINGER_FIX });
   if (reason !== null) {
@@ -98,9 +99,5 @@ export function problemOf(error: unknown): Finding {
 }
 
 function readSetting(path: string): string | null {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return null;
-  }
+  return ifErrnoSync(() => readFileSync(path, "latin1"), UNREACHABLE, null);
 }

@@ -1,6 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { ProcessIdentity } from "../../contract/process-identity.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { GuestCondition } from "../../sandbox/guest/waits.ts";
 import { conditionOfProcess } from "../../sandbox/process-identity.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
@@ -9,51 +10,51 @@ import { detailsOf, type OciDetails } from "./details.ts";
 import type { OciContext } from "./oci-context.ts";
 
 /**
- * Does something while nothing moves in a sandbox. Who holds it still is written down first, so that the death of this
- * process leaves it frozen only until somebody looks. Throws `busy` while another does the same.
+ * Runs `work` while the sandbox is frozen. Records the freezing process first: if it dies, the sandbox stays frozen
+ * only until another process uses it. Throws `busy` while another process does the same.
  */
 export async function whileFrozen<T>(oci: OciContext, id: SandboxId, work: () => Promise<T>): Promise<T> {
   const record = await oci.store.read(id);
   const { cgroups } = detailsOf(record);
   if (!canFreeze(cgroups) || record.state === "paused") return work();
   refuseWhileHeld(oci, record);
-  holdBy(oci, record, oci.store.ownerOf());
+  holdBy(oci, record, oci.store.thisProcess());
   try {
     await freezeWork(cgroups, "frozen");
     return await work();
   } finally {
     await freezeWork(cgroups, "thawed");
-    const current = await oci.store.read(id).catch(() => null);
-    if (current !== null) holdBy(oci, current, null);
+    const current = await ignore(oci.store.read(id), "the result of the work counts; a sweep reports a damaged record");
+    if (current !== undefined) holdBy(oci, current, null);
   }
 }
 
-/** Throws `busy` when a living process copies the sandbox's files. */
+/** Throws `busy` while a living process copies the sandbox's files. */
 export function refuseWhileHeld(oci: OciContext, record: SandboxRecord): void {
   const { frozenBy } = detailsOf(record);
-  if (!oci.store.ownerAlive(frozenBy)) return;
+  if (!oci.store.isHolderAlive(frozenBy)) return;
   throw new CaissonError("busy", `process ${frozenBy?.pid} is copying the files of sandbox ${record.id}`, {
     hint: "Try again when its snapshot or fork is done.",
   });
 }
 
-/**
- * Lets go of what a process that died held still. A sandbox that was paused besides stays paused. Gives the record as
- * it is then.
- */
+/** Thaws a sandbox whose freezing process died, unless the sandbox is also paused. Returns the resulting record. */
 export async function thawAfterDeath(oci: OciContext, record: SandboxRecord): Promise<SandboxRecord> {
   const { frozenBy, cgroups } = detailsOf(record);
-  if (frozenBy === null || oci.store.ownerAlive(frozenBy)) return record;
+  if (frozenBy === null || oci.store.isHolderAlive(frozenBy)) return record;
   if (record.state !== "paused") await freezeWork(cgroups, "thawed");
   return holdBy(oci, await oci.store.read(record.id), null);
 }
 
-/** What the host sees of a guest without asking it. A sandbox whose files are being copied goes on by itself. */
+/**
+ * Returns the guest's condition as the host sees it, without asking the guest. Being frozen for a copy of its files
+ * does not count: that ends without help.
+ */
 export async function conditionOf(oci: OciContext, id: SandboxId, { guest, cgroups }: OciDetails): Promise<GuestCondition> {
   const condition = guest === null ? "unknown" : conditionOfProcess(guest);
   if (condition === "dead" || condition === "stopped" || !isFrozen(cgroups)) return condition;
   const { frozenBy } = detailsOf(await oci.store.read(id));
-  return oci.store.ownerAlive(frozenBy) ? condition : "frozen";
+  return oci.store.isHolderAlive(frozenBy) ? condition : "frozen";
 }
 
 function holdBy(oci: OciContext, record: SandboxRecord, frozenBy: ProcessIdentity | null): SandboxRecord {

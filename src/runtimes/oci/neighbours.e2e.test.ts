@@ -3,20 +3,20 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { SandboxSpecInput } from "../../contract/sandbox.ts";
+import type { SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import { connectGuest } from "../../sandbox/guest/connection.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { OciDetails } from "./details.ts";
 import { createOciRuntime, type OciRuntime } from "./runtime.ts";
-import { asRoot, guestPath, settings, sh, spec } from "./testing.ts";
+import { asRoot, guestPath, settings, sh, spec } from "./testing-oci.ts";
 
 let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
-const create = (input: SandboxSpecInput = {}) => runtime.create(spec(input));
+const create = (input: SandboxConfigInput = {}) => runtime.create(spec(input));
 
-/** What one sandbox could reach or use up of another's. */
-describe.skipIf(!asRoot)("sandboxes beside each other", () => {
+/** Covers what one sandbox could reach or exhaust of another's. */
+describe.skipIf(!asRoot)("neighboring sandboxes", () => {
   beforeEach(() => {
     base = mkdtempSync(join(tmpdir(), "caisson-test-"));
     stateDir = join(base, ".local", "state", "caisson");
@@ -30,7 +30,7 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
     rmSync(base, { recursive: true, force: true });
   });
 
-  it("whoever finds a guest's socket still needs its token", async () => {
+  it("require the token even from a process that finds a guest's socket", async () => {
     await using sandbox = await create({ keep: true });
     const folder = join(stateDir, "sandboxes", sandbox.id);
     const socketPath = join(folder, "guest.sock");
@@ -48,21 +48,21 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
     return (details as OciDetails).firstId ?? Number.NaN;
   };
 
-  it("each has ids of its own on the host, and no keyring, of which an id may have 200", async () => {
-    const made = await Promise.all([create(), create(), create()]);
-    const starts = made.map(({ id }) => firstIdOf(id));
+  it("have separate ids on the host, and no keyrings, of which an id may have 200", async () => {
+    const sandboxes = await Promise.all([create(), create(), create()]);
+    const starts = sandboxes.map(({ id }) => firstIdOf(id));
     expect(new Set(starts).size).toBe(3);
     const keys = readFileSync("/proc/key-users", "latin1");
-    for (const [index, sandbox] of made.entries()) {
+    for (const [index, sandbox] of sandboxes.entries()) {
       const { text } = await sh(sandbox, "cat /proc/self/uid_map");
       expect(text.split(/\s+/)).toEqual(["0", String(starts[index]), "65536"]);
       expect(keys).not.toMatch(new RegExp(`^\\s*${starts[index]}:`, "m"));
     }
-    for (const sandbox of made) await sandbox.destroy();
+    for (const sandbox of sandboxes) await sandbox.destroy();
     expect(readdirSync(join(stateDir, "oci", "ranges"))).toEqual([]);
   });
 
-  it("files keep their owners from one range to the next: snapshots, forks, layers, and what root leaves in a shared folder", async () => {
+  it("keep file owners in snapshots, forks, layers and shared folders", async () => {
     const owners = "stat -c '%u %n' /etc/mine /workspace/theirs /usr/bin/tool";
     const folder = join(base, "project");
     mkdirSync(folder);
@@ -95,7 +95,7 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
     expect(readdirSync(join(stateDir, "oci", "ranges"))).toHaveLength(3);
   });
 
-  describe("a folder that holds the state folder", () => {
+  describe("a folder that contains the state folder", () => {
     let home: string;
     beforeEach(() => {
       home = base;
@@ -103,13 +103,12 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
       writeFileSync(join(stateDir, "log.db"), "precious");
     });
     /**
-     * What of the state folder is found anywhere in the workspace, and whether it could be moved out of the way or
-     * written to.
+     * `search` finds anything of the state folder in the workspace; `tamper` tries to write to it and to move it away.
      */
     const search = "find /workspace -name log.db -o -name guest.sock -o -name token -o -name sandbox.json; cat mine";
     const tamper = "touch .local/state/caisson/x && echo wrote; mv .local moved && echo moved; rm -rf .local; find . -name log.db";
 
-    it("is shared without it, as root and as the user, whatever the access", async () => {
+    it("is shared without it, as root and as the user, with any access", async () => {
       for (const access of ["overlay", "ro", "rw"] as const) {
         await using sandbox = await create({ workspace: { kind: "folder", path: home, access }, allowRoot: true });
         expect({ access, found: (await sh(sandbox, search)).text }).toEqual({ access, found: "mine" });
@@ -122,7 +121,7 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
       expect(readdirSync(home).sort()).toEqual([".local", "mine"]);
     });
 
-    it("nor does a sandbox that waited show it, nor one whose layer moved the folder above it", async () => {
+    it("does not show it in a pooled sandbox, or under a folder moved in a layer", async () => {
       await runtime[Symbol.asyncDispose]();
       runtime = createOciRuntime({ stateDir, guestPath }, { ...settings, pool: { sandboxes: 1 } });
       await runtime.warm();
@@ -144,19 +143,19 @@ describe.skipIf(!asRoot)("sandboxes beside each other", () => {
       }
     });
 
-    it("is shared without it where a mount shows it a second time", async () => {
+    it("is shared without it even if a mount shows it a second time", async () => {
       mkdirSync(join(home, "again"));
       mkdirSync(join(home, "part"));
       const program = `
         import { createOciRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
-        import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox.ts"))};
+        import { SandboxConfig } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox/sandbox.ts"))};
         import { runCommand } from ${JSON.stringify(join(import.meta.dirname, "../../sandbox/run-command.ts"))};
         const runtime = createOciRuntime(${JSON.stringify({ stateDir, guestPath })}, ${JSON.stringify(settings)});
         for (const access of ["ro", "rw"]) {
-          await using sandbox = await runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: ${JSON.stringify(home)}, access } }));
+          await using sandbox = await runtime.create(SandboxConfig.parse({ workspace: { kind: "folder", path: ${JSON.stringify(home)}, access } }));
           process.stdout.write((await runCommand(sandbox, { argv: ["sh", "-c", ${JSON.stringify(`${search}; ls part again`)}] })).stdout);
         }
-        await runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: ${JSON.stringify(join(home, "part"))} } })).catch((error) => console.log(error.code));`;
+        await runtime.create(SandboxConfig.parse({ workspace: { kind: "folder", path: ${JSON.stringify(join(home, "part"))} } })).catch((error) => console.log(error.code));`;
       const mounts = `mount --bind ${home}/.local ${home}/again && mount --bind ${stateDir} ${home}/part && exec "$0" --input-type=module -e "$1"`;
       const output = execFileSync("unshare", ["--mount", "sh", "-c", mounts, process.execPath, program], { encoding: "utf8" });
       expect(output).toBe(`${"mineagain:\nstate\n\npart:\n".repeat(2)}invalid\n`);

@@ -16,25 +16,22 @@ import { findUserSystemd, type UserSession } from "./systemd/user-systemd.ts";
 import type { FetchImageFor } from "./template/registry.ts";
 
 export interface OciOptions {
-  /** The user's home folder and PATH: where toolchains are looked for. */
+  /** The user's home folder and PATH, in which toolchains are looked up. */
   home: string;
   path: string;
-  /** The OCI runtime to use, by name or path; absent: the best that works. */
+  /** The OCI runtime to use, by name or path. By default, the best one that works. */
   ociRuntime?: string;
-  /** The user's session, in which their own systemd can be asked for control groups. */
+  /** The user's session, through which their own systemd can be asked for control groups. */
   session?: UserSession;
-  /** How this program was called, for hints that say to call it otherwise. */
+  /** This program's command line, for hints that suggest another one. */
   command?: string;
-  /** Absent: images are fetched for the user of this machine alone. */
+  /** If absent, images are fetched only for the user of this machine. */
   fetchImageFor?: FetchImageFor;
-  /** How many sandboxes and network namespaces are kept ready. Default none. */
+  /** How many sandboxes and network namespaces to keep ready. None by default. */
   pool?: { sandboxes?: number; networkNamespaces?: number };
 }
 
-/**
- * Everything that all sandboxes of one runtime object share. What has to be looked up is looked up once, when first
- * needed.
- */
+/** What all sandboxes of one runtime object share. Each lookup happens once, when it is first needed. */
 export interface OciContext {
   readonly context: RuntimeContext;
   readonly options: OciOptions;
@@ -44,30 +41,30 @@ export interface OciContext {
   /** Throws `unavailable`. */
   identity(): Identity;
   cgroups(): CgroupParents;
-  /**
-   * From now on the user's systemd is not asked for groups any more; the reason is told wherever a limit is missing.
-   */
+  /** Stops asking the user's systemd for groups. Every limit that is missing then gives the reason. */
   doWithoutScopes(reason: string): void;
   readonly migration: QuickMigration;
-  /** The name of our folder in each hierarchy; another state folder has another. */
+  /** The name of our folder in each hierarchy, which differs between state folders. */
   readonly cgroupName: string;
   ability(): LimitAbility;
-  /** In order of preference; the first is the one that worked last. Throws `unavailable` when there is none. */
+  /**
+   * In order of preference, beginning with the one that worked last. Throws `unavailable` if no runtime is installed.
+   */
   binaries(): OciBinary[];
   prefer(binary: OciBinary): void;
   hardLimits(): HardLimits;
-  /** mkfs.ext4, or null. */
+  /** The path of mkfs.ext4, or null. */
   mkfs(): string | null;
-  /** What was found out about templates lately. */
+  /** Recently computed bases. */
   readonly bases: Map<string, { atMs: number; basis: Basis }>;
 }
 
 export function createOciContext(context: RuntimeContext, options: OciOptions): OciContext {
   const once = <T>(make: () => T) => {
-    let made: { value: T } | undefined;
+    let memo: { value: T } | undefined;
     return () => {
-      made ??= { value: make() };
-      return made.value;
+      memo ??= { value: make() };
+      return memo.value;
     };
   };
   const identity = once(() => findIdentity({ stateDir: context.stateDir, path: options.path }));
@@ -116,7 +113,10 @@ function findParents(options: OciOptions, silent: string | null): CgroupParents 
   });
 }
 
-/** runsc gives its sandboxes no descriptors of the host, and the guest's socket is one; it is used only by name. */
+/**
+ * Leaves out runsc, which is only used by name: it passes no host descriptors to its sandboxes, and the guest's socket
+ * is one.
+ */
 function usable(found: OciBinary[]): OciBinary[] {
   return found.filter(({ name }) => name !== "runsc");
 }

@@ -4,25 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { SandboxSpecInput } from "../../contract/sandbox.ts";
+import type { SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { detailsOf } from "./details.ts";
 import { createOciContext } from "./oci-context.ts";
 import { createOciRuntime, type OciRuntime } from "./runtime.ts";
-import { asRoot, guestPath, nothing, recordIn, remainsOf, settings, sh, spec } from "./testing.ts";
+import { asRoot, guestPath, nothing, recordIn, remainsOf, settings, sh, spec } from "./testing-oci.ts";
 
 let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
-const create = (input?: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(spec(input));
+const create = (input?: SandboxConfigInput): Promise<OwnedSandbox> => runtime.create(spec(input));
 const remains = () => remainsOf(stateDir);
 const guestPid = (id: string) => detailsOf(recordIn(stateDir, id)).guest?.pid ?? -1;
 
-/** Another Node that makes a sandbox, says its id and stays. */
+/** Starts another Node process that creates a sandbox, prints its id and stays. */
 function creator(code: string): { child: ChildProcess; line: Promise<string> } {
   const program = `
     import { createOciRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
-    import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox.ts"))};
+    import { SandboxConfig } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox/sandbox.ts"))};
     const make = (options = {}) => createOciRuntime(${JSON.stringify({ stateDir, guestPath })}, { ...${JSON.stringify(settings)}, ...options });
     ${code}`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: ["ignore", "pipe", "inherit"] });
@@ -49,12 +49,12 @@ describe.skipIf(!asRoot)("oci as root", () => {
     rmSync(base, { recursive: true, force: true });
   });
 
-  it("twenty sandboxes, some with a disk of their own, leave nothing", async () => {
+  it("removes everything of twenty sandboxes, some with a separate disk", async () => {
     for (let round = 0; round < 4; round++) {
-      const made = await Promise.all([1, 2, 3, 4, 5].map((n) => create(n === 5 ? { limits: { diskBytes: 8_388_608 } } : {})));
-      await Promise.all(made.map((sandbox) => sh(sandbox, "sleep 100 & mkdir -p a/b/c && touch a/b/c/d /tmp/x")));
-      expect(remains().processes.length).toBeGreaterThanOrEqual(made.length);
-      await Promise.all(made.map((sandbox) => sandbox.destroy()));
+      const sandboxes = await Promise.all([1, 2, 3, 4, 5].map((n) => create(n === 5 ? { limits: { diskBytes: 8_388_608 } } : {})));
+      await Promise.all(sandboxes.map((sandbox) => sh(sandbox, "sleep 100 & mkdir -p a/b/c && touch a/b/c/d /tmp/x")));
+      expect(remains().processes.length).toBeGreaterThanOrEqual(sandboxes.length);
+      await Promise.all(sandboxes.map((sandbox) => sandbox.destroy()));
     }
     expect(remains()).toEqual(nothing);
   });
@@ -75,9 +75,9 @@ describe.skipIf(!asRoot)("oci as root", () => {
   });
 
   describe("when the creator dies", () => {
-    it("a kept sandbox lives on and is opened by somebody else, files and processes included", async () => {
+    it("a kept sandbox survives with its files and processes, and can be opened", async () => {
       const { child, line } = creator(`
-        const sandbox = await make().create(SandboxSpec.parse({ keep: true }));
+        const sandbox = await make().create(SandboxConfig.parse({ keep: true }));
         await sandbox.spawn({ ref: "sleeper", argv: ["sleep", "100"] });
         await sandbox.writeFile("/workspace/note", Buffer.from("kept"));
         console.log(sandbox.id);
@@ -93,11 +93,11 @@ describe.skipIf(!asRoot)("oci as root", () => {
       expect(remains()).toEqual(nothing);
     });
 
-    it("any other is removed by the next sweep, and so are those that waited in its pool", async () => {
+    it("the next sweep removes any other sandbox, including pooled ones", async () => {
       const { child, line } = creator(`
         const runtime = make({ pool: { sandboxes: 2, networkNamespaces: 1 } });
         await runtime.warm();
-        const sandbox = await runtime.create(SandboxSpec.parse({}));
+        const sandbox = await runtime.create(SandboxConfig.parse({}));
         await sandbox.spawn({ argv: ["sleep", "100"] });
         console.log(sandbox.id);
         setInterval(() => {}, 1000);`);
@@ -110,13 +110,13 @@ describe.skipIf(!asRoot)("oci as root", () => {
       expect(remains()).toEqual(nothing);
     });
 
-    it("in the middle of creating: nothing is left after a sweep, whenever it was", async () => {
+    it("a sweep removes a half-created sandbox, at whatever stage", async () => {
       for (const afterMs of [0, 3, 6, 10, 15, 20, 30, 45, 60, 90]) {
         const { child, line } = creator(`
           const runtime = make();
           await runtime.capabilities();
           console.log("go");
-          await runtime.create(SandboxSpec.parse({}));
+          await runtime.create(SandboxConfig.parse({}));
           setInterval(() => {}, 1000);`);
         await line;
         await new Promise((resolve) => setTimeout(resolve, afterMs));
@@ -128,7 +128,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     }, 120_000);
   });
 
-  it("an aborted create leaves nothing, whenever it was", async () => {
+  it("leaves nothing when a create is aborted, at whatever stage", async () => {
     await (await create()).destroy();
     for (const afterMs of [0, 2, 5, 8, 12, 18, 25]) {
       const abort = new AbortController();
@@ -142,7 +142,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     }
   });
 
-  it("a killed guest: commands are lost, opening says so, and it can still be removed", async () => {
+  it("reports a killed guest's commands as lost, and can still remove the sandbox", async () => {
     const sandbox = await create({ keep: true });
     const command = await sandbox.spawn({ argv: ["sleep", "100"] });
     command.discardOutput();
@@ -154,7 +154,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     expect(remains()).toEqual(nothing);
   });
 
-  it("groups without a record are removed", async () => {
+  it("removes groups without a record", async () => {
     const oci = createOciContext({ stateDir, guestPath }, settings);
     const [parent] = oci.cgroups().parents;
     mkdirSync(join(parent?.dir ?? "", oci.cgroupName, "sb_aaaaaaaaaaaa", "work"), { recursive: true });

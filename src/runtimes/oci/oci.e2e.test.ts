@@ -2,16 +2,16 @@ import { chownSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { SandboxSpecInput } from "../../contract/sandbox.ts";
+import type { SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { detailsOf } from "./details.ts";
 import { createOciRuntime, type OciRuntime } from "./runtime.ts";
-import { asRoot, guestPath, nothing, recordIn, remainsOf, settings, sh, spec } from "./testing.ts";
+import { asRoot, guestPath, nothing, recordIn, remainsOf, settings, sh, spec } from "./testing-oci.ts";
 
 let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
-const create = (input?: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(spec(input));
+const create = (input?: SandboxConfigInput): Promise<OwnedSandbox> => runtime.create(spec(input));
 const remains = () => remainsOf(stateDir);
 const recordOf = (id: string) => recordIn(stateDir, id);
 
@@ -28,7 +28,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     rmSync(base, { recursive: true, force: true });
   });
 
-  describe("a workspace of somebody else's", () => {
+  describe("a workspace of another owner", () => {
     let folder: string;
     beforeEach(() => {
       folder = join(base, "their-folder");
@@ -37,7 +37,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
       for (const path of [folder, join(folder, "file")]) chownSync(path, 501, 502);
     });
 
-    it("rw: looks like the sandbox's user's, and what is made is the owner's", async () => {
+    it("rw: belongs to the sandbox's user inside; new files belong to the owner", async () => {
       const sandbox = await create({ workspace: { kind: "folder", path: folder, access: "rw" } });
       expect((await sh(sandbox, "stat -c %u:%g . file")).text).toBe("1000:1000\n1000:1000");
       await sh(sandbox, "echo new > made; mkdir sub; echo more >> file");
@@ -46,7 +46,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
       await sandbox.destroy();
     });
 
-    it("rw: nobody inside makes a set-user-id file there, not even root", async () => {
+    it("rw: lets no code inside create a set-user-id file, not even root", async () => {
       const sandbox = await create({ workspace: { kind: "folder", path: folder, access: "rw" }, allowRoot: true });
       expect((await sh(sandbox, "chmod 4755 file || chmod g+s file")).ended).toMatchObject({ exitCode: 1 });
       expect((await sh(sandbox, "cp /bin/true x && chmod u+s x", "root")).ended).toMatchObject({ kind: "exited", exitCode: 1 });
@@ -57,21 +57,21 @@ describe.skipIf(!asRoot)("oci as root", () => {
       await sandbox.destroy();
     });
 
-    it("overlay: can be changed inside and never is outside", async () => {
+    it("overlay: can be changed inside and stays the same outside", async () => {
       const sandbox = await create({ workspace: { kind: "folder", path: folder } });
       expect((await sh(sandbox, "stat -c %u . file; echo changed > file; rm -f file; touch added; ls")).text).toBe("1000\n1000\nadded");
       await sandbox.destroy();
       expect(readdirSync(folder)).toEqual(["file"]);
     });
 
-    it("a folder that is not there, or is a file, is refused before anything is made", async () => {
+    it("is refused before anything is created if it is missing or a file", async () => {
       await expect(create({ workspace: { kind: "folder", path: join(folder, "no") } })).rejects.toMatchObject({ code: "not_found" });
       await expect(create({ workspace: { kind: "folder", path: join(folder, "file") } })).rejects.toMatchObject({ code: "invalid" });
       expect(remains()).toEqual(nothing);
     });
   });
 
-  it.runIf(asRoot)("a workspace below any of the machine's folders is found, also where the launcher keeps its stage", async () => {
+  it.runIf(asRoot)("finds a workspace below any folder, even where the launcher mounts its stage", async () => {
     for (const parent of ["/mnt", "/srv", "/opt"]) {
       const folder = mkdtempSync(join(parent, "caisson-test-"));
       try {
@@ -84,7 +84,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     }
   });
 
-  it("a state folder longer than a socket's address works", async () => {
+  it("works with a state folder longer than a socket address", async () => {
     const deep = join(stateDir, "x".repeat(90), "y".repeat(60));
     mkdirSync(deep, { recursive: true, mode: 0o700 });
     const far = createOciRuntime({ stateDir: deep, guestPath }, settings);
@@ -94,7 +94,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     await far[Symbol.asyncDispose]();
   });
 
-  it("root inside installs into /usr, which stays as it is outside", async () => {
+  it("lets root inside install into /usr, which stays the same outside", async () => {
     const sandbox = await create({ allowRoot: true });
     expect((await sh(sandbox, "touch /usr/bin/new-program && sudo id -u && ls /usr/bin/new-program", "root")).text).toBe(
       "0\n/usr/bin/new-program",
@@ -110,9 +110,9 @@ describe.skipIf(!asRoot)("oci as root", () => {
       await pooled.warm();
     });
 
-    const waiting = () => readdirSync(join(stateDir, "sandboxes")).filter((id) => detailsOf(recordOf(id)).waiting);
+    const waiting = () => readdirSync(join(stateDir, "sandboxes")).filter((id) => id.startsWith("sb_") && detailsOf(recordOf(id)).waiting);
 
-    it("gives a waiting sandbox with the limits and the workspace asked for", async () => {
+    it("hands out a waiting sandbox with the requested limits and workspace", async () => {
       const folder = join(base, "folder");
       mkdirSync(folder);
       writeFileSync(join(folder, "file"), "content");
@@ -138,7 +138,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
       expect(remains()).toEqual({ ...nothing });
     });
 
-    it("starts a fresh one for a spec that the waiting one cannot have", async () => {
+    it("starts a new sandbox for a spec that the waiting one cannot serve", async () => {
       const [ready] = waiting();
       const sandbox = await pooled.create(spec({ allowRoot: true }));
       expect(sandbox.id).not.toBe(ready);
@@ -149,7 +149,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     });
   });
 
-  it("a snapshot of a folder's overlay and of /usr is the same sandbox again; a fork goes with its own", async () => {
+  it("restores snapshots of an overlay and of /usr, and removes a fork's snapshot", async () => {
     const folder = join(base, "folder");
     mkdirSync(folder);
     for (const name of ["changed", "removed", "kept"]) writeFileSync(join(folder, name), name);
@@ -176,7 +176,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     expect(remains()).toEqual(nothing);
   });
 
-  it.each(["crun", "runc"])("%s: the work's own groups are all there is to see, with its limits, read-only", async (ociRuntime) => {
+  it.each(["crun", "runc"])("%s: shows only the control groups of the work, read-only, with its limits", async (ociRuntime) => {
     await runtime[Symbol.asyncDispose]();
     runtime = createOciRuntime({ stateDir, guestPath }, { ...settings, ociRuntime });
     await using sandbox = await create({ limits: { memoryBytes: 256 * 1024 * 1024, pids: 77, cpus: 1.5 }, allowRoot: true });
@@ -190,7 +190,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     expect(remains()).toEqual(nothing);
   });
 
-  it("only the work is frozen by a pause, so that somebody else can resume it", async () => {
+  it("a pause freezes only the work, so that another process can resume it", async () => {
     const sandbox = await create({ keep: true });
     await sandbox.pause();
     const other = createOciRuntime({ stateDir, guestPath }, settings);

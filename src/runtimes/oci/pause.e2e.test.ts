@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ociSubject } from "../../../test/support/oci-subject.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { Subject } from "../../suites/conformance/describe-runtime.ts";
 
 const TIMES = 100;
@@ -15,11 +15,11 @@ afterAll(async () => {
   await subject.close?.();
 });
 
-test("a sandbox in which processes are born and die all the time is paused each time", { timeout: 120_000 }, async ({ skip }) => {
+test("pauses a sandbox every time, even while processes constantly start and end", { timeout: 120_000 }, async ({ skip }) => {
   if ("absent" in subject) return skip(subject.absent);
   const { runtime } = subject;
   if (!(await runtime.capabilities()).pause) return skip("nothing can be frozen here");
-  await using sandbox = await runtime.create(SandboxSpec.parse({}));
+  await using sandbox = await runtime.create(SandboxConfig.parse({}));
   for (let count = 0; count < 3; count++) await sandbox.spawn({ argv: ["sh", "-c", "while :; do /bin/true; done"] });
   for (let count = 0; count < TIMES; count++) {
     await sandbox.pause();

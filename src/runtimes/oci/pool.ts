@@ -1,8 +1,11 @@
-import { CaissonError } from "../../contract/error.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import type { SandboxField } from "../../contract/sandbox/sandbox-fields.ts";
+import { ignore } from "../../lib/failures.ts";
 import { linkedRepository } from "../../sandbox/linked-repository.ts";
 import { isRunning } from "../../sandbox/process-identity.ts";
 import type { PoolSize } from "../../sandbox/runtime.ts";
+import { changedFields } from "../../sandbox/sandbox-config.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import { limitCgroups } from "./cgroups/cgroup-limits.ts";
 import type { Basis, OciDetails } from "./details.ts";
@@ -16,21 +19,19 @@ import { resolveWorkspace, workspaceRecords } from "./layers/layers.ts";
 import type { OciContext } from "./oci-context.ts";
 import { type Started, type StartOptions, startSandbox } from "./start-sandbox.ts";
 
-/**
- * Sandboxes and namespaces that wait for somebody to ask. All of it goes with this process, or with the sweep after it.
- */
+/** Sandboxes and namespaces that wait for a caller. They are removed with this process, or by the next sweep. */
 export interface Pool {
-  /** Gives a waiting sandbox the spec's limits and workspace; a fresh one where none waits or none would do. */
+  /** Gives a waiting sandbox the spec's limits and workspace. Starts a new one if none is waiting or suitable. */
   take(options: StartOptions): Promise<Started>;
-  /** Of a sandbox that begins to end: filling waits for it as it does for a first command, unless none is left. */
+  /** Postpones a scheduled refill while a sandbox ends, as for a first command, unless none is waiting. */
   giveWay(): void;
   size(): PoolSize;
-  /** Resolves once the pool is as full as it is to be, or filling it has failed. */
+  /** Resolves when the pool is full, or when filling it has failed. */
   warm(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Filling waits this long after a sandbox was taken, so that its first command has the processors to itself. */
+/** Refilling waits this long after a sandbox is taken, so that its first command has the processors to itself. */
 const REFILL_DELAY_MS = 50;
 
 export function createPool(oci: OciContext): Pool {
@@ -50,22 +51,19 @@ export function createPool(oci: OciContext): Pool {
   };
   const fill = async () => {
     while (!closed && waiting.length < sizes.sandboxes) {
-      const member = await startSandbox(oci, { spec: SandboxSpec.parse({}), waiting: true });
+      const member = await startSandbox(oci, { spec: SandboxConfig.parse({}), waiting: true });
       waiting.push(member);
-      // One that dies while it waits is nobody's loss.
+      // A sandbox that dies while it waits affects no caller.
       void member.connection.closed.then(() => {
         if (forget(member)) void end(oci, member);
       });
     }
     while (!closed && spaces.length < sizes.namespaces) spaces.push(await makeNamespaces(oci));
   };
-  /** A pool that cannot be filled is no failure: whoever asks for a sandbox gets a fresh one, or the reason. */
   const refill = () => {
-    filling ??= fill()
-      .catch(() => {})
-      .finally(() => {
-        filling = null;
-      });
+    filling ??= ignore(fill(), "without a pool, each sandbox is created on request, and its caller gets the error").finally(() => {
+      filling = null;
+    });
     return filling;
   };
   const refillLater = () => {
@@ -88,7 +86,7 @@ export function createPool(oci: OciContext): Pool {
 
   return {
     async take(options) {
-      if (options.signal?.aborted) throw new CaissonError("cancelled", "creating a sandbox was cancelled");
+      if (options.signal?.aborted) throw new CaissonError("cancelled", "sandbox creation was cancelled");
       const spec = {
         ...options.spec,
         workspace: resolveWorkspace(options.spec.workspace, { state: () => viewState(oci.context.stateDir) }),
@@ -124,23 +122,29 @@ export function createPool(oci: OciContext): Pool {
   };
 }
 
-/** What a waiting sandbox has is what the default spec gives; limits and the workspace can still be changed. */
-function suits(member: Started, spec: SandboxSpec, options: StartOptions): boolean {
+/** Fields that can still be changed in a waiting sandbox. */
+const changeable: ReadonlySet<SandboxField> = new Set(["limits", "env", "network", "secrets", "gateway", "stationAccess"]);
+
+/**
+ * Whether a waiting sandbox can serve the spec. It was started from the default spec; only limits and the workspace can
+ * still be changed.
+ */
+function suits(member: Started, spec: SandboxConfig, options: StartOptions): boolean {
   const { spec: has, limits } = member.record;
-  if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.allowRoot || spec.limits.diskBytes !== undefined) return false;
-  if (spec.mounts.length > 0) return false;
-  // Routes are the launcher's to make, before the guest starts.
+  if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.limits.diskBytes !== undefined) return false;
+  // All other fields are part of the root or of the guest's start.
+  if (changedFields(spec, has).some((name) => !changeable.has(name))) return false;
+  // The launcher creates routes before the guest starts.
   if (isTransparent(spec.network)) return false;
-  if (spec.readOnlyPaths.length + spec.deniedPaths.length > 0 || spec.tmpBytes !== has.tmpBytes) return false;
-  // The guest's own limit on processes is set when it starts.
+  // The guest's own process limit is set when it starts.
   if (!hasController(member.details, "pids") && (spec.limits.pids ?? limits.pids) !== limits.pids) return false;
   const { workspace } = spec;
-  // The home folder that is kept with the workspace is part of the root.
+  // A home folder that is stored with the workspace is part of the root.
   if (workspace.kind === "folder" && workspace.layer !== undefined) return false;
   if (workspace.kind === "empty") return true;
-  // The repository of a linked work tree is a part of the root.
+  // The repository of a linked work tree is part of the root.
   if (linkedRepository(workspace.path).kind !== "none") return false;
-  // The filter of a sandbox that writes to a folder of the host is another.
+  // A sandbox that writes to a host folder has a different filter.
   return workspace.access !== "rw" && isApart(workspace.path, member.details.basis);
 }
 
@@ -148,25 +152,25 @@ function hasController(details: OciDetails, name: string): boolean {
   return details.cgroups.some(({ controllers }) => controllers.includes(name));
 }
 
-/** Nothing in the workspace may be part of the template as well: its content is not to be trusted. */
+/** Whether no part of the template is in the workspace, whose content is not trusted. */
 function isApart(folder: string, basis: Basis): boolean {
   return basis.root.binds.every(({ source }) => source !== folder && !source.startsWith(`${folder}/`));
 }
 
-async function claim(oci: OciContext, member: Started, spec: SandboxSpec): Promise<Started> {
+async function claim(oci: OciContext, member: Started, spec: SandboxConfig): Promise<Started> {
   const { connection } = member;
   const details: OciDetails = { ...member.details, waiting: false };
   try {
     const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
     limitCgroups(details.cgroups, limits);
-    const owner = spec.keep ? null : oci.store.ownerOf();
+    const owner = spec.keep ? null : oci.store.thisProcess();
     const record = { ...member.record, spec, limits, warnings, owner, details, createdAt: new Date().toISOString() };
     if (spec.keep) await oci.store.write(record);
     else oci.store.note(record);
     await attach(oci, { ...member, record, details });
     return { record, details, connection };
   } catch (error) {
-    await end(oci, member).catch(() => {});
+    await ignore(end(oci, member), "we throw the first error");
     throw error;
   }
 }
@@ -174,7 +178,7 @@ async function claim(oci: OciContext, member: Started, spec: SandboxSpec): Promi
 async function attach(oci: OciContext, { record, details }: Started): Promise<void> {
   const { guest, basis } = details;
   if (record.spec.workspace.kind === "empty") return;
-  if (guest === null || !isRunning(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no guest`);
+  if (guest === null || !isRunning(guest)) throw new CaissonError("lost", `sandbox ${record.id} has no running guest`);
   const identity = identityOf(oci, details);
   await oci.launch({
     what: "attach",

@@ -1,5 +1,5 @@
 import { readlinkSync } from "node:fs";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { Finding, Probe } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox, Process } from "../../sandbox/sandbox.ts";
 import { findings, problemOf } from "./findings.ts";
@@ -9,17 +9,17 @@ const namespaces = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] as cons
 const COMMAND_TIMEOUT_MS = 10_000;
 
 /** Starts a sandbox, runs a command in it and compares its namespaces with the host's. Never throws. */
-export async function probeHouse(oci: OciContext, options: { create(spec: SandboxSpec): Promise<OwnedSandbox> }): Promise<Probe> {
+export async function probeHouse(oci: OciContext, options: { create(spec: SandboxConfig): Promise<OwnedSandbox> }): Promise<Probe> {
   const before = await findings(oci);
   if (before.some(({ level }) => level === "problem")) return { usable: false, startMs: null, findings: before };
   const startedMs = performance.now();
   try {
-    await using sandbox = await options.create(SandboxSpec.parse({}));
+    await using sandbox = await options.create(SandboxConfig.parse({}));
     const process = await sandbox.spawn({
       argv: ["/bin/sh", "-c", `for name in ${namespaces.join(" ")}; do echo "$name $(readlink /proc/self/ns/$name)"; done; id -u`],
       timeoutMs: COMMAND_TIMEOUT_MS,
     });
-    const { text, firstMs } = await read(process);
+    const { text, firstMs } = await readOutput(process);
     const result = compare(text);
     return { usable: result.every(({ level }) => level !== "problem"), startMs: firstMs - startedMs, findings: [...before, ...result] };
   } catch (error) {
@@ -27,7 +27,7 @@ export async function probeHouse(oci: OciContext, options: { create(spec: Sandbo
   }
 }
 
-async function read(process: Process): Promise<{ text: string; firstMs: number }> {
+async function readOutput(process: Process): Promise<{ text: string; firstMs: number }> {
   let text = "";
   let firstMs = Number.NaN;
   for await (const { stream, data } of process.output) {
@@ -38,8 +38,7 @@ async function read(process: Process): Promise<{ text: string; firstMs: number }
 }
 
 /**
- * The sandbox's word is compared with what the host sees of itself; equal names would mean that nothing is between
- * them.
+ * Compares the namespaces that the sandbox reports with the host's. Equal names would mean that nothing separates them.
  */
 function compare(text: string): Finding[] {
   const lines = text.trim().split("\n");
@@ -51,6 +50,6 @@ function compare(text: string): Finding[] {
   const result: Finding[] = [];
   if (shared.length > 0) result.push({ level: "problem", text: `a sandbox shares these namespaces with the host: ${shared.join(", ")}` });
   if (uid !== "1000") result.push({ level: "problem", text: `commands run as uid ${uid} instead of 1000` });
-  if (result.length === 0) result.push({ level: "ok", text: `a sandbox started; its namespaces are its own: ${namespaces.join(", ")}` });
+  if (result.length === 0) result.push({ level: "ok", text: `a sandbox started with separate namespaces: ${namespaces.join(", ")}` });
   return result;
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { cgroupFolders, removeEmptyGroups } from "./cgroups/cgroup.ts";
@@ -9,10 +9,10 @@ import type { OciContext } from "./oci-context.ts";
 import { bringUp, SOCKET_NAME } from "./start-sandbox.ts";
 
 /**
- * Ends what runs in a sandbox, and starts a guest again over its own files: id, name, limits and layers stay as they
- * are. The record says `running` throughout, so that whoever comes after a crash in the middle finds a sandbox that
- * died, with its files, and no sweep takes it for a create that was never finished. Throws `unsupported` for one whose
- * files went with its guest, and what starting throws; the files are left alone then.
+ * Ends all processes of a sandbox and starts a guest again over its own files: id, name, limits and layers do not
+ * change. The record stays `running`, so that after a crash halfway the next process finds a dead sandbox with its
+ * files, and no sweep mistakes it for an unfinished create. Throws `unsupported` if its files went with its guest, and
+ * whatever starting throws, which leaves the files alone.
  */
 export async function restartSandbox(
   oci: OciContext,
@@ -21,8 +21,8 @@ export async function restartSandbox(
 ): Promise<void> {
   const details = detailsOf(record);
   if (details.disk === "memory") {
-    throw new CaissonError("unsupported", `the files of sandbox ${record.id} are in memory, and go with its guest`, {
-      hint: "Make it again; without a limit on its disk its files stay.",
+    throw new CaissonError("unsupported", `the files of sandbox ${record.id} are in memory, and are lost with its guest`, {
+      hint: "Create it again without a disk limit, so that its files survive a restart.",
     });
   }
   await beforeEnd?.();
@@ -43,7 +43,7 @@ export async function restartSandbox(
   }
 }
 
-/** Ends everything that runs in a sandbox; it is dead then, and its files are there. */
+/** Ends all processes of a sandbox. It is dead afterwards, but its files remain. */
 export async function killSandbox(oci: OciContext, id: SandboxId): Promise<void> {
   await endWork(oci, id, detailsOf(await oci.store.read(id)));
 }

@@ -1,18 +1,18 @@
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
-import type { SandboxSpec } from "../../contract/sandbox.ts";
+import type { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { defined } from "../../lib/defined.ts";
 import { gitSettingsEnv } from "../../sandbox/git-settings.ts";
-import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
+import { connectGuest } from "../../sandbox/guest/connection.ts";
 import { explainSilence } from "../../sandbox/guest/waits.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { readGuestToken } from "../../sandbox/guest-token.ts";
+import { seenProcesses } from "../../sandbox/host-processes.ts";
 import type { HostView, Runtime, RuntimeContext, RuntimeImages } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
+import { refuseNetwork } from "../../sandbox/sandbox-config.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
-import { seenProcesses } from "../../sandbox/seen-processes.ts";
-import { refuseNetwork } from "../../sandbox/spec.ts";
 import { infoOf, isWaiting, type SandboxRecord } from "../../sandbox/store.ts";
 import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
@@ -29,7 +29,7 @@ import { packFiles, unpackFiles } from "./layers/pack-files.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import { createOciContext, type OciContext, type OciOptions } from "./oci-context.ts";
 import { createPool } from "./pool.ts";
-import { SOCKET_NAME } from "./start-sandbox.ts";
+import { SOCKET_NAME, type Started, startSandbox } from "./start-sandbox.ts";
 import { sweepSandboxes } from "./sweep.ts";
 import { createWall, statsOf } from "./wall.ts";
 
@@ -38,33 +38,38 @@ export type { OciOptions } from "./oci-context.ts";
 const OPEN_TIMEOUT_MS = 10_000;
 
 export interface OciRuntime extends Runtime {
-  /** Resolves once the pool is full; for whoever wants to measure or to be ready. */
+  /** Resolves when the pool is full. For measurements and tests. */
   warm(): Promise<void>;
 }
 
-/** Sandboxes by an OCI runtime (crun, runc …), as root or as an ordinary user, without a daemon. */
+/**
+ * Creates the runtime for sandboxes that an OCI runtime (crun, runc …) starts, as root or as an ordinary user, without
+ * a daemon.
+ */
 export function createOciRuntime(context: RuntimeContext, options: OciOptions): OciRuntime {
   const oci = createOciContext(context, options);
   const pool = createPool(oci);
 
-  const wrap = (record: SandboxRecord, details: OciDetails, connection: GuestConnection): OwnedSandbox =>
+  const wrap = ({ record, details, connection }: Started, onEvent = context.onEvent): OwnedSandbox =>
     createGuestSandbox({
       info: infoOf(record),
       spec: record.spec,
       connection,
       wall: createWall({ oci, record, details, forkFrom, onEnding: pool.giveWay }),
-      onEvent: context.onEvent,
+      onEvent,
       defaultEnv: { ...gitSettingsEnv, ...details.basis.env },
     });
 
-  const create = async (spec: SandboxSpec, asked: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
+  const create = async (spec: SandboxConfig, createOptions: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
     refuseNetwork(spec, ociCapabilities(oci));
-    const { record, details, connection } = await pool.take({ spec, ...asked });
-    emitCreated(context.onEvent, infoOf(record));
-    return wrap(record, details, connection);
+    const started = await pool.take({ spec, ...createOptions });
+    emitCreated(context.onEvent, infoOf(started.record));
+    return wrap(started);
   };
+  /** Like a pooled sandbox, it belongs to no user: it takes no room, and no list has it. */
+  const createForProbe = async (spec: SandboxConfig) => wrap(await startSandbox(oci, { spec, waiting: true }), () => {});
 
-  const forkFrom = async (snapshot: string, spec: SandboxSpec): Promise<OwnedSandbox> => {
+  const forkFrom = async (snapshot: string, spec: SandboxConfig): Promise<OwnedSandbox> => {
     try {
       return await create({ ...spec, template: { kind: "snapshot", id: snapshot } }, { ownSnapshot: snapshot });
     } catch (error) {
@@ -76,8 +81,8 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
   return {
     name: "oci",
     capabilities: async () => ociCapabilities(oci),
-    probe: async () => (await import("./probe.ts")).probeHouse(oci, { create }),
-    create: (spec, asked = {}) => create(spec, asked),
+    probe: async () => (await import("./probe.ts")).probeHouse(oci, { create: createForProbe }),
+    create: (spec, createOptions = {}) => create(spec, createOptions),
     async open(id) {
       const found = await ownRecord(oci.store.read(id), id);
       const record = await thawAfterDeath(oci, found);
@@ -91,9 +96,9 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
         what: `opening sandbox ${id}`,
         condition: () => conditionOf(oci, id, details),
       });
-      return wrap(record, details, connection);
+      return wrap({ record, details, connection });
     },
-    look: (id) => lookAt(oci, id),
+    look: (id) => inspectHost(oci, id),
     kill: async (id) => (await import("./restart-sandbox.ts")).killSandbox(oci, id),
     restart: async (id, how) => (await import("./restart-sandbox.ts")).restartSandbox(oci, await ownRecord(oci.store.read(id), id), how),
     async list() {
@@ -128,7 +133,9 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     async removeSnapshot(id) {
       await readSnapshot(oci, id);
       if (await isBuiltOn(oci, id))
-        throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox or another snapshot`, { hint: "Remove those first." });
+        throw new CaissonError("conflict", `snapshot ${id} is in use by a sandbox or another snapshot`, {
+          hint: "Remove that sandbox or snapshot first.",
+        });
       await removeSnapshotFiles(oci, id);
     },
     pooled: () => pool.size(),
@@ -137,13 +144,13 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
   };
 }
 
-async function lookAt(oci: OciContext, id: SandboxId): Promise<HostView> {
+async function inspectHost(oci: OciContext, id: SandboxId): Promise<HostView> {
   const details = detailsOf(await ownRecord(oci.store.read(id), id));
   const processes = details.guest === null ? [] : seenProcesses(processesOf(details.guest));
   return { condition: await conditionOf(oci, id, details), stats: statsOf(details), processes };
 }
 
-/** Loaded when asked for: few commands build images. */
+/** Loaded on demand: few commands build images. */
 function lazyImages(oci: OciContext): RuntimeImages {
   const load = async () => (await import("./layers/images.ts")).ociImages(oci);
   return {
@@ -157,6 +164,6 @@ function lazyImages(oci: OciContext): RuntimeImages {
 
 async function ownRecord(reading: Promise<SandboxRecord>, id: SandboxId): Promise<SandboxRecord> {
   const record = await reading;
-  if (record.runtime !== "oci" || isWaiting(record)) throw new CaissonError("not_found", `there is no sandbox ${id} of the runtime oci`);
+  if (record.runtime !== "oci" || isWaiting(record)) throw new CaissonError("not_found", `there is no sandbox ${id} in the oci runtime`);
   return record;
 }

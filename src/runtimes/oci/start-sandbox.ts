@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { defaultLimits } from "../../contract/default-limits.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { SandboxSpec } from "../../contract/sandbox.ts";
+import { defaultLimits } from "../../contract/defaults/default-limits.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
 import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { makeGuestToken, tokenName } from "../../sandbox/guest-token.ts";
@@ -43,20 +44,20 @@ export interface Started {
 }
 
 export interface StartOptions {
-  spec: SandboxSpec;
+  spec: SandboxConfig;
   signal?: AbortSignal | undefined;
-  /** Namespaces made beforehand; the caller keeps them. */
+  /** Namespaces prepared in advance. The caller closes them. */
   namespaces?: HeldNamespaces | undefined;
   ownSnapshot?: OciDetails["ownSnapshot"];
-  /** For the pool: nobody has asked for it yet. */
+  /** Whether it is for the pool, and has no caller yet. */
   waiting?: boolean;
-  /** It was there before, and so are its files. */
+  /** Whether the sandbox existed before, with its files. */
   again?: boolean;
 }
 
 /**
- * Starts a sandbox: the record first, then its groups, then the launcher. Whatever fails, whatever was made is removed
- * before this rejects.
+ * Starts a sandbox: first the record, then its groups, then the launcher. If any step fails, everything created is
+ * removed before this rejects.
  */
 export async function startSandbox(oci: OciContext, options: StartOptions): Promise<Started> {
   const releaseMigration = oci.migration.hold(oci.cgroups());
@@ -64,7 +65,7 @@ export async function startSandbox(oci: OciContext, options: StartOptions): Prom
     return await startOnce(oci, options);
   } catch (error) {
     if (!(error instanceof CaissonError) || error.details?.step !== SCOPE_STEP) throw error;
-    // Once more without: limits that were asked for are then refused by name, and defaults dropped with a warning.
+    // Retries without scopes: requested limits are then refused by name, and default ones dropped with a warning.
     oci.doWithoutScopes(error.message);
     return await startOnce(oci, options);
   } finally {
@@ -74,9 +75,13 @@ export async function startSandbox(oci: OciContext, options: StartOptions): Prom
 
 async function startOnce(oci: OciContext, options: StartOptions): Promise<Started> {
   const { store } = oci;
-  const asked = await withSnapshotWorkspace(oci, options.spec);
+  const requestedSpec = await withSnapshotWorkspace(oci, options.spec);
   const state = () => viewState(oci.context.stateDir);
-  const spec = { ...asked, workspace: resolveWorkspace(asked.workspace, { state }), mounts: resolveMounts(asked.mounts, { state }) };
+  const spec = {
+    ...requestedSpec,
+    workspace: resolveWorkspace(requestedSpec.workspace, { state }),
+    mounts: resolveMounts(requestedSpec.mounts, { state }),
+  };
   if (spec.workspace.kind === "folder" && spec.workspace.layer !== undefined) finishRestore(spec.workspace.layer);
   const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
   if (spec.keep && oci.cgroups().manager?.lingering === false)
@@ -110,20 +115,22 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     spec,
     limits,
     warnings,
-    owner: store.ownerOf(),
+    owner: store.thisProcess(),
     details,
   };
   store.note(record);
   try {
     return await bringUp(oci, { record, details, options: { ...options, namespaces } });
   } catch (error) {
-    // What cannot be removed now is found by the next sweep; the first failure is the one to tell.
-    await endSandbox(oci, record, details).catch(() => {});
+    await ignore(endSandbox(oci, record, details), "the next sweep removes the rest; we throw the first error");
     throw error;
   }
 }
 
-/** Also of a sandbox whose guest died, over the files that it left. Throws without removing anything. */
+/**
+ * Starts a sandbox's guest, or starts one again over the files that a dead guest left. Throws without removing
+ * anything.
+ */
 export async function bringUp(
   oci: OciContext,
   start: { record: SandboxRecord; details: OciDetails; options: StartOptions },
@@ -144,7 +151,7 @@ export async function bringUp(
       if (binary !== first) oci.prefer(binary);
       const running: SandboxRecord = { ...record, state: "running", owner: record.spec.keep ? null : record.owner, details };
       try {
-        // What is to outlive this process must outlive a power cut as well, as far as its record goes.
+        // The record of a sandbox that outlives this process must also survive a power cut.
         if (record.spec.keep) await oci.store.write(running);
         else oci.store.note(running);
       } catch (error) {
@@ -153,8 +160,7 @@ export async function bringUp(
       }
       return { record: running, details, connection };
     } catch (error) {
-      // Another OCI runtime may manage what this one does not; nothing of the first attempt lives on but its socket's
-      // name.
+      // Another OCI runtime may succeed where this one failed. Only the socket's name remains of the first attempt.
       if (!isRuntimeFailure(error) || options.signal?.aborted || binary === others.at(-1) || others.length === 0) throw error;
       await oci.launch({ what: "remove", plan: [["remove", join(oci.store.dir(record.id), SOCKET_NAME)]] });
     }
@@ -189,29 +195,30 @@ async function launchOnce(
       prepare: scopeEntry(oci, start),
       lastLine: /^pid \d+$/,
       onLine: (line) => {
-        // The socket takes connections before the guest is there to answer, so the two need not wait for each other.
+        // The socket accepts connections before the guest can answer, so the two need not wait for each other.
         if (line === "listening") {
           connecting = connectGuest({ socketPath, token, timeoutMs: WELCOME_TIMEOUT_MS });
-          connecting.catch(() => {});
+          void ignore(connecting, "awaited below");
         }
       },
     });
     const pid = Number(lines.map((line) => /^pid (\d+)$/.exec(line)?.[1]).find((text) => text !== undefined));
-    if (!Number.isInteger(pid) || connecting === undefined) throw new CaissonError("internal", "the launcher did not say what it started");
+    if (!Number.isInteger(pid) || connecting === undefined)
+      throw new CaissonError("internal", "the launcher did not report what it started");
     return { pid, connection: await connecting };
   } catch (error) {
-    void connecting?.then(
-      (connection) => connection.close(),
-      () => {},
-    );
+    void ignore(connecting?.then((connection) => connection.close()) ?? Promise.resolve(), "the caller gets the launcher's failure");
     throw error;
   }
 }
 
-/** Those that would make a keyring for each sandbox, as an id that may have 200. */
+/** OCI runtimes that would create a keyring for each sandbox, of which an id may have 200. */
 const keepsKeyring: ReadonlySet<string> = new Set(["crun", "runc"]);
 
-/** Where systemd makes the sandbox's group, it is made around the launcher: what that starts is born in it. */
+/**
+ * If systemd creates the sandbox's group, it does so around the launcher, and everything that the launcher starts
+ * belongs to it.
+ */
 function scopeEntry(oci: OciContext, { record, details }: { record: SandboxRecord; details: OciDetails }) {
   const folder = details.cgroups.find(({ scope }) => scope);
   const { manager } = oci.cgroups();
@@ -229,7 +236,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
   const state = viewState(oci.context.stateDir);
   const disk = details.disk !== "none";
   const entrances = cgroupEntrances(details.cgroups);
-  // gVisor's sandboxes have control groups of its own making.
+  // gVisor creates the control groups of its sandboxes.
   const views = binary.name === "runsc" ? [] : cgroupViews(details.cgroups);
   const config = bundleConfig({
     spec,
@@ -264,19 +271,19 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
     ...mountRecords(spec.mounts, { identity, state }),
     ...holdRecords(spec),
-    // crun refuses machines with both versions of control groups; inside its own mount namespace there is only one.
+    // crun refuses machines with both versions of control groups. Inside its own mount namespace, there is only one.
     ["hide", "/sys/fs/cgroup/unified"],
     ["read-only", "/sys/fs/cgroup"],
     ["config", JSON.stringify(config)],
     ["runtime", binary.path],
-    // Groups are ours to make: the OCI runtime, inside the user namespace, could not.
+    // We create the groups: the OCI runtime, inside the user namespace, could not.
     ...(binary.name === "crun" ? [["option", "--cgroup-manager=disabled"] as const] : []),
     ...(keepsKeyring.has(binary.name) ? [["keyring", "--no-new-keyring"] as const] : []),
     ["id", record.id],
   ]);
 }
 
-/** Layers of the same range ask for the same map. */
+/** Drops repeated maps: layers with the same range request the same one. */
 function withoutRepeatedMaps(plan: readonly PlanRecord[]): PlanRecord[] {
   const seen = new Set<string>();
   return plan.filter((record) => {

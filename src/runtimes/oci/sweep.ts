@@ -8,10 +8,10 @@ import { isBuiltOn, listSnapshots, removeSnapshotFiles } from "./layers/snapshot
 import type { OciContext } from "./oci-context.ts";
 import { createTemplateCache } from "./template/template-cache.ts";
 
-/** Removes what dead creators left, and finishes what they had begun. Returns the sandboxes it removed. */
+/** Removes what dead creators left, and finishes what they started. Returns the removed sandboxes. */
 export async function sweepSandboxes(oci: OciContext): Promise<SandboxId[]> {
   const removed: SandboxId[] = [];
-  // Groups before records: a group is only ever made after its record was written.
+  // Lists groups before records: a group is only created after its record was written.
   const groups = groupNames(oci);
   const { records, damaged } = await oci.store.list();
   const known = new Set([...records, ...damaged].map(({ id }) => id));
@@ -36,16 +36,18 @@ export async function sweepSandboxes(oci: OciContext): Promise<SandboxId[]> {
   return removed;
 }
 
-/** A sandbox that nobody can use any more: its maker died, or it did itself and is not kept for anyone. */
+/** Whether a sandbox is unusable: its creator died, or it died itself and is not kept. */
 function isLeftBehind(oci: OciContext, record: SandboxRecord): boolean {
-  const ownerDead = record.owner !== null && !oci.store.ownerAlive(record.owner);
+  const ownerDead = record.owner !== null && !oci.store.isHolderAlive(record.owner);
   if (isOrphan(record)) return true;
   if (record.state === "creating" || record.state === "completing" || record.state === "completed" || record.state === "failed")
     return ownerDead;
   return false;
 }
 
-/** Null for details that are damaged, or of another version; they must not keep others from being swept. */
+/**
+ * Returns null for details that are damaged or of another version. They must not keep other sandboxes from being swept.
+ */
 function knownDetails(record: SandboxRecord): OciDetails | null {
   const parsed = OciDetailsSchema.safeParse(record.details);
   return parsed.success ? parsed.data : null;
@@ -58,7 +60,7 @@ function groupNames(oci: OciContext): SandboxId[] {
 async function sweepSnapshots(oci: OciContext): Promise<void> {
   const { snapshots, remains } = await listSnapshots(oci);
   for (const { id, hiddenFor } of snapshots) {
-    if (hiddenFor !== null && !oci.store.ownerAlive(hiddenFor) && !(await isBuiltOn(oci, id))) await removeSnapshotFiles(oci, id);
+    if (hiddenFor !== null && !oci.store.isHolderAlive(hiddenFor) && !(await isBuiltOn(oci, id))) await removeSnapshotFiles(oci, id);
   }
   await removeFiles(oci, remains);
 }

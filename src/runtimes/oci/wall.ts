@@ -1,7 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { SandboxStats } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SandboxStats } from "../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { forkedSpec } from "../../sandbox/spec.ts";
+import { forkedSpec } from "../../sandbox/sandbox-config.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { canFreeze, cgroupFigures, freezeWork } from "./cgroups/cgroup.ts";
@@ -16,18 +16,18 @@ export interface WallOptions {
   oci: OciContext;
   record: SandboxRecord;
   details: OciDetails;
-  /** Makes a sandbox from a snapshot that goes with it. */
+  /** Creates a sandbox from a snapshot that is removed with it. */
   forkFrom(snapshot: string, spec: SandboxRecord["spec"]): Promise<OwnedSandbox>;
   onEnding(): void;
 }
 
-/** The wall of one sandbox: control groups, processes and layers on the host. */
+/** Creates the wall of one sandbox: control groups, processes and layers on the host. */
 export function createWall(options: WallOptions): Wall {
   const { oci, details } = options;
   let { record } = options;
   const freezes = canFreeze(details.cgroups);
   const setState = async (state: "running" | "paused") => {
-    // Always done: another process may have changed it since this handle last looked.
+    // Done even if nothing seems to change: another process may have changed the state since this handle last read it.
     const current = await oci.store.read(record.id);
     refuseWhileHeld(oci, current);
     await freezeWork(details.cgroups, state === "paused" ? "frozen" : "thawed");
@@ -36,11 +36,12 @@ export function createWall(options: WallOptions): Wall {
   };
   const refuseWithoutFreezer = () => {
     if (!freezes)
-      throw new CaissonError("unsupported", `sandbox ${record.id} is in no control group that can freeze it`, {
+      throw new CaissonError("unsupported", `sandbox ${record.id} has no control group that can freeze it`, {
         hint: "Start Caisson as root, or with a delegated control group (`caisson doctor`).",
       });
   };
-  const snapshot = (asked: { name?: string | undefined; hidden: boolean }) => takeSnapshot(oci, { record, details, ...asked });
+  const snapshot = (snapshotOptions: { name?: string | undefined; hidden: boolean }) =>
+    takeSnapshot(oci, { record, details, ...snapshotOptions });
   return {
     stats: async () => statsOf(details),
     condition: () => conditionOf(oci, record.id, details),
@@ -52,12 +53,12 @@ export function createWall(options: WallOptions): Wall {
       if (freezes) await setState("running");
     },
     snapshot: ({ name }) => snapshot({ name, hidden: false }),
-    async fork(asked) {
-      return options.forkFrom(await snapshot({ hidden: true }), forkedSpec(record.spec, asked));
+    async fork(forkOptions) {
+      return options.forkFrom(await snapshot({ hidden: true }), forkedSpec(record.spec, forkOptions));
     },
     async release() {
       record = await oci.store.read(record.id);
-      // One that is kept was nobody's from the start.
+      // A kept sandbox has no owner from the start.
       if (record.owner === null) return;
       record = { ...record, owner: null };
       await oci.store.write(record);
@@ -70,7 +71,8 @@ export function createWall(options: WallOptions): Wall {
 }
 
 /**
- * From the groups where there are any; otherwise only the processes can be counted, in the sandbox's process namespace.
+ * Returns the figures of the control groups. Without any, only the processes in the sandbox's pid namespace can be
+ * counted.
  */
 export function statsOf(details: OciDetails): SandboxStats {
   const figures = cgroupFigures(details.cgroups);

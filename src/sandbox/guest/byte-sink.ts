@@ -1,4 +1,4 @@
-import type { CaissonError } from "../../contract/error.ts";
+import type { CaissonError } from "../../contract/error/error.ts";
 import { STREAM_WINDOW } from "./byte-source.ts";
 import { encodeFrame, FRAME_PAYLOAD_MAX } from "./frame.ts";
 import type { Link } from "./link.ts";
@@ -6,13 +6,13 @@ import { encodeDataHead } from "./raw.ts";
 
 const CREDIT_MAX = 2 ** 40;
 
-/** Sends `DATA` on one stream, never more than the guest gave credit for. The bytes are not copied. */
+/** Sends `DATA` on one stream, within the credit that the guest granted. The bytes are not copied. */
 export class ByteSink {
   readonly #link: Link;
   #credit: number;
   #failure: CaissonError | null = null;
   #room: PromiseWithResolvers<void> | null = null;
-  /** Set once the request opened its stream. */
+  /** Set when the request opens its stream. */
   stream = 0;
 
   constructor(link: Link, window = STREAM_WINDOW) {
@@ -25,13 +25,16 @@ export class ByteSink {
     this.#wake();
   }
 
-  /** Whoever sends is told; nothing more is sent. */
+  /** Fails the sender with `error` and sends nothing more. */
   fail(error: CaissonError): void {
     this.#failure ??= error;
     this.#wake();
   }
 
-  /** Sends what may be sent at once; the promise, if any, resolves when the rest was sent. */
+  /**
+   * Immediately sends what the credit allows. Returns undefined if that was everything, or a promise that resolves when
+   * the rest has been sent.
+   */
   send(data: Uint8Array): Promise<void> | undefined {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     const at = this.#sendSome(data, 0);

@@ -1,12 +1,12 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { protocolError } from "./frame.ts";
 import { CHUNKS_MAX, GrowingChunk } from "./growing-chunk.ts";
 
-/** What the sender of `DATA` may send before it gets credit. */
+/** The bytes that a sender of `DATA` may send before it gets credit. */
 export const STREAM_WINDOW = 1_048_576;
 const CREDIT_BATCH_BYTES = 262_144;
 
-/** `DATA` of one stream on its way to one consumer; the guest gets credit for what was consumed. */
+/** The `DATA` of one stream on its way to one consumer. The guest gets credit for consumed bytes. */
 export class ByteSource implements AsyncIterable<Uint8Array> {
   readonly #grant: (bytes: number) => void;
   readonly #cancel: () => void;
@@ -22,8 +22,8 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
   #iterating = false;
 
   /**
-   * `grant` sends credit; `cancel` gives the stream up when the consumer leaves early; `onStarved` is told whether the
-   * consumer waits for bytes.
+   * `grant` sends credit, `cancel` cancels the stream if the consumer leaves early, and `onStarved` learns whether the
+   * consumer is waiting for bytes.
    */
   constructor(options: { grant: (bytes: number) => void; cancel: () => void; onStarved?: (is: boolean) => void }) {
     this.#grant = options.grant;
@@ -31,7 +31,7 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
     this.#onStarved = options.onStarved ?? (() => {});
   }
 
-  /** Throws `protocol` for more than the window. */
+  /** Throws `protocol` if the data exceeds the window. */
   push(data: Buffer): void {
     if (data.length > this.#allowance) throw protocolError("more DATA than the window allows");
     if (data.length === 0) return;
@@ -61,7 +61,7 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
     this.#waiting = null;
   }
 
-  /** Stops the transfer; nothing more is delivered. */
+  /** Stops the transfer and delivers nothing more. */
   cancel(): void {
     const wasOpen = this.#state === "open";
     if (this.#state !== "failed") this.#state = "cancelled";
@@ -71,7 +71,7 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Uint8Array, undefined> {
-    if (this.#iterating) throw new CaissonError("invalid", "a stream of bytes can be read once");
+    if (this.#iterating) throw new CaissonError("invalid", "a byte stream can be read only once");
     this.#iterating = true;
     return {
       next: () => this.#next(),
@@ -95,7 +95,7 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
     }
     if (this.#failure !== null) return Promise.reject(this.#failure);
     if (this.#state !== "open") return Promise.resolve({ done: true, value: undefined });
-    if (this.#waiting !== null) return Promise.reject(new CaissonError("invalid", "a stream of bytes has one reader at a time"));
+    if (this.#waiting !== null) return Promise.reject(new CaissonError("invalid", "a byte stream has one reader at a time"));
     this.#onStarved(true);
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
@@ -110,7 +110,7 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
     this.#consumed = 0;
   }
 
-  /** Only ever grows the last chunk, which nobody has seen yet. */
+  /** Only ever grows the last chunk, which no consumer has seen yet. */
   #gather(data: Buffer): void {
     const grown = this.#gathering?.append(data);
     if (grown) {
@@ -118,8 +118,8 @@ export class ByteSource implements AsyncIterable<Uint8Array> {
       return;
     }
     this.#gathering = new GrowingChunk();
-    const begun = this.#gathering.append(data);
-    if (begun === null) this.#gathering = null;
-    this.#chunks.push(begun ?? data);
+    const firstBytes = this.#gathering.append(data);
+    if (firstBytes === null) this.#gathering = null;
+    this.#chunks.push(firstBytes ?? data);
   }
 }

@@ -33,11 +33,11 @@ const field = (tag: number, bytes: Uint8Array) => {
   head.writeUInt32LE(bytes.length, 1);
   return Buffer.concat([head, bytes]);
 };
-/** Everything an ENDED needs; without the lie that follows it would be taken. */
+/** A complete ENDED, so the lie that follows it is the only reason to reject it. */
 const wholeEnd = Buffer.concat([field(1, u64(1n)), field(4, u64(0n)), field(5, u64(0n))]);
 const output = (descriptor: number, offset: bigint, data: Uint8Array) => Buffer.concat([Buffer.from([descriptor]), u64(offset), data]);
 
-/** Starts a process and gives its stream, with nothing sent on it but STARTED. */
+/** Starts a process and returns its stream, on which only STARTED was sent. */
 async function spawnStream(): Promise<number> {
   const spawning = connection.spawn({ ref: "r", argv: ["x"], stdin: true });
   const frame = await peer.next("SPAWN");
@@ -102,7 +102,7 @@ describe("a guest that breaks the protocol", () => {
     "an error with NUL in its text": (stream) => peer.sendFields("ERROR", stream, shapes.ERROR, { code: 9, message: "a\0b" }),
   };
 
-  test.each(Object.entries(lies))("%s: the connection ends with a protocol error, whoever waits is told", async (_name, lie) => {
+  test.each(Object.entries(lies))("%s ends the connection with a protocol error, which waiters receive", async (_name, lie) => {
     const stream = await spawnStream();
     const waiting = connection.files.stat("/x", { follow: true });
     const caught = waiting.catch((error: unknown) => error);
@@ -160,14 +160,14 @@ describe("a guest that breaks the protocol", () => {
       lie: (stream) => peer.sendFields("WATCH_EVENT", stream, shapes.WATCH_EVENT, { kind: 1, path: "/x" }),
     },
   };
-  test.each(Object.entries(answersTo))("%s as an answer is a protocol error", async (_name, { ask, type, lie }) => {
+  test.each(Object.entries(answersTo))("rejects %s as an answer", async (_name, { ask, type, lie }) => {
     const caught = ask().catch((error: unknown) => error);
     lie((await peer.next(type)).stream);
     expect(await caught).toMatchObject({ code: "protocol" });
     expect(await connection.closed).toMatchObject({ code: "protocol" });
   });
 
-  test("more DATA than the window is a protocol error, and what was read stays bounded", async () => {
+  test("ends the connection if DATA exceeds the window", async () => {
     const reading = connection.files.readFile("/x", {});
     const { stream } = await peer.next("READ");
     peer.sendFields("OK", stream, answers.file, { name: "/x", kind: 1 });
@@ -176,7 +176,7 @@ describe("a guest that breaks the protocol", () => {
     expect(await connection.closed).toMatchObject({ code: "protocol" });
   });
 
-  test("another connection to the same guest is not affected", async () => {
+  test("does not affect another connection to the same guest", async () => {
     const other = await guest.connect();
     peer.send("OK", 77);
     await connection.closed;
@@ -187,38 +187,38 @@ describe("a guest that breaks the protocol", () => {
     other.connection.close();
   });
 
-  test("memory stays flat while a guest floods frames that nobody asked for", async () => {
+  test("cannot exhaust memory by flooding unrequested frames", async () => {
     const before = process.memoryUsage().arrayBuffers;
     const flood = Buffer.concat(Array.from({ length: 1_000 }, () => encodeFrame("DATA", 999, Buffer.alloc(1_000))));
-    // The same bytes each time: what grows is what the connection keeps of them.
+    // The same bytes each time, so memory grows only if the connection keeps copies of them.
     for (let sent = 0; sent < 64; sent++) peer.socket.write(flood);
     expect(await connection.closed).toMatchObject({ code: "protocol" });
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * 1024 * 1024);
   });
 });
 
-test("names that are not UTF-8 come with replacement characters", async () => {
+test("replaces invalid UTF-8 in names with replacement characters", async () => {
   const stat = connection.files.stat("/x", { follow: true });
   const { stream } = await peer.next("STAT");
   peer.send("OK", stream, Buffer.concat([field(1, Buffer.from([0x61, 0xff, 0x62])), field(2, u64(1n))]));
   expect(await stat).toMatchObject({ name: "a\ufffdb", kind: "file" });
 });
 
-test("unknown fields are passed over", async () => {
+test("ignores unknown fields", async () => {
   const stat = connection.files.stat("/x", { follow: true });
   const { stream } = await peer.next("STAT");
   peer.send("OK", stream, Buffer.concat([field(200, Buffer.from("future")), field(1, Buffer.from("x")), field(2, u64(2n))]));
   expect(await stat).toMatchObject({ kind: "directory" });
 });
 
-test("a heartbeat counts as heard", async () => {
+test("a heartbeat updates lastHeardMs", async () => {
   const before = connection.lastHeardMs();
   await until(() => Date.now() > before);
   peer.sendFields("HEARTBEAT", 0, shapes.HEARTBEAT, { uptimeMs: 5_000 });
   await expect.poll(() => connection.lastHeardMs()).toBeGreaterThan(before);
 });
 
-test("a ping that nobody answers is a timeout, and a late answer is passed over", async () => {
+test("an unanswered ping times out, and its late answer is ignored", async () => {
   await expect(connection.ping({ timeoutMs: 20 })).rejects.toMatchObject({ code: "timeout" });
   peer.send("PONG", (await peer.next("PING")).stream);
   const again = connection.ping({ timeoutMs: 60_000 });
@@ -226,7 +226,7 @@ test("a ping that nobody answers is a timeout, and a late answer is passed over"
   await again;
 });
 
-describe("greeting", () => {
+describe("connectGuest", () => {
   const greetings: Record<string, { onHello: (peer: ScriptedPeer) => void; code: string }> = {
     "a wrong token": { onHello: (p) => p.sendFields("ERROR", 0, shapes.ERROR, { code: 4, message: "wrong token" }), code: "denied" },
     "another version": {
@@ -241,18 +241,18 @@ describe("greeting", () => {
     "a closed door": { onHello: (p) => p.socket.destroy(), code: "lost" },
     silence: { onHello: () => {}, code: "timeout" },
   };
-  test.each(Object.entries(greetings))("%s", async (_name, { onHello, code }) => {
+  test.each(Object.entries(greetings))("rejects %s", async (_name, { onHello, code }) => {
     await using rude = await startScriptedGuest({ onHello });
     await expect(connectGuest({ socketPath: rude.socketPath, timeoutMs: 100 })).rejects.toMatchObject({ code });
   });
 
-  test("nobody there is lost at once, unless the socket is waited for", async () => {
+  test("fails immediately if there is no socket, unless it should wait for one", async () => {
     const socketPath = join(tmpdir(), "caisson-test-nobody.sock");
     await expect(connectGuest({ socketPath, timeoutMs: 60_000 })).rejects.toMatchObject({ code: "lost" });
     await expect(connectGuest({ socketPath, timeoutMs: 30, waitForSocket: true })).rejects.toMatchObject({ code: "timeout" });
   });
 
-  test("a socket that appears later is found, at a path of any length", async () => {
+  test("finds a socket that appears later, at a path of any length", async () => {
     const folder = await mkdtemp(join(tmpdir(), "caisson-test-long-"));
     const deep = join(folder, "d".repeat(120), "e".repeat(120));
     await mkdir(deep, { recursive: true });

@@ -1,7 +1,7 @@
 import { createConnection, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
 import { shortSocketPath } from "../../lib/short-socket-path.ts";
 import type { ProcessInfo } from "../sandbox.ts";
@@ -24,35 +24,35 @@ const ENTRIES_MAX = 8_192;
 
 export interface Welcome {
   guestVersion: string;
-  /** New each time the guest starts: the same id means the same guest. */
+  /** Changes each time the guest starts: the same id means the same guest process. */
   bootId: string;
   uid: number;
   gid: number;
   rootAllowed: boolean;
-  /** Whether it keeps later owners of the same work from earlier ones. */
+  /** Whether the guest can fence off earlier holders of the same work. */
   fences: boolean;
   keepsLast: boolean;
 }
 
 /**
- * One connection to one guest. Every method throws `lost` once it is gone, what the guest answered as its errors, and
- * `timeout` for a guest that does not answer (see `Waits`).
+ * One connection to one guest. Every method throws `lost` if the connection has closed, the guest's own errors, and
+ * `timeout` if the guest does not answer (see `Waits`).
  */
 export interface GuestConnection extends ProcessStarts, Serving {
   readonly welcome: Welcome;
   readonly files: GuestFiles;
-  /** Resolves when the connection is gone, with why; null when `close` was called. Never rejects. */
+  /** Resolves when the connection closes, with the reason, or with null after `close`. Never rejects. */
   readonly closed: Promise<CaissonError | null>;
   readonly isClosed: boolean;
-  /** When the guest was last heard of, in milliseconds since the epoch. */
+  /** The time of the guest's last frame, in milliseconds since the epoch. */
   lastHeardMs(): number;
-  /** Tells it how the host looks at the guest by its own means when it does not answer. */
+  /** Sets how the host checks on the guest by other means when it does not answer. */
   onSilence(condition: () => Promise<GuestCondition>): void;
-  /** Leaves the guest and its processes alone. */
+  /** Closes the connection only; the guest and its processes continue. */
   close(): void;
   /** Throws `timeout`. */
   ping(options: { timeoutMs: number }): Promise<{ roundTripMs: number }>;
-  /** Ends all work and the guest itself; resolves when the guest has ended its work. */
+  /** Ends all work and the guest itself. Resolves when the guest has ended its work. */
   shutdown(options: { graceMs: number }): Promise<void>;
   /** See `OwnedSandbox.fence`. */
   fence(values: Encodable<typeof shapes.FENCE>): Promise<void>;
@@ -63,19 +63,22 @@ export interface GuestConnection extends ProcessStarts, Serving {
 }
 
 export interface ConnectOptions {
-  /** Any length: a path too long for a socket's address is reached through its folder. */
+  /** May have any length: if it is too long for a socket address, the client connects through its folder. */
   socketPath: string;
-  /** What the guest asks for; absent for a guest that was started without one. */
+  /** The token that the guest requires. Absent for a guest that was started without one. */
   token?: Uint8Array | undefined;
-  /** For connecting and the guest's welcome together. */
+  /** The time limit for connecting and the guest's welcome together. */
   timeoutMs: number;
-  /** Waits for the socket to appear, for a guest that makes it itself. Otherwise an absent one is `lost` at once. */
+  /**
+   * Waits for the socket to appear, for a guest that creates it itself. Otherwise a missing socket is `lost`
+   * immediately.
+   */
   waitForSocket?: boolean;
 }
 
 /**
- * Throws `lost` when nobody listens there, `timeout`, `denied` for a wrong token, `unsupported` for another protocol,
- * `protocol`.
+ * Connects to a guest. Throws `lost` if nothing listens there, `timeout`, `denied` for a wrong token, `unsupported` for
+ * another protocol version, `protocol`.
  */
 export async function connectGuest(options: ConnectOptions): Promise<GuestConnection> {
   const deadline = performance.now() + options.timeoutMs;
@@ -93,7 +96,7 @@ async function connectSocket(options: ConnectOptions, deadline: number): Promise
       if (!mayCome || !(options.waitForSocket || code === "EAGAIN")) {
         throw new CaissonError("lost", `no guest listens at ${options.socketPath} (${code})`, {
           cause: error,
-          hint: "The sandbox has died; `caisson sandbox rm` removes what is left of it.",
+          hint: "The sandbox has died; remove its remains with `caisson sandbox rm`.",
         });
       }
       if (performance.now() + pauseMs > deadline) throw timedOut(options.socketPath, options.timeoutMs, error);
@@ -125,15 +128,15 @@ function connectOnce(socketPath: string): Promise<{ socket: Socket; reader: Slab
 
 export interface GreetOptions {
   socket: Duplex;
-  /** For a socket that is read into slabs. */
+  /** The reader of a socket that is read into slabs. */
   reader?: SlabReader | undefined;
   token?: Uint8Array | undefined;
-  /** Where the guest is, for messages. */
+  /** The guest's location, for messages. */
   name: string;
   timeoutMs: number;
 }
 
-/** Says `HELLO` over a stream that leads to a guest and waits for `WELCOME`. Throws as `connectGuest`. */
+/** Sends `HELLO` to a guest over a stream and waits for `WELCOME`. Throws what `connectGuest` throws. */
 export function greet(options: GreetOptions): Promise<GuestConnection> {
   const { socket, reader, token, name, timeoutMs } = options;
   return new Promise((resolve, reject) => {
@@ -159,12 +162,12 @@ export function greet(options: GreetOptions): Promise<GuestConnection> {
 
 function welcomeOf(payload: Buffer): Welcome {
   const { version, guestVersion, bootId, uid, gid, rootAllowed, fences, keepsLast } = decodeFields("WELCOME", shapes.WELCOME, payload);
-  if (version !== PROTOCOL_VERSION) throw guestMismatch(`the guest speaks version ${version} of the protocol, not ${PROTOCOL_VERSION}`);
+  if (version !== PROTOCOL_VERSION) throw guestMismatch(`the guest speaks protocol version ${version}, not ${PROTOCOL_VERSION}`);
   if (bootId.length !== 16) throw protocolError(`a boot id of ${bootId.length} bytes`);
   return { guestVersion: printable(guestVersion), bootId: Buffer.from(bootId).toString("hex"), uid, gid, rootAllowed, fences, keepsLast };
 }
 
-/** Before the greeting the only request is for a version of the protocol. */
+/** During the greeting, `unsupported` can only mean the protocol version. */
 function greetingError(name: string, payload: Buffer): CaissonError {
   const error = errorFromGuest(`greeting the guest at ${name}`, payload);
   return error.code === "unsupported" ? guestMismatch(error.message, { cause: error }) : error;
@@ -188,9 +191,9 @@ function connectionOver(link: Link, welcome: Welcome): GuestConnection {
     },
     close: () => link.close(),
     ping: ({ timeoutMs }) => ping(link, timeoutMs),
-    shutdown: ({ graceMs }) => tell(link, { type: "SHUTDOWN", values: { graceMs }, what: "shutting the guest down" }),
+    shutdown: ({ graceMs }) => tell(link, { type: "SHUTDOWN", values: { graceMs }, what: "shutting down the guest" }),
     async fence(values) {
-      if (!welcome.fences) throw guestMismatch(`the sandbox's guest (${welcome.guestVersion}) cannot keep an earlier owner of a run away`);
+      if (!welcome.fences) throw guestMismatch(`the sandbox's guest (${welcome.guestVersion}) cannot fence off a run's earlier driver`);
       await tell(link, { type: "FENCE", values, what: `taking over ${values.name}` });
     },
     ...processStarts(link, welcome),

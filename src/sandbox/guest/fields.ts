@@ -1,8 +1,8 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { FRAME_HEADER_BYTES, FRAME_PAYLOAD_MAX, type FrameName, frameCode, protocolError, writeFrameHeader } from "./frame.ts";
 import { readU64, writeU64 } from "./u64.ts";
 
-/** How a field's value looks here, and what an optional one is when absent: 0, false, "", no bytes, no texts. */
+/** The type of each field kind. An absent optional field reads as 0, false, "", no bytes or no texts. */
 interface Kinds {
   u64: number;
   flag: boolean;
@@ -19,9 +19,9 @@ interface Field<K extends Kind = Kind, Optional extends boolean = boolean> {
 }
 export type Shape = Readonly<Record<string, Field>>;
 
-/** What a decoder gives: every field, optional ones with their empty value. */
+/** A decoder's result: every field, with an empty value for absent optional ones. */
 export type Decoded<S extends Shape> = { -readonly [Name in keyof S]: Kinds[S[Name]["kind"]] };
-/** What an encoder takes: optional fields may be left out. */
+/** An encoder's input: optional fields may be omitted. */
 export type Encodable<S extends Shape> = {
   [Name in keyof S as S[Name]["optional"] extends true ? never : Name]: Kinds[S[Name]["kind"]];
 } & {
@@ -44,7 +44,7 @@ const file = {
 const user = optional(5, "text");
 const fromOffsets = { stdoutFrom: optional(12, "u64"), stderrFrom: optional(13, "u64") } as const;
 
-/** Every payload that is made of fields, declared once: encoder, decoder and types derive from it. */
+/** Every payload that consists of fields, declared once: encoder, decoder and types derive from it. */
 export const shapes = {
   HELLO: { version: required(1, "u64"), token: optional(2, "bytes") },
   WELCOME: {
@@ -126,7 +126,7 @@ export const shapes = {
   ACCEPTED: { port: required(1, "u64"), address: optional(2, "text"), addressPort: optional(3, "u64") },
 } as const satisfies Partial<Record<FrameName, Shape>>;
 
-/** `OK` carries the answer of the request it closes. */
+/** The fields of `OK`, by the kind of request that it answers. */
 export const answers = {
   nothing: {},
   file,
@@ -135,7 +135,7 @@ export const answers = {
   unpacked: { entries: required(1, "u64"), bytes: required(2, "u64") },
 } as const satisfies Record<string, Shape>;
 
-/** `ENTRY` belongs to the request it answers, too. */
+/** The fields of `ENTRY`, by the kind of request that it answers. */
 export const entries = {
   process: {
     ref: optional(1, "text"),
@@ -155,16 +155,18 @@ export const entries = {
 
 const FIELD_HEADER_BYTES = 5;
 
-/** One buffer with header and fields. Throws `too_large` for what does not fit a frame: the caller's fault. */
+/**
+ * Encodes header and fields into one buffer. Throws `too_large` if they exceed a frame, which is the caller's fault.
+ */
 export function encodeFields<S extends Shape>(type: FrameName, stream: number, shape: S, values: Encodable<S>): Buffer {
-  const given = values as Record<string, unknown>;
+  const valuesByName = values as Record<string, unknown>;
   let size = FRAME_HEADER_BYTES;
   for (const name in shape) {
-    const value = given[name];
+    const value = valuesByName[name];
     if (value !== undefined) size += encodedBytes((shape[name] as Field).kind, value);
   }
   if (size > FRAME_HEADER_BYTES + FRAME_PAYLOAD_MAX) {
-    throw new CaissonError("too_large", `${type} needs ${size} bytes, more than a frame may have`, {
+    throw new CaissonError("too_large", `${type} needs ${size} bytes, more than a frame can hold`, {
       hint: "Shorten the arguments or the environment; pass large data through stdin or a file.",
     });
   }
@@ -172,7 +174,7 @@ export function encodeFields<S extends Shape>(type: FrameName, stream: number, s
   writeFrameHeader(frame, frameCode[type], stream, size - FRAME_HEADER_BYTES);
   let at = FRAME_HEADER_BYTES;
   for (const name in shape) {
-    const value = given[name];
+    const value = valuesByName[name];
     if (value === undefined) continue;
     const { tag, kind } = shape[name] as Field;
     if (kind === "texts") for (const text of value as readonly string[]) at = writeText(frame, at, tag, text);
@@ -209,20 +211,20 @@ function writeText(frame: Buffer, at: number, tag: number, text: string): number
 }
 
 /**
- * Checks and reads a payload. Unknown tags are passed over; a field that runs past the end, has the wrong size, comes
- * twice or is missing is a `protocol` error. Text that is not UTF-8 gets replacement characters: file names inside may
- * be any bytes.
+ * Checks and reads a payload. Unknown tags are skipped. A field that runs past the end, has the wrong size, occurs
+ * twice or is missing is a `protocol` error. Invalid UTF-8 becomes replacement characters, because file names inside
+ * can be any bytes.
  */
 export function decodeFields<S extends Shape>(name: string, shape: S, payload: Buffer): Decoded<S> {
   const result: Record<string, unknown> = {};
   const byTag = tagsOf(shape);
   let at = 0;
   while (at < payload.length) {
-    if (payload.length - at < FIELD_HEADER_BYTES) throw protocolError(`a field of ${name} is cut short`);
+    if (payload.length - at < FIELD_HEADER_BYTES) throw protocolError(`a field of ${name} is truncated`);
     const tag = payload[at] as number;
     const length = payload.readUInt32LE(at + 1);
     at += FIELD_HEADER_BYTES;
-    if (length > payload.length - at) throw protocolError(`field ${tag} of ${name} runs past the frame`);
+    if (length > payload.length - at) throw protocolError(`field ${tag} of ${name} exceeds the frame`);
     const field = byTag.get(tag);
     if (field !== undefined) decodeField(name, field, payload, at, length, result);
     at += length;
@@ -230,7 +232,7 @@ export function decodeFields<S extends Shape>(name: string, shape: S, payload: B
   for (const key in shape) {
     if (key in result) continue;
     const { kind, optional: mayMiss } = shape[key] as Field;
-    if (!mayMiss) throw protocolError(`${name} without ${key}`);
+    if (!mayMiss) throw protocolError(`${name} lacks ${key}`);
     result[key] = emptyValue(kind);
   }
   return result as Decoded<S>;
@@ -250,11 +252,11 @@ function decodeField(
     into[key] = texts;
     return;
   }
-  if (key in into) throw protocolError(`${name} with two of ${key}`);
+  if (key in into) throw protocolError(`${name} has two ${key} fields`);
   if (kind === "text") into[key] = readText(name, key, payload, at, length);
   else if (kind === "bytes") into[key] = Buffer.from(payload.subarray(at, at + length));
   else {
-    if (length !== 8) throw protocolError(`${key} of ${name} has ${length} bytes in place of 8`);
+    if (length !== 8) throw protocolError(`${key} of ${name} has ${length} bytes instead of 8`);
     const value = readU64(payload, at, name);
     if (kind === "flag" && value > 1) throw protocolError(`${key} of ${name} is neither 0 nor 1`);
     into[key] = kind === "flag" ? value === 1 : value;

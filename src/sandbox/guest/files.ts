@@ -9,13 +9,13 @@ import { startWatch } from "./watch.ts";
 const kinds: readonly (FileKind | undefined)[] = [undefined, "file", "directory", "link", "fifo", "socket", "device"];
 const howToWrite = { replace: 0, append: 1, create: 2 } as const;
 
-/** On whose behalf a request is made, and how it is given up. `user` is absent for the sandbox's own. */
+/** The user that makes a request, and the signal that cancels it. `user` is absent for the sandbox's default user. */
 interface Asker {
   user?: string | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** The file requests of the protocol. Paths are absolute and were checked. */
+/** The file requests of the protocol. Paths are absolute and already checked. */
 export interface GuestFiles {
   stat(path: string, options: { follow: boolean } & Asker): Promise<FileInfo>;
   list(path: string, options: { depth: number; entriesMax: number } & Asker): Promise<{ entries: FileInfo[]; truncated: boolean }>;
@@ -65,7 +65,7 @@ export function guestFiles(link: Link): GuestFiles {
     remove: (path, { recursive, user, signal }) =>
       tell(link, { type: "REMOVE", values: { path, recursive, user }, what: `removing ${path}`, signal }),
     async readFile(path, { offset, length, user, signal }) {
-      // On the wire 0 means everything, so nothing is asked for as one byte and left there.
+      // On the wire, 0 means the whole file, so we read nothing by requesting one byte and cancelling.
       const values = { path, offset, length: length === 0 ? 1 : length, user };
       const bytes = await download(link, { type: "READ", values, answer: answers.file, what: `reading ${path}`, signal, check: fileInfo });
       if (length === 0) bytes.cancel();

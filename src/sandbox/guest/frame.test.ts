@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { answers, decodeFields, entries, type Shape, shapes } from "./fields.ts";
 import { createFrameParser, encodeFrame, FRAME_HEADER_BYTES, FRAME_PAYLOAD_MAX, type FrameName, frameName, frameTypes } from "./frame.ts";
 import { decodeCredit, decodeOutputHead, decodeStdinAck } from "./raw.ts";
@@ -29,7 +29,7 @@ function parse(chunks: Buffer[]): { type: string; stream: number; payload: strin
   return seen;
 }
 
-test("however the bytes are cut, the same frames come out", () => {
+test("parses the same frames no matter how the bytes are split", () => {
   fc.assert(
     fc.property(frames, fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 200 }), (sent, cuts) => {
       const bytes = Buffer.concat(sent.map(({ type, stream, payload }) => encodeFrame(type, stream, payload)));
@@ -46,7 +46,7 @@ test("however the bytes are cut, the same frames come out", () => {
   );
 });
 
-test("bulk may come in parts, and together they are the same bytes", () => {
+test("passes on bulk data in parts that add up to the same bytes", () => {
   fc.assert(
     fc.property(frames, fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 200 }), (sent, cuts) => {
       const bytes = Buffer.concat(sent.map(({ type, stream, payload }) => encodeFrame(type, stream, payload)));
@@ -71,14 +71,14 @@ test("bulk may come in parts, and together they are the same bytes", () => {
   );
 });
 
-test("a frame of the largest size passes, one byte at a time at the edges", () => {
+test("parses a frame of the maximum size, byte by byte at the edges", () => {
   const payload = Buffer.alloc(FRAME_PAYLOAD_MAX, 7);
   const bytes = encodeFrame("DATA", 1, payload);
   const chunks = [...Array.from({ length: 20 }, (_, i) => bytes.subarray(i, i + 1)), bytes.subarray(20, -3), bytes.subarray(-3)];
   expect(parse(chunks)).toEqual([{ type: "DATA", stream: 1, payload: payload.toString("hex") }]);
 });
 
-test("nothing is allocated for a length that is refused", () => {
+test("allocates nothing for a length that it rejects", () => {
   const parser = createFrameParser({ receiver: "host", onFrame: () => {} });
   const header = Buffer.from("ffffffff0800000001000000", "hex");
   expect(() => parser.push(header.subarray(0, 3))).not.toThrow();
@@ -86,7 +86,7 @@ test("nothing is allocated for a length that is refused", () => {
   expect(() => parser.push(Buffer.alloc(1))).toThrowError(expect.objectContaining({ code: "protocol" }));
 });
 
-test("types of the other direction are refused by either side", () => {
+test("rejects frame types of the other direction on both sides", () => {
   for (const [name, { direction }] of Object.entries(frameTypes)) {
     for (const receiver of ["host", "guest"] as const) {
       const parser = createFrameParser({ receiver, onFrame: () => {} });
@@ -97,7 +97,7 @@ test("types of the other direction are refused by either side", () => {
   }
 });
 
-test("mutated frames, very many of them, throw nothing but protocol errors", () => {
+test("throws nothing but protocol errors for mutated frames", () => {
   const seeds = seedFrames();
   const random = xorshift(0x9e3779b9);
   const decoders: ((payload: Buffer) => unknown)[] = [
@@ -108,7 +108,7 @@ test("mutated frames, very many of them, throw nothing but protocol errors", () 
     decodeOutputHead,
     decodeStdinAck,
   ];
-  // Most rounds end in an error; its stack is of no use, and costs more than all the rest.
+  // Most rounds end in an error, and its stack trace would cost more than everything else.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   onTestFinished(() => {
@@ -154,7 +154,7 @@ function seedFrames(): Buffer[] {
   return toHost.flatMap((name) => payloads.map((payload) => encodeFrame(name, 1, payload)));
 }
 
-/** Deterministic, so that a failure can be had again. */
+/** Deterministic, to reproduce failures. */
 function xorshift(seed: number): () => number {
   let state = seed;
   return () => {

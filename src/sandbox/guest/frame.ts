@@ -1,12 +1,12 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** The wire contract is docs/guest-protocol.md; both sides assert guest/vectors/frames.txt. */
+/** The wire contract is docs/guest-protocol.md; both sides are tested against guest/vectors/frames.txt. */
 export const FRAME_HEADER_BYTES = 12;
 export const FRAME_PAYLOAD_MAX = 262_144;
 
 type Direction = "toGuest" | "toHost" | "both";
 
-/** Every frame type, declared once: its number and who may send it. */
+/** Every frame type, declared once: its code and its direction. */
 export const frameTypes = {
   HELLO: { code: 0x01, direction: "toGuest" },
   WELCOME: { code: 0x02, direction: "toHost" },
@@ -56,7 +56,7 @@ export const frameTypes = {
 
 export type FrameName = keyof typeof frameTypes;
 
-/** `frameCode.OUTPUT` for switches on the hot path. */
+/** The codes by name, such as `frameCode.OUTPUT`, for switches on the hot path. */
 export const frameCode = Object.fromEntries(Object.entries(frameTypes).map(([name, { code }]) => [name, code])) as {
   readonly [Name in FrameName]: (typeof frameTypes)[Name]["code"];
 };
@@ -85,7 +85,8 @@ export function writeFrameHeader(target: Buffer, type: number, stream: number, p
 }
 
 /**
- * A whole frame in one buffer. The payload is copied, so this is for small ones; bulk data is sent as header and body.
+ * Encodes a whole frame into one buffer. It copies the payload, so use it for small ones only; bulk data is sent as
+ * separate header and body.
  */
 export function encodeFrame(type: FrameName, stream: number, payload?: Uint8Array): Buffer {
   const payloadBytes = payload === undefined ? 0 : payload.length;
@@ -95,16 +96,19 @@ export function encodeFrame(type: FrameName, stream: number, payload?: Uint8Arra
   return frame;
 }
 
-/** The payload is a view of what was pushed when a frame came in one piece, and a copy of its own otherwise. */
+/**
+ * Receives one frame. The payload is a view of the pushed bytes if the frame arrived in one piece, and a copy
+ * otherwise.
+ */
 export type FrameHandler = (type: number, stream: number, payload: Buffer) => void;
 
 /**
- * For the two types that carry bulk, which need not be gathered before they are used: `head` is what comes before the
- * bytes (see `bulkHeadBytes`), `data` a view of a part of them, beginning at `position`.
+ * Receives the two bulk types, which need not be assembled before use: `head` is the part before the bytes (see
+ * `bulkHeadBytes`), and `data` is a view of some of the bytes, starting at `position`.
  */
 export type BulkHandler = (type: number, stream: number, head: Buffer, data: Buffer, position: number) => void;
 
-/** How much of the payload of `OUTPUT` and `DATA` comes before the bytes they carry. */
+/** How many payload bytes of `OUTPUT` and `DATA` precede the bytes they carry. */
 const bulkHeadBytes = new Map<number, number>([
   [frameCode.OUTPUT, 9],
   [frameCode.DATA, 0],
@@ -112,17 +116,17 @@ const bulkHeadBytes = new Map<number, number>([
 
 export interface FrameParser {
   /**
-   * Calls the handler for each frame completed by these bytes. Throws only what the handler throws and `protocol`
-   * errors; after a `protocol` error of its own every further call throws the same.
+   * Calls the handler for each frame that these bytes complete. Throws only what the handler throws and `protocol`
+   * errors; after its own `protocol` error, every further call throws the same error.
    */
   push(chunk: Buffer): void;
-  /** Bytes held of a frame that is not complete yet; never more than one header and one payload. */
+  /** Bytes held for an incomplete frame; never more than one header and one payload. */
   readonly heldBytes: number;
 }
 
 /**
- * Takes a byte stream apart, however it was cut. `receiver` says which types are legal. With `onBulk`, frames of bulk
- * go there in as many parts as they came in, and not to `onFrame`.
+ * Parses a byte stream, no matter how it is split. `receiver` determines the legal types. With `onBulk`, bulk frames go
+ * there in the parts in which they arrive, and not to `onFrame`.
  */
 export function createFrameParser(options: { receiver: "host" | "guest"; onFrame: FrameHandler; onBulk?: BulkHandler }): FrameParser {
   return new IncrementalParser(options);
@@ -134,7 +138,7 @@ class IncrementalParser implements FrameParser {
   readonly #legal: Uint8Array;
   readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
   #headerHeld = 0;
-  /** Of a frame that came in parts: its payload, or of bulk only the head. */
+  /** The payload of a frame that arrives in parts; for bulk, only its head. */
   #payload: Buffer | null = null;
   #payloadHeld = 0;
   #bulk: { dataBytes: number; position: number } | null = null;
@@ -179,7 +183,7 @@ class IncrementalParser implements FrameParser {
     }
   }
 
-  /** Takes what it can of a frame that comes in parts; returns where it stopped. */
+  /** Consumes more of a frame that arrives in parts, and returns where it stopped. */
   #resume(chunk: Buffer, from: number): number {
     let at = from;
     if (this.#payload === null) {
@@ -228,8 +232,8 @@ class IncrementalParser implements FrameParser {
   #checkHeader(bytes: Buffer, at: number): number {
     const length = bytes.readUInt32LE(at);
     const type = bytes[at + 4] as number;
-    if (length > FRAME_PAYLOAD_MAX) this.#fail(`a frame of ${length} bytes, more than ${FRAME_PAYLOAD_MAX}`);
-    if (this.#legal[type] !== 1) this.#fail(`frame type ${frameName(type)} is not known here`);
+    if (length > FRAME_PAYLOAD_MAX) this.#fail(`a frame of ${length} bytes exceeds the limit of ${FRAME_PAYLOAD_MAX}`);
+    if (this.#legal[type] !== 1) this.#fail(`unexpected frame type ${frameName(type)}`);
     if (bytes[at + 5] !== 0 || bytes[at + 6] !== 0 || bytes[at + 7] !== 0)
       this.#fail(`flags or reserved bytes of ${frameName(type)} are not zero`);
     return length;

@@ -1,8 +1,8 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-const HINT = "Another version of Caisson started the sandbox: use that version, or remove the sandbox with `caisson sandbox rm`.";
+const HINT = "The sandbox was started by another version of Caisson: use that version, or remove the sandbox with `caisson sandbox rm`.";
 
-/** A guest of another version lacks what this version needs. A guest that is started again is of this version. */
+/** Reports that a guest of another version lacks what this version needs. A restarted guest has this version. */
 export function guestMismatch(message: string, { hint = HINT, cause }: { hint?: string; cause?: unknown } = {}): CaissonError {
   return new CaissonError("unsupported", message, { hint, details: { guest: "mismatch" }, cause });
 }

@@ -1,9 +1,9 @@
-/** Connections that may have the full window at once. */
+/** The number of connections that may have the full window at the same time. */
 const WIDE_MAX = 32;
 
 /**
- * What connections from inside may make this process hold, all together: whoever is inside opens as many as there may
- * be, and the host may be slow to read them.
+ * Limits the memory that all connections from inside take together: programs inside open as many as they may, and the
+ * host may be slow to read them.
  */
 export class InboundBudget {
   #open = 0;
@@ -18,7 +18,7 @@ export class InboundBudget {
     if (wasWide) this.#wide--;
   }
 
-  /** Whether one more, which has shown that it is read, may have the full window. */
+  /** Grants one more connection the full window, after its data has been read once, unless too many have it. */
   widen(): boolean {
     if (this.#wide >= WIDE_MAX) return false;
     this.#wide++;
@@ -26,8 +26,8 @@ export class InboundBudget {
   }
 
   /**
-   * Whether bytes may stay where they were read to. Each piece that waits holds the whole slab; with few connections
-   * that does not matter.
+   * Whether bytes may stay in the slab that they were read into. Each waiting piece keeps its whole slab alive, which
+   * does not matter with few connections.
    */
   get mayHoldSlabs(): boolean {
     return this.#open <= WIDE_MAX;

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { createFrameParser, encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import { errorFromGuest } from "./guest-error.ts";
@@ -8,40 +8,40 @@ import { ping } from "./ping.ts";
 import type { SlabReader } from "./slab-reader.ts";
 import { PING_TIMEOUT_MS, Waits } from "./waits.ts";
 
-/** Takes the frames of one stream. What it throws of code `protocol` ends the connection. */
+/** Handles the frames of one stream. If it throws a `protocol` error, the connection ends. */
 export interface StreamHandler {
-  /** Returns true when this frame closed the stream. */
+  /** Returns true if this frame closed the stream. */
   onFrame(type: number, payload: Buffer): boolean;
-  /** `OUTPUT` and `DATA`, in parts: see `BulkHandler`. Absent where neither may come. */
+  /** Receives `OUTPUT` and `DATA` in parts: see `BulkHandler`. Absent for streams on which neither is legal. */
   onBulk?(type: number, head: Buffer, data: Buffer, position: number): void;
-  /** The connection is gone; called at most once, and never after the stream closed. */
+  /** Called when the connection closes: at most once, and never after the stream has closed. */
   onLost(error: CaissonError): void;
 }
 
-/** Something with acknowledgements to send; asked for them as late as possible, so that they come in batches. */
+/** A source of acknowledgements. They are collected as late as possible, to send them in batches. */
 export interface LazySource {
   takeFrames(send: (frame: Buffer) => void): void;
 }
 
-/** Cancelled streams whose late frames are passed over; older ones have long been drained. */
+/** The number of cancelled streams whose late frames are ignored; older streams have drained long ago. */
 const CANCELLED_MAX = 4_096;
-/** Past this, bulk senders wait for the socket. */
+/** Beyond this queue, bulk senders wait for the socket. */
 const SOCKET_QUEUE_BYTES = 2 * 1024 * 1024;
-/** Streams that the guest opened and that are open at once: as many as it may accept. */
+/** The number of open streams that the guest opened; the guest accepts as many. */
 export const INBOUND_MAX = 2_048;
-/** Bulk waits for the socket; a guest that leaves this much of everything else unread will not read it at all. */
+/** Bulk data waits for the socket. If the guest leaves this much of everything else unread, the connection ends. */
 const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
 const LAZY_DELAY_MS = 10;
 const STREAM_ID_MAX = 0xffff_fffd;
 
-/** One socket to a guest, shared by streams. It checks that every frame belongs to a stream that is open. */
+/** One socket to a guest, shared by streams. Checks that every frame belongs to an open stream. */
 export class Link {
   /**
-   * Who is told of streams that the guest opens; it answers each with `adopt` or `refuse`. Nobody: opening one is a
-   * `protocol` error.
+   * The listener for streams that the guest opens; it answers each with `adopt` or `refuse`. Without one, opening a
+   * stream is a `protocol` error.
    */
   onAccepted: ((stream: number, payload: Buffer) => void) | null = null;
-  /** Whoever waits for the guest waits here, with an end. */
+  /** All waits for the guest, each with a time limit. */
   readonly waits: Waits;
   readonly closed: Promise<CaissonError | null>;
   readonly #tellClosed: (error: CaissonError | null) => void;
@@ -58,7 +58,7 @@ export class Link {
   #draining: PromiseWithResolvers<void> | undefined;
   #heardMs = Date.now();
 
-  /** `reader` is given for a socket that is read into slabs. */
+  /** `reader` is present for a socket that is read into slabs. */
   constructor({ socket, reader }: { socket: Duplex; reader?: SlabReader | undefined }) {
     const { promise, resolve } = Promise.withResolvers<CaissonError | null>();
     this.closed = promise;
@@ -81,10 +81,9 @@ export class Link {
     return this.#heardMs;
   }
 
-  /** Registers a stream and returns its id. Throws `lost` once the link is closed. */
+  /** Registers a stream and returns its id. Throws `lost` if the link is closed. */
   open(handler: StreamHandler): number {
-    if (this.#isClosed)
-      throw new CaissonError("lost", "the sandbox's guest is not reachable any more", { cause: this.#failure ?? undefined });
+    if (this.#isClosed) throw new CaissonError("lost", "the sandbox's guest is no longer reachable", { cause: this.#failure ?? undefined });
     while (this.#streams.has(this.#nextId) || this.#cancelled.has(this.#nextId)) this.#nextId = idAfter(this.#nextId);
     const id = this.#nextId;
     this.#nextId = idAfter(id);
@@ -92,14 +91,14 @@ export class Link {
     return id;
   }
 
-  /** Takes what comes on stream 0 until it says that the greeting is over. */
+  /** Handles stream 0 until the handler reports that the greeting is complete. */
   greet(handler: StreamHandler): void {
     this.#streams.set(0, handler);
   }
 
   /**
-   * Registers a stream that the guest opened. Throws `protocol` for an id that cannot be, and past `INBOUND_MAX` open
-   * ones.
+   * Registers a stream that the guest opened. Throws `protocol` for an invalid id, and beyond `INBOUND_MAX` open
+   * streams.
    */
   adopt(stream: number, handler: StreamHandler): void {
     this.#checkInbound(stream);
@@ -107,52 +106,52 @@ export class Link {
     this.#streams.set(stream, handler);
   }
 
-  /** Gives up a stream that the guest opened, without having taken it. */
+  /** Cancels a stream that the guest opened and that no handler adopted. */
   refuse(stream: number): void {
     this.#checkInbound(stream);
     this.#passOver(stream);
     this.send(encodeFrame("CANCEL", stream));
   }
 
-  /** Sends one whole frame. Nothing happens once the link is closed: whoever waits is told by `onLost`. */
+  /** Sends one whole frame. Does nothing if the link is closed: waiters learn of that from `onLost`. */
   send(frame: Buffer): void {
     this.#write(frame);
   }
 
   /**
-   * Sends a frame whose body is not copied when it is large; it must not change until the guest answered, or
-   * `whenWritten`.
+   * Sends a frame without copying a large body. The body must not change until the guest has answered, or until
+   * `whenWritten` calls back.
    */
   sendWithBody(head: Buffer, body: Uint8Array): void {
     this.#write(head, body);
   }
 
-  /** Calls back when the socket has taken what was sent so far, or the link is closed. */
+  /** Calls back when the socket has taken everything sent before, or the link is closed. */
   whenWritten(then: () => void): void {
     if (this.#isClosed) then();
     else this.#outbox.whenWritten(then);
   }
 
-  /** The stream is over without another frame; late ones of it are passed over. */
+  /** Closes a stream without sending a frame; its late frames are ignored. */
   retire(stream: number): void {
     if (this.#forget(stream)) this.#passOver(stream);
   }
 
-  /** Gives a stream up. Frames of it that are on their way are passed over. */
+  /** Cancels a stream. Its frames that are still in transit are ignored. */
   cancel(stream: number, frame: Buffer): void {
     if (!this.#streams.has(stream)) return;
     this.retire(stream);
     this.#write(frame);
   }
 
-  /** Resolves when the socket took most of what was sent; undefined when there is nothing to wait for. */
+  /** Resolves when the socket has taken most of the queue. Returns undefined if there is nothing to wait for. */
   drained(): Promise<void> | undefined {
     if (this.#isClosed || this.#outbox.queuedBytes < SOCKET_QUEUE_BYTES) return undefined;
     this.#draining ??= Promise.withResolvers<void>();
     return this.#draining.promise;
   }
 
-  /** Sends `frame` before the next other frame, or soon. For acknowledgements, which nobody waits for. */
+  /** Sends the source's frames before the next other frame, or soon. For acknowledgements, which have no waiters. */
   sendLazily(source: LazySource): void {
     if (this.#isClosed) return;
     this.#lazy.add(source);
@@ -186,7 +185,7 @@ export class Link {
       try {
         parser.push(chunk);
       } catch (error) {
-        const unexpected = () => new CaissonError("internal", "a frame of the guest could not be handled", { cause: error });
+        const unexpected = () => new CaissonError("internal", "a frame from the guest could not be handled", { cause: error });
         this.#shutDown(error instanceof CaissonError ? error : unexpected());
       }
     };
@@ -207,7 +206,7 @@ export class Link {
       if (handler.onFrame(type, payload)) this.#forget(stream);
     } else if (type === frameCode.ACCEPTED && this.onAccepted !== null) this.onAccepted(stream, payload);
     else if (stream === 0 && type === frameCode.HEARTBEAT) decodeFields("HEARTBEAT", shapes.HEARTBEAT, payload);
-    // The guest's last word before it closes the connection.
+    // The guest's final message before it closes the connection.
     else if (stream === 0 && type === frameCode.ERROR) throw errorFromGuest("the connection to the sandbox's guest", payload);
     else this.#refuseUnlessCancelled(type, stream);
   }
@@ -250,13 +249,13 @@ export class Link {
   }
 
   /**
-   * Small frames are sent without waiting; somebody inside who makes us send them and reads nothing must not fill our
+   * Small frames are sent without waiting, so programs inside that make us send them and read nothing must not fill our
    * memory.
    */
   #write(head: Buffer, body?: Uint8Array): void {
     if (this.#isClosed) return;
     if (this.#outbox.queuedBytes > UNREAD_BYTES_MAX) {
-      this.#shutDown(protocolError("it does not read what it is sent"));
+      this.#shutDown(protocolError("it does not read what we send"));
       return;
     }
     if (this.#lazy.size > 0) this.#flushLazy();
@@ -274,15 +273,15 @@ export class Link {
     this.#socket.destroy();
     this.#outbox.drop();
     this.#draining?.resolve();
-    const told = error ?? new CaissonError("lost", "the connection to the guest was closed");
+    const reason = error ?? new CaissonError("lost", "the connection to the guest was closed");
     const waiting = [...this.#streams.values()];
     this.#streams.clear();
-    for (const handler of waiting) handler.onLost(told);
+    for (const handler of waiting) handler.onLost(reason);
     this.#tellClosed(error);
   }
 }
 
-/** The guest's streams have even numbers, ours odd ones. */
+/** Whether the guest opened a stream: its streams have even ids, ours odd ones. */
 function isInbound(stream: number): boolean {
   return stream !== 0 && (stream & 1) === 0;
 }
@@ -293,7 +292,7 @@ function idAfter(id: number): number {
 
 function lostError(cause?: Error): CaissonError {
   return new CaissonError("lost", "the connection to the sandbox's guest broke", {
-    hint: "The sandbox may have died or its guest was killed; `caisson sandbox ls` shows what is left.",
+    hint: "The sandbox may have died or its guest was killed; check with `caisson sandbox ls`.",
     ...(cause === undefined ? {} : { cause }),
   });
 }

@@ -6,7 +6,7 @@ import { Outbox } from "./outbox.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A socket that notes what it is given at once, and takes it when told to. */
+/** A socket that records writes immediately, and completes them when `take` is called. */
 function slowSocket() {
   const writes: Buffer[] = [];
   const takers: (() => void)[] = [];
@@ -26,7 +26,7 @@ function slowSocket() {
 
 const tick = () => new Promise<void>((resolve) => process.nextTick(resolve));
 
-test("what the first work of a turn sends goes at its end, and what the rest sends together", async () => {
+test("sends the first work of a turn when that work ends, and the rest together", async () => {
   const { socket, writes, take } = slowSocket();
   const outbox = new Outbox(socket);
   await turn();
@@ -43,7 +43,7 @@ test("what the first work of a turn sends goes at its end, and what the rest sen
   expect(writes.map(String)).toEqual(["first", "secondthirdfourth"]);
 });
 
-test("the small pieces of one piece of work are one write, in order, and copied", async () => {
+test("copies small pieces of the same work into one write, in order", async () => {
   const { socket, writes } = slowSocket();
   const outbox = new Outbox(socket);
   const piece = Buffer.from("abc");
@@ -58,7 +58,7 @@ test("the small pieces of one piece of work are one write, in order, and copied"
   expect(writes[0]?.toString().slice(0, 12)).toBe("abcabcbbccbc");
 });
 
-test("a large piece goes at once, after what came before it", () => {
+test("sends a large piece immediately, after the pieces before it", () => {
   const { socket, writes } = slowSocket();
   const outbox = new Outbox(socket);
   outbox.add(Buffer.from("head"));
@@ -67,7 +67,7 @@ test("a large piece goes at once, after what came before it", () => {
   expect(writes[0]?.toString("latin1", 0, 5)).toBe("headb");
 });
 
-test("what is more than a turn may hold back goes at once, whatever its pieces", async () => {
+test("sends immediately if more is held back than a turn may hold", async () => {
   const { socket, writes, take } = slowSocket();
   const outbox = new Outbox(socket);
   const sent = Array.from({ length: 1_000 }, (_, i) => Buffer.alloc(1_000, i));
@@ -80,57 +80,57 @@ test("what is more than a turn may hold back goes at once, whatever its pieces",
   expect(Buffer.concat(writes).equals(Buffer.concat(sent))).toBe(true);
 });
 
-test("who waits is told when the socket took the bytes, in order, and not before", async () => {
+test("resolves waiters in order, when the socket has taken their bytes", async () => {
   const { socket, take } = slowSocket();
   const outbox = new Outbox(socket);
-  const told: string[] = [];
-  outbox.whenWritten(() => told.push("nothing to wait for"));
+  const calls: string[] = [];
+  outbox.whenWritten(() => calls.push("nothing to wait for"));
   outbox.add(Buffer.alloc(50_000));
-  outbox.whenWritten(() => told.push("first"));
+  outbox.whenWritten(() => calls.push("first"));
   outbox.add(Buffer.from("second"));
-  outbox.whenWritten(() => told.push("second"));
+  outbox.whenWritten(() => calls.push("second"));
   await turn();
-  expect(told).toEqual(["nothing to wait for"]);
+  expect(calls).toEqual(["nothing to wait for"]);
   await take();
   await turn();
-  expect(told).toEqual(["nothing to wait for", "first"]);
+  expect(calls).toEqual(["nothing to wait for", "first"]);
   take();
   await turn();
-  expect(told).toEqual(["nothing to wait for", "first", "second"]);
+  expect(calls).toEqual(["nothing to wait for", "first", "second"]);
 });
 
-test("who waits only after a small piece was written is told, too", async () => {
+test("resolves a waiter that is added after a small write", async () => {
   const { socket, take } = slowSocket();
   const outbox = new Outbox(socket);
-  let told = false;
+  let isNotified = false;
   outbox.add(Buffer.from("small"));
   await turn();
   outbox.whenWritten(() => {
-    told = true;
+    isNotified = true;
   });
   await turn();
-  expect(told).toBe(false);
+  expect(isNotified).toBe(false);
   take();
   await turn();
   take();
   await turn();
-  expect(told).toBe(true);
+  expect(isNotified).toBe(true);
 });
 
-test("who waits is told when it is dropped, and nothing more is written", async () => {
+test("drop resolves the waiters and writes nothing more", async () => {
   const { socket, writes } = slowSocket();
   const outbox = new Outbox(socket);
-  let told = false;
+  let isNotified = false;
   outbox.add(Buffer.from("never"));
   outbox.whenWritten(() => {
-    told = true;
+    isNotified = true;
   });
   outbox.drop();
   await turn();
-  expect({ told, writes, queued: outbox.queuedBytes }).toEqual({ told: true, writes: [], queued: 0 });
+  expect({ told: isNotified, writes, queued: outbox.queuedBytes }).toEqual({ told: true, writes: [], queued: 0 });
 });
 
-test("a guest that makes us answer and reads nothing is given up, with bounded memory", async () => {
+test("the link drops a guest that makes us answer but reads nothing", async () => {
   const { socket } = slowSocket();
   const link = new Link({ socket });
   let sent = 0;
@@ -139,7 +139,7 @@ test("a guest that makes us answer and reads nothing is given up, with bounded m
   expect(sent * 12).toBeLessThan(33 * 1024 * 1024);
 });
 
-test("a thousand connections that send little hold little", async () => {
+test("a thousand mostly idle connections take little memory", async () => {
   const { socket, writes } = slowSocket();
   socket.setMaxListeners(0);
   const before = process.memoryUsage().arrayBuffers;
@@ -150,7 +150,7 @@ test("a thousand connections that send little hold little", async () => {
   expect(writes.length).toBeGreaterThan(0);
 });
 
-test("pieces of any size come out whole and in order, while the room for them grows", async () => {
+test("writes pieces of any size whole and in order while the slab grows", async () => {
   const { socket, writes, take } = slowSocket();
   const outbox = new Outbox(socket);
   const pieces = Array.from({ length: 400 }, (_, at) => Buffer.alloc((at * 977) % 20_000, at));

@@ -1,33 +1,32 @@
 import type { Duplex } from "node:stream";
 
 /**
- * Pieces up to this are copied behind each other, so that many small frames are one write; larger ones are written from
- * where they are.
+ * Pieces up to this size are copied back to back, to send many small frames in one write; larger ones are written
+ * without a copy.
  */
 export const COPIED_BYTES_MAX = 16_384;
-/** A connection that sends little holds little: there may be hundreds of them, most of them idle. */
+/** Small, because there may be hundreds of connections, most of them idle. */
 const SLAB_BYTES = 2_048;
 const SLAB_BYTES_MAX = 65_536;
-/** More than this is not held back until the turn's end. */
+/** Beyond this, frames are not held back until the end of the turn. */
 const HELD_BYTES_MAX = 262_144;
 const nothing = Buffer.alloc(0);
 
 /**
- * Frames on their way to a socket. What the first piece of work in a turn of the event loop sends leaves at once, so
- * that nobody waits; what the others send leaves together at the turn's end: two system calls for any number of
- * streams.
+ * Frames on their way to a socket. Frames that the first piece of work in an event loop turn sends leave immediately;
+ * all later ones leave together at the end of the turn. That makes two system calls for any number of streams.
  */
 export class Outbox {
   readonly #socket: Duplex;
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
   #from = 0;
   #used = 0;
-  /** What comes before the slab's part that is not written yet. */
+  /** Pieces that precede the unwritten part of the slab. */
   #held: Uint8Array[] = [];
   #heldBytes = 0;
   /**
-   * Who waits for a write, by its number. Only writes that somebody may wait for are counted: being called back costs
-   * more than a small write itself.
+   * Callbacks by the number of the write that they wait for. Only writes that may have a waiter are counted, because a
+   * completion callback costs more than a small write.
    */
   readonly #waiting: { write: number; then: () => void }[] = [];
   #writes = 0;
@@ -53,16 +52,16 @@ export class Outbox {
     this.#socket = socket;
   }
 
-  /** Bytes that the kernel has not taken yet. */
+  /** The number of bytes that the kernel has not taken yet. */
   get queuedBytes(): number {
     return this.#heldBytes + this.#socket.writableLength;
   }
 
-  /** A piece over `COPIED_BYTES_MAX` must not change until it is written. */
+  /** Adds a piece. If it is larger than `COPIED_BYTES_MAX`, it must not change until it has been written. */
   add(piece: Uint8Array): void {
     this.#heldBytes += piece.length;
     if (piece.length > COPIED_BYTES_MAX) {
-      // Worth a call of its own, and its owner waits for it.
+      // Large enough for a separate write, and its sender waits for it.
       this.#seal();
       this.#held.push(piece);
       this.flush();
@@ -78,7 +77,7 @@ export class Outbox {
     }
   }
 
-  /** Calls back when the kernel has taken what was added so far, or the socket broke. */
+  /** Calls back when the kernel has taken everything added before, or the socket broke. */
   whenWritten(then: () => void): void {
     if (this.queuedBytes === 0) {
       then();
@@ -105,7 +104,7 @@ export class Outbox {
     if (last > 0) this.#socket.uncork();
   }
 
-  /** Forgets what was not written. */
+  /** Discards everything unwritten. */
   drop(): void {
     this.#held = [];
     this.#heldBytes = 0;
@@ -125,7 +124,10 @@ export class Outbox {
     this.#from = this.#used;
   }
 
-  /** Twice as large when what is not written yet would fill most of it: then much is sent at a time. */
+  /**
+   * Replaces the slab. The new one is twice as large if the unwritten bytes would fill most of the old one, because
+   * then much is sent at once.
+   */
   #renew(pieceBytes: number): void {
     this.#seal();
     const isSmall = this.#heldBytes > this.#slab.length / 2;

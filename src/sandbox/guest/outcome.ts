@@ -5,7 +5,7 @@ import { protocolError } from "./frame.ts";
 
 const signalNames = new Map<number, string>(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
-/** What an `ENDED` says. Throws `protocol` for values that cannot be. */
+/** Converts an `ENDED` frame to an outcome. Throws `protocol` for impossible values. */
 export function outcomeOf(fields: Decoded<typeof shapes.ENDED>): Ended {
   const { exitCode, signal, stdoutBytes, stderrBytes, durationMs, memoryKills } = fields;
   const common = { durationMs, stdoutBytes, stderrBytes, memoryKills };

@@ -1,26 +1,26 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { OutputChunk } from "../sandbox.ts";
 import { protocolError } from "./frame.ts";
 import { CHUNKS_MAX, GrowingChunk } from "./growing-chunk.ts";
 import { encodeAck } from "./raw.ts";
 
-/** What the guest may have sent without an acknowledgement, for each descriptor. */
+/** The bytes that the guest may send without an acknowledgement, per descriptor. */
 const OUTPUT_BUFFER = 1_048_576;
-/** Acknowledged at once past this; less waits for the next frame or for an idle moment. */
+/** More than this is acknowledged immediately; less waits for the next frame or an idle moment. */
 const ACK_BATCH_BYTES = 262_144;
 
 interface Descriptor {
-  /** Where the next byte from the guest must begin; null until the first frame of a take-over tells. */
+  /** The offset at which the guest's next byte must start; null until the first frame after a takeover sets it. */
   received: number | null;
   consumed: number;
   acknowledged: number;
-  /** Where small pieces are gathered while many chunks wait. */
+  /** Collects small pieces while many chunks wait. */
   gathering: { chunk: OutputChunk; bytes: GrowingChunk } | null;
 }
 
 /**
- * The output of one process between the guest, which sends as long as it is acknowledged, and one consumer, which may
- * be slow. Holds at most `OUTPUT_BUFFER` for each descriptor; a guest that sends more breaks the protocol.
+ * The output of one process, between the guest, which sends as long as it gets acknowledgements, and one consumer,
+ * which may be slow. Holds at most `OUTPUT_BUFFER` per descriptor; a guest that sends more violates the protocol.
  */
 export class OutputQueue implements AsyncIterable<OutputChunk> {
   readonly #onConsumed: (urgent: boolean) => void;
@@ -33,7 +33,7 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
   #discarding = false;
   #finished = false;
 
-  /** `onConsumed` is told when there is something to acknowledge, `onDrained` when nothing is left to consume. */
+  /** `onConsumed` is called when there is something to acknowledge, `onDrained` when nothing remains to consume. */
   constructor(options: {
     stdoutFrom: number | null;
     stderrFrom: number | null;
@@ -49,31 +49,31 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
     return this.#head === this.#chunks.length;
   }
 
-  /** Whether everything the process wrote has come, consumed or not. */
+  /** Whether all output of the process has arrived, consumed or not. */
   get isFinished(): boolean {
     return this.#finished;
   }
 
-  /** Whether all up to these offsets has come, consumed or not. */
+  /** Whether all output up to these offsets has arrived, consumed or not. */
   hasReceived({ stdoutBytes, stderrBytes }: { stdoutBytes: number; stderrBytes: number }): boolean {
     const [stdout, stderr] = this.#descriptors;
     return (stdout.received ?? 0) >= stdoutBytes && (stderr.received ?? 0) >= stderrBytes;
   }
 
-  /** The process is new: its output begins at 0. */
+  /** Expects the output to start at 0, for a new process. */
   expectStart(): void {
     for (const state of this.#descriptors) state.received ??= 0;
   }
 
-  /** Bytes from the guest. Throws `protocol` for a gap, an overlap or more than was allowed. */
+  /** Adds bytes from the guest. Throws `protocol` for a gap, an overlap or bytes beyond the window. */
   push(descriptor: 1 | 2, offset: number, data: Buffer): OutputChunk {
     const state = this.#descriptors[descriptor - 1] as Descriptor;
     if (state.received === null) {
       state.consumed = offset;
       state.acknowledged = offset;
-    } else if (offset !== state.received) throw protocolError(`output at ${offset} in place of ${state.received}`);
+    } else if (offset !== state.received) throw protocolError(`output at offset ${offset} instead of ${state.received}`);
     const end = offset + data.length;
-    if (end - state.acknowledged > OUTPUT_BUFFER) throw protocolError("more output than was acknowledged allows");
+    if (end - state.acknowledged > OUTPUT_BUFFER) throw protocolError("more output than the acknowledgements allow");
     state.received = end;
     const chunk: OutputChunk = { stream: descriptor === 1 ? "stdout" : "stderr", offset, data };
     if (this.#discarding) this.#consume(chunk);
@@ -87,21 +87,21 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
     return chunk;
   }
 
-  /** Throws `protocol` when the guest's totals are not what it sent. */
+  /** Throws `protocol` if the guest's totals differ from what it sent. */
   checkTotals(stdoutBytes: number, stderrBytes: number): void {
     const totals = [stdoutBytes, stderrBytes];
     this.#descriptors.forEach(({ received }, index) => {
       if (received !== null && received !== totals[index])
-        throw protocolError(`${totals[index]} bytes of output in all, ${received} were sent`);
+        throw protocolError(`the guest reports ${totals[index]} bytes of output, but sent ${received}`);
     });
   }
 
-  /** Bytes seen so far, for the record of a process nobody heard the end of. */
+  /** Returns the bytes received so far, for the record of a process whose end is unknown. */
   totals(): { stdoutBytes: number; stderrBytes: number } {
     return { stdoutBytes: this.#descriptors[0].received ?? 0, stderrBytes: this.#descriptors[1].received ?? 0 };
   }
 
-  /** Nothing will be pushed any more. What is queued can still be consumed. */
+  /** Marks the end: nothing more will be pushed, but queued output can still be consumed. */
   finish(): void {
     this.#finished = true;
     if (this.#waiting === null) return;
@@ -132,7 +132,7 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
   [Symbol.asyncIterator](): AsyncIterator<OutputChunk, undefined> {
     return {
       next: () => this.#next(),
-      // Leaving the loop keeps the rest for the next one; only waiting twice at once is an error.
+      // Leaving the loop keeps the rest for the next one; only two waits at the same time are an error.
       return: () => {
         this.#settleHandedOut();
         return Promise.resolve({ done: true, value: undefined });
@@ -160,7 +160,9 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
     });
   }
 
-  /** A process that writes single bytes to a slow consumer must not cost an object for each of them. */
+  /**
+   * Merges small chunks: a process that writes single bytes to a slow consumer must not cost an object for each byte.
+   */
   #gather(state: Descriptor, chunk: OutputChunk): void {
     const data = state.gathering?.bytes.append(chunk.data);
     if (state.gathering && data) {
@@ -168,13 +170,13 @@ export class OutputQueue implements AsyncIterable<OutputChunk> {
       return;
     }
     const bytes = new GrowingChunk();
-    const begun = bytes.append(chunk.data);
-    const gathered = begun ? { ...chunk, data: begun } : chunk;
-    state.gathering = begun ? { chunk: gathered, bytes } : null;
+    const firstBytes = bytes.append(chunk.data);
+    const gathered = firstBytes ? { ...chunk, data: firstBytes } : chunk;
+    state.gathering = firstBytes ? { chunk: gathered, bytes } : null;
     this.#chunks.push(gathered);
   }
 
-  /** A chunk counts as consumed when the consumer comes back for the next, so that a crash in between loses nothing. */
+  /** A chunk counts as consumed when the consumer asks for the next one, so a crash in between loses nothing. */
   #settleHandedOut(): void {
     const chunk = this.#handedOut;
     if (chunk === null) return;

@@ -1,8 +1,8 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
 import type { Link } from "./link.ts";
 
-/** Throws `timeout`, `lost`. */
+/** Sends a ping and waits for the answer. Throws `timeout`, `lost`. */
 export function ping(link: Link, timeoutMs: number): Promise<{ roundTripMs: number }> {
   return new Promise((resolve, reject) => {
     const startedMs = performance.now();

@@ -1,5 +1,5 @@
 import { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { ByteSink } from "./byte-sink.ts";
 import { STREAM_WINDOW } from "./byte-source.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
@@ -13,22 +13,22 @@ import { ownIfSmall } from "./slab-reader.ts";
 import { ANSWER_BOUND } from "./waits.ts";
 
 /**
- * What either side of a connection from inside may send before it gets credit; the first credit may widen it to
- * `STREAM_WINDOW`.
+ * The bytes that either side of a connection from inside may send before it gets credit. The first credit may widen the
+ * window to `STREAM_WINDOW`.
  */
 export const ACCEPTED_WINDOW = 65_536;
-/** Of the window: so much has to be read before credit is given for it. */
+/** The fraction of the window that must be read before we grant credit for it. */
 const CREDIT_SHARE = 1 / 4;
-/** What may wait for the socket: two reads of another one, so that one is written while the next comes. */
+/** The bytes that may wait for the socket: two reads of another socket, to write one while the next arrives. */
 const WRITABLE_BYTES = 131_072;
 
-/** Who waits for the answer to a CONNECT. */
+/** The caller that waits for the answer to a CONNECT. */
 interface Opening {
   resolve: (stream: Duplex) => void;
   reject: (error: CaissonError) => void;
 }
 
-/** A connection to a port on the sandbox's loopback. */
+/** Opens a connection to a port on the sandbox's loopback. */
 export function connectPort(link: Link, port: number): Promise<Duplex> {
   return new Promise((resolve, reject) => {
     const opening: Opening = { resolve: settle(resolve), reject: settle(reject) };
@@ -47,28 +47,28 @@ export function connectPort(link: Link, port: number): Promise<Duplex> {
 }
 
 /**
- * A connection that something inside made and the guest opened a stream for. Throws `protocol` for a stream that cannot
- * be.
+ * Accepts a connection that a program inside opened and for which the guest opened a stream. Throws `protocol` for an
+ * invalid stream.
  */
 export function acceptPort(link: Link, { port, stream, budget }: { port: number; stream: number; budget: InboundBudget }): Duplex {
   const accepted = new PortStream(link, { port, budget });
   accepted.begin(stream);
   link.adopt(stream, accepted);
   budget.opened();
-  // Whoever is inside may break it at any time; that nobody listens for it must not be this process's end.
+  // Programs inside may break it at any time, and an unhandled error event must not end this process.
   accepted.on("error", () => {});
   return accepted;
 }
 
-/** `end()` is a half-close, as with a socket; `destroy()` gives the connection up. */
+/** A connection to a port. `end()` is a half-close, as with a socket; `destroy()` drops the connection. */
 class PortStream extends Duplex implements StreamHandler {
   readonly #link: Link;
   readonly #port: number;
   readonly #sink: ByteSink;
   #stream = 0;
-  /** Null once bytes may flow. */
+  /** The pending CONNECT; null as soon as bytes may flow. */
   #opening: Opening | null;
-  /** Of a connection from inside. */
+  /** The shared budget of connections from inside; null for other connections. */
   readonly #budget: InboundBudget | null;
   #window: number;
   #allowance: number;
@@ -146,7 +146,7 @@ class PortStream extends Duplex implements StreamHandler {
     this.#written(this.#sink.send(chunk), chunk.length > COPIED_BYTES_MAX, done);
   }
 
-  /** What came while the socket was busy. */
+  /** Writes the chunks that queued up while the socket was busy. */
   override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
     const send = (from: number): Promise<void> | undefined => {
       for (let i = from; i < chunks.length; i++) {
@@ -158,7 +158,10 @@ class PortStream extends Duplex implements StreamHandler {
     this.#written(send(0), true, done);
   }
 
-  /** Whoever wrote a large chunk may use its memory again once we are done: not before it was taken over. */
+  /**
+   * Calls `done` for large chunks only when the socket has taken them, because the writer may reuse their memory
+   * afterwards.
+   */
   #written(rest: Promise<void> | undefined, isLarge: boolean, done: (error?: Error | null) => void): void {
     if (rest !== undefined) rest.then(() => this.#link.whenWritten(done), done);
     else if (isLarge) this.#link.whenWritten(done);
@@ -194,7 +197,7 @@ class PortStream extends Duplex implements StreamHandler {
     return false;
   }
 
-  /** Credit is given when the bytes were read, not when they came: a slow reader slows the sender down. */
+  /** Grants credit when bytes are read, not when they arrive, so a slow reader slows down the sender. */
   #grant(): void {
     if (this.#consumed < this.#window * CREDIT_SHARE || this.#gotEnd || this.destroyed) return;
     let credit = this.#consumed;

@@ -1,11 +1,11 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Encodable, shapes } from "./fields.ts";
 import type { Link } from "./link.ts";
 import { GuestProcess, type ProcessObserver, type ProcessRequest } from "./process.ts";
 
-/** How processes are had over a link. The promises reject with the guest's error, or `lost`. */
+/** Starts processes and attaches to them over a link. The promises reject with the guest's error, or with `lost`. */
 export interface ProcessStarts {
-  /** Also rejects with `unsupported` when the guest does not know how to keep the last output. */
+  /** Also rejects with `unsupported` if the guest cannot keep the last output. */
   spawn(values: Encodable<typeof shapes.SPAWN>, observer?: ProcessObserver): Promise<GuestProcess>;
   attach(
     values: Encodable<typeof shapes.ATTACH>,
@@ -20,7 +20,7 @@ export function processStarts(link: Link, guest: { guestVersion: string; keepsLa
     async spawn(values, observer) {
       if (values.keepLast && !guest.keepsLast) {
         throw new CaissonError("unsupported", `the sandbox's guest (${guest.guestVersion}) cannot keep a detached command's output`, {
-          hint: "It was started by an older Caisson: make a new sandbox.",
+          hint: "An older version of Caisson started it: create a new sandbox.",
         });
       }
       return start({ type: "SPAWN", values, what: `starting ${values.argv[0]}` }, observer);

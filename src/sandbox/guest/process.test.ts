@@ -30,7 +30,7 @@ const textOf = (chunks: OutputChunk[], stream: string) =>
   Buffer.concat(chunks.filter((chunk) => chunk.stream === stream).map(({ data }) => data)).toString();
 const ackedOf = (payload: Buffer | undefined) => Number(payload?.readBigUInt64LE(1));
 
-test("output of both streams comes in order, and the outcome after it", async () => {
+test("delivers the output of both streams in order, then the outcome", async () => {
   const { process, stream } = await spawned();
   peer.output(stream, 1, 0, Buffer.from("one "));
   peer.output(stream, 2, 0, Buffer.from("oops"));
@@ -51,32 +51,32 @@ test.each([
   [{ kind: 4 }, { kind: "killed", why: "memory" }],
   [{ kind: 5 }, { kind: "killed", why: "output" }],
   [{ kind: 6 }, { kind: "killed", why: "cancelled" }],
-])("the end %o is %o", async (wire, outcome) => {
+])("converts the end %o to %o", async (wire, outcome) => {
   const { process, stream } = await spawned();
   peer.ended(stream, wire);
   expect(await process.ended).toMatchObject(outcome);
 });
 
-test("a guest that does not know how to keep the last output is not asked to", async () => {
+test("does not ask an older guest to keep the last output", async () => {
   await expect(connection.spawn({ ref: "r", argv: ["cat"], keepLast: true })).rejects.toMatchObject({ code: "unsupported" });
   expect(peer.seen).toEqual([]);
 });
 
-test("who does not follow lets go where the output ended at that moment, or just after", async () => {
+test("detaches a reader that does not follow at the end of the output so far", async () => {
   const attaching = connection.attach({ ref: "r" }, { follow: false });
   const { stream } = await peer.next("ATTACH");
   peer.started(stream, "r", { existing: true, stdoutBytes: 103, stderrBytes: 2 });
   const process = await attaching;
   peer.output(stream, 1, 100, Buffer.from("one and more"));
   peer.output(stream, 2, 0, Buffer.from("er"));
-  peer.output(stream, 1, 112, Buffer.from(" that nobody asked for"));
+  peer.output(stream, 1, 112, Buffer.from(" that was not asked for"));
   expect((await collect(process)).map(({ data }) => data.toString())).toEqual(["one and more", "er"]);
   expect((await process.ended).kind).toBe("lost");
   await peer.next("CANCEL");
   expect(connection.isClosed).toBe(false);
 });
 
-test("ended waits for the output to be consumed, and discarding counts", async () => {
+test("ended waits until the output is consumed or discarded", async () => {
   const { process, stream } = await spawned();
   peer.output(stream, 1, 0, Buffer.from("x"));
   peer.ended(stream, { stdoutBytes: 1 });
@@ -91,13 +91,13 @@ test("ended waits for the output to be consumed, and discarding counts", async (
   expect((await process.ended).stdoutBytes).toBe(1);
 });
 
-test("consumed output is acknowledged in batches, the rest when idle", async () => {
+test("acknowledges consumed output in batches, and the rest when idle", async () => {
   const { process, stream } = await spawned();
   const iterator = process.output[Symbol.asyncIterator]();
   peer.output(stream, 1, 0, Buffer.alloc(200_000));
   peer.output(stream, 1, 200_000, Buffer.alloc(200_000));
-  let taken = 0;
-  while (taken < 400_000) taken += (await iterator.next()).value?.data.length ?? 0;
+  let consumedBytes = 0;
+  while (consumedBytes < 400_000) consumedBytes += (await iterator.next()).value?.data.length ?? 0;
   void iterator.next();
   let acked = 0;
   let acks = 0;
@@ -106,7 +106,7 @@ test("consumed output is acknowledged in batches, the rest when idle", async () 
   expect(acked).toBe(400_000);
 });
 
-test("what was consumed after the end is acknowledged, too", async () => {
+test("acknowledges output that is consumed after the end", async () => {
   const { process, stream } = await spawned();
   peer.output(stream, 2, 0, Buffer.from("late"));
   peer.ended(stream, { stderrBytes: 4 });
@@ -115,7 +115,7 @@ test("what was consumed after the end is acknowledged, too", async () => {
   expect([ack.stream, ack.payload[0], ackedOf(ack.payload)]).toEqual([stream, 2, 4]);
 });
 
-test("leaving the loop keeps the rest for the next one", async () => {
+test("leaving the loop keeps the remaining output for the next loop", async () => {
   const { process, stream } = await spawned();
   peer.output(stream, 1, 0, Buffer.from("a"));
   peer.output(stream, 1, 1, Buffer.from("b"));
@@ -127,7 +127,7 @@ test("leaving the loop keeps the rest for the next one", async () => {
   expect(textOf(await collect(process), "stdout")).toBe("b");
 });
 
-test("a flood of single bytes to a slow consumer arrives whole, in few chunks", async () => {
+test("delivers a flood of single bytes to a slow consumer in few chunks", async () => {
   const { process, stream } = await spawned();
   const expected = { 1: Buffer.alloc(20_000), 2: Buffer.alloc(20_000) };
   for (let at = 0; at < 20_000; at += 1) {
@@ -144,7 +144,7 @@ test("a flood of single bytes to a slow consumer arrives whole, in few chunks", 
   expect(chunks.length).toBeLessThan(1_100);
 });
 
-test("stdin keeps within the window and resumes with acknowledgements", async () => {
+test("stdin stays within the window and resumes with acknowledgements", async () => {
   const { process, stream } = await spawned({ stdin: true });
   const data = Buffer.alloc(600_000, "s");
   const writing = process.write(data);
@@ -161,7 +161,7 @@ test("stdin keeps within the window and resumes with acknowledgements", async ()
   await expect(process.write(Buffer.from("x"))).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("concurrent writes stay in order", async () => {
+test("keeps concurrent writes in order", async () => {
   const { process, stream } = await spawned({ stdin: true });
   const writes = [process.write(Buffer.alloc(300_000, "a")), process.write(Buffer.from("b")), process.closeStdin()];
   peer.send("STDIN_ACK", stream, u64(0));
@@ -173,7 +173,7 @@ test("concurrent writes stay in order", async () => {
   expect(received.toString()).toBe(`${"a".repeat(300_000)}b`);
 });
 
-test("a write that waits when the process ends is told that it is gone", async () => {
+test("rejects a waiting write with `gone` when the process ends", async () => {
   const { process, stream } = await spawned({ stdin: true });
   const writing = process.write(Buffer.alloc(600_000));
   peer.ended(stream);
@@ -181,12 +181,12 @@ test("a write that waits when the process ends is told that it is gone", async (
   await expect(process.write(Buffer.from("x"))).rejects.toMatchObject({ code: "gone" });
 });
 
-test("a process without stdin cannot be written to", async () => {
+test("rejects writes to a process without stdin", async () => {
   const { process } = await spawned();
   await expect(process.write(Buffer.from("x"))).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("an existing process goes on at its offsets", async () => {
+test("continues an existing process at its offsets", async () => {
   const { process, stream } = await spawned({ existing: true, stdinBytes: 1000, stdinWritten: 1000 });
   await process.write(Buffer.from("hi"));
   expect(Number((await peer.next("STDIN")).payload.readBigUInt64LE(0))).toBe(1000);
@@ -195,7 +195,7 @@ test("an existing process goes on at its offsets", async () => {
   expect(await collect(process)).toMatchObject([{ offset: 5_000_000 }]);
 });
 
-test("what an existing process has not read yet takes up room in the window", async () => {
+test("counts an existing process's unread stdin against the window", async () => {
   const { process, stream } = await spawned({ existing: true, stdinBytes: 200_000, stdinWritten: 0 });
   const writing = process.write(Buffer.alloc(100_000));
   const receivedBytes = () => peer.seen.filter(({ type }) => type === "STDIN").reduce((sum, { payload }) => sum + payload.length - 8, 0);
@@ -205,7 +205,7 @@ test("what an existing process has not read yet takes up room in the window", as
   expect(receivedBytes()).toBeLessThanOrEqual(100_000);
 });
 
-test("detach acknowledges, lets go, and late frames of the stream are passed over", async () => {
+test("detach acknowledges, cancels, and ignores late frames of the stream", async () => {
   const { process, stream } = await spawned();
   peer.output(stream, 1, 0, Buffer.from("x"));
   const iterator = process.output[Symbol.asyncIterator]();
@@ -223,7 +223,7 @@ test("detach acknowledges, lets go, and late frames of the stream are passed ove
   await pong;
 });
 
-test("a take-over by another stream ends this one quietly", async () => {
+test("ends quietly when another stream takes over", async () => {
   const { process, stream } = await spawned();
   peer.sendFields("ERROR", stream, shapes.ERROR, { code: 9, message: "taken over" });
   expect(await collect(process)).toEqual([]);
@@ -231,7 +231,7 @@ test("a take-over by another stream ends this one quietly", async () => {
   expect(connection.isClosed).toBe(false);
 });
 
-test("the end of the connection is the outcome lost, with what was seen", async () => {
+test("a closed connection gives the outcome `lost` with the bytes seen so far", async () => {
   const { process, stream } = await spawned({ stdin: true });
   peer.output(stream, 1, 0, Buffer.from("abc"));
   const iterator = process.output[Symbol.asyncIterator]();
@@ -244,7 +244,7 @@ test("the end of the connection is the outcome lost, with what was seen", async 
   await expect(connection.spawn({ ref: "r2", argv: ["x"] })).rejects.toMatchObject({ code: "lost" });
 });
 
-test("signals go by number, to the tree or the leader; an unknown name is invalid", async () => {
+test("sends signals by number to the tree or the leader, and rejects unknown names", async () => {
   const { process } = await spawned();
   const sent = process.signal("SIGTERM");
   const frame = await peer.next("SIGNAL");
@@ -259,7 +259,7 @@ test("signals go by number, to the tree or the leader; an unknown name is invali
   await expect(process.signal("SIGNOPE" as NodeJS.Signals)).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("a refused start is the guest's error, and its text is made fit to print", async () => {
+test("makes the text of the guest's error safe to print", async () => {
   const promise = connection.spawn({ ref: "r", argv: ["nope"] });
   const frame = await peer.next("SPAWN");
   peer.sendFields("ERROR", frame.stream, shapes.ERROR, { code: 2, message: "no \u001b[31mnope\u202e", errno: 2 });

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { ProcessRef } from "../../contract/ids.ts";
 import type { Ended } from "../../contract/outcome.ts";
 import { checkTerminalSize } from "../call-checks.ts";
@@ -16,18 +16,21 @@ import { ownIfSmall } from "./slab-reader.ts";
 import { StdinPipe } from "./stdin-pipe.ts";
 import { ANSWER_BOUND, silenceError, silenceOf, type Wait } from "./waits.ts";
 
-/** What a guest has beyond a process's timeout to end its tree and say so; then it is looked at, again and again. */
+/**
+ * How long after a process's timeout the guest may take to end its tree and report it. After that, the guest is checked
+ * repeatedly.
+ */
 const END_GRACE_MS = 10_000;
-/** So often a guest that lives may be found not to have ended what it should have. */
+/** The number of checks in which a live guest may still not have ended the process. */
 const LATE_LOOKS_MAX = 6;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** What an observer (the log of a sandbox's life) is told of a process, as it happens. */
+/** Receives the events of a process as they happen, for a sandbox's event log. */
 export interface ProcessObserver {
-  /** Before anything else is told of it. */
+  /** Called before any other event of the process. */
   onStarted?(process: { pid: number; existing: boolean }): void;
   onOutput?(chunk: OutputChunk): void;
-  /** Not called for a handle that was let go of or taken over. */
+  /** Not called for a handle that was detached or replaced by another one. */
   onEnded?(ended: Ended): void;
 }
 
@@ -41,15 +44,15 @@ interface Starting {
 }
 
 /**
- * One stream attached to a process. `ended` is `lost` when the connection breaks, and also once this handle let go
- * (`detach`) or another one took over: then nobody tells it any more.
+ * One stream attached to a process. `ended` is `lost` if the connection breaks, if this handle detaches (`detach`), or
+ * if another handle takes over; then it gets no more messages.
  */
 export class GuestProcess implements Process, StreamHandler, LazySource {
   readonly ended: Promise<Ended>;
   readonly output: OutputQueue;
   ref: ProcessRef;
   pid = 0;
-  /** Whether the process was there before this handle. */
+  /** Whether the process existed before this handle. */
   existing = false;
   readonly #link: Link;
   readonly #request: ProcessRequest;
@@ -65,7 +68,9 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   #stdin: StdinPipe | null = null;
   #pty = false;
   #outcome: Ended | null = null;
-  /** Where somebody who does not follow lets go; null for whoever does, and for a process that has ended. */
+  /**
+   * The offsets at which a reader that does not follow detaches; null for a follower, and for a process that has ended.
+   */
   #until: { stdoutBytes: number; stderrBytes: number } | null = null;
   #settled = false;
 
@@ -113,10 +118,10 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   onBulk(type: number, head: Buffer, data: Buffer, position: number): void {
     if (type !== frameCode.OUTPUT || this.#starting !== null) throw protocolError(`${frameName(type)} on the stream of a process`);
     const { descriptor, offset } = decodeOutputHead(head);
-    if (data.length === 0) throw protocolError("OUTPUT without any bytes");
+    if (data.length === 0) throw protocolError("OUTPUT without bytes");
     const chunk = this.output.push(descriptor, offset + position, ownIfSmall(data));
     this.#observer.onOutput?.(chunk);
-    this.#letGoIfRead();
+    this.#settleIfRead();
   }
 
   onLost(error: CaissonError): void {
@@ -151,9 +156,9 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
 
   async signal(name: NodeJS.Signals, options: { scope?: "tree" | "leader" } = {}): Promise<void> {
     const signal = constants.signals[name];
-    if (signal === undefined) throw new CaissonError("invalid", `there is no signal ${name}`, { hint: "Signals are named like SIGTERM." });
+    if (signal === undefined) throw new CaissonError("invalid", `there is no signal ${name}`, { hint: "Use a name like SIGTERM." });
     const tree = options.scope !== "leader";
-    // The leader's end is not the tree's: what it left behind can still be signalled.
+    // The tree may outlive its leader: processes that it left behind can still get signals.
     if (this.#outcome !== null && !tree) return;
     await this.#unlessEnded(tell(this.#link, { type: "SIGNAL", values: { ref: this.ref, signal, tree }, what: `${name} to ${this.ref}` }));
   }
@@ -162,7 +167,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     try {
       await this.#unlessEnded(tell(this.#link, { type: "KILL", values: { ref: this.ref }, what: `killing ${this.ref}` }));
     } catch (error) {
-      // Whoever wanted it dead waits for its end, which this guest will not tell.
+      // The caller that killed the process waits for its end, which this guest will not report.
       const silence = silenceOf(error);
       if (silence !== null && silence !== "frozen" && !this.#settled && this.#outcome === null) this.#giveUp(error as CaissonError);
       throw error;
@@ -209,11 +214,11 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     this.#observer.onStarted?.(this);
     starting.resolve(this);
     if (this.#request.type === "ATTACH" && this.#request.follow === false && !started.ended) this.#until = started;
-    this.#letGoIfRead();
+    this.#settleIfRead();
     return false;
   }
 
-  #letGoIfRead(): void {
+  #settleIfRead(): void {
     if (this.#until !== null && this.output.hasReceived(this.#until)) this.detach();
   }
 
@@ -222,8 +227,8 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
   }
 
   /**
-   * A guest that should have ended the process and does not even answer has lost it. One that is frozen goes on later,
-   * as does one whose output nobody takes.
+   * Checks on a guest that should have ended the process. If it does not even answer, the process is lost. A frozen
+   * guest gets more time, as does a process whose output is not being consumed.
    */
   async #lookWhyLate(): Promise<void> {
     const found = await this.#link.waits.look();

@@ -1,11 +1,11 @@
 import { FRAME_HEADER_BYTES, frameCode, protocolError, writeFrameHeader } from "./frame.ts";
 import { readU64, writeU64 } from "./u64.ts";
 
-/** The payloads that are not made of fields: those of the hot path. */
+/** The payloads of the hot path, which do not consist of fields. */
 
 const OUTPUT_HEAD_BYTES = 9;
 
-/** Which descriptor a byte in `OUTPUT` and `ACK` means. */
+/** The descriptor byte of `OUTPUT` and `ACK`. */
 export const STDOUT = 1;
 export const STDERR = 2;
 
@@ -17,7 +17,7 @@ export function encodeAck(stream: number, descriptor: 1 | 2, offset: number): Bu
   return frame;
 }
 
-/** The head of a `STDIN` frame; the data itself is written after it, uncopied. */
+/** Encodes the head of a `STDIN` frame; the data is written after it, uncopied. */
 export function encodeStdinHead(stream: number, offset: number, dataBytes: number): Buffer {
   const head = Buffer.allocUnsafe(FRAME_HEADER_BYTES + 8);
   writeFrameHeader(head, frameCode.STDIN, stream, 8 + dataBytes);
@@ -32,7 +32,7 @@ export function encodeStdinEnd(stream: number, totalBytes: number): Buffer {
   return frame;
 }
 
-/** The head of a `DATA` frame; the data itself is written after it, uncopied. */
+/** Encodes the head of a `DATA` frame; the data is written after it, uncopied. */
 export function encodeDataHead(stream: number, dataBytes: number): Buffer {
   const head = Buffer.allocUnsafe(FRAME_HEADER_BYTES);
   writeFrameHeader(head, frameCode.DATA, stream, dataBytes);
@@ -47,16 +47,16 @@ export function encodeCredit(stream: number, bytes: number): Buffer {
 }
 
 export function decodeCredit(payload: Buffer): number {
-  if (payload.length !== 4) throw protocolError(`CREDIT of ${payload.length} bytes in place of 4`);
+  if (payload.length !== 4) throw protocolError(`CREDIT of ${payload.length} bytes instead of 4`);
   return payload.readUInt32LE(0);
 }
 
 export function decodeStdinAck(payload: Buffer): number {
-  if (payload.length !== 8) throw protocolError(`STDIN_ACK of ${payload.length} bytes in place of 8`);
+  if (payload.length !== 8) throw protocolError(`STDIN_ACK of ${payload.length} bytes instead of 8`);
   return readU64(payload, 0, "STDIN_ACK");
 }
 
-/** What comes before the bytes of an `OUTPUT`. */
+/** Decodes the part of an `OUTPUT` that precedes its bytes. */
 export function decodeOutputHead(head: Buffer): { descriptor: 1 | 2; offset: number } {
   if (head.length < OUTPUT_HEAD_BYTES) throw protocolError(`OUTPUT of ${head.length} bytes`);
   const descriptor = head[0];
@@ -66,7 +66,7 @@ export function decodeOutputHead(head: Buffer): { descriptor: 1 | 2; offset: num
 
 const TOKEN_BYTES = 4;
 
-/** No bytes: there will be no answer. */
+/** Encodes an answer to a datagram. No bytes mean that there is no answer. */
 export function encodeDatagram(stream: number, token: number, data: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(FRAME_HEADER_BYTES + TOKEN_BYTES + data.length);
   writeFrameHeader(frame, frameCode.DATAGRAM, stream, TOKEN_BYTES + data.length);

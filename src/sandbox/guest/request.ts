@@ -4,21 +4,21 @@ import { errorFromGuest } from "./guest-error.ts";
 import type { Link, StreamHandler } from "./link.ts";
 import { ANSWER_BOUND, type Bound, cancelledError, TRANSFER_BOUND, type Wait } from "./waits.ts";
 
-/** The bytes of one `ENTRY`: a name and a link target of 4,095 bytes each and some numbers. */
+/** The maximum size of one `ENTRY`: a name and a link target of 4,095 bytes each, and some numbers. */
 const ENTRY_BYTES_MAX = 16_384;
 
 interface Request<Name extends keyof typeof shapes> {
   type: Name;
   values: Encodable<(typeof shapes)[Name]>;
-  /** What is tried, for the error's message. */
+  /** The attempted action, for the error message. */
   what: string;
-  /** Gives the request up; it rejects with `cancelled`. */
+  /** Cancels the request, which then rejects with `cancelled`. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Requests whose answer is one `OK` or `ERROR`. `read` makes something of the answer, and throws `protocol` errors for
- * values that cannot be.
+ * Sends a request that is answered by one `OK` or `ERROR`. `read` converts the answer, and throws `protocol` errors for
+ * invalid values.
  */
 export function ask<Name extends keyof typeof shapes, Answer extends Shape, Result>(
   link: Link,
@@ -40,19 +40,22 @@ export function ask<Name extends keyof typeof shapes, Answer extends Shape, Resu
   });
 }
 
-/** Requests that are answered by nothing but success. */
+/** Sends a request whose answer carries nothing but success. */
 export function tell<Name extends keyof typeof shapes>(link: Link, request: Request<Name>): Promise<void> {
   return ask(link, { ...request, answer: answers.nothing, read: () => undefined });
 }
 
-/** Requests answered by `ENTRY`s and an `OK`. More than `entriesMax` of them is a `protocol` error. */
+/**
+ * Sends a request that is answered by `ENTRY` frames and an `OK`. More than `entriesMax` entries are a `protocol`
+ * error.
+ */
 export function askForEntries<Name extends keyof typeof shapes, Entry extends Shape, Answer extends Shape, Item>(
   link: Link,
   request: Request<Name> & {
     entry: Entry;
     answer: Answer;
     entriesMax: number;
-    /** Makes an item of an entry; throws `protocol` errors for values that cannot be. */
+    /** Converts an entry to an item. Throws `protocol` errors for invalid values. */
     read: (entry: Decoded<Entry>) => Item;
   },
 ): Promise<{ items: Item[]; answer: Decoded<Answer> }> {
@@ -81,8 +84,8 @@ export function askForEntries<Name extends keyof typeof shapes, Entry extends Sh
 }
 
 /**
- * Opens a stream, sends its first frame, and sees to it that the wait for what comes back has an end. Throws
- * `cancelled` before anything is sent.
+ * Opens a stream, sends its first frame, and limits the wait for the answer. Throws `cancelled` before it sends
+ * anything.
  */
 export function openAndWait<Name extends keyof typeof shapes>(
   link: Link,
@@ -95,7 +98,7 @@ export function openAndWait<Name extends keyof typeof shapes>(
   return { stream, wait: link.waits.begin({ what, stream, bound, signal, onGivenUp }) };
 }
 
-/** Opens a stream and sends its first frame. An encoding that fails (too large) leaves no stream behind. */
+/** Opens a stream and sends its first frame. If encoding fails (too large), no stream stays open. */
 function openWith<Name extends keyof typeof shapes>(
   link: Link,
   handler: StreamHandler,
@@ -104,7 +107,7 @@ function openWith<Name extends keyof typeof shapes>(
 ): number {
   const stream = link.open(handler);
   try {
-    // The table ties the name to its values; inside, only that there are some matters.
+    // The signature ties the name to its values; here we only need some shape with matching values.
     link.send(encodeFields(type, stream, shapes[type] as Shape, values as Encodable<Shape>));
   } catch (error) {
     link.retire(stream);

@@ -11,7 +11,7 @@ useScriptedGuest((each) => {
   ({ connection, peer } = each);
 });
 
-/** Resolves when the client has handled all that the peer sent so far. */
+/** Resolves when the client has handled everything that the peer has sent. */
 async function settled(): Promise<void> {
   const pong = connection.ping({ timeoutMs: 60_000 });
   const ping = await peer.next("PING");
@@ -19,8 +19,8 @@ async function settled(): Promise<void> {
   await pong;
 }
 
-describe("ports of every address", () => {
-  /** Serves as the guest would have it: each claim's stream by its scope and port. */
+describe("serving every address", () => {
+  /** Serves ports and answers as the guest would. Returns each claim's stream by its scope and port. */
   async function serveAll(ports: readonly number[], onDatagram: (question: Buffer) => Buffer | null | Promise<Buffer | null> = () => null) {
     const came: InboundConnection[] = [];
     const streams = new Map<string, number>();
@@ -36,7 +36,7 @@ describe("ports of every address", () => {
   const acceptFor = (stream: number, port: number, address: string, addressPort = port) =>
     peer.sendFields("ACCEPTED", stream, shapes.ACCEPTED, { port, address, addressPort });
 
-  test("a connection says where it wanted to go", async () => {
+  test("reports each connection's destination", async () => {
     const { came, streams, close } = await serveAll([80, 443]);
     expect([...streams.keys()].sort()).toEqual(["1 443", "1 80", "2 53"]);
     acceptFor(2, 80, "93.184.216.34");
@@ -47,11 +47,11 @@ describe("ports of every address", () => {
       { address: "2001:db8::1", port: 443 },
     ]);
     close();
-    const given = [await peer.next("CANCEL"), await peer.next("CANCEL"), await peer.next("CANCEL")].map(({ stream }) => stream);
-    expect(given.sort()).toEqual([...streams.values()].sort());
+    const cancelledStreams = [await peer.next("CANCEL"), await peer.next("CANCEL"), await peer.next("CANCEL")].map(({ stream }) => stream);
+    expect(cancelledStreams.sort()).toEqual([...streams.values()].sort());
   });
 
-  test("one port that is taken, and none is kept", async () => {
+  test("claims all ports or none", async () => {
     const serving = connection.serveTransparent({ ports: [80, 443], onConnection: () => {}, onDatagram: () => null });
     const [first, second, third] = [await peer.next("LISTEN"), await peer.next("LISTEN"), await peer.next("LISTEN")];
     peer.sendFields("OK", first.stream, answers.nothing, {});
@@ -61,7 +61,7 @@ describe("ports of every address", () => {
     expect([(await peer.next("CANCEL")).stream, (await peer.next("CANCEL")).stream]).toEqual([first.stream, third.stream]);
   });
 
-  test("questions are answered, also later, and those without an answer too", async () => {
+  test("answers every datagram, even late or with nothing", async () => {
     const later = Promise.withResolvers<Buffer | null>();
     const { streams } = await serveAll([], (question) => {
       if (question.toString() === "later") return later.promise;
@@ -85,7 +85,7 @@ describe("ports of every address", () => {
     expect(await answered()).toEqual([0, ""]);
   });
 
-  test("more questions at once than there may be are answered with nothing", async () => {
+  test("answers with nothing if too many questions are waiting", async () => {
     const { streams } = await serveAll([], () => new Promise(() => {}));
     const stream = streams.get("2 53") as number;
     for (let token = 0; token < 300; token++) peer.send("DATAGRAM", stream, encodeDatagram(stream, token, Buffer.from("?")).subarray(12));
@@ -103,7 +103,7 @@ describe("ports of every address", () => {
     "a datagram on a claim for connections": (streams) => peer.send("DATAGRAM", streams.get("1 80") as number, Buffer.alloc(8)),
     "a datagram on no claim": () => peer.send("DATAGRAM", 2, Buffer.alloc(8)),
   };
-  test.each(Object.entries(lies))("%s: the connection ends with a protocol error", async (_name, lie) => {
+  test.each(Object.entries(lies))("%s ends the connection with a protocol error", async (_name, lie) => {
     const { streams, came } = await serveAll([80]);
     lie(streams);
     expect(await connection.closed).toMatchObject({ code: "protocol" });

@@ -17,7 +17,7 @@ useScriptedGuest((each) => {
 
 const accept = (stream: number, port = PORT) => peer.sendFields("ACCEPTED", stream, shapes.ACCEPTED, { port });
 
-/** Serves a port as the guest would have it: the claim, its stream, and the connections that came. */
+/** Serves a port and answers as the guest would. Returns the claim, its stream, and the connections that arrive. */
 async function serve(port = PORT, onConnection: (connection: InboundConnection) => void = () => {}) {
   const came: InboundConnection[] = [];
   const serving = connection.serve(port, (each) => {
@@ -36,7 +36,7 @@ const u32 = (value: number) => {
   return bytes;
 };
 
-/** Resolves when the client has handled all that the peer sent so far. */
+/** Resolves when the client has handled everything that the peer has sent. */
 async function settled(): Promise<void> {
   const pong = connection.ping({ timeoutMs: 60_000 });
   const ping = await peer.next("PING");
@@ -45,7 +45,7 @@ async function settled(): Promise<void> {
 }
 
 describe("a served port", () => {
-  test("gives each connection with its bytes, both ways and half-closed", async () => {
+  test("passes on each connection with its bytes, both ways and half-closed", async () => {
     const { came } = await serve();
     accept(2);
     peer.send("DATA", 2, Buffer.from("question"));
@@ -60,7 +60,7 @@ describe("a served port", () => {
     expect(peer.seen.some(({ type }) => type === "CANCEL")).toBe(false);
   });
 
-  test("takes a connection that comes in the same breath as the OK", async () => {
+  test("accepts a connection that arrives together with the OK", async () => {
     const came: InboundConnection[] = [];
     const serving = connection.serve(PORT, (each) => came.push(each));
     const { stream } = await peer.next("LISTEN");
@@ -69,7 +69,7 @@ describe("a served port", () => {
     expect(came).toHaveLength(1);
   });
 
-  test("waits for the guest's credit, and gives it for what was read", async () => {
+  test("waits for the guest's credit, and grants credit for bytes that were read", async () => {
     const { came } = await serve();
     accept(2);
     await settled();
@@ -87,7 +87,7 @@ describe("a served port", () => {
     peer.send("DATA", 2, Buffer.alloc(65_536));
     await settled();
     expect(peer.seen.filter(({ type }) => type === "CREDIT")).toHaveLength(0);
-    // What is read is worth the full window.
+    // A connection that is read gets the full window.
     stream.resume();
     expect((await peer.next("CREDIT")).payload.readUInt32LE(0)).toBe(1_048_576);
     for (let at = 0; at < 4; at++) peer.send("DATA", 2, Buffer.alloc(262_144));
@@ -95,7 +95,7 @@ describe("a served port", () => {
     while (granted < 786_432) granted += (await peer.next("CREDIT")).payload.readUInt32LE(0);
   });
 
-  test("only so many may have the full window at once, and others when they are gone", async () => {
+  test("limits how many connections have the full window at the same time", async () => {
     const { came } = await serve();
     const read = (id: number) => {
       accept(id);
@@ -115,7 +115,7 @@ describe("a served port", () => {
     expect((await peer.next("CREDIT")).payload.readUInt32LE(0)).toBe(1_048_576);
   });
 
-  test("destroying a connection cancels it; what was on its way is passed over", async () => {
+  test("cancels a destroyed connection and ignores its late frames", async () => {
     const { came } = await serve();
     accept(2);
     await settled();
@@ -126,7 +126,7 @@ describe("a served port", () => {
     await settled();
   });
 
-  test("one that breaks inside is destroyed, and nobody has to listen for it", async () => {
+  test("destroys a connection that breaks inside, even without a listener", async () => {
     const { came } = await serve();
     accept(2);
     peer.sendFields("ERROR", 2, shapes.ERROR, { code: 11, message: "reset" });
@@ -135,7 +135,7 @@ describe("a served port", () => {
     expect(peer.seen.some(({ type }) => type === "CANCEL")).toBe(false);
   });
 
-  test("a handler that throws costs its connection alone", async () => {
+  test("cancels only the connection whose handler throws", async () => {
     await serve(PORT, () => {
       throw new Error("handler");
     });
@@ -146,14 +146,14 @@ describe("a served port", () => {
     await settled();
   });
 
-  test("a port that a program has is a conflict", async () => {
+  test("rejects with conflict if a program has the port", async () => {
     const serving = connection.serve(PORT, () => {});
     const { stream } = await peer.next("LISTEN");
     peer.sendFields("ERROR", stream, shapes.ERROR, { code: 3, message: "in use" });
     await expect(serving).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("the newest of two claims is asked, and the other when that is closed", async () => {
+  test("passes connections to the newest claim, and to the older one after it closes", async () => {
     const first = await serve();
     const second = await serve();
     accept(2);
@@ -165,7 +165,7 @@ describe("a served port", () => {
     expect([first.came.length, second.came.length]).toEqual([1, 1]);
   });
 
-  test("when the connection is lost, whoever has one is told, and closing is nothing", async () => {
+  test("destroys its connections when the guest is lost, and can still be closed", async () => {
     const { close, came } = await serve();
     accept(2);
     await settled();
@@ -175,7 +175,7 @@ describe("a served port", () => {
     close();
   });
 
-  test("connections that crossed with the closing are cancelled, but not without end", async () => {
+  test("cancels connections that crossed with the close, up to a limit", async () => {
     const { close, stream, came } = await serve();
     close();
     expect(await peer.next("CANCEL")).toMatchObject({ stream });
@@ -187,7 +187,7 @@ describe("a served port", () => {
   });
 });
 
-describe("a guest that opens what it may not", () => {
+describe("a guest that opens an illegal stream", () => {
   const lies: Record<string, () => void> = {
     "a stream for a port that is not served": () => accept(2, 80),
     "an odd stream": () => accept(3),
@@ -207,7 +207,7 @@ describe("a guest that opens what it may not", () => {
     },
     "data on an even stream that is not open": () => peer.send("DATA", 2, Buffer.from("x")),
     "ACCEPTED without a port": () => peer.send("ACCEPTED", 2),
-    "an address nobody asked for": () => peer.sendFields("ACCEPTED", 2, shapes.ACCEPTED, { port: PORT, address: "::1", addressPort: 1 }),
+    "an unrequested address": () => peer.sendFields("ACCEPTED", 2, shapes.ACCEPTED, { port: PORT, address: "::1", addressPort: 1 }),
     "data after the end": () => {
       accept(2);
       peer.send("END", 2);
@@ -221,7 +221,7 @@ describe("a guest that opens what it may not", () => {
       for (let i = 1; i <= 2_049; i++) accept(2 * i);
     },
   };
-  test.each(Object.entries(lies))("%s: the connection ends with a protocol error", async (_name, lie) => {
+  test.each(Object.entries(lies))("%s ends the connection with a protocol error", async (_name, lie) => {
     const { came } = await serve();
     lie();
     expect(await connection.closed).toMatchObject({ code: "protocol" });
@@ -229,13 +229,13 @@ describe("a guest that opens what it may not", () => {
     expect(came.length).toBeLessThanOrEqual(2_048);
   });
 
-  test("a second answer to a claim", async () => {
+  test("a second answer to a claim ends the connection", async () => {
     const { stream } = await serve();
     peer.send("OK", stream);
     expect(await connection.closed).toMatchObject({ code: "protocol" });
   });
 
-  test("a stream for a port, when nothing is served at all", async () => {
+  test("a stream for a port ends the connection if nothing is served", async () => {
     accept(2);
     expect(await connection.closed).toMatchObject({ code: "protocol" });
   });

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore, ignoring } from "../../lib/failures.ts";
 import type { TransparentService } from "../sandbox.ts";
 import { decodeFields, shapes } from "./fields.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
@@ -18,21 +19,20 @@ export interface Claim {
 }
 
 /**
- * Ports inside that this connection serves: its claims, and the connections that the guest carries here because of
- * them.
+ * Serves ports inside: this connection's claims, and the inbound connections that the guest forwards because of them.
  */
 export interface Serving {
-  /** Throws `conflict`, `denied`, `busy` past what a guest listens on. */
+  /** Throws `conflict`, `denied`, and `busy` if the guest listens on too many ports. */
   serve(port: number, onConnection: OnConnection): Promise<Claim>;
-  /** All of the ports or none. Throws the same, and `unsupported`. */
+  /** Serves all of the ports or none. Throws the same errors, and `unsupported`. */
   serveTransparent(service: TransparentService): Promise<Claim>;
 }
 
-/** Field 2 of LISTEN. */
+/** The values of field 2 of LISTEN. */
 const scopes = { loopback: 0, everywhere: 1, datagrams: 2 } as const;
 type Scope = keyof typeof scopes;
 const DNS_PORT = 53;
-/** Questions that wait for an answer; the guest has no more, and gives up on those that are old. */
+/** The number of questions that may wait for an answer. The guest holds no more, and drops old ones. */
 const QUESTIONS_MAX = 256;
 const ANSWER_BYTES_MAX = 65_507;
 
@@ -42,9 +42,9 @@ interface OpenClaim {
 }
 
 export function createServing(link: Link): Serving {
-  /** Newest last, as the guest has them. */
+  /** The newest claim is last, as in the guest. */
   const claims = new Map<number, OpenClaim[]>();
-  /** How many connections to a port that is served no more may still come: they crossed with our giving it up. */
+  /** How many connections may still arrive for a port that is no longer served, because they crossed with our close. */
   const late = new Map<number, number>();
   const budget = new InboundBudget();
 
@@ -90,11 +90,11 @@ export function createServing(link: Link): Serving {
   return {
     serve: (port, onConnection) => serveConnections(port, { scope: "loopback", onConnection }),
     async serveTransparent({ ports, onConnection, onDatagram }) {
-      const asked = [
+      const pendingClaims = [
         ...[...new Set(ports)].map((port) => serveConnections(port, { scope: "everywhere", onConnection })),
         claimPort(link, { port: DNS_PORT, scope: "datagrams", onQuestion: answerer(link, onDatagram) }),
       ];
-      const settled = await Promise.allSettled(asked);
+      const settled = await Promise.allSettled(pendingClaims);
       const granted = settled.filter((each) => each.status === "fulfilled").map(({ value }) => value);
       const close = () => {
         for (const claim of granted) claim.close();
@@ -110,14 +110,14 @@ export function createServing(link: Link): Serving {
 interface ClaimOptions {
   port: number;
   scope: Scope;
-  /** Called before anything else that comes from the guest is handled. */
+  /** Called before any later frame from the guest is handled. */
   onOpen?: () => void;
   onClose?: () => void;
-  /** Absent where connections come, not datagrams. */
+  /** Absent for a claim to connections rather than datagrams. */
   onQuestion?: (stream: number, payload: Buffer) => void;
 }
 
-/** Asks for a port; the stream of the question is the claim to it. */
+/** Requests a port. The request's stream is the claim to it. */
 function claimPort(link: Link, { port, scope, onOpen, onClose, onQuestion }: ClaimOptions): Promise<Claim> {
   return new Promise((resolve, reject) => {
     let isOpen = false;
@@ -156,9 +156,7 @@ function claimPort(link: Link, { port, scope, onOpen, onClose, onQuestion }: Cla
   });
 }
 
-/**
- * Answers questions one by one; each gets an answer, if only that there is none, so that the guest does not keep it.
- */
+/** Answers each question, if only with an empty answer, so the guest does not keep it. */
 function answerer(link: Link, onDatagram: OnDatagram): (stream: number, payload: Buffer) => void {
   const none = Buffer.alloc(0);
   let waiting = 0;
@@ -170,31 +168,25 @@ function answerer(link: Link, onDatagram: OnDatagram): (stream: number, payload:
       answer(null);
       return;
     }
-    let result: ReturnType<OnDatagram>;
-    try {
-      result = onDatagram(data);
-    } catch {
-      result = null;
-    }
+    const why = "a question that cannot be answered gets an empty answer";
+    const result = ignoring(why, () => onDatagram(data)) ?? null;
     if (!(result instanceof Promise)) {
       answer(result);
       return;
     }
     waiting++;
-    void result
-      .catch(() => null)
-      .then((bytes) => {
-        waiting--;
-        answer(bytes);
-      });
+    void ignore(result, why).then((bytes) => {
+      waiting--;
+      answer(bytes ?? null);
+    });
   };
 }
 
-/** A port that somebody has is a conflict; `exists` is for names. */
+/** Converts `exists`, which is for names, to `conflict`: the port is taken. */
 function refusalOf(port: number, error: CaissonError): CaissonError {
   if (error.code !== "exists") return error;
-  return new CaissonError("conflict", `port ${port} inside is taken by a program`, {
-    hint: "End what listens on it inside, then try again.",
+  return new CaissonError("conflict", `port ${port} inside is in use by a program`, {
+    hint: "Stop the program that listens on it inside, then try again.",
     cause: error,
   });
 }

@@ -1,22 +1,22 @@
 import type { OnReadOpts } from "node:net";
 
-/** For answers and lines of output; memory outside of its heap makes the collector run more often. */
+/** Enough for answers and lines of output; memory outside the heap makes the garbage collector run more often. */
 const SLAB_BYTES = 131_072;
-/** While much comes at a time. */
+/** The slab size while reads are large. */
 const BULK_SLAB_BYTES = 1_048_576;
 const BULK_READ_BYTES = 16_384;
-/** A new slab is taken when less than this is left of the old one. */
+/** If less than this remains of a slab, a new one replaces it. */
 const READ_BYTES_MIN = 65_536;
 
 /**
- * Has a socket read straight into large pieces of memory, one after the other. A stream's own way, a fresh buffer for
- * each read, costs more in collecting garbage than in reading. Nothing is ever overwritten: views of a slab stay valid.
+ * Makes a socket read straight into large slabs, one after the other. A stream's default, a fresh buffer for each read,
+ * costs more in garbage collection than in reading. Nothing is ever overwritten: views of a slab stay valid.
  */
 export class SlabReader {
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
   #used = 0;
   #lastBytes = 0;
-  /** Takes the bytes; set before any can come. */
+  /** Receives the bytes. Set it before any can arrive. */
   onChunk: (chunk: Buffer) => void = () => {};
 
   readonly onread: OnReadOpts = {
@@ -39,7 +39,7 @@ export class SlabReader {
   }
 }
 
-/** Smaller pieces are copied: a few bytes that somebody keeps must not keep the whole slab they came in. */
+/** Smaller pieces are copied: a consumer that keeps a few bytes must not keep the whole slab they arrived in. */
 const COPY_BELOW_BYTES = 4_096;
 
 export function ownIfSmall(data: Buffer): Buffer {

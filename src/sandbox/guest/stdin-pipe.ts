@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { protocolError } from "./frame.ts";
 import type { Link } from "./link.ts";
 import { encodeStdinEnd, encodeStdinHead } from "./raw.ts";
@@ -6,7 +6,7 @@ import { encodeStdinEnd, encodeStdinHead } from "./raw.ts";
 const STDIN_WINDOW = 262_144;
 const STDIN_FRAME_BYTES = 65_536;
 
-/** The writing end of a process's stdin: keeps within the guest's window, in order, each byte once. */
+/** The writing end of a process's stdin: sends each byte once, in order, within the guest's window. */
 export class StdinPipe {
   readonly #link: Link;
   readonly #stream: number;
@@ -18,8 +18,8 @@ export class StdinPipe {
   #tail: Promise<void> | null = null;
 
   /**
-   * `received` is what the guest already has of it, when the process was there before, and `written` what the process
-   * got of that.
+   * For an existing process, `received` is how much stdin the guest already has, and `written` is how much of it the
+   * process got.
    */
   constructor(options: { link: Link; stream: number; received: number; written: number }) {
     this.#link = options.link;
@@ -43,14 +43,14 @@ export class StdinPipe {
   }
 
   acknowledge(offset: number): void {
-    if (offset > this.#sent) throw protocolError(`stdin acknowledged up to ${offset}, only ${this.#sent} was sent`);
+    if (offset > this.#sent) throw protocolError(`stdin acknowledged up to ${offset}, but only ${this.#sent} was sent`);
     if (offset <= this.#acknowledged) return;
     this.#acknowledged = offset;
     this.#room?.resolve();
     this.#room = null;
   }
 
-  /** Nobody reads any more; waiting writes are told. */
+  /** Rejects waiting writes, because the reader has ended. */
   end(error: CaissonError): void {
     this.#failure ??= error;
     this.#room?.resolve();
@@ -75,7 +75,7 @@ export class StdinPipe {
     return done;
   }
 
-  /** Sends at once what the window allows; undefined when that was everything. */
+  /** Immediately sends what the window allows. Returns undefined if that was everything. */
   #send(data: Uint8Array): Promise<void> | undefined {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     const at = this.#sendSome(data, 0);
@@ -92,7 +92,7 @@ export class StdinPipe {
     }
   }
 
-  /** Copied into the frame, so that the caller may use its buffer again. */
+  /** Copies the data into the frame, so the caller may reuse its buffer. */
   #sendSome(data: Uint8Array, from: number): number {
     let at = from;
     while (at < data.length) {

@@ -1,4 +1,5 @@
-import type { CaissonError } from "../../contract/error.ts";
+import type { CaissonError } from "../../contract/error/error.ts";
+import { ignore, succeeds } from "../../lib/failures.ts";
 import type { Bytes } from "../sandbox.ts";
 import { ByteSink } from "./byte-sink.ts";
 import { ByteSource } from "./byte-source.ts";
@@ -20,12 +21,13 @@ interface Transfer<Name extends keyof typeof shapes, Answer extends Shape> {
 }
 
 /**
- * `READ` and `TAR_OUT`: the guest says `OK` and then sends bytes. Rejects with the guest's error before the first byte.
+ * Sends `READ` or `TAR_OUT`: the guest answers `OK`, then sends bytes. Rejects with the guest's error before the first
+ * byte.
  */
 export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
   link: Link,
   request: Transfer<Name, Answer> & {
-    /** Throws `protocol` errors for an answer that cannot be. */
+    /** Throws `protocol` errors for an invalid answer. */
     check?: (answer: Decoded<Answer>) => void;
   },
 ): Promise<ByteSource> {
@@ -38,7 +40,7 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
         wait.end();
         link.cancel(stream, encodeFrame("CANCEL", stream));
       },
-      // While the consumer is busy with what it has, the guest owes nothing.
+      // While the consumer is busy with the bytes it has, the guest's clock does not run.
       onStarved: (is) => wait.guestsTurn(is),
     });
     const fail = (error: CaissonError) => {
@@ -74,8 +76,8 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
 }
 
 /**
- * `WRITE` and `TAR_IN`: the bytes follow the request at once, and the answer comes when the guest has dealt with them
- * all.
+ * Sends `WRITE` or `TAR_IN`: the bytes follow the request immediately, and the guest answers after it has processed all
+ * of them.
  */
 export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typeof answers.written | typeof answers.unpacked>(
   link: Link,
@@ -91,7 +93,7 @@ export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typ
     reject(error);
     interrupt?.(error);
   };
-  /** A slow source must not hold back the guest's error; nor is its time the guest's. */
+  /** A slow source must not delay the guest's error, and its time does not count against the guest. */
   const unlessRefused = <T>(work: Promise<T>): Promise<T> =>
     new Promise<T>((resolveWork, rejectWork) => {
       interrupt = rejectWork;
@@ -114,8 +116,7 @@ export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typ
     },
     onLost: fail,
   };
-  // The answer may come while the bytes are still being sent; nobody waits for it yet then.
-  promise.catch(() => {});
+  void ignore(promise, "it is returned below, and the answer may arrive while bytes are still being sent");
   const { stream, wait } = openAndWait(link, handler, { ...request, bound: TRANSFER_BOUND, onGivenUp: fail });
   sink.stream = stream;
   const finish = () => {
@@ -126,7 +127,7 @@ export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typ
   if (data instanceof Uint8Array) {
     const rest = sink.send(data);
     if (rest === undefined) finish();
-    else await rest.then(finish, () => {});
+    else if (await succeeds(rest, "the answer's promise rejects with the same error")) finish();
     return promise;
   }
   try {
@@ -140,7 +141,7 @@ export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typ
   return promise;
 }
 
-/** Sends until the source ends or the guest has given up. */
+/** Sends until the source ends or the guest rejects the transfer. */
 async function sendAll(sink: ByteSink, data: AsyncIterable<Uint8Array>, unlessRefused: <T>(work: Promise<T>) => Promise<T>): Promise<void> {
   const source = data[Symbol.asyncIterator]();
   try {
@@ -150,8 +151,8 @@ async function sendAll(sink: ByteSink, data: AsyncIterable<Uint8Array>, unlessRe
       await sink.send(result.value);
     }
   } catch (error) {
-    // Not awaited: the source may be waiting for something that never comes.
-    void Promise.resolve(source.return?.()).catch(() => {});
+    // Not awaited, because the source may be waiting for something that never comes.
+    void ignore(Promise.resolve(source.return?.()), "the first error is thrown");
     throw error;
   }
 }

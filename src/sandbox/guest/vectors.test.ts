@@ -22,7 +22,7 @@ interface Vector {
   type: FrameName;
   stream: number;
   frame: Buffer;
-  /** For payloads made of fields. */
+  /** Present for payloads that consist of fields. */
   shape?: Shape;
   values?: Record<string, unknown>;
 }
@@ -58,7 +58,7 @@ const aFile = {
   linkTarget: "",
 };
 
-/** Every frame type with all of its fields, and the variants that differ in shape. */
+/** Every frame type with all of its fields, and variants with a different shape. */
 const vectors: Vector[] = [
   message("HELLO", 0, { version: 1, token: text("0123456789abcdef") }),
   message("HELLO", 0, { version: 1 }, ".no-token"),
@@ -177,18 +177,18 @@ const vectors: Vector[] = [
   raw("DATAGRAM", "DATAGRAM", 55, encodeDatagram(55, 0xfffffffe, text("q\0"))),
 ];
 
-/** `UPDATE_VECTORS=1 vitest run vectors` writes the file anew after a deliberate change of the protocol. */
-test("the vectors in guest/vectors/frames.txt are what this side encodes", () => {
-  const made = vectors.map(({ name, frame }) => `${name}\t${frame.toString("hex")}\n`).join("");
-  if (process.env.UPDATE_VECTORS) writeFileSync(vectorsPath, made);
-  expect(readFileSync(vectorsPath, "utf8")).toBe(made);
+/** After a deliberate protocol change, rewrite the file with `UPDATE_VECTORS=1 vitest run vectors`. */
+test("encodes the vectors in guest/vectors/frames.txt", () => {
+  const contents = vectors.map(({ name, frame }) => `${name}\t${frame.toString("hex")}\n`).join("");
+  if (process.env.UPDATE_VECTORS) writeFileSync(vectorsPath, contents);
+  expect(readFileSync(vectorsPath, "utf8")).toBe(contents);
 });
 
-test("there is a vector for every frame type", () => {
+test("has a vector for every frame type", () => {
   expect(new Set(vectors.map(({ type }) => type))).toEqual(new Set(Object.keys(frameTypes)));
 });
 
-test.each(vectors)("$name comes back as it went", ({ type, stream, frame, shape, values }) => {
+test.each(vectors)("decodes $name to what was encoded", ({ type, stream, frame, shape, values }) => {
   const seen: { type: string; stream: number; payload: Buffer }[] = [];
   const receiver = frameTypes[type].direction === "toGuest" ? "guest" : "host";
   const parser = createFrameParser({ receiver, onFrame: (code, id, payload) => seen.push({ type: frameName(code), stream: id, payload }) });
@@ -197,7 +197,7 @@ test.each(vectors)("$name comes back as it went", ({ type, stream, frame, shape,
   if (shape !== undefined) expect(decodeFields(type, shape, seen[0]?.payload as Buffer)).toMatchObject(values ?? {});
 });
 
-test("raw payloads are read as they were written", () => {
+test("decodes raw payloads", () => {
   const payloadOf = (name: string) => vectors.find((vector) => vector.name === name)?.frame.subarray(FRAME_HEADER_BYTES) as Buffer;
   expect(decodeOutputHead(payloadOf("OUTPUT.stderr"))).toEqual({ descriptor: 2, offset: 8_589_934_592 });
   expect(decodeStdinAck(payloadOf("STDIN_ACK"))).toBe(300_004);

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { refOf, type ScriptedPeer, type SeenFrame, startScriptedGuest } from "../../../test/support/scripted-guest.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { GuestConnection } from "./connection.ts";
 import { answers, shapes } from "./fields.ts";
 import type { GuestCondition } from "./waits.ts";
 
 /**
- * A guest that is stopped, drips or lies: every wait for it ends, and says why. The clock is the test's; the sockets
- * are real.
+ * A guest that is stopped, trickles or lies: every wait for it ends, and its error says why. The test controls the
+ * clock; the sockets are real.
  */
 
 type Answering = (peer: ScriptedPeer, frame: SeenFrame) => void;
@@ -39,7 +39,7 @@ async function connect(
   return connected;
 }
 
-/** Time as the client sees it, with the sockets given their turns. */
+/** Advances the client's clock and lets the sockets do their work. */
 async function pass(seconds: number): Promise<void> {
   for (let second = 0; second < seconds; second++) {
     for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -48,7 +48,7 @@ async function pass(seconds: number): Promise<void> {
   for (let turn = 0; turn < 8; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** How a call ended, or `waits`. */
+/** Reports how a call ended, or `waits`. */
 function fateOf(call: Promise<unknown>): { now: () => string } {
   let fate = "waits";
   call.then(
@@ -89,7 +89,7 @@ const requests: Record<string, (connection: GuestConnection) => Promise<unknown>
 };
 
 describe.each(Object.entries(requests))("%s", (_name, request) => {
-  test("ends when the guest does not answer at all", async () => {
+  test("times out if the guest does not answer", async () => {
     const { connection } = await connect(silent, "stopped");
     const fate = fateOf(request(connection));
     await pass(9);
@@ -98,7 +98,7 @@ describe.each(Object.entries(requests))("%s", (_name, request) => {
     expect(fate.now()).toBe("timeout stopped");
   });
 
-  test("ends, much later, when the guest lives and does not get on", async () => {
+  test("times out much later if the guest is alive but makes no progress", async () => {
     const { connection, peer } = await connect(pongs);
     const fate = fateOf(request(connection));
     await pass(50);
@@ -115,15 +115,15 @@ test.each<[GuestCondition, string]>([
   ["running", "timeout silent"],
   ["unknown", "timeout silent"],
   ["dead", "lost"],
-])("a guest that the host sees %s and that does not answer is told as %s", async (condition, told) => {
+])("a silent guest that the host sees as %s is reported as %s", async (condition, outcome) => {
   const { connection } = await connect(silent, condition);
   const fate = fateOf(connection.files.stat("/f", { follow: true }));
   await pass(17);
-  expect(fate.now()).toBe(told);
+  expect(fate.now()).toBe(outcome);
   expect(connection.isClosed).toBe(condition === "dead");
 });
 
-test("a frozen sandbox whose guest answers is told at once, not after the long wait", async () => {
+test("a frozen sandbox whose guest answers is reported without the long wait", async () => {
   const { connection } = await connect(pongs, "frozen");
   const fate = fateOf(connection.spawn({ ref: "r", argv: ["true"], cwd: "/" }));
   await pass(12);
@@ -140,14 +140,14 @@ describe("a transfer", () => {
     for await (const _ of bytes);
   };
 
-  test("of bytes that are announced and never come ends", async () => {
+  test("times out if announced bytes never arrive", async () => {
     const { connection } = await connect(accepting);
     const fate = fateOf(connection.files.readFile("/f", {}).then(readAll));
     await pass(61);
     expect(fate.now()).toBe("timeout slow");
   });
 
-  test("that drips a byte at a time ends", async () => {
+  test("times out if the bytes trickle in", async () => {
     const { connection, peer } = await connect(accepting);
     const fate = fateOf(connection.files.tarOut("/", { exclude: [] }).then(readAll));
     const { stream } = await peer.next("TAR_OUT");
@@ -158,7 +158,7 @@ describe("a transfer", () => {
     expect(fate.now()).toBe("timeout slow");
   });
 
-  test("that is steady goes on for as long as it takes", async () => {
+  test("continues as long as it is steady", async () => {
     const { connection, peer } = await connect(accepting);
     const fate = fateOf(connection.files.tarOut("/", { exclude: [] }).then(readAll));
     const { stream } = await peer.next("TAR_OUT");
@@ -172,7 +172,7 @@ describe("a transfer", () => {
     expect(fate.now()).toBe("resolved");
   });
 
-  test("whose reader takes its time is not the guest's fault", async () => {
+  test("does not blame the guest for a slow reader", async () => {
     const { connection, peer } = await connect(accepting);
     const bytes = await connection.files.readFile("/f", {});
     const { stream } = await peer.next("READ");
@@ -184,7 +184,7 @@ describe("a transfer", () => {
     expect((await reader.next()).value).toEqual(Buffer.from("two"));
   });
 
-  test("in whose source takes its time is not the guest's fault, and one that is taken by drips ends", async () => {
+  test("does not blame the guest for a slow source, but for accepting bytes in a trickle", async () => {
     const { connection, peer } = await connect(pongs);
     const slow = fateOf(connection.files.tarIn("/", never(), {}));
     const dripped = fateOf(connection.files.writeFile("/f", Buffer.alloc(3_000_000), { how: "replace", parents: false }));
@@ -198,7 +198,7 @@ describe("a transfer", () => {
     expect([slow.now(), dripped.now()]).toEqual(["waits", "timeout slow"]);
   });
 
-  test("of entries that come one by one ends", async () => {
+  test("times out if entries trickle in", async () => {
     const { connection, peer } = await connect(pongs);
     const fate = fateOf(connection.files.list("/", { depth: 1, entriesMax: 10_000 }));
     const { stream } = await peer.next("LISTDIR");
@@ -224,7 +224,7 @@ describe("an abort signal", () => {
     tarIn: ({ files }, signal) => files.tarIn("/", Buffer.alloc(1_024), { signal }),
     tarOut: ({ files }, signal) => files.tarOut("/", { exclude: [], signal }),
   };
-  test.each(Object.entries(calls))("gives up %s at once, and the guest is told", async (_name, call) => {
+  test.each(Object.entries(calls))("cancels %s immediately and notifies the guest", async (_name, call) => {
     const { connection, peer } = await connect(silent);
     const abort = new AbortController();
     const fate = fateOf(call(connection, abort.signal));
@@ -254,7 +254,7 @@ describe("a process", () => {
     return { ...connected, process, outcome: () => outcome };
   }
 
-  test("whose guest was stopped is lost soon after its timeout", async () => {
+  test("is lost soon after its timeout if the guest is stopped", async () => {
     const { outcome } = await start(silent, "stopped");
     await pass(17);
     expect(outcome()).toBe("waits");
@@ -262,7 +262,7 @@ describe("a process", () => {
     expect(outcome()).toBe("lost");
   });
 
-  test("whose guest lives and never tells its end is lost in the end", async () => {
+  test("is lost eventually if a live guest never reports its end", async () => {
     const { outcome } = await start(pongs, "running");
     await pass(60);
     expect(outcome()).toBe("waits");
@@ -270,7 +270,7 @@ describe("a process", () => {
     expect(outcome()).toBe("lost");
   });
 
-  test("of a frozen sandbox waits for it", async () => {
+  test("keeps waiting while the sandbox is frozen", async () => {
     const { outcome, peer } = await start(silent, "frozen");
     await pass(300);
     expect(outcome()).toBe("waits");
@@ -279,7 +279,7 @@ describe("a process", () => {
     expect(outcome()).toBe("exited");
   });
 
-  test("that is killed while its guest does not answer is lost", async () => {
+  test("is lost if it is killed while the guest does not answer", async () => {
     const { process, outcome } = await start(silent, "stopped");
     const fate = fateOf(process.kill());
     await pass(17);
@@ -287,7 +287,7 @@ describe("a process", () => {
   });
 });
 
-test("requests that are answered leave nothing that ticks", async () => {
+test("answered requests leave no timers behind", async () => {
   const { connection } = await connect((peer, { type, stream }) => {
     if (type === "STAT") peer.sendFields("OK", stream, answers.file, file);
     if (type === "FORGET") peer.sendFields("ERROR", stream, shapes.ERROR, { code: 2, message: "no" });

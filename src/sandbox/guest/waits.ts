@@ -1,32 +1,31 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { succeeds } from "../../lib/failures.ts";
 
-/** What the host sees of a guest by its own means, without asking it. */
+/** The state of a guest as the host sees it, without asking the guest. */
 export type GuestCondition = "running" | "frozen" | "stopped" | "dead" | "unknown";
 
-/** In each window of waiting so many bytes have to move. */
+/** The minimum progress: in each window, this many bytes must move. */
 export interface Bound {
   windowMs: number;
   bytesMin: number;
 }
 
-/** For a single answer: a guest that lives may be removing a large tree on a slow disk. */
+/** For a single answer: a live guest may be removing a large tree on a slow disk. */
 export const ANSWER_BOUND: Bound = { windowMs: 300_000, bytesMin: 1 };
-/** For bytes, either way, and for listings: slower than this is not slow but a guest that plays for time. */
+/** For bytes in either direction and for listings: a guest below this rate is not slow but stalling. */
 export const TRANSFER_BOUND: Bound = { windowMs: 60_000, bytesMin: 16_384 };
-/**
- * A guest beats every 5 s by itself; after this long without a sign, and of a request without progress, somebody looks.
- */
+/** The guest sends a heartbeat every 5 s. If a request makes no progress for this long, we check on the guest. */
 const QUIET_MS = 10_000;
 export const PING_TIMEOUT_MS = 5_000;
 const TICK_MS = 1_000;
 
-/** One caller who waits for the guest on one stream. Time counts only while it is the guest's turn. */
+/** One caller that waits for the guest on one stream. Time counts only during the guest's turn. */
 export interface Wait {
-  /** Bytes came, or were taken. */
+  /** Records that bytes arrived or were accepted. */
   moved(bytes: number): void;
-  /** Whether it is the guest's turn; from the beginning it is. */
+  /** Sets whether it is the guest's turn, which it is at first. */
   guestsTurn(is: boolean): void;
-  /** From here on another bound holds. */
+  /** Replaces the bound and restarts its window. */
   bound(bound: Bound): void;
   end(): void;
 }
@@ -36,7 +35,7 @@ interface OpenWait {
   stream: number;
   bound: Bound;
   running: boolean;
-  /** Of the window at hand. */
+  /** The time in the current window. */
   waitedMs: number;
   bytes: number;
   quietMs: number;
@@ -45,25 +44,25 @@ interface OpenWait {
 }
 
 export interface WaitRequest {
-  /** What is tried, for messages. */
+  /** The attempted action, for messages. */
   what: string;
   stream: number;
   bound: Bound;
   signal?: AbortSignal | undefined;
-  /** The stream was given up by then. Never called after `end`. */
+  /** Called after the stream was cancelled. Never called after `end`. */
   onGivenUp: (error: CaissonError) => void;
 }
 
 /**
- * Everybody who waits for one guest. A wait ends with what came, with `cancelled`, or with `timeout` and
- * `details.guest`: `stopped`, `frozen` and `silent` for a guest that does not answer at all, `slow` for one that
- * answers pings but does not get on with this request. A guest that is dead ends the connection. Time is counted in
- * ticks, so that a host that stood still itself blames nobody.
+ * All waits for one guest. A wait ends with its answer, with `cancelled`, or with `timeout` and `details.guest`:
+ * `stopped`, `frozen` or `silent` for a guest that does not answer at all, and `slow` for one that answers pings but
+ * makes no progress on this request. A dead guest ends the connection. Time is counted in ticks, so a host that was
+ * itself suspended does not blame the guest.
  */
 export class Waits {
   readonly #open = new Set<OpenWait>();
   readonly #options: { ping: () => Promise<unknown>; cancel: (stream: number) => void; fail: (error: CaissonError) => void };
-  /** How the host looks at the guest by itself; set by whoever knows the wall. */
+  /** How the host checks on the guest by itself; set by code that knows the wall. */
   condition: (() => Promise<GuestCondition>) | null = null;
   #ticking: NodeJS.Timeout | null = null;
   #looking = false;
@@ -72,7 +71,7 @@ export class Waits {
     this.#options = options;
   }
 
-  /** Throws `cancelled` when the signal has fired already; nothing was given up then. */
+  /** Throws `cancelled` if the signal has already fired; then nothing is cancelled. */
   begin(request: WaitRequest): Wait {
     const { what, stream, bound, signal, onGivenUp } = request;
     const end = () => {
@@ -114,15 +113,13 @@ export class Waits {
   }
 
   /**
-   * Asks the guest and looks at it. Null when it answers and nothing holds it; fails the connection when it is dead.
+   * Pings the guest and checks its condition. Returns null if it answers and is not frozen. Fails the connection if the
+   * guest is dead.
    */
   async look(): Promise<Exclude<GuestCondition, "running"> | null> {
     const [condition, answers] = await Promise.all([
       this.condition?.().catch((): GuestCondition => "unknown") ?? "unknown",
-      this.#options.ping().then(
-        () => true,
-        () => false,
-      ),
+      succeeds(this.#options.ping(), "the check reports a guest that does not answer"),
     ]);
     if (condition === "dead") this.#options.fail(new CaissonError("lost", "the sandbox's guest is dead"));
     if (condition === "dead" || condition === "frozen") return condition;
@@ -156,7 +153,7 @@ export class Waits {
     const found = await this.look();
     this.#looking = false;
     for (const wait of quiet) {
-      // What moved while we looked is answered for.
+      // Skip requests that made progress during the check.
       if (wait.quietMs < QUIET_MS) continue;
       if (found === null) wait.quietMs = 0;
       else if (found !== "dead") wait.giveUp(silenceError(wait.what, found === "unknown" ? "silent" : found));
@@ -167,16 +164,16 @@ export class Waits {
 const silences = {
   stopped: {
     text: "the sandbox's guest was stopped (SIGSTOP) and does not answer",
-    hint: "Somebody on this machine stopped it: `kill -CONT` makes it go on, `caisson sandbox rm` ends the sandbox.",
+    hint: "Another process on this machine stopped it: resume it with `kill -CONT`, or remove the sandbox with `caisson sandbox rm`.",
   },
-  frozen: { text: "the sandbox is frozen", hint: "`caisson sandbox resume` makes it go on." },
+  frozen: { text: "the sandbox is frozen", hint: "Resume it with `caisson sandbox resume`." },
   silent: {
     text: "the sandbox's guest does not answer",
-    hint: "The machine may be overloaded; try again, or end the sandbox with `caisson sandbox rm`.",
+    hint: "The machine may be overloaded: try again, or remove the sandbox with `caisson sandbox rm`.",
   },
   slow: {
-    text: "the sandbox's guest lives, but does not get on with it",
-    hint: "Try again; should it happen again, end the sandbox with `caisson sandbox rm`.",
+    text: "the sandbox's guest is alive, but makes no progress on this request",
+    hint: "Try again; if it happens again, remove the sandbox with `caisson sandbox rm`.",
   },
 } as const;
 export type Silence = keyof typeof silences;
@@ -186,15 +183,15 @@ export function silenceError(what: string, guest: Silence): CaissonError {
   return new CaissonError("timeout", `${what}: ${text}`, { hint, details: { guest } });
 }
 
-/** How a guest failed to answer, when that is what an error says. */
+/** Returns how a guest failed to answer, or null for any other error. */
 export function silenceOf(error: unknown): Silence | null {
   const guest = error instanceof CaissonError && error.code === "timeout" ? error.details?.guest : undefined;
   return typeof guest === "string" && guest in silences ? (guest as Silence) : null;
 }
 
 /**
- * Whether an error says that the guest does not answer at all: there is no working with it. One that is slow, or that
- * somebody froze, may go on later.
+ * Whether an error means that the guest does not answer at all and is unusable. A slow or frozen guest may continue
+ * later.
  */
 export function isUnresponsive(error: unknown): boolean {
   const silence = silenceOf(error);
@@ -202,8 +199,8 @@ export function isUnresponsive(error: unknown): boolean {
 }
 
 /**
- * For a guest that did not even greet: says why, as far as the host can see. Throws what the call throws, `timeout`
- * with `details.guest`, `lost` for a dead one.
+ * Explains why a guest did not even greet us, if the host can tell. Throws what the call throws, `timeout` with
+ * `details.guest`, or `lost` for a dead guest.
  */
 export async function explainSilence<T>(call: Promise<T>, about: { what: string; condition: () => Promise<GuestCondition> }): Promise<T> {
   try {

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Watch, WatchEvent, WatchKind } from "../sandbox.ts";
 import { decodeFields, type Encodable, shapes } from "./fields.ts";
 import { encodeFrame, frameCode, frameName, protocolError } from "./frame.ts";
@@ -9,10 +9,13 @@ import { ANSWER_BOUND } from "./waits.ts";
 
 const kinds: readonly (WatchKind | undefined)[] = [undefined, "created", "modified", "removed", "movedHere", "attributes", "overflow"];
 
-/** Events that wait for a slow consumer; past that they are replaced by one `overflow`, which means: look again. */
+/**
+ * The number of events that may wait for a slow consumer. Beyond it, one `overflow` replaces them: the consumer must
+ * look again.
+ */
 const WATCH_QUEUE_MAX = 4_096;
 
-/** `toPath` turns the guest's path into the caller's. */
+/** Starts a watch. `toPath` converts the guest's path to the caller's. */
 export function startWatch(
   link: Link,
   request: { values: Encodable<typeof shapes.WATCH>; what: string; signal?: AbortSignal | undefined; toPath?: (path: string) => string },
@@ -22,7 +25,7 @@ export function startWatch(
     const events = new EventQueue(() => link.cancel(stream, encodeFrame("CANCEL", stream)));
     const handler: StreamHandler = {
       onFrame(code, payload) {
-        // Events may be far between; only the answer is owed.
+        // Only the answer has a time limit: events may be far apart.
         wait.end();
         if (code === frameCode.ERROR) {
           const error = errorFromGuest(request.what, payload);

@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer";
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir, readlink } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { isErrno } from "../../lib/failures.ts";
 import { childPath, openFolder, openFolderBelow } from "./safe-folder.ts";
 import { encodeTarHeader, padding, type TarHeader, tarEnd } from "./tar-header.ts";
 
@@ -11,26 +11,26 @@ const READ_BYTES = 262_144;
 const DEPTH_MAX = 200;
 
 export interface PackOptions {
-  /** Names, at any depth, that are left out. */
+  /** Names to omit, at any depth. */
   exclude?: readonly string[];
-  /** Paths relative to the folder that are left out, with all below. */
+  /** Paths to omit with everything below, relative to the folder. */
   excludePaths?: readonly string[];
-  /** Whose the entries are in the archive; root's when absent. */
+  /** The owner of the entries in the archive. Absent: root. */
   owner?: { uid: number; gid: number };
-  /** Entries that are neither file, folder nor link, or whose names are not UTF-8, are left out and told here. */
+  /** Called for skipped entries: those that are not a file, folder or link, and names that are not UTF-8. */
   onSkipped?: (name: string, reason: string) => void;
 }
 
 /**
- * A host file or folder as a pax archive. The entries of a folder are named relative to it; a file's is its own name.
- * Links are stored as links and never followed, so nothing outside comes in. Throws `not_found`, `denied`.
+ * Packs a host file or folder into a pax archive. A folder's entries are named relative to it; a file has its own name.
+ * Links are stored as links and never followed, so nothing outside gets in. Throws `not_found`, `denied`.
  */
 export async function* packFolder(path: string, options: PackOptions = {}): AsyncGenerator<Buffer, void, void> {
   const stats = await lstat(path).catch((error: unknown) => {
-    throw translated(error, path);
+    throw toPackError(error, path);
   });
   const parent = await openFolder(stats.isDirectory() ? path : dirname(path)).catch((error: unknown) => {
-    throw translated(error, path);
+    throw toPackError(error, path);
   });
   try {
     if (stats.isDirectory()) yield* packChildren(parent, "", 0, options);
@@ -67,7 +67,7 @@ async function* packEntry(
     stats = await lstat(path);
   } catch (error) {
     if (isErrno(error, "ENOENT")) return;
-    throw translated(error, full);
+    throw toPackError(error, full);
   }
   const described = { name: full, mode: stats.mode & 0o7777, modifiedMs: Math.floor(stats.mtimeMs), sizeBytes: 0, linkTarget: "" };
   const header = { ...described, ...(options.owner && { owner: options.owner }) };
@@ -82,27 +82,30 @@ async function* packEntry(
   } else if (stats.isSymbolicLink()) {
     const target = await readlink(path, "buffer");
     if (isUtf8(target)) yield encodeTarHeader({ ...header, kind: "link", linkTarget: target.toString("utf8") });
-    else options.onSkipped?.(full, "what it leads to is not UTF-8");
+    else options.onSkipped?.(full, "its link target is not UTF-8");
   } else if (stats.isFile()) yield* packFile(path, { ...header, kind: "file" });
-  else options.onSkipped?.(full, "it is neither file, folder nor link");
+  else options.onSkipped?.(full, "it is not a file, folder or link");
 }
 
-/** The size in the header is a promise: a file that shrinks meanwhile is an error, one that grows is cut. */
+/**
+ * Packs a file with the size that its header promises: a file that shrinks during packing is an error, a growing one is
+ * truncated.
+ */
 async function* packFile(path: string, header: TarHeader): AsyncGenerator<Buffer, void, void> {
   let file: FileHandle;
   try {
     file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    throw translated(error, header.name);
+    throw toPackError(error, header.name);
   }
   try {
     const stats = await file.stat();
-    if (!stats.isFile()) throw new CaissonError("unsafe", `${header.name} changed while it was read`);
+    if (!stats.isFile()) throw new CaissonError("unsafe", `${header.name} changed while it was being read`);
     yield encodeTarHeader({ ...header, sizeBytes: stats.size });
     for (let left = stats.size; left > 0; ) {
       const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, left));
       const { bytesRead } = await file.read(buffer, 0, buffer.length);
-      if (bytesRead === 0) throw new CaissonError("conflict", `${header.name} became shorter while it was read`);
+      if (bytesRead === 0) throw new CaissonError("conflict", `${header.name} shrank while it was being read`);
       left -= bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
@@ -113,10 +116,10 @@ async function* packFile(path: string, header: TarHeader): AsyncGenerator<Buffer
   }
 }
 
-function translated(error: unknown, path: string): CaissonError {
+function toPackError(error: unknown, path: string): CaissonError {
   if (error instanceof CaissonError) return error;
   if (isErrno(error, "ENOENT")) return new CaissonError("not_found", `there is no ${path}`, { cause: error });
-  if (isErrno(error, "EACCES", "EPERM")) return new CaissonError("denied", `${path} may not be read`, { cause: error });
-  if (isErrno(error, "ELOOP")) return new CaissonError("unsafe", `${path} became a link while it was read`, { cause: error });
+  if (isErrno(error, "EACCES", "EPERM")) return new CaissonError("denied", `no permission to read ${path}`, { cause: error });
+  if (isErrno(error, "ELOOP")) return new CaissonError("unsafe", `${path} became a link while it was being read`, { cause: error });
   return new CaissonError("internal", `${path} cannot be read`, { cause: error });
 }

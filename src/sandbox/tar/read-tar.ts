@@ -1,9 +1,9 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Bytes } from "../sandbox.ts";
 import type { TarHeader, TarKind } from "./tar-header.ts";
 import { type RawTarEntry, type RawTarKind, type RawTarOptions, readRawTar } from "./tar-reader.ts";
 
-/** One entry; its content, if it is not read, is passed over when the next entry is asked for. */
+/** One entry. If its content is not read, it is skipped when the next entry is requested. */
 export interface TarEntry extends TarHeader {
   content: AsyncIterable<Uint8Array>;
 }
@@ -11,8 +11,8 @@ export interface TarEntry extends TarHeader {
 const kinds: Readonly<Partial<Record<RawTarKind, TarKind>>> = { file: "file", folder: "directory", link: "link", hardLink: "hardLink" };
 
 /**
- * The files, folders and links of an archive as it streams by, with names as text. Throws as `readRawTar`, and `unsafe`
- * for devices and FIFOs. Names and targets are not checked further here.
+ * Yields the files, folders and links of a streamed archive, with names as text. Throws what `readRawTar` throws, and
+ * `unsafe` for devices and FIFOs. Does not check names and targets further.
  */
 export async function* readTar(archive: Bytes, options: RawTarOptions = {}): AsyncGenerator<TarEntry, void, void> {
   for await (const entry of readRawTar(archive instanceof Uint8Array ? once(archive) : archive, options)) yield textual(entry);
@@ -22,7 +22,7 @@ function textual({ name, kind, linkName, mode, size, modifiedMs, content }: RawT
   const known = kinds[kind];
   const text = utf8(name);
   if (known === undefined)
-    throw new CaissonError("unsafe", `the archive holds ${JSON.stringify(text)}, which is neither file, folder nor link`);
+    throw new CaissonError("unsafe", `the archive contains ${JSON.stringify(text)}, which is not a file, folder or link`);
   return { name: text, kind: known, linkTarget: utf8(linkName), mode, sizeBytes: size, modifiedMs, content };
 }
 

@@ -2,7 +2,7 @@ export const BLOCK_BYTES = 512;
 
 export type TarKind = "file" | "directory" | "link" | "hardLink";
 
-/** What an archive says of one entry. `name` and `linkTarget` are whatever the archive holds: hostile until checked. */
+/** The header of one entry. `name` and `linkTarget` come straight from the archive and are hostile until checked. */
 export interface TarHeader {
   kind: TarKind;
   name: string;
@@ -10,14 +10,14 @@ export interface TarHeader {
   sizeBytes: number;
   modifiedMs: number;
   linkTarget: string;
-  /** Written when given; never read, since what an archive says of owners is not believed. */
+  /** Written if present; never read, because an archive's owners are not trusted. */
   owner?: { uid: number; gid: number };
 }
 
 const NAME_BYTES = 100;
 const OCTAL_SIZE_MAX = 0o77777777777;
 
-/** A ustar block, after a pax block where the name, the link's target or the size need one. */
+/** Encodes a ustar block, preceded by a pax block if the name, the link's target or the size needs one. */
 export function encodeTarHeader(header: TarHeader): Buffer {
   const name = header.kind === "directory" && !header.name.endsWith("/") ? `${header.name}/` : header.name;
   const records: [string, string][] = [];
@@ -32,7 +32,7 @@ export function encodeTarHeader(header: TarHeader): Buffer {
   return Buffer.concat([ustarBlock(paxHeader, "x"), pax, padding(pax.length), block]);
 }
 
-/** Zeros up to the next block. */
+/** Returns zeros up to the next block. */
 export function padding(bytes: number): Buffer {
   return Buffer.alloc((BLOCK_BYTES - (bytes % BLOCK_BYTES)) % BLOCK_BYTES);
 }
@@ -68,7 +68,7 @@ function paxRecord([key, value]: [string, string]): Buffer {
   return Buffer.from(`${length} ${key}=${value}\n`);
 }
 
-/** As much as fits; the whole of it is in the pax header then. */
+/** Writes as much as fits; then the pax header contains the whole text. */
 function writeCut(block: Buffer, text: string, at: number): void {
   Buffer.from(text).copy(block, at, 0, NAME_BYTES);
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
 import { readRawTar } from "./tar-reader.ts";
-import { type FixtureEntry, tarOf } from "./testing.ts";
+import { type FixtureEntry, tarOf } from "./testing-tar.ts";
 
 async function* chunked(data: Uint8Array, size = 700): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < data.length; at += size) yield data.subarray(at, at + size);
@@ -43,7 +43,7 @@ describe("readRawTar", () => {
     expect((await all(archive))[1]?.text).toBe("x".repeat(1500));
   });
 
-  it("takes long names and sizes from pax and GNU headers", async () => {
+  it("reads long names and sizes from pax and GNU headers", async () => {
     const long = `a/${"n".repeat(300)}`;
     expect((await all(tarOf([{ name: "short", content: "abc", pax: { path: long, mtime: "12.5" } }])))[0]).toMatchObject({
       name: long,
@@ -56,13 +56,13 @@ describe("readRawTar", () => {
     expect((await all(gnu))[0]).toMatchObject({ name: long, text: "abc" });
   });
 
-  it("skips what the caller did not read", async () => {
+  it("skips content that the caller does not read", async () => {
     const names: string[] = [];
     for await (const { name } of readRawTar(chunked(tarOf([{ name: "a", content: "x".repeat(5000) }, { name: "b" }])))) names.push(name);
     expect(names).toEqual(["a", "b"]);
   });
 
-  it("closes its source, and reads on behind the end only when told to", async () => {
+  it("closes its source, and reads past the end only with `drain`", async () => {
     const read = async (options: { drain?: boolean }) => {
       const seen = { chunks: 0, closed: false };
       async function* source() {
@@ -80,7 +80,7 @@ describe("readRawTar", () => {
     expect(await read({ drain: true })).toEqual({ chunks: 5, closed: true });
   });
 
-  it("refuses damage", async () => {
+  it("rejects damaged archives", async () => {
     const good = tarOf([{ name: "a", content: "hello" }]);
     const wrongSum = Buffer.from(good);
     wrongSum[0] = 66;
@@ -97,7 +97,7 @@ describe("readRawTar", () => {
     await expect(all(tarOf([{ name: "a", type: "S" }]))).rejects.toThrow(expect.objectContaining({ code: "unsupported" }));
   });
 
-  it("never fails with anything but its own errors on mutated archives", async () => {
+  it("fails only with its own errors on mutated archives", async () => {
     const entries: FixtureEntry[] = [
       { name: "d/", type: "5" },
       { name: "d/f", content: "hello", pax: { path: "d/g", uid: "12" } },

@@ -1,13 +1,13 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { BLOCK_BYTES as BLOCK } from "./tar-header.ts";
 
-/** Names, and the extended headers that carry long ones. */
+/** The limits of names, and of the extended headers that carry long ones. */
 const NAME_BYTES_MAX = 4095;
 const EXTENDED_BYTES_MAX = 1024 * 1024;
 
 export type RawTarKind = "file" | "folder" | "link" | "hardLink" | "device" | "fifo";
 
-/** One entry of an archive. Names are bytes, kept as latin1 text: archives do not promise UTF-8. */
+/** One entry of an archive. Names are bytes, stored as latin1 text, because archives do not guarantee UTF-8. */
 export interface RawTarEntry {
   name: string;
   kind: RawTarKind;
@@ -17,22 +17,19 @@ export interface RawTarEntry {
   gid: number;
   size: number;
   modifiedMs: number;
-  /** The bytes of a file. What is not read is skipped. */
+  /** The bytes of a file. Unread bytes are skipped. */
   content: AsyncIterable<Uint8Array>;
 }
 
 export interface RawTarOptions {
-  /**
-   * Reads on behind the archive's end, so that a digest over the source covers all of it. Only for a source that is
-   * bounded.
-   */
+  /** Reads past the archive's end, so a digest of the source covers all of it. Only for a source of limited size. */
   drain?: boolean;
 }
 
 /**
- * Reads ustar, pax and GNU archives, and believes nothing in them: checksums are checked, lengths bounded. Whether a
- * name may be used is for the caller to decide. Throws `invalid` for what is not an archive, `unsafe` for names over
- * 4,095 bytes, `unsupported` for sparse files. The source is closed at the end.
+ * Reads untrusted ustar, pax and GNU archives: checks checksums and limits lengths. The caller decides whether a name
+ * is acceptable. Throws `invalid` for anything that is not an archive, `unsafe` for names over 4,095 bytes,
+ * `unsupported` for sparse files. Closes the source at the end.
  */
 export async function* readRawTar(source: AsyncIterable<Uint8Array>, options: RawTarOptions = {}): AsyncGenerator<RawTarEntry> {
   const bytes = createByteReader(source);
@@ -48,7 +45,7 @@ async function* entriesOf(bytes: ReturnType<typeof createByteReader>): AsyncGene
   let extended: Record<string, string> = {};
   for (;;) {
     const block = await bytes.take(BLOCK, { endAllowed: true });
-    // Two empty blocks end an archive; some writers leave one, or none.
+    // Two empty blocks end an archive; some writers write only one, or none.
     if (block === null || isEmpty(block)) break;
     const header = parseHeader(block);
     const padding = (BLOCK - (header.size % BLOCK)) % BLOCK;
@@ -57,7 +54,7 @@ async function* entriesOf(bytes: ReturnType<typeof createByteReader>): AsyncGene
       if (header.size > EXTENDED_BYTES_MAX) throw broken("an extended header is too long");
       const data = await bytes.take(header.size);
       await bytes.take(padding);
-      // A global header speaks of the whole archive; nothing that is used here may be set by it.
+      // A global header describes the whole archive and must not set anything that is used here.
       if (meta === "pax") extended = { ...extended, ...parsePax(data) };
       else if (meta !== "global") extended = { ...extended, [meta]: cut(data) };
       continue;
@@ -116,19 +113,19 @@ function parseHeader(block: Buffer): Header {
 
 function entryOf(header: Header, extended: Record<string, string>): Omit<RawTarEntry, "content"> {
   if (header.type === "S" || extended[SPARSE] !== undefined) {
-    throw new CaissonError("unsupported", "the archive holds sparse files", { hint: "Write it without `--sparse`." });
+    throw new CaissonError("unsupported", "the archive contains sparse files", { hint: "Create it without `--sparse`." });
   }
   const kind = kinds[header.type];
-  if (kind === undefined) throw broken(`an entry is of the unknown kind ${JSON.stringify(header.type)}`);
+  if (kind === undefined) throw broken(`an entry has the unknown kind ${JSON.stringify(header.type)}`);
   const name = extended.path ?? header.name;
   const linkName = extended.linkpath ?? header.linkName;
   if (name.length > NAME_BYTES_MAX || linkName.length > NAME_BYTES_MAX)
-    throw new CaissonError("unsafe", `the archive holds a name of more than ${NAME_BYTES_MAX} bytes`);
-  if (name.includes("\0") || linkName.includes("\0")) throw broken("a name holds NUL");
+    throw new CaissonError("unsafe", `the archive contains a name longer than ${NAME_BYTES_MAX} bytes`);
+  if (name.includes("\0") || linkName.includes("\0")) throw broken("a name contains NUL");
   const size = kind === "file" ? count(extended.size, header.size) : 0;
   return {
     name,
-    // Old archives mark folders by a slash at the end alone.
+    // Old archives mark folders only by a trailing slash.
     kind: kind === "file" && name.endsWith("/") && size === 0 ? "folder" : kind,
     linkName,
     mode: header.mode & 0o7777,
@@ -142,20 +139,20 @@ function entryOf(header: Header, extended: Record<string, string>): Omit<RawTarE
 function count(text: string | undefined, otherwise: number): number {
   if (text === undefined) return otherwise;
   const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(value)) throw broken("an extended header holds something that is not a number");
+  if (!Number.isSafeInteger(value)) throw broken("an extended header contains an invalid number");
   return value;
 }
 
-/** Times before 1970 are not kept. */
+/** Parses a time; times before 1970 become 0. */
 function milliseconds(text: string): number {
-  if (!/^-?\d{1,12}(\.\d{1,20})?$/.test(text)) throw broken("an extended header holds something that is not a time");
+  if (!/^-?\d{1,12}(\.\d{1,20})?$/.test(text)) throw broken("an extended header contains an invalid time");
   return Math.max(0, Math.round(Number(text) * 1000));
 }
 
 const SPARSE = "GNU.sparse";
 const usedRecords: ReadonlySet<string> = new Set(["path", "linkpath", "size", "uid", "gid", "mtime"]);
 
-/** `LENGTH KEY=VALUE\n`, where the length counts itself. */
+/** Parses records of the form `LENGTH KEY=VALUE\n`, where the length includes itself. */
 function parsePax(data: Buffer): Record<string, string> {
   const records: Record<string, string> = Object.create(null);
   let at = 0;
@@ -167,7 +164,7 @@ function parsePax(data: Buffer): Record<string, string> {
     const equals = record.indexOf("=");
     if (equals < 1 || data[at + length - 1] !== 10) throw broken("an extended header is damaged");
     const key = record.slice(0, equals);
-    // What is not used is not kept: an archive could hold any number of such headers before an entry.
+    // Unused records are dropped, because an archive could have any number of such headers before an entry.
     if (usedRecords.has(key)) records[key] = record.slice(equals + 1);
     else if (key.startsWith("GNU.sparse.")) records[SPARSE] = "";
     at += length;
@@ -178,7 +175,7 @@ function parsePax(data: Buffer): Record<string, string> {
 function number(block: Buffer, offset: number, length: number): number {
   const first = block[offset] ?? 0;
   if ((first & 0x80) !== 0) {
-    // Base 256, for values that octal digits cannot hold; a negative one makes no sense anywhere here.
+    // Base 256, for values that do not fit into octal digits; negative values are meaningless here.
     if (first !== 0x80) throw broken("a number is negative or too large");
     let value = 0;
     for (let index = offset + 1; index < offset + length; index += 1) value = value * 256 + (block[index] ?? 0);
@@ -190,7 +187,7 @@ function number(block: Buffer, offset: number, length: number): number {
     .replace(/\0.*$/s, "")
     .trim();
   if (digits === "") return 0;
-  if (!/^[0-7]+$/.test(digits)) throw broken("a number is not one");
+  if (!/^[0-7]+$/.test(digits)) throw broken("a number has invalid digits");
   return Number.parseInt(digits, 8);
 }
 
@@ -202,10 +199,10 @@ function cut(bytes: Buffer): string {
 const isEmpty = (block: Buffer) => block.every((byte) => byte === 0);
 
 function broken(what: string): CaissonError {
-  return new CaissonError("invalid", `this is not a sound tar archive: ${what}`);
+  return new CaissonError("invalid", `invalid tar archive: ${what}`);
 }
 
-/** Takes bytes from chunks of any size. */
+/** Returns a reader that takes bytes from chunks of any size. */
 function createByteReader(source: AsyncIterable<Uint8Array>) {
   const iterator = source[Symbol.asyncIterator]();
   let rest: Buffer = Buffer.alloc(0);

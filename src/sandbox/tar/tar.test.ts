@@ -34,7 +34,7 @@ async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(all);
 }
 
-test("a folder comes back with modes, times, links and long names, and tar(1) can read it", async () => {
+test("round-trips a folder with modes, times, links and long names", async () => {
   const from = join(folder, "from");
   const long = `${"n".repeat(120)} ☃`;
   await mkdir(join(from, "sub", "deep"), { recursive: true });
@@ -58,29 +58,29 @@ test("a folder comes back with modes, times, links and long names, and tar(1) ca
   ).toHaveLength(6);
 });
 
-test("what tar(1) makes is read: GNU long names, hard links, pax", async () => {
+test("reads archives of tar(1): GNU long names, hard links, pax", async () => {
   const from = join(folder, "from");
   await writeFile(join(from, "x".repeat(200)), "long");
   await writeFile(join(from, "one"), "same");
   await link(join(from, "one"), join(from, "two"));
   for (const format of ["gnu", "pax", "ustar"]) {
     const skip = format === "ustar" ? ["--exclude=xxx*"] : [];
-    const made = execFileSync("tar", ["cf", "-", `--format=${format}`, ...skip, "-C", from, "."], { maxBuffer: 1e8 });
+    const tarball = execFileSync("tar", ["cf", "-", `--format=${format}`, ...skip, "-C", from, "."], { maxBuffer: 1e8 });
     const to = await mkdtemp(join(folder, "to-"));
-    await unpackFolder(to, made);
+    await unpackFolder(to, tarball);
     expect(await readFile(join(to, "two"), "utf8")).toBe("same");
     if (format !== "ustar") expect(await readFile(join(to, "x".repeat(200)), "utf8")).toBe("long");
   }
 });
 
-test("a file by itself is packed under its own name", async () => {
+test("packs a single file under its own name", async () => {
   await writeFile(join(folder, "from", "only"), "me");
   const names: string[] = [];
   for await (const entry of readTar(await collect(packFolder(join(folder, "from", "only"))))) names.push(entry.name);
   expect(names).toEqual(["only"]);
 });
 
-describe("an archive that tries to get out", () => {
+describe("unpackFolder", () => {
   const tricks: Record<string, Part[]> = {
     "an absolute name": [{ name: "/tmp/caisson-test-evil", content: "x" }],
     "a name with ..": [{ name: "../evil", content: "x" }],
@@ -100,7 +100,7 @@ describe("an archive that tries to get out", () => {
       { name: "h", kind: "hardLink", linkTarget: "l" },
     ],
   };
-  test.each(Object.entries(tricks))("%s is unsafe and nothing lands outside", async (_name, parts) => {
+  test.each(Object.entries(tricks))("rejects %s and writes nothing outside", async (_name, parts) => {
     await writeFile(join(folder, "outside"), "untouched");
     await writeFile(join(folder, "to", "before"), "untouched");
     await expect(unpackFolder(join(folder, "to"), archive(...parts))).rejects.toMatchObject({ code: "unsafe" });
@@ -109,7 +109,7 @@ describe("an archive that tries to get out", () => {
     expect(await readFile(join(folder, "to", "before"), "utf8")).toBe("untouched");
   });
 
-  test("a device and a fifo are unsafe", async () => {
+  test("rejects devices and FIFOs", async () => {
     for (const flag of ["3", "4", "6"]) {
       const block = archive({ name: "dev" });
       block.write(flag, 156, "latin1");
@@ -120,7 +120,7 @@ describe("an archive that tries to get out", () => {
     }
   });
 
-  test("a link that was there before is not followed, for files and for folders", async () => {
+  test("does not follow an existing link, for files or folders", async () => {
     await symlink(join(folder, "from"), join(folder, "to", "door"));
     await expect(unpackFolder(join(folder, "to"), archive({ name: "door/evil", content: "x" }))).rejects.toMatchObject({ code: "unsafe" });
     await symlink(join(folder, "from", "target"), join(folder, "to", "name"));
@@ -137,13 +137,13 @@ describe("an archive that tries to get out", () => {
     ["", false],
     ["sub", true],
     ["./sub/file", true],
-  ])("a link to %j at the top is made: %s", async (target, made) => {
+  ])("creates a link to %j at the top level: %s", async (target, isCreated) => {
     const result = await unpackFolder(join(folder, "to"), archive({ name: "l", kind: "link", linkTarget: target }));
-    expect(result.skipped.length).toBe(made ? 0 : 1);
-    expect(await readdir(join(folder, "to"))).toEqual(made ? ["l"] : []);
+    expect(result.skipped.length).toBe(isCreated ? 0 : 1);
+    expect(await readdir(join(folder, "to"))).toEqual(isCreated ? ["l"] : []);
   });
 
-  test("a link one folder down may go up one folder and no further", async () => {
+  test("allows a link one folder down to go up only one folder", async () => {
     const result = await unpackFolder(
       join(folder, "to"),
       archive({ name: "d/ok", kind: "link", linkTarget: "../x" }, { name: "d/out", kind: "link", linkTarget: "../../x" }),
@@ -151,25 +151,25 @@ describe("an archive that tries to get out", () => {
     expect(result.skipped).toMatchObject([{ name: "d/out" }]);
   });
 
-  test("set-id bits are dropped", async () => {
+  test("drops set-id bits", async () => {
     await unpackFolder(join(folder, "to"), archive({ name: "tool", mode: 0o6755, content: "x" }));
     expect((await lstat(join(folder, "to", "tool"))).mode & 0o7777).toBe(0o755);
   });
 
-  test("too many bytes or entries is too_large", async () => {
+  test("rejects too many bytes or entries as too_large", async () => {
     const two = archive({ name: "a", content: "12345" }, { name: "b", content: "12345" });
     await expect(unpackFolder(join(folder, "to"), two, { bytesMax: 9 })).rejects.toMatchObject({ code: "too_large" });
     await expect(unpackFolder(join(folder, "to"), two, { entriesMax: 1 })).rejects.toMatchObject({ code: "too_large" });
   });
 
-  test("what is cut short or no archive at all is invalid", async () => {
+  test("rejects truncated and malformed archives", async () => {
     const whole = archive({ name: "a", content: "x".repeat(5_000) });
     await expect(unpackFolder(join(folder, "to"), whole.subarray(0, 2_000))).rejects.toMatchObject({ code: "invalid" });
     await expect(unpackFolder(join(folder, "to"), Buffer.alloc(1024, "z"))).rejects.toMatchObject({ code: "invalid" });
   });
 });
 
-test("a fifo and a link in a folder that is packed hold nothing up and let nothing in", async () => {
+test("packing skips a FIFO and does not follow links", async () => {
   execFileSync("mkfifo", [join(folder, "from", "fifo")]);
   await symlink("/etc/passwd", join(folder, "from", "link"));
   const skipped: string[] = [];
@@ -178,11 +178,11 @@ test("a fifo and a link in a folder that is packed hold nothing up and let nothi
   expect(packed.includes("root:")).toBe(false);
 });
 
-test("packing what is not there is not_found", async () => {
+test("packing a missing path throws not_found", async () => {
   await expect(collect(packFolder(join(folder, "nothing")))).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("any bytes are either an archive or an error of ours, however they are cut", async () => {
+test("any bytes are either an archive or one of our errors, however they are split", async () => {
   const seed = archive({ name: "a", content: "x".repeat(700) }, { name: "l".repeat(150), kind: "link", linkTarget: "t" });
   await fc.assert(
     fc.asyncProperty(

@@ -1,39 +1,39 @@
 import { constants } from "node:fs";
 import { type FileHandle, link, mkdir, open, rmdir, symlink, unlink } from "node:fs/promises";
-import { CaissonError } from "../../contract/error.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { isErrno } from "../../lib/failures.ts";
 import type { Bytes } from "../sandbox.ts";
 import { readTar, type TarEntry } from "./read-tar.ts";
 import { childPath, ignoring, openFolder, openFolderBelow, safeComponents } from "./safe-folder.ts";
 
 export const UNPACKED_BYTES_MAX = 16 * 1024 ** 3;
 const ENTRIES_MAX = 1_000_000;
-/** What bytes that are not UTF-8 are read as. */
+/** The replacement for bytes that are not UTF-8. */
 const UNNAMEABLE = "\ufffd";
 
 export interface UnpackOptions {
   bytesMax?: number;
-  /** What is thrown past `bytesMax`; `too_large` when absent. */
+  /** Returns the error to throw beyond `bytesMax`. Absent: `too_large`. */
   exceeded?: () => CaissonError;
   entriesMax?: number;
-  /** Reads on behind the archive's end, for who counts or hashes what comes. Only for a source that is bounded. */
+  /** Reads past the archive's end, for callers that count or hash the source. Only for a source of limited size. */
   drain?: boolean;
-  /** Gives an entry's components another place below the folder; null leaves it out. */
+  /** Moves an entry to another path below the folder; null omits it. */
   rename?: (components: string[]) => string[] | null;
 }
 
 export interface Unpacked {
   entries: number;
   bytes: number;
-  /** Links that lead out of the folder, and names that are not UTF-8: they are not made. */
+  /** Links that lead out of the folder, and names that are not UTF-8: they are not created. */
   skipped: { name: string; reason: string }[];
 }
 
 /**
- * Unpacks an archive that nobody has vouched for into a host folder, which exists. Nothing is written outside it, no
- * link is followed, neither one of the archive nor one that was there; devices and FIFOs, names with `..` and hard
- * links to anything but files of the same archive are `unsafe`. Set-id bits and owners are dropped. Links that would
- * lead out are left out and told. Throws `too_large` past a bound; what was unpacked until then stays.
+ * Unpacks an untrusted archive into an existing host folder. Nothing is written outside it, and no link is followed,
+ * neither from the archive nor an existing one. Devices and FIFOs, names with `..`, and hard links to anything but
+ * files of the same archive are `unsafe`. Set-id bits and owners are dropped. Links that would lead out are skipped and
+ * reported. Throws `too_large` beyond a limit; entries that were already unpacked remain.
  */
 export async function unpackFolder(folder: string, archive: Bytes, options: UnpackOptions = {}): Promise<Unpacked> {
   const { bytesMax = UNPACKED_BYTES_MAX, entriesMax = ENTRIES_MAX, rename } = options;
@@ -48,15 +48,15 @@ export async function unpackFolder(folder: string, archive: Bytes, options: Unpa
       if (result.bytes > bytesMax)
         throw options.exceeded?.() ?? new CaissonError("too_large", `the archive unpacks to more than ${bytesMax} bytes`);
       if (entry.name.includes(UNNAMEABLE) || entry.linkTarget.includes(UNNAMEABLE)) {
-        // Several such names would become one.
+        // Several such names would become the same name.
         result.skipped.push({
           name: entry.name,
-          reason: entry.name.includes(UNNAMEABLE) ? "its name is not UTF-8" : "what it leads to is not UTF-8",
+          reason: entry.name.includes(UNNAMEABLE) ? "its name is not UTF-8" : "its link target is not UTF-8",
         });
         continue;
       }
-      const asked = safeComponents(entry.name);
-      const components = rename === undefined ? asked : rename(asked);
+      const originalComponents = safeComponents(entry.name);
+      const components = rename === undefined ? originalComponents : rename(originalComponents);
       if (components === null) continue;
       if (components.length === 0) continue;
       await unpackEntry({ root, entry, components, files, result, rename });
@@ -103,10 +103,10 @@ async function unpackEntry({ root, entry, components, files, result, rename }: S
         return;
       }
       case "hardLink": {
-        const asked = safeComponents(entry.linkTarget);
-        const target = rename === undefined ? asked : (rename(asked) ?? []);
+        const originalTarget = safeComponents(entry.linkTarget);
+        const target = rename === undefined ? originalTarget : (rename(originalTarget) ?? []);
         if (!files.has(target.join("/")))
-          throw new CaissonError("unsafe", `${JSON.stringify(entry.name)} is a hard link to something that is not in the archive`);
+          throw new CaissonError("unsafe", `${JSON.stringify(entry.name)} is a hard link to a file that is not in the archive`);
         await makeHardLink(root, target, path);
         files.add(components.join("/"));
         return;
@@ -118,8 +118,8 @@ async function unpackEntry({ root, entry, components, files, result, rename }: S
 }
 
 /**
- * A target that stays below the folder however its links are followed: up first, at most to the folder itself, and
- * then only down. `..` after a name could climb out through another link.
+ * Whether a link target stays below the folder even if its own links are followed: it may go up first, at most to the
+ * folder itself, and then only down. `..` after a name could climb out through another link.
  */
 function staysInside(target: string, depth: number): boolean {
   if (target === "" || target.startsWith("/") || target.includes("\0")) return false;
@@ -145,10 +145,7 @@ async function writeContent(path: string, entry: TarEntry): Promise<void> {
   }
 }
 
-/**
- * Makes way: a file or link is replaced, an empty folder too; a full folder is an error of the caller's choosing of
- * target.
- */
+/** Clears the way: removes a file, a link or an empty folder. A folder that is not empty is the caller's error. */
 async function clear(path: string): Promise<void> {
   try {
     await unlink(path);
@@ -156,7 +153,7 @@ async function clear(path: string): Promise<void> {
     if (isErrno(error, "ENOENT")) return;
     if (!isErrno(error, "EISDIR", "EPERM")) throw error;
     await rmdir(path).catch((cause: unknown) => {
-      throw new CaissonError("exists", "a folder is where a file is to be", { cause });
+      throw new CaissonError("exists", "a folder exists where a file must be written", { cause });
     });
   }
 }
@@ -174,7 +171,7 @@ async function makeHardLink(root: FileHandle, target: string[], path: string): P
 async function setFolderMode(parent: FileHandle, name: string, mode: number): Promise<void> {
   const folder = await openFolderBelow(parent, [name], { make: false });
   try {
-    // The owner keeps access, or what comes next could not be unpacked.
+    // The owner keeps access; otherwise later entries could not be unpacked.
     await folder.chmod((mode & 0o777) | 0o700);
   } finally {
     await folder.close();

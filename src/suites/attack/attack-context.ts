@@ -3,7 +3,8 @@ import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Ended } from "../../contract/outcome.ts";
-import { type Capabilities, SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { type Capabilities, SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
+import { ABSENT, ifErrno, ignore, succeeds } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox, Process, Sandbox, SpawnOptions } from "../../sandbox/sandbox.ts";
 
@@ -16,12 +17,13 @@ export interface Attempt {
 type RunOptions = Omit<SpawnOptions, "argv">;
 
 /**
- * A folder of the host's with a secret in it that nothing inside may ever learn, and in which nothing may ever appear.
+ * A host folder that contains a secret. Nothing inside may ever learn the secret, and nothing may ever appear in the
+ * folder.
  */
 export interface Canary {
   folder: string;
   secret: string;
-  /** Names of what is in the folder beyond the secret, and whether that was changed. */
+  /** Returns the names of files that were added to the folder, and whether the secret was changed. */
   touched(): Promise<string[]>;
 }
 
@@ -30,15 +32,17 @@ export interface AttackContext {
   readonly capabilities: Capabilities;
   readonly patienceMs: number;
   readonly stateDir: string;
-  /** One sandbox shared by the claims that leave it alive. */
+  /** Returns the sandbox that is shared by the claims that leave it alive. */
   sandbox(): Promise<OwnedSandbox>;
-  /** The same with root allowed inside; null where the runtime has none. */
+  /** Like `sandbox`, with root allowed inside. Null if the runtime does not support root. */
   rootSandbox(): Promise<OwnedSandbox | null>;
-  create(spec?: SandboxSpecInput): Promise<OwnedSandbox>;
-  spec(spec?: SandboxSpecInput): SandboxSpec;
+  create(spec?: SandboxConfigInput): Promise<OwnedSandbox>;
+  spec(spec?: SandboxConfigInput): SandboxConfig;
   shell(sandbox: Sandbox, script: string, args?: string[], options?: RunOptions): Promise<Attempt>;
   startShell(sandbox: Sandbox, script: string, args?: string[], options?: RunOptions): Promise<Process>;
-  /** Runs the probe program inside; each line of its answer, split at spaces. Null when the probe was not built. */
+  /**
+   * Runs the probe program inside and returns each line of its output, split at spaces. Null if the probe is not built.
+   */
   probe(sandbox: Sandbox, args: string[], options?: RunOptions): Promise<string[][] | null>;
   startProbe(sandbox: Sandbox, args: string[], options?: RunOptions): Promise<Process | null>;
   canary(): Promise<Canary>;
@@ -47,10 +51,10 @@ export interface AttackContext {
 
 export interface AttackContextOptions {
   stateDir: string;
-  /** The static probe; see probe.c. Without it the claims that need it are unverifiable. */
+  /** The path of the static probe; see probe.c. Without it, claims that need it are unverifiable. */
   probePath: string;
-  /** Laid under every spec; how a runtime without `host` template gets its image. */
-  spec?: SandboxSpecInput;
+  /** The base of every config. It gives a runtime without the `host` template its image. */
+  spec?: SandboxConfigInput;
   patienceMs?: number;
 }
 
@@ -58,14 +62,14 @@ export const probeMissing = "the probe is not built; run `make -C guest probe`";
 
 const PATIENCE_MS = 30_000;
 const OUTPUT_BYTES_MAX = 1024 * 1024;
-/** Where programs inside find the probe, relative to the workspace: not every runtime has a real `/workspace`. */
+/** The probe's path inside, relative to the workspace because not every runtime has a real `/workspace`. */
 const PROBE_NAME = "caisson-probe";
 
 export async function openAttackContext(runtime: Runtime, options: AttackContextOptions): Promise<AttackContext & AsyncDisposable> {
   const capabilities = await runtime.capabilities();
   const patienceMs = options.patienceMs ?? PATIENCE_MS;
-  const probeBytes = await readFile(options.probePath).catch(() => null);
-  const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse({ ...options.spec, ...input });
+  const probeBytes = await ifErrno(readFile(options.probePath), ABSENT, null);
+  const spec = (input: SandboxConfigInput = {}) => SandboxConfig.parse({ ...options.spec, ...input });
   const sandboxes = new Set<OwnedSandbox>();
   const folders: string[] = [];
   const probed = new WeakSet<Sandbox>();
@@ -73,23 +77,19 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
   let sharedRoot: OwnedSandbox | null = null;
 
   const withinPatience = <T>(what: string, promise: Promise<T>, ms = patienceMs) => within(what, promise, ms);
-  const create = async (input?: SandboxSpecInput) => {
+  const create = async (input?: SandboxConfigInput) => {
     const sandbox = await withinPatience("creating a sandbox", runtime.create(spec(input)));
     sandboxes.add(sandbox);
     return sandbox;
   };
   const alive = async (sandbox: OwnedSandbox | null) =>
-    sandbox !== null &&
-    (await withinPatience("ping", sandbox.ping(), 3_000).then(
-      () => true,
-      () => false,
-    ));
+    sandbox !== null && (await succeeds(withinPatience("ping", sandbox.ping(), 3_000), "the check reports a dead sandbox"));
   const startShell: AttackContext["startShell"] = (sandbox, script, args = [], run = {}) =>
     sandbox.spawn({ argv: ["sh", "-c", script, "attack", ...args], outputBytesMax: OUTPUT_BYTES_MAX, timeoutMs: patienceMs, ...run });
   const startProbe: AttackContext["startProbe"] = async (sandbox, args, run = {}) => {
     if (probeBytes === null) return null;
     if (!probed.has(sandbox)) {
-      await withinPatience("putting the probe in", sandbox.writeFile(`/workspace/${PROBE_NAME}`, probeBytes, { mode: 0o755 }));
+      await withinPatience("copying the probe in", sandbox.writeFile(`/workspace/${PROBE_NAME}`, probeBytes, { mode: 0o755 }));
       probed.add(sandbox);
     }
     return startShell(sandbox, `exec ./${PROBE_NAME} "$@"`, args, run);
@@ -133,13 +133,13 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
   };
   return Object.assign(context, {
     async [Symbol.asyncDispose]() {
-      for (const sandbox of sandboxes) await sandbox.destroy().catch(() => undefined);
+      for (const sandbox of sandboxes) await ignore(sandbox.destroy(), "the attack may have broken it, and the next sweep removes it");
       for (const folder of folders) await rm(folder, { recursive: true, force: true });
     },
   });
 }
 
-/** Consumes a process to its end, as text. */
+/** Reads a process's output as text until it ends. */
 export async function finishAttempt(running: Process): Promise<Attempt> {
   const parts = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] };
   for await (const chunk of running.output) parts[chunk.stream].push(chunk.data);
@@ -149,7 +149,7 @@ export async function finishAttempt(running: Process): Promise<Attempt> {
 async function makeCanary(): Promise<Canary> {
   const folder = await mkdtemp(join(tmpdir(), "caisson-test-"));
   const secret = `canary-${randomUUID()}`;
-  // Readable by everyone outside, so that only the wall keeps it from those inside.
+  // World-readable outside, so only the wall keeps it from programs inside.
   await chmod(folder, 0o777);
   await writeFile(join(folder, "secret"), secret, { mode: 0o666 });
   return {
@@ -157,13 +157,13 @@ async function makeCanary(): Promise<Canary> {
     secret,
     async touched() {
       const names = (await readdir(folder)).filter((name) => name !== "secret");
-      const content = await readFile(join(folder, "secret"), "utf8").catch(() => "");
+      const content = await ifErrno(readFile(join(folder, "secret"), "utf8"), ABSENT, "");
       return content === secret ? names : [...names, "secret (changed)"];
     },
   };
 }
 
-/** Throws when it takes longer than `ms`. */
+/** Rejects if the promise takes longer than `ms`. */
 export async function within<T>(what: string, promise: Promise<T>, ms = PATIENCE_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {

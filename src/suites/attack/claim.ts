@@ -1,12 +1,12 @@
-import type { AttackVerdict } from "../../contract/attack-report.ts";
-import type { Capabilities } from "../../contract/sandbox.ts";
+import type { AttackVerdict } from "../../contract/machine/attack-report.ts";
+import type { Capabilities } from "../../contract/sandbox/sandbox.ts";
 import type { AttackContext } from "./attack-context.ts";
 
 export type Verdict = AttackVerdict;
 export type VerdictKind = Verdict["verdict"];
 export type ClaimGroup = Verdict["group"];
 
-/** An observation that could not be made. */
+/** The result of an observation that was not possible. */
 export interface NotTried {
   notTried: "declared" | "unverifiable";
   reason: string;
@@ -17,19 +17,19 @@ export interface Claim<Seen = unknown> {
   title: string;
   group: ClaimGroup;
   tried: string;
-  /** It waits for a bound of the host's to pass, in a sandbox of its own: it is tried beside the others. */
+  /** Set for a claim that waits for a host time limit in its own sandbox, so it runs in parallel with other claims. */
   waits?: true;
-  /** Tries it, in a way that is harmless even where the wall does not hold. */
+  /** Attacks the sandbox in a way that does no harm even if the wall does not hold. */
   observe(context: AttackContext): Promise<Seen | NotTried>;
-  /** What of the observation breaks the claim, each as a phrase; nothing: it holds. */
+  /** Returns what in the observation breaks the claim, as phrases. Empty if the claim holds. */
   judge(seen: Seen, facts: { capabilities: Capabilities }): string[];
-  /** The observation for people; by default as JSON. */
+  /** Describes the observation for readers. Absent: as JSON. */
   describe?(seen: Seen): string;
 }
 
 const SEEN_CHARACTERS_MAX = 2_000;
 
-/** Keeps the type of an observation together between `observe` and `judge`. */
+/** Ties the types of `observe` and `judge` together. */
 export function defineClaim<Seen>(claim: Claim<Seen>): Claim {
   return claim as Claim;
 }
@@ -42,10 +42,12 @@ export function declared(reason: string): NotTried {
   return { notTried: "declared", reason };
 }
 
-/** Tries one claim. Never throws: an attack that fails in an unforeseen way proves nothing, and counts as failed. */
+/** Tries one claim. Never throws: an attack that fails unexpectedly proves nothing, and counts as failed. */
 export function tryClaim(claim: Claim, context: AttackContext): Promise<Verdict> {
   return verdictOf(claim, {
-    observe: () => context.within(`claim ${claim.id}`, claim.observe(context)),
+    // One that waits goes through several timeouts of the product, and runs beside the other claims.
+    observe: () =>
+      context.within(`claim ${claim.id}`, claim.observe(context), claim.waits === true ? 4 * context.patienceMs : context.patienceMs),
     judge: (seen) => claim.judge(seen, context),
   });
 }
@@ -55,7 +57,7 @@ interface Trial {
   judge(seen: unknown): string[];
 }
 
-/** The verdict on one claim, of whatever suite. Never throws. */
+/** Returns the verdict on one claim of any suite. Never throws. */
 export async function verdictOf(
   { id, title, group, tried, describe }: Pick<Claim, "id" | "title" | "group" | "tried" | "describe">,
   { observe, judge }: Trial,
@@ -77,7 +79,7 @@ export async function verdictOf(
     if (breaches.length > 0) return verdict("failed", breaches.join("; "));
     return verdict("observed", describe?.(seen) ?? JSON.stringify(seen));
   } catch (error) {
-    return verdict("failed", `the attempt broke off: ${error instanceof Error ? error.message : String(error)}`);
+    return verdict("failed", `the attempt failed: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

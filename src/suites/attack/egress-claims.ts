@@ -1,13 +1,13 @@
 import { createServer } from "node:net";
 import { networkInterfaces } from "node:os";
-import { NetworkPolicy } from "../../contract/network.ts";
+import { NetworkPolicy } from "../../contract/network/network.ts";
 import type { AttackContext } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
-interface Asked {
-  /** Target → the status the proxy answered with, or what went wrong. */
+interface EgressAnswers {
+  /** The proxy's status by target, or what went wrong. */
   answers: Record<string, string>;
-  /** Connections that arrived at the host's own listener. */
+  /** The number of connections that arrived at a listener on the host. */
   arrived: number;
 }
 
@@ -16,16 +16,16 @@ const open: NetworkPolicy = { mode: "open", ...none };
 const nothing: NetworkPolicy = { mode: "allow", ...none };
 
 /**
- * What a network that was asked for still keeps in. Everything is asked of the proxy inside, which is the only way out;
- * nothing leaves the machine.
+ * Attacks on a sandbox with a network. Every request goes through the proxy inside, which is the only way out; nothing
+ * leaves the machine.
  */
 export const egressClaims: Claim[] = [
-  defineClaim<Asked>({
+  defineClaim<EgressAnswers>({
     id: "N02",
-    title: "An open network leads neither to the host itself nor to private and metadata addresses",
+    title: "An open network cannot reach the host itself, or private and metadata addresses",
     group: "network",
     tried:
-      "With an open network, asked the proxy inside for a listener on the host's loopback by many names, for the host's addresses, private and metadata ones.",
+      "With an open network, asked the proxy inside for a listener on the host's loopback under many names, and for the host's, private and metadata addresses.",
     observe: (context) =>
       ask(context, {
         network: open,
@@ -34,38 +34,38 @@ export const egressClaims: Claim[] = [
     judge: refusedAll,
     describe: describeAnswers,
   }),
-  defineClaim<Asked>({
+  defineClaim<EgressAnswers>({
     id: "N10",
-    title: "An allow-list with nothing on it allows nothing",
+    title: "An empty allowlist allows nothing",
     group: "network",
-    tried: "With an empty allow-list, asked the proxy inside for the host's loopback, a public address and a name.",
+    tried: "With an empty allowlist, asked the proxy inside for the host's loopback, a public address and a name.",
     observe: (context) => ask(context, { network: nothing, targets: (port) => [`127.0.0.1:${port}`, "1.1.1.1:80", "example.com:80"] }),
     judge: refusedAll,
     describe: describeAnswers,
   }),
   defineClaim<Carried>({
     id: "N14",
-    title: "An allowed host cannot be asked for another one by HTTP/2 without TLS",
+    title: "HTTP/2 without TLS cannot reach another host through an allowed one",
     group: "network",
-    tried: "With one address allowed, asked the proxy inside to connect to it, and sent the beginning of HTTP/2 over the connection.",
+    tried: "With one address allowed, asked the proxy inside to connect to it, and sent the start of HTTP/2 over the connection.",
     observe: speakHttp2,
     judge: ({ connected, received }) => [
-      ...(connected ? [] : ["the allowed address could not be reached, so that nothing was tried"]),
-      ...(received.includes("PRI") ? ["the beginning of HTTP/2 arrived"] : []),
+      ...(connected ? [] : ["the allowed address could not be reached, so nothing was tried"]),
+      ...(received.includes("PRI") ? ["the start of HTTP/2 arrived"] : []),
     ],
     describe: ({ received }) => `the server received ${received.length} bytes`,
   }),
 ];
 
 interface Carried {
-  /** Whether the proxy connected to what was allowed. */
+  /** Whether the proxy connected to the allowed address. */
   connected: boolean;
-  /** What arrived there. */
+  /** The bytes that arrived there. */
   received: string;
 }
 
 async function speakHttp2(context: AttackContext): Promise<Carried | NotTried> {
-  if (!context.capabilities.network.includes("allow")) return unverifiable("the runtime gives no such network");
+  if (!context.capabilities.network.includes("allow")) return unverifiable("the runtime does not support such a network");
   let received = "";
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -79,9 +79,9 @@ async function speakHttp2(context: AttackContext): Promise<Carried | NotTried> {
   try {
     const rules = [{ host: "host.caisson", ports: [port], private: true }];
     const sandbox = await context.create({ network: NetworkPolicy.parse({ mode: "allow", rules }) });
-    if (sandbox.network === null) return unverifiable("nothing serves a network here");
+    if (sandbox.network === null) return unverifiable("no process serves a network here");
     const { stdout, ended } = await context.shell(sandbox, connectAndSpeak, [`host.caisson:${port}`]);
-    if (ended.kind === "exited" && ended.exitCode === 3) return unverifiable("nothing inside can speak to the proxy (bash)");
+    if (ended.kind === "exited" && ended.exitCode === 3) return unverifiable("no program inside can use the proxy (bash)");
     await sandbox.destroy();
     return { connected: /^HTTP\/1\.1 200/m.test(stdout), received };
   } finally {
@@ -89,7 +89,7 @@ async function speakHttp2(context: AttackContext): Promise<Carried | NotTried> {
   }
 }
 
-/** Other ways to write loopback, and the name by which it can be allowed. */
+/** Other spellings of loopback, and the name under which it can be allowed. */
 function disguises(port: string): string[] {
   const hosts = [
     "127.0.0.1",
@@ -116,8 +116,8 @@ function ownAddresses(port: string): string[] {
 async function ask(
   context: AttackContext,
   options: { network: NetworkPolicy; targets: (port: string) => string[] },
-): Promise<Asked | NotTried> {
-  if (!context.capabilities.network.includes(options.network.mode)) return unverifiable("the runtime gives no such network");
+): Promise<EgressAnswers | NotTried> {
+  if (!context.capabilities.network.includes(options.network.mode)) return unverifiable("the runtime does not support such a network");
   let arrived = 0;
   const server = createServer((socket) => {
     arrived += 1;
@@ -128,12 +128,12 @@ async function ask(
   const port = typeof address === "object" && address !== null ? String(address.port) : "9";
   try {
     const sandbox = await context.create({ network: options.network });
-    if (sandbox.network === null) return unverifiable("nothing serves a network here");
+    if (sandbox.network === null) return unverifiable("no process serves a network here");
     const answers: Record<string, string> = {};
     for (const target of options.targets(port)) {
       const { stdout, stderr, ended } = await context.shell(sandbox, askProxy, [target]);
       if (ended.kind === "exited" && ended.exitCode === 3)
-        return unverifiable("nothing inside can speak to the proxy (bash, python3 or curl)");
+        return unverifiable("no program inside can use the proxy (bash, python3 or curl)");
       answers[target] = /^HTTP\/1\.1 (\d{3})/m.exec(stdout)?.[1] ?? `no answer: ${(stdout + stderr).slice(0, 80)}`;
     }
     await sandbox.destroy();
@@ -143,7 +143,7 @@ async function ask(
   }
 }
 
-/** `$1` is asked for, in the form that proxies are asked in; the status line is printed. */
+/** Requests `$1` from the proxy and prints the status line. */
 const askProxy = [
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's own.
   'p="${http_proxy##*:}"; p="${p%/}"',
@@ -152,7 +152,7 @@ const askProxy = [
   "else exit 3; fi",
 ].join("\n");
 
-/** Asks for a connection to `$1`, prints the answer, and waits until what follows is broken off or taken. */
+/** Requests a connection to `$1`, prints the answer, and waits until the bytes that follow are rejected or accepted. */
 const connectAndSpeak = [
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's own.
   'p="${http_proxy##*:}"; p="${p%/}"',
@@ -161,7 +161,7 @@ const connectAndSpeak = [
   'printf "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" >&3; read -r -t 2 -u 3 _; read -r -t 2 -u 3 _; exit 0\' bash "$p" "$1"',
 ].join("\n");
 
-function refusedAll({ answers, arrived }: Asked): string[] {
+function refusedAll({ answers, arrived }: EgressAnswers): string[] {
   const wrong = Object.entries(answers).filter(([, status]) => !/^[45]\d\d$/.test(status));
   return [
     ...wrong.map(([target, status]) => `${target}: ${status}`),
@@ -169,7 +169,7 @@ function refusedAll({ answers, arrived }: Asked): string[] {
   ];
 }
 
-function describeAnswers({ answers }: Asked): string {
+function describeAnswers({ answers }: EgressAnswers): string {
   return Object.entries(answers)
     .map(([target, status]) => `${target}: ${status}`)
     .join(", ");

@@ -1,24 +1,25 @@
+import { ignore } from "../../lib/failures.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { Feature } from "../conformance/context.ts";
 import { hasFeature } from "../conformance/context.ts";
 import { type AttackContext, finishAttempt, probeMissing } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
-import { answers } from "./isolation-claims.ts";
+import { answers, pings } from "./isolation-claims.ts";
 
 const MIB = 1024 * 1024;
 /**
- * Far more than the collector lets lie about, which is some 100 MiB whatever is sent: who keeps what was sent is told
- * from who is slow to forget it.
+ * Far more than the garbage collector leaves uncollected, which is about 100 MiB in any case. This distinguishes
+ * keeping data from freeing it late.
  */
 const INPUT_MIB = 500;
 const GROWTH_MIB_MAX = 160;
 
-/** Why exhaustion cannot be tried: without a limit it would be the machine that is exhausted. */
+/** Returns why exhaustion cannot be tried, or null. Without a limit, it would exhaust the machine. */
 function without(context: AttackContext, feature: Feature): NotTried | null {
-  if (context.capabilities.isolation === 0) return unverifiable("without a wall it is the machine itself that would be exhausted");
+  if (context.capabilities.isolation === 0) return unverifiable("without a wall, this would exhaust the machine itself");
   if (hasFeature(context.capabilities, feature)) return null;
   return unverifiable(
-    context.capabilities.reasons[feature] ?? `the runtime cannot limit ${feature} here, and refuses a sandbox that asks for it`,
+    context.capabilities.reasons[feature] ?? `the runtime cannot limit ${feature} here, and rejects sandboxes that request it`,
   );
 }
 
@@ -29,7 +30,7 @@ interface MemorySeen {
   usedBytes: number | null;
 }
 
-/** Runs a program that wants more memory than the sandbox has, and looks at what is left. */
+/** Runs a program that wants more memory than the sandbox has, and checks the sandbox afterwards. */
 function memoryClaim(
   id: string,
   title: string,
@@ -53,9 +54,9 @@ function memoryClaim(
       return { ...ended, answered: await answers(context, sandbox), usedBytes };
     },
     judge: ({ outcome, memoryKills, answered, usedBytes }) => [
-      ...(answered ? [] : ["no command could be run afterwards"]),
+      ...(answered ? [] : ["no command could run afterwards"]),
       ...(memoryKills > 0 || mayRefuse ? [] : [`nothing was killed for memory (${outcome})`]),
-      ...(outcome === "exited 0" ? ["it got all the memory it asked for"] : []),
+      ...(outcome === "exited 0" ? ["it got all the memory it requested"] : []),
       ...(usedBytes === null || usedBytes <= limit * 1.05 ? [] : [`${usedBytes} bytes are in use`]),
     ],
   });
@@ -69,25 +70,25 @@ async function outcomeOf(context: AttackContext, sandbox: OwnedSandbox, script: 
   };
 }
 
-/** What one sandbox must not take from the others or from the host. */
+/** What one sandbox must not take from others or from the host. */
 export const exhaustionClaims: Claim[] = [
   defineClaim<{ forks: number; error: string; answered: boolean; processes: number }>({
     id: "R01",
     title: "A fork bomb leaves room for the next command",
     group: "exhaustion",
-    tried: "Forked up to 3,000 times under a limit of 64 processes, and ran a command meanwhile.",
+    tried: "Forked up to 3,000 times under a limit of 64 processes, and ran a command at the same time.",
     async observe(context) {
       const impossible = without(context, "pids");
       if (impossible !== null) return impossible;
       const sandbox = await context.create({ limits: { pids: 64 } });
       const bomb = await context.startProbe(sandbox, ["exhaust", "forks", "3000", "6000"]);
       if (bomb === null) return unverifiable(probeMissing);
-      await context.within("the bomb filling the sandbox", untilCrowded(sandbox, 50), 10_000).catch(() => undefined);
-      const processes = (await sandbox.stats()).processes;
-      const pinged = await context.within("ping", sandbox.ping(), 5_000).then(
-        () => true,
-        () => false,
+      await ignore(
+        context.within("the bomb filling the sandbox", untilCrowded(sandbox, 50), 10_000),
+        "the claims below are checked in any case",
       );
+      const processes = (await sandbox.stats()).processes;
+      const pinged = await pings(context, sandbox);
       await context.within("killing the bomb", bomb.kill(), 15_000);
       const { stdout } = await finishAttempt(bomb);
       const [, forks = "0", error = ""] = stdout.trim().split(" ");
@@ -96,12 +97,12 @@ export const exhaustionClaims: Claim[] = [
     judge: ({ forks, answered, processes }) => [
       ...(answered ? [] : ["the guest did not answer or ran no command"]),
       ...(forks <= 64 && processes <= 72 ? [] : [`${Math.max(forks, processes)} processes under a limit of 64`]),
-      ...(processes >= 32 ? [] : [`the bomb did not go off: ${processes} processes`]),
+      ...(processes >= 32 ? [] : [`the bomb had no effect: ${processes} processes`]),
     ],
   }),
   memoryClaim(
     "R02",
-    "Taking all memory kills the taker only",
+    "Taking all memory kills only the taker",
     "Ran `tail /dev/zero`",
     (context, sandbox) => outcomeOf(context, sandbox, "exec tail /dev/zero"),
     false,
@@ -128,14 +129,13 @@ export const exhaustionClaims: Claim[] = [
       const filled = fills.map((path) => `head -c 268435456 /dev/zero > ${path} && got=1;`).join(" ");
       const script = `got=0; ./caisson-probe exhaust memfd 256 0 | grep -q ok && got=1; ${filled} [ $got = 0 ] && exit 9; exit 0`;
       const outcome = await outcomeOf(context, sandbox, script);
-      // What fills the memory may well keep the next command from starting; it must be possible to free it from
-      // outside.
-      for (const path of fills) await sandbox.remove(path).catch(() => undefined);
+      // While the memory is full, the next command may not start. It must be possible to free the memory from outside.
+      for (const path of fills) await ignore(sandbox.remove(path), "the sandbox is removed as well");
       return outcome;
     },
     true,
   ),
-  defineClaim<{ stderr: string; hostUnharmed: boolean; answered: boolean; bytes: number }>({
+  defineClaim<{ stderr: string; answered: boolean; bytes: number }>({
     id: "R05",
     title: "Filling the disk ends at the sandbox's own limit",
     group: "exhaustion",
@@ -148,18 +148,18 @@ export const exhaustionClaims: Claim[] = [
         'head -c 67108864 /dev/zero > /workspace/fill; head -c 67108864 /dev/zero > "$HOME/fill"; cat /workspace/fill "$HOME/fill" 2>/dev/null | wc -c';
       const { stdout, stderr } = await context.shell(sandbox, script);
       await context.shell(sandbox, 'rm -f /workspace/fill "$HOME/fill"');
-      return { stderr: stderr.slice(0, 300), bytes: Number(stdout.trim()), hostUnharmed: true, answered: await answers(context, sandbox) };
+      return { stderr: stderr.slice(0, 300), bytes: Number(stdout.trim()), answered: await answers(context, sandbox) };
     },
     judge: ({ bytes, answered }) => [
       ...(bytes <= 34 * MIB ? [] : [`${bytes} bytes were written under a limit of ${32 * MIB}`]),
-      ...(answered ? [] : ["no command could be run afterwards"]),
+      ...(answered ? [] : ["no command could run afterwards"]),
     ],
   }),
   defineClaim<{ grownBytes: number; outcome: string; bytes: number }>({
     id: "R07",
-    title: "Endless output is bounded in the host's memory and at its limit",
+    title: "Endless output does not fill the host's memory and ends at its limit",
     group: "exhaustion",
-    tried: "Ran `yes` with a limit of 8 MB, looked at the host's memory for a second without reading, then read to the end.",
+    tried: "Ran `yes` with a limit of 8 MB, watched the host's memory for a second without reading, then read to the end.",
     async observe(context) {
       const sandbox = await context.sandbox();
       const before = process.memoryUsage().rss;
@@ -182,9 +182,9 @@ export const exhaustionClaims: Claim[] = [
   }),
   defineClaim<{ p95Ms: number; commands: number }>({
     id: "R09",
-    title: "Eight spinning processes do not stop another sandbox's work",
+    title: "Eight spinning processes do not block another sandbox's work",
     group: "exhaustion",
-    tried: "Spun on 8 processes in a sandbox with half a processor, and measured 40 commands in another.",
+    tried: "Spun 8 processes in a sandbox with half a processor, and timed 40 commands in another.",
     async observe(context) {
       const impossible = without(context, "cpus");
       if (impossible !== null) return impossible;
@@ -207,34 +207,34 @@ export const exhaustionClaims: Claim[] = [
   }),
   defineClaim<{ made: Record<string, string>; answered: boolean }>({
     id: "R10",
-    title: "Descriptors, sockets, terminals and watches run out inside only",
+    title: "Descriptors, sockets, terminals and watches run out only inside",
     group: "exhaustion",
     tried:
       "Opened up to 1,200,000 descriptors and sockets, 20,000 terminals and 2,000,000 watches, each for at most 3 s, then ran a command.",
     async observe(context) {
-      if (context.capabilities.isolation === 0) return unverifiable("without a wall it is the machine itself that would be exhausted");
+      if (context.capabilities.isolation === 0) return unverifiable("without a wall, this would exhaust the machine itself");
       const sandbox = await context.create();
-      const made: Record<string, string> = {};
+      const results: Record<string, string> = {};
       for (const [what, count] of Object.entries({ descriptors: "1200000", sockets: "1200000", ptys: "20000", watches: "2000000" })) {
         const lines = await context.probe(sandbox, ["exhaust", what, count, "3000"]);
         if (lines === null) return unverifiable(probeMissing);
-        made[what] = lines.at(-1)?.slice(1).join(" ") ?? "killed";
+        results[what] = lines.at(-1)?.slice(1).join(" ") ?? "killed";
       }
-      return { made, answered: await answers(context, sandbox) };
+      return { made: results, answered: await answers(context, sandbox) };
     },
-    judge: ({ made, answered }) => [
-      ...(answered ? [] : ["no command could be run afterwards"]),
-      // Watches are limited for each user of the machine and each user namespace; time may end the attempt first.
-      ...Object.entries(made)
+    judge: ({ made: results, answered }) => [
+      ...(answered ? [] : ["no command could run afterwards"]),
+      // Watches are limited per user of the machine and per user namespace; time may end the attempt first.
+      ...Object.entries(results)
         .filter(([what, result]) => what !== "watches" && result.endsWith(" ok"))
-        .map(([what, result]) => `no limit on ${what} was met: ${result}`),
+        .map(([what, result]) => `no limit on ${what}: ${result}`),
     ],
   }),
   defineClaim<{ succeeded: number; busy: number; other: string[]; answered: boolean }>({
     id: "R12",
-    title: "Ten thousand requests at once are served or refused, none is lost",
+    title: "Ten thousand simultaneous requests are served or rejected, and none is lost",
     group: "exhaustion",
-    tried: "Sent 10,000 requests at once, then another.",
+    tried: "Sent 10,000 requests at the same time, then another.",
     async observe(context) {
       const sandbox = await context.sandbox();
       const requests = Array.from({ length: 10_000 }, (_, i) => (i % 2 === 0 ? sandbox.ping() : sandbox.stat("/workspace")));
@@ -253,12 +253,12 @@ export const exhaustionClaims: Claim[] = [
     judge: ({ succeeded, other, answered }) => [
       ...other.map((code) => `a request ended with ${code}`),
       ...(succeeded > 0 ? [] : ["no request succeeded"]),
-      ...(answered ? [] : ["no command could be run afterwards"]),
+      ...(answered ? [] : ["no command could run afterwards"]),
     ],
   }),
   defineClaim<{ lineBytes: number; stdinBytes: number; grownBytes: number }>({
     id: "R13",
-    title: "A line of 10 MB and 500 MB of input are streamed",
+    title: "A line of 10 MB and input of 500 MB are streamed",
     group: "exhaustion",
     tried: "Read a line of 10 MB, and wrote 500 MB to a program's input, watching the host's memory.",
     observe: observeBigStreams,

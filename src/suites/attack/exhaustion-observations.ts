@@ -6,10 +6,7 @@ const memoryBut = [
   { ...memory, usedBytes: 500 * MIB },
 ];
 
-/**
- * For the judges of exhaustion: for each claim one observation that is right and several that are wrong, each in one
- * way.
- */
+/** For each exhaustion claim, one right observation and several that are wrong in one way each. */
 export const exhaustionObservations: Readonly<Record<string, { right: unknown; wrong: unknown[] }>> = {
   R01: {
     right: { forks: 60, error: "EAGAIN", answered: true, processes: 62 },

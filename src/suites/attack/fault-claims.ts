@@ -1,57 +1,58 @@
 import { readdir, readFile } from "node:fs/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ifErrno, UNREACHABLE } from "../../lib/failures.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { AttackContext } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
-/** What becomes of sandboxes when something is killed at the wrong moment. */
+/** What happens to sandboxes when a process is killed or stopped at the wrong moment. */
 export const faultClaims: Claim[] = [
   defineClaim<{ outcome: string; closed: string; next: string; left: boolean }>({
     id: "D02",
-    title: "A killed guest is `lost`, not a hang",
+    title: "A killed guest is `lost` instead of hanging",
     group: "faults",
     tried:
-      "Killed process 1 of a sandbox from the host while a command ran, then asked for its outcome, for another command, and destroyed it.",
+      "Killed process 1 of a sandbox from the host while a command ran, then requested its outcome and another command, and destroyed the sandbox.",
     observe: observeKilledGuest,
     judge: ({ outcome, closed, next, left }) => [
       ...(outcome === "lost" ? [] : [`the command's outcome is ${outcome}`]),
-      ...(closed === "lost" ? [] : [`the sandbox says ${closed}`]),
+      ...(closed === "lost" ? [] : [`the sandbox reports ${closed}`]),
       ...(next === "lost" ? [] : [`the next command: ${next}`]),
       ...(left ? ["it is still listed after destroy"] : []),
     ],
   }),
   defineClaim<{ aborted: number; finished: number; listed: string[]; mounts: number }>({
     id: "D04",
-    title: "Creates that are broken off leave nothing",
+    title: "Aborted creates leave nothing behind",
     group: "faults",
     tried:
-      "Broke off creates at a dozen moments, swept, and compared the list of sandboxes and the mounts of the state folder with those before.",
+      "Aborted creates at a dozen moments, swept, and compared the list of sandboxes and the mounts of the state folder with those before.",
     observe: observeAbortedCreates,
     judge: ({ listed, mounts, aborted }) => [
       ...listed.map((id) => `left: ${id}`),
-      ...(mounts === 0 ? [] : [`${mounts} mounts more than before`]),
-      ...(aborted > 0 ? [] : ["no create was broken off"]),
+      ...(mounts === 0 ? [] : [`${mounts} more mounts than before`]),
+      ...(aborted > 0 ? [] : ["no create was aborted"]),
     ],
   }),
   defineClaim<{ files: string; command: string; after: string }>({
     id: "D05",
-    title: "A program that stops all it can reach holds up no file request",
+    title: "A program that stops every process it can reach does not block file requests",
     group: "faults",
     tried:
-      "Ran `kill -STOP -1` in a loop, and meanwhile wrote and read a file and ran a command with a time limit; then ended the loop and ran another.",
+      "Ran `kill -STOP -1` in a loop; at the same time wrote and read a file and ran a command with a time limit; then ended the loop and ran another.",
     observe: observeStopper,
     judge: ({ files, command, after }) => [
       ...(files === "read back" ? [] : [`the file: ${files}`]),
-      // It is the stopper's equal, and may be stopped; its time limit is the guest's matter.
+      // The command has the same rights as the stopper and may be stopped; the guest enforces its time limit.
       ...(command === "timedOut" || command === "exited" ? [] : [`the command with a time limit: ${command}`]),
       ...(after === "exited" ? [] : [`the command afterwards: ${after}`]),
     ],
   }),
   defineClaim<{ file: string; command: string; after: string }>({
     id: "D06",
-    title: "A guest that was stopped is noticed, and told as that",
+    title: "A stopped guest is detected and reported as stopped",
     group: "faults",
-    tried: "Stopped process 1 of a sandbox from the host (SIGSTOP), asked for a file and for a command, and let it go on.",
+    tried: "Stopped process 1 of a sandbox from the host (SIGSTOP), requested a file and a command, and resumed it.",
     waits: true,
     observe: observeStoppedGuest,
     judge: ({ file, command, after }) => [
@@ -62,9 +63,9 @@ export const faultClaims: Claim[] = [
   }),
 ];
 
-/** Without a wall, everything that can be reached is the machine. */
+/** Not without a wall, where the program could reach the whole machine. */
 async function observeStopper(context: AttackContext) {
-  if (context.capabilities.isolation === 0) return unverifiable("without a wall it is the machine itself that would be stopped");
+  if (context.capabilities.isolation === 0) return unverifiable("without a wall, this would stop the machine itself");
   const sandbox = await context.create();
   const stopper = await context.startShell(sandbox, "echo; while :; do kill -STOP -1; done");
   for await (const _ of stopper.output) break;
@@ -90,13 +91,13 @@ async function readBack(sandbox: OwnedSandbox, path: string): Promise<string> {
 
 async function observeStoppedGuest(context: AttackContext) {
   if (context.capabilities.isolation === 0)
-    return unverifiable("the runtime has no process namespace whose first process could be told for sure");
+    return unverifiable("the runtime has no process namespace in which to identify the first process");
   const sandbox = await context.create();
   const marker = `6${process.pid}${Date.now() % 1000}`;
   const running = await context.startShell(sandbox, 'exec sleep "$1"', [marker]);
   running.discardOutput();
   const guest = await context.within("finding the guest", findGuest(marker));
-  if (guest === null) return unverifiable("the sandbox's first process is not among those this user can see on the host");
+  if (guest === null) return unverifiable("this user cannot see the sandbox's first process on the host");
   process.kill(guest, "SIGSTOP");
   try {
     const [file, command] = await Promise.all([fateOf(sandbox.stat("/")), fateOf(sandbox.spawn({ argv: ["true"] }))]);
@@ -108,7 +109,7 @@ async function observeStoppedGuest(context: AttackContext) {
   }
 }
 
-/** The code of a call's error, and how the guest failed to answer. */
+/** Returns the code of a call's error, and how the guest failed to answer. */
 async function fateOf(call: Promise<unknown>): Promise<string> {
   return call.then(
     () => "succeeded",
@@ -118,13 +119,13 @@ async function fateOf(call: Promise<unknown>): Promise<string> {
 
 async function observeKilledGuest(context: AttackContext) {
   if (context.capabilities.isolation === 0)
-    return unverifiable("the runtime has no process namespace whose first process could be told for sure");
+    return unverifiable("the runtime has no process namespace in which to identify the first process");
   const sandbox = await context.create();
   const marker = `5${process.pid}${Date.now() % 1000}`;
   const running = await context.startShell(sandbox, 'exec sleep "$1"', [marker]);
   running.discardOutput();
   const guest = await context.within("finding the guest", findGuest(marker));
-  if (guest === null) return unverifiable("the sandbox's first process is not among those this user can see on the host");
+  if (guest === null) return unverifiable("this user cannot see the sandbox's first process on the host");
   process.kill(guest, "SIGKILL");
   const outcome = (await context.within("the command's outcome", running.ended, 10_000)).kind;
   const { why } = await context.within("the sandbox's end", sandbox.closed, 10_000);
@@ -135,14 +136,14 @@ async function observeKilledGuest(context: AttackContext) {
 }
 
 /**
- * The host's number of the process that is 1 where the marked sleeper lives. Only a process that is 1 in a namespace
- * below ours counts, so that nothing of the host can ever be meant.
+ * Returns the host's PID of process 1 in the marked sleeper's namespace. Only a process that is 1 in a namespace below
+ * ours counts, so the result is never a process of the host.
  */
 async function findGuest(marker: string): Promise<number | null> {
   for (let tries = 0; tries < 50; tries += 1) {
     for (const name of await readdir("/proc")) {
       if (!/^\d+$/.test(name)) continue;
-      const command = await readFile(`/proc/${name}/cmdline`, "utf8").catch(() => "");
+      const command = await ifErrno(readFile(`/proc/${name}/cmdline`, "utf8"), [...UNREACHABLE, "ESRCH"], "");
       if (!command.split("\0").includes(marker) || !command.startsWith("sleep\0")) continue;
       return firstOfNamespace(Number(name));
     }
@@ -153,7 +154,7 @@ async function findGuest(marker: string): Promise<number | null> {
 
 async function firstOfNamespace(pid: number): Promise<number | null> {
   for (let current = pid, depth = 0; current > 1 && depth < 64; depth += 1) {
-    const status = await readFile(`/proc/${current}/status`, "utf8").catch(() => "");
+    const status = await ifErrno(readFile(`/proc/${current}/status`, "utf8"), [...UNREACHABLE, "ESRCH"], "");
     const numbers = /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/) ?? [];
     if (numbers.length > 1 && numbers.at(-1) === "1") return current;
     current = Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1] ?? 0);
@@ -195,8 +196,8 @@ async function observeAbortedCreates(
   return { aborted, finished, listed, mounts: Math.max(0, (await mountCount(context.stateDir)) - mountsBefore) };
 }
 
-/** Mounts that have to do with the state folder; others come and go by themselves. */
+/** Counts the mounts of the state folder; unrelated ones change at any time. */
 async function mountCount(stateDir: string): Promise<number> {
-  const mounts = (await readFile("/proc/self/mountinfo", "utf8").catch(() => "")).split("\n");
+  const mounts = (await ifErrno(readFile("/proc/self/mountinfo", "utf8"), UNREACHABLE, "")).split("\n");
   return mounts.filter((line) => line.includes(stateDir)).length;
 }

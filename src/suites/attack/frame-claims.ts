@@ -2,22 +2,24 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { encodeFields, shapes } from "../../sandbox/guest/fields.ts";
 import { createFrameParser, encodeFrame, FRAME_HEADER_BYTES, frameCode } from "../../sandbox/guest/frame.ts";
 import type { AttackContext } from "./attack-context.ts";
 import { type Claim, declared, defineClaim, type NotTried } from "./claim.ts";
+import { pings } from "./isolation-claims.ts";
 
 const MIB = 1024 * 1024;
 const MUTATIONS = 1_000_000;
-/** A bound for what hangs: how soon it is noticed says nothing on a busy machine. */
+/** Only catches hangs: on a busy machine, the time until detection means nothing. */
 const CLOSED_MS_MAX = 20_000;
 
 const welcome = () =>
   encodeFields("WELCOME", 0, shapes.WELCOME, { version: 1, guestVersion: "evil", bootId: Buffer.alloc(16), uid: 1000, gid: 1000 });
 
-/** A header with any values, legal or not. */
+/** Builds a header with any values, legal or not. */
 function header(length: number, type: number, stream: number, flags = 0): Buffer {
   const bytes = Buffer.alloc(FRAME_HEADER_BYTES);
   bytes.writeUInt32LE(length >>> 0, 0);
@@ -28,7 +30,7 @@ function header(length: number, type: number, stream: number, flags = 0): Buffer
 }
 
 const started = () => encodeFields("STARTED", 1, shapes.STARTED, { ref: "evil", pid: 7 });
-const ended = () => encodeFields("ENDED", 1, shapes.ENDED, { kind: 1, exitCode: 0, stdoutBytes: 0, stderrBytes: 0 });
+const endedFrame = () => encodeFields("ENDED", 1, shapes.ENDED, { kind: 1, exitCode: 0, stdoutBytes: 0, stderrBytes: 0 });
 const output = () => {
   const raw = Buffer.alloc(10);
   raw[0] = 1;
@@ -36,26 +38,26 @@ const output = () => {
   return encodeFrame("OUTPUT", 1, raw);
 };
 
-/** What a hostile guest answers to the first request. The connection must end with `protocol`. */
+/** A hostile guest's answers to the first request. Each must end the connection with `protocol`. */
 const hostileLengths: Record<string, Buffer> = {
   "a length of 0xFFFFFFFF": header(0xffffffff, frameCode.OK, 1),
   "a length of 0x80000000": header(0x80000000, frameCode.OUTPUT, 1),
   "a length just over the maximum": header(262_145, frameCode.OUTPUT, 1),
-  "a length of zero where fields are needed": header(0, frameCode.STARTED, 1),
+  "a length of zero where fields are required": header(0, frameCode.STARTED, 1),
 };
 const hostileFrames: Record<string, Buffer> = {
   "an unknown type": header(0, 0x7f, 1),
   "a type only the host may send": header(0, frameCode.SPAWN, 1),
   "flags that are not zero": header(0, frameCode.OK, 1, 3),
-  "a reply for an id nobody asked under": encodeFrame("OK", 4_711),
-  "two ends": Buffer.concat([started(), ended(), ended()]),
-  "output after the end": Buffer.concat([started(), ended(), output()]),
+  "a reply to an id that was never used": encodeFrame("OK", 4_711),
+  "two ends": Buffer.concat([started(), endedFrame(), endedFrame()]),
+  "output after the end": Buffer.concat([started(), endedFrame(), output()]),
   "output before the start": output(),
   "output at an offset that was never reached": Buffer.concat([started(), outputAt(1_000_000)]),
-  "a connection to a port nobody serves": accepted(),
-  "a datagram nobody asked for": encodeFrame("DATAGRAM", 1, Buffer.alloc(8)),
-  "bytes on a stream of its own that it never opened": encodeFrame("DATA", 2, Buffer.alloc(8)),
-  "a field that runs past its payload": Buffer.concat([header(5, frameCode.STARTED, 1), Buffer.from([1, 0xff, 0xff, 0xff, 0x7f])]),
+  "a connection to an unserved port": accepted(),
+  "a datagram that nothing requested": encodeFrame("DATAGRAM", 1, Buffer.alloc(8)),
+  "bytes on a stream that it never opened": encodeFrame("DATA", 2, Buffer.alloc(8)),
+  "a field that exceeds its payload": Buffer.concat([header(5, frameCode.STARTED, 1), Buffer.from([1, 0xff, 0xff, 0xff, 0x7f])]),
 };
 
 function accepted(): Buffer {
@@ -70,25 +72,24 @@ function outputAt(offset: number): Buffer {
 }
 
 interface HostileSeen {
-  /** trick → how the connection ended. */
+  /** How the connection ended, by trick. */
   answers: Record<string, string>;
   grownBytes: number;
-  /** Whether a real sandbox, open meanwhile, still answers. */
+  /** Whether a real sandbox that was open at the same time still answers. */
   others: boolean;
 }
 
 /**
- * The host's side of the socket, against a guest that has been taken over. The same code serves every runtime that has
- * a guest.
+ * Attacks on the host's side of the socket by a compromised guest. The same code serves every runtime that has a guest.
  */
 export const frameClaims: Claim[] = [
   hostileClaim("H10", "A frame of absurd length ends its connection and takes no memory", hostileLengths),
-  hostileClaim("H12", "Frames that make no sense end their connection and no other", hostileFrames),
+  hostileClaim("H12", "Nonsensical frames end their own connection and no other", hostileFrames),
   defineClaim<{ frames: number; foreign: string[]; heldBytesMax: number }>({
     id: "H13",
     title: "A million mutated frames never break the reader",
     group: "host trust",
-    tried: `Fed ${MUTATIONS.toLocaleString("en")} frames with random bytes changed, cut at random places, to the host's frame reader.`,
+    tried: `Fed the host's frame reader ${MUTATIONS.toLocaleString("en")} frames with random byte changes, split at random places.`,
     async observe(context) {
       if (!hasGuest(context)) return noGuest();
       return mutateFrames();
@@ -96,9 +97,9 @@ export const frameClaims: Claim[] = [
     judge: ({ frames, foreign, heldBytesMax }) => [
       ...foreign.map((each) => `threw ${each}`),
       ...(frames >= MUTATIONS ? [] : [`only ${frames} frames were tried`]),
-      ...(heldBytesMax <= MIB ? [] : [`held ${heldBytesMax} bytes of unfinished frames`]),
+      ...(heldBytesMax <= MIB ? [] : [`held ${heldBytesMax} bytes of incomplete frames`]),
     ],
-    describe: ({ frames, heldBytesMax }) => `${frames} frames; at most ${heldBytesMax} bytes held; nothing thrown but protocol errors`,
+    describe: ({ frames, heldBytesMax }) => `${frames} frames; at most ${heldBytesMax} bytes held; only protocol errors thrown`,
   }),
 ];
 
@@ -115,10 +116,7 @@ function hostileClaim(id: string, title: string, tricks: Record<string, Buffer>)
       const answers: Record<string, string> = {};
       for (const [what, bytes] of Object.entries(tricks)) answers[what] = await endOfConnection(bytes);
       const grownBytes = process.memoryUsage().rss - before;
-      const others = await context.within("ping", sandbox.ping(), 5_000).then(
-        () => true,
-        () => false,
-      );
+      const others = await pings(context, sandbox);
       return { answers, grownBytes, others };
     },
     judge: ({ answers, grownBytes, others }) => [
@@ -140,7 +138,7 @@ function noGuest(): NotTried {
 }
 
 /**
- * Greets as a guest does, waits for the first request, answers with the bytes, and says how the host ended the
+ * Greets like a guest, waits for the first request, answers with the bytes, and returns how the host ended the
  * connection.
  */
 async function endOfConnection(answer: Buffer): Promise<string> {
@@ -161,9 +159,9 @@ async function endOfConnection(answer: Buffer): Promise<string> {
   try {
     connection = await connectGuest({ socketPath, timeoutMs: CLOSED_MS_MAX });
     const request = connection.spawn({ ref: "evil", argv: ["true"] });
-    request.then(
-      (process) => process.discardOutput(),
-      () => undefined,
+    void ignore(
+      request.then((process) => process.discardOutput()),
+      "the attack only checks how the connection ends",
     );
     const closed = await Promise.race([connection.closed, new Promise<"stayed open">((r) => setTimeout(r, CLOSED_MS_MAX, "stayed open"))]);
     return closed instanceof CaissonError ? closed.code : closed === null ? "closed without a reason" : closed;
@@ -175,7 +173,7 @@ async function endOfConnection(answer: Buffer): Promise<string> {
   }
 }
 
-/** Deterministic, so that a failure can be found again. */
+/** Deterministic, to reproduce failures. */
 async function mutateFrames() {
   let state = 0x9e3779b9;
   const random = (below: number) => {
@@ -187,7 +185,7 @@ async function mutateFrames() {
   const samples = [
     welcome(),
     started(),
-    ended(),
+    endedFrame(),
     output(),
     encodeFrame("OK", 1),
     encodeFrame("PONG", 3, Buffer.alloc(64)),

@@ -1,3 +1,4 @@
+import { ignore, succeeds } from "../../lib/failures.ts";
 import { type AttackContext, probeMissing } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
@@ -11,17 +12,17 @@ export const kernelSettings = [
   "/sys/power/state",
 ];
 
-/** Results that say the kernel or the filter refused. */
+/** Results that mean a refusal by the kernel or the filter. */
 const refusals = new Set(["EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EPROTONOSUPPORT", "EROFS", "SIGSYS"]);
-/** Calls that may pass: they touch nothing but the caller, or what the sandbox's own namespaces hold. */
+/** Calls that may pass: they affect only the caller, or what is in the sandbox's own namespaces. */
 const harmless = new Set(["memfd_secret", "landlock", "seccomp", "socket_netlink_route", "socket_netlink_uevent", "socket_unix", "end"]);
-/** What root inside may do beyond that, with the few capabilities it has in its own user namespace. */
+/** Calls that root inside may make as well, with its few capabilities in its own user namespace. */
 const harmlessForRoot = new Set([...harmless, "chroot", "setuid_root", "setgroups"]);
 
 export interface CallResults {
-  /** name → result, for the sandbox's user. */
+  /** Results by call, for the sandbox's user. */
   user: Record<string, string>;
-  /** The same for root inside; null where there is none. */
+  /** The same for root inside; null if there is no root. */
   root: Record<string, string> | null;
 }
 
@@ -37,10 +38,10 @@ function toRecord(lines: string[][]): Record<string, string> {
   return Object.fromEntries(lines.map(([name = "", result = ""]) => [name, result]));
 }
 
-/** Calls that were let through, of those named (default all). A probe that did not come to its end proves nothing. */
+/** Returns the calls that passed, among `names` (default: all). A probe that did not finish proves nothing. */
 function letThrough({ user, root }: CallResults, names?: readonly string[]): string[] {
   const of = (results: Record<string, string>, allowed: Set<string>, who: string) => {
-    if (results.end !== "ok") return [`the probe broke off as ${who}`];
+    if (results.end !== "ok") return [`the probe stopped early as ${who}`];
     return Object.entries(results)
       .filter(([name, result]) => (names === undefined ? !allowed.has(name) : names.includes(name)) && !refusals.has(result))
       .map(([name, result]) => `${name} passed as ${who} (${result})`);
@@ -49,17 +50,17 @@ function letThrough({ user, root }: CallResults, names?: readonly string[]): str
 }
 
 function describeCalls({ user, root }: CallResults): string {
-  const passed = (results: Record<string, string>) =>
+  const listPassed = (results: Record<string, string>) =>
     Object.entries(results)
       .filter(([name, result]) => name !== "end" && !refusals.has(result))
       .map(([name]) => name)
       .join(", ");
   const tried = Object.keys(user).length - 1;
-  const asRoot = root === null ? "there is no root inside" : `as root inside passed: ${passed(root)}`;
-  return `${tried} calls tried; as user passed: ${passed(user)}; ${asRoot}`;
+  const asRoot = root === null ? "there is no root inside" : `as root inside passed: ${listPassed(root)}`;
+  return `${tried} calls tried; as user passed: ${listPassed(user)}; ${asRoot}`;
 }
 
-/** Claims about single calls, all judged from one run of the probe. */
+/** Defines a claim about single calls. All such claims are judged from one run of the probe. */
 function callClaim(id: string, title: string, names: readonly string[]): Claim {
   return defineClaim<CallResults>({
     id,
@@ -73,16 +74,16 @@ function callClaim(id: string, title: string, names: readonly string[]): Claim {
 }
 
 /**
- * What came of opening each file, by who tried it: `ok`, an error's name, or `null` for the null device, which swallows
- * whatever is written.
+ * The result of opening each file, by user: `ok`, an error name, or `null` for the null device, which discards
+ * everything written to it.
  */
 export interface Openings {
   user: Record<string, string>;
-  /** Null where there is no root inside. */
+  /** Null if there is no root inside. */
   root: Record<string, string> | null;
 }
 
-/** Opens files for writing inside, as the user and as root. Nothing is written. */
+/** Opens files for writing inside, as the user and as root. Writes nothing. */
 async function openForWriting(context: AttackContext, paths: string[]): Promise<Openings | NotTried> {
   const user = await context.probe(await context.sandbox(), ["write", ...paths]);
   if (user === null) return unverifiable(probeMissing);
@@ -94,7 +95,7 @@ async function openForWriting(context: AttackContext, paths: string[]): Promise<
 function writeClaim(id: string, title: string, paths: string[]): Claim {
   const failures = (results: Record<string, string>, who: string) =>
     paths.flatMap((path) => {
-      if (results[path] === undefined) return [`the probe broke off before ${path} as ${who}`];
+      if (results[path] === undefined) return [`the probe stopped before ${path} as ${who}`];
       return results[path] === "ok" ? [`could be opened for writing: ${path} as ${who}`] : [];
     });
   return defineClaim<Openings>({
@@ -104,7 +105,7 @@ function writeClaim(id: string, title: string, paths: string[]): Claim {
     tried: `Opened for writing, without writing: ${paths.join(", ")}.`,
     observe: (context) => openForWriting(context, paths),
     judge: ({ user, root }) => [...failures(user, "user"), ...(root === null ? [] : failures(root, "root inside"))],
-    describe: ({ user }) => `none could be opened, or is the null device: ${paths.map((path) => `${path} ${user[path]}`).join(", ")}`,
+    describe: ({ user }) => `each was refused or is the null device: ${paths.map((path) => `${path} ${user[path]}`).join(", ")}`,
   });
 }
 
@@ -129,7 +130,7 @@ export const isolationClaims: Claim[] = [
   ]),
   defineClaim<{ user: boolean; root: boolean | null }>({
     id: "I06",
-    title: "Killing process 1, or everything, leaves the guest answering",
+    title: "The guest still answers after killing process 1, or everything",
     group: "isolation",
     tried: "Ran `kill -9 1` and `kill -9 -1`, as the user and as root inside, then pinged the guest and ran a command.",
     async observe(context) {
@@ -137,8 +138,8 @@ export const isolationClaims: Claim[] = [
       const survives = async (allowRoot: boolean) => {
         const sandbox = await context.create({ allowRoot });
         const user = allowRoot ? "root" : "user";
-        // Root inside may kill what was about to start this very command; what counts is whether the next one runs.
-        await context.shell(sandbox, "kill -9 1; kill -9 -1; true", [], { user }).catch(() => undefined);
+        // Root inside may kill the process that starts this very command; what counts is whether the next command runs.
+        await ignore(context.shell(sandbox, "kill -9 1; kill -9 -1; true", [], { user }), "the shell may kill itself");
         return answers(context, sandbox);
       };
       return { user: await survives(false), root: context.capabilities.rootUser ? await survives(true) : null };
@@ -151,19 +152,19 @@ export const isolationClaims: Claim[] = [
   }),
   writeClaim("I07", "The guest's program cannot be overwritten", ["/proc/1/exe"]),
   writeClaim("I11", "The kernel's settings cannot be written", kernelSettings),
-  callClaim("I16", "Device files for disk and memory cannot be made", ["mknod_disk", "mknod_memory"]),
+  callClaim("I16", "Device files for disk and memory cannot be created", ["mknod_disk", "mknod_memory"]),
 ];
 
-/** The guest answers a ping and starts a command. */
+/** Whether the guest answers a ping. */
+export function pings(context: AttackContext, sandbox: { ping(): Promise<unknown> }): Promise<boolean> {
+  return succeeds(context.within("ping", sandbox.ping(), 5_000), "the check reports a guest that does not answer");
+}
+
+/** Whether the guest answers a ping and starts a command. */
 export async function answers(
   context: AttackContext,
   sandbox: Parameters<AttackContext["shell"]>[0] & { ping(): Promise<unknown> },
 ): Promise<boolean> {
-  try {
-    await context.within("ping", sandbox.ping(), 5_000);
-    const { stdout } = await context.shell(sandbox, "echo alive");
-    return stdout === "alive\n";
-  } catch {
-    return false;
-  }
+  const asking = context.within("ping", sandbox.ping(), 5_000).then(() => context.shell(sandbox, "echo alive"));
+  return (await ignore(asking, "a sandbox that does not answer is not alive"))?.stdout === "alive\n";
 }

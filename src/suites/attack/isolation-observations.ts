@@ -25,8 +25,8 @@ const callsBut = (name: string, result = "ok") => [
 ];
 
 /**
- * A file that is hidden behind the null device opens and is no hole; one that opens otherwise is, and one that was not
- * tried proves nothing.
+ * A file that is hidden behind the null device opens without being a hole. One that opens otherwise is a hole, and one
+ * that was not tried proves nothing.
  */
 function opening(paths: string[]) {
   const refused = Object.fromEntries(paths.map((path) => [path, "EACCES"]));
@@ -42,10 +42,7 @@ function opening(paths: string[]) {
   };
 }
 
-/**
- * For the judges of isolation: for each claim one observation that is right and several that are wrong, each in one
- * way.
- */
+/** For each isolation claim, one right observation and several that are wrong in one way each. */
 export const isolationObservations: Readonly<Record<string, { right: unknown; wrong: unknown[] }>> = {
   I01: {
     right: calls,

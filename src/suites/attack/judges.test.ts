@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Capabilities } from "../../contract/sandbox.ts";
+import type { Capabilities } from "../../contract/sandbox/sandbox.ts";
 import { exhaustionObservations } from "./exhaustion-observations.ts";
 import { isolationObservations } from "./isolation-observations.ts";
 import { claims } from "./suite.ts";
@@ -30,7 +30,7 @@ const hostileBut = [
   { ...hostile, others: false },
 ];
 
-/** For each claim one observation that is right and several that are wrong, each in one way. */
+/** For each claim, one right observation and several that are wrong in one way each. */
 const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
   ...isolationObservations,
   H01: { right: { leaked: [], answers: {} }, wrong: [{ leaked: ["link-to-file"], answers: {} }] },
@@ -184,13 +184,13 @@ const observations: Record<string, { right: unknown; wrong: unknown[] }> = {
 };
 
 describe("the judges of the attack suite", () => {
-  it("are each tried", () => {
+  it("each have test observations", () => {
     expect(Object.keys(observations).sort()).toEqual(claims.map((claim) => claim.id).sort());
   });
 
   for (const claim of claims) {
     const { right, wrong } = observations[claim.id] ?? { right: null, wrong: [] };
-    it(`${claim.id} holds on what is right and fails on each wrong observation`, () => {
+    it(`${claim.id} passes the right observation and fails each wrong one`, () => {
       expect(claim.judge(right, { capabilities })).toEqual([]);
       expect(wrong.length).toBeGreaterThan(0);
       for (const seen of wrong) expect(claim.judge(seen, { capabilities }), JSON.stringify(seen)).not.toEqual([]);

@@ -4,16 +4,13 @@ import { type AttackContext, finishAttempt, probeMissing } from "./attack-contex
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
 interface Reach {
-  /** `kind address port` → `ok` or an errno. */
+  /** `ok` or an errno, by `kind address port`. */
   results: Record<string, string>;
-  /** Connections that arrived at the host's own listener. */
+  /** The number of connections that arrived at a listener on the host. */
   arrived: number;
 }
 
-/**
- * Unreachable in every way that is not "somebody was there". A refusal on loopback is the sandbox's own, empty
- * loopback.
- */
+/** Every result that means nothing was reached. A refusal on loopback comes from the sandbox's own, empty loopback. */
 const unreachable = new Set([
   "ENETUNREACH",
   "EHOSTUNREACH",
@@ -26,13 +23,13 @@ const unreachable = new Set([
   "ECONNREFUSED",
 ]);
 
-/** What `none` means: not one packet leaves. */
+/** Attacks on the network `none`, which must not let a single packet out. */
 export const networkClaims: Claim[] = [
   defineClaim<Reach>({
     id: "N01",
-    title: "Metadata, private and the host's own addresses are unreachable",
+    title: "Metadata, private and host addresses are unreachable",
     group: "network",
-    tried: "Connected from inside to a listener on the host's loopback, to metadata and private addresses and to the host's own.",
+    tried: "Connected from inside to a listener on the host's loopback, to metadata and private addresses, and to the host's own.",
     async observe(context) {
       const own = Object.values(networkInterfaces())
         .flatMap((each) => each ?? [])
@@ -46,9 +43,9 @@ export const networkClaims: Claim[] = [
   }),
   defineClaim<{ interfaces: string[]; results: Record<string, string>; resolved: string }>({
     id: "N03",
-    title: "No name is resolved, so none carries data out",
+    title: "No name is resolved, so no lookup carries data out",
     group: "network",
-    tried: "Listed the network interfaces inside; where there is only loopback, sent datagrams to name servers and asked for a name.",
+    tried: "Listed the network interfaces inside; if there was only loopback, sent datagrams to name servers and looked up a name.",
     async observe(context) {
       const sandbox = await context.sandbox();
       const interfaces = await interfacesOf(context);
@@ -71,7 +68,7 @@ export const networkClaims: Claim[] = [
     },
     judge: ({ interfaces, results, resolved }) => [
       ...interfaces.filter((name) => name !== "lo").map((name) => `an interface ${name}`),
-      ...passed(results),
+      ...reachableTargets(results),
       ...(resolved === "" ? [] : [`a name was resolved: ${resolved}`]),
     ],
   }),
@@ -80,7 +77,7 @@ export const networkClaims: Claim[] = [
     title: "TCP, UDP, ICMP and IPv6 have no way out",
     group: "network",
     tried:
-      "Listed interfaces and routes inside; where there is only loopback, tried TCP, UDP and ICMP over IPv4 and IPv6 to public addresses.",
+      "Listed interfaces and routes inside; if there was only loopback, tried TCP, UDP and ICMP over IPv4 and IPv6 to public addresses.",
     async observe(context) {
       const interfaces = await interfacesOf(context);
       const routing = await context.shell(
@@ -104,7 +101,7 @@ export const networkClaims: Claim[] = [
     judge: ({ interfaces, routes, results }) => [
       ...interfaces.filter((name) => name !== "lo").map((name) => `an interface ${name}`),
       ...routes.map((line) => `a route: ${line.slice(0, 80)}`),
-      ...passed(results),
+      ...reachableTargets(results),
     ],
   }),
   defineClaim<{ port: string; result: string }>({
@@ -114,7 +111,7 @@ export const networkClaims: Claim[] = [
     tried: "Listened on a port in one sandbox and connected to it from another.",
     observe: observeNeighbourPort,
     judge: ({ port, result }) => (result !== "ok" && port !== "" ? [] : [`port ${port} of the other sandbox answered ${result}`]),
-    describe: ({ result }) => `connecting gave ${result}`,
+    describe: ({ result }) => `connecting returned ${result}`,
   }),
 ];
 
@@ -122,15 +119,15 @@ function toResults(lines: string[][]): Record<string, string> {
   return Object.fromEntries(lines.map((line) => [line.slice(0, -1).join(" "), line.at(-1) ?? ""]));
 }
 
-function passed(results: Record<string, string>): string[] {
+function reachableTargets(results: Record<string, string>): string[] {
   return Object.entries(results)
     .filter(([target, result]) => target !== "end" && !unreachable.has(result))
     .map(([target, result]) => `${target}: ${result}`);
 }
 
 function judgeReach({ results, arrived }: Reach): string[] {
-  const ended = results.end === "ok" ? [] : ["the probe broke off"];
-  return [...ended, ...passed(results), ...(arrived === 0 ? [] : [`${arrived} connections arrived at the host`])];
+  const ended = results.end === "ok" ? [] : ["the probe stopped early"];
+  return [...ended, ...reachableTargets(results), ...(arrived === 0 ? [] : [`${arrived} connections arrived at the host`])];
 }
 
 function describeReach({ results }: Reach): string {
@@ -148,7 +145,7 @@ async function interfacesOf(context: AttackContext): Promise<string[]> {
     .filter((name) => name !== "");
 }
 
-/** Without a wall only the host's loopback is tried: nothing of this suite is to leave the machine. */
+/** Without a wall, only the host's loopback is tried, because this suite must send nothing off the machine. */
 async function reach(context: AttackContext, loopback: string[], far: string[]): Promise<Reach | NotTried> {
   let arrived = 0;
   const server = createServer((socket) => {
@@ -181,7 +178,7 @@ async function observeNeighbourPort(context: AttackContext): Promise<{ port: str
   const first = await context.within("the listener", listening.output[Symbol.asyncIterator]().next());
   if (first.done) {
     const { ended } = await finishAttempt(listening);
-    return unverifiable(`nothing inside can listen on a port (${JSON.stringify(ended)})`);
+    return unverifiable(`no program inside can listen on a port (${JSON.stringify(ended)})`);
   }
   const port = Buffer.from(first.value.data).toString().trim();
   const lines = await context.probe(other, ["network", "tcp", "127.0.0.1", port]);

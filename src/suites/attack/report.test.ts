@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { summaryText, verdictText } from "../../cli/machine/attack-view.ts";
-import type { AttackReport } from "../../contract/attack-report.ts";
+import type { AttackReport } from "../../contract/machine/attack-report.ts";
 import type { AttackContext } from "./attack-context.ts";
 import { declared, defineClaim, tryClaim, unverifiable } from "./claim.ts";
 import { signReport, verifyReport } from "./report.ts";
@@ -39,14 +39,14 @@ describe("signed reports", () => {
   });
   afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
-  it("verify, also after a round trip that changed the order of keys", async () => {
+  it("verify even after a round trip that changed the key order", async () => {
     const signed = await signReport(report, { stateDir });
     expect(verifyReport(signed)).toBe(true);
     const shuffled = { signature: signed.signature, report: Object.fromEntries(Object.entries(signed.report).reverse()) };
     expect(verifyReport(JSON.parse(JSON.stringify(shuffled)))).toBe(true);
   });
 
-  it("do not verify once anything was changed", async () => {
+  it("do not verify after any change", async () => {
     const signed = await signReport(report, { stateDir });
     expect(verifyReport({ ...signed, report: { ...report, holds: true } })).toBe(false);
     const verdicts = report.verdicts.map((each) => ({ ...each, verdict: "observed" as const }));
@@ -55,7 +55,7 @@ describe("signed reports", () => {
     expect(verifyReport({ ...signed, signature: { ...signed.signature, publicKey: "AAAA" } })).toBe(false);
   });
 
-  it("are tied to the key they name, which is made once and kept private", async () => {
+  it("are tied to their key, which is created once and kept private", async () => {
     const [one, again] = [await signReport(report, { stateDir }), await signReport(report, { stateDir })];
     expect(again.signature.publicKey).toBe(one.signature.publicKey);
     expect(verifyReport(one, { publicKey: one.signature.publicKey })).toBe(true);
@@ -69,12 +69,12 @@ describe("signed reports", () => {
     expect((await stat(join(stateDir, "keys/attack-report.pem"))).mode & 0o777).toBe(0o600);
   });
 
-  it("refuse what is none", () => {
+  it("reject anything that is not a report", () => {
     expect(() => verifyReport({ report: {} })).toThrow(expect.objectContaining({ code: "invalid" }));
   });
 });
 
-describe("trying a claim", () => {
+describe("tryClaim", () => {
   const context = { within: (_what: string, promise: Promise<unknown>) => promise } as unknown as AttackContext;
   const claim = (observe: () => Promise<unknown>) =>
     defineClaim<unknown>({
@@ -86,7 +86,7 @@ describe("trying a claim", () => {
       judge: (seen) => (seen === "bad" ? ["it broke"] : []),
     });
 
-  it("gives observed, failed, declared and unverifiable", async () => {
+  it("returns observed, failed, declared and unverifiable", async () => {
     expect(
       await tryClaim(
         claim(async () => "good"),
@@ -113,7 +113,7 @@ describe("trying a claim", () => {
     ).toMatchObject({ verdict: "unverifiable", seen: "no means" });
   });
 
-  it("counts an attempt that breaks off as failed, and bounds what it says", async () => {
+  it("counts an attempt that throws as failed, with a message of limited length", async () => {
     const broken = claim(async () => {
       throw new Error("x".repeat(10_000));
     });
@@ -123,8 +123,8 @@ describe("trying a claim", () => {
   });
 });
 
-describe("the report for people", () => {
-  it("shows what failed and why, and sums up", () => {
+describe("the text of a report", () => {
+  it("shows what failed and why, and a summary", () => {
     expect(report.verdicts.map(verdictText).join("\n")).toBe(
       "✗ I01  Only harmless calls pass\n       failed: bpf passed\n✓ I02  io_uring is refused",
     );

@@ -1,14 +1,14 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type AttackReport, SignedReport } from "../../contract/attack-report.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { checkValue, tellProblems } from "../../contract/error/plain-problems.ts";
+import { type AttackReport, SignedReport } from "../../contract/machine/attack-report.ts";
+import { ABSENT, ifErrno, ignoring, isErrno } from "../../lib/failures.ts";
 
 /**
- * Signs with the installation's own key, which is made on first use and stays in the state folder, readable by its
- * owner alone.
+ * Signs a report with the installation's own key, which is created on first use and stays in the state folder, readable
+ * only by its owner.
  */
 export async function signReport(report: AttackReport, options: { stateDir: string }): Promise<SignedReport> {
   const key = await ownKey(options.stateDir);
@@ -18,35 +18,35 @@ export async function signReport(report: AttackReport, options: { stateDir: stri
 }
 
 /**
- * Whether a signed report is unchanged, and, where a public key is given, made with it. Throws `invalid` for what is
- * not a signed report.
+ * Whether a signed report is unchanged and, if a public key is given, signed with that key. Throws `invalid` for
+ * anything that is not a signed report.
  */
 export function verifyReport(signed: unknown, options: { publicKey?: string } = {}): boolean {
   const parsed = checkValue(SignedReport, signed);
-  if (!parsed.success) throw new CaissonError("invalid", `this is not a signed attack report: ${tellProblems(parsed.problems)}`);
+  if (!parsed.success) throw new CaissonError("invalid", `not a signed attack report: ${tellProblems(parsed.problems)}`);
   const { report, signature } = parsed.data;
   if (options.publicKey !== undefined && options.publicKey !== signature.publicKey) return false;
   const key = publicKeyOf(signature.publicKey);
   return key !== null && verify(null, canonicalBytes(report), key, Buffer.from(signature.value, "base64"));
 }
 
-/** JSON with the keys of every object in order, so that the same facts are the same bytes. */
+/** Serializes to JSON with sorted keys, so equal facts give equal bytes. */
 function canonicalBytes(value: unknown): Buffer {
-  const ordered = (_key: string, each: unknown) =>
+  const sortKeys = (_key: string, each: unknown) =>
     typeof each === "object" && each !== null && !Array.isArray(each)
       ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
       : each;
-  return Buffer.from(JSON.stringify(value, ordered));
+  return Buffer.from(JSON.stringify(value, sortKeys));
 }
 
 async function ownKey(stateDir: string): Promise<KeyObject> {
   const path = join(stateDir, "keys", "attack-report.pem");
-  const existing = await readFile(path, "utf8").catch(() => null);
+  const existing = await ifErrno(readFile(path, "utf8"), ABSENT, null);
   if (existing !== null) return createPrivateKey(existing);
   await mkdir(join(stateDir, "keys"), { recursive: true, mode: 0o700 });
   const pem = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" });
   try {
-    // Exclusive: of two first reports at the same time, one makes the key and the other takes it.
+    // Exclusive: if two first reports run at the same time, one creates the key and the other reads it.
     await using file = await open(path, "wx", 0o600);
     await file.writeFile(pem);
     await file.sync();
@@ -58,9 +58,6 @@ async function ownKey(stateDir: string): Promise<KeyObject> {
 }
 
 function publicKeyOf(base64: string): KeyObject | null {
-  try {
-    return createPublicKey({ key: Buffer.from(base64, "base64"), type: "spki", format: "der" });
-  } catch {
-    return null;
-  }
+  const key = Buffer.from(base64, "base64");
+  return ignoring("a malformed key verifies nothing", () => createPublicKey({ key, type: "spki", format: "der" })) ?? null;
 }

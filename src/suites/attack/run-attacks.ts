@@ -1,27 +1,30 @@
 import { arch, release } from "node:os";
-import type { AttackReport } from "../../contract/attack-report.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { AttackReport } from "../../contract/machine/attack-report.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type AttackContextOptions, openAttackContext } from "./attack-context.ts";
 import { type Claim, tryClaim, type Verdict } from "./claim.ts";
 import { claims } from "./suite.ts";
 
+export { verifyReport } from "./report.ts";
+
 export interface AttackOptions extends AttackContextOptions {
-  /** Caisson's own version, for the report. */
+  /** Caisson's version, for the report. */
   version: string;
   onVerdict?: (verdict: Verdict) => void;
   /**
-   * Claims from above the sandbox, tried after the suite's own: what the host does with what an agent or a clone wrote.
+   * Claims from layers above the sandbox, tried after the suite's own: how the host handles what an agent or a clone
+   * wrote.
    */
   more?: readonly Claim[];
-  /** Ids of claims; default all. */
+  /** Ids of the claims to try. Absent: all. */
   only?: readonly string[];
 }
 
 /**
- * Attacks sandboxes of one runtime, and reports what held. Nothing it does harms the machine, also where a wall does
- * not hold. Throws `invalid` for an unknown claim, `unavailable` when the runtime cannot be used; a claim that breaks
- * off is a verdict, not an exception.
+ * Attacks sandboxes of one runtime and reports what held. Does not harm the machine, even if a wall does not hold.
+ * Throws `invalid` for an unknown claim, `unavailable` if the runtime is unusable; a claim that throws gets a verdict
+ * instead.
  */
 export async function runAttacks(runtime: Runtime, options: AttackOptions): Promise<AttackReport> {
   const chosen = chooseClaims([...claims, ...(options.more ?? [])], options.only);
@@ -31,7 +34,7 @@ export async function runAttacks(runtime: Runtime, options: AttackOptions): Prom
   const beside = new Map(chosen.filter((claim) => claim.waits).map((claim) => [claim.id, tryClaim(claim, context)]));
   const verdicts: Verdict[] = [];
   for (const claim of chosen) {
-    // Some faults are told by what is left on the machine, where nothing else may come and go meanwhile.
+    // Some faults are only visible in what remains on the machine, so no other claim may run at the same time.
     if (claim.group === "faults") await Promise.all(beside.values());
     const verdict = await (beside.get(claim.id) ?? tryClaim(claim, context));
     verdicts.push(verdict);
@@ -56,7 +59,7 @@ function chooseClaims(all: readonly Claim[], only: readonly string[] | undefined
   const unknown = only.filter((id) => !all.some((claim) => claim.id === id));
   if (unknown.length > 0) {
     throw new CaissonError("invalid", `there is no claim ${unknown.join(", ")}`, {
-      hint: `Claims are ${all.map((claim) => claim.id).join(", ")}.`,
+      hint: `The claims are ${all.map((claim) => claim.id).join(", ")}.`,
     });
   }
   return all.filter((claim) => only.includes(claim.id));

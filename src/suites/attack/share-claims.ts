@@ -1,7 +1,8 @@
 import { chown, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import type { SandboxSpecInput } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { hasFeature } from "../conformance/context.ts";
 import { type AttackContext, finishAttempt, probeMissing } from "./attack-context.ts";
@@ -9,13 +10,13 @@ import { type Claim, defineClaim, unverifiable } from "./claim.ts";
 import { answers } from "./isolation-claims.ts";
 
 const MIB = 1024 * 1024;
-/** Anybody's but root's: not every runtime shares a folder of root's. */
+/** Any owner but root, because not every runtime shares root's folders. */
 const FOLDER_OWNER = 12_345;
 const SET_ID = 0o6000;
-const noWall = "without a wall it is the machine itself that would be exhausted";
+const noWall = "without a wall, this would exhaust the machine itself";
 
-/** A sandbox as asked for, or null where the runtime refuses it, which is as good as holding. */
-async function unlessRefused(context: AttackContext, spec: SandboxSpecInput): Promise<OwnedSandbox | null> {
+/** Creates the sandbox, or returns null if the runtime rejects the config, which is as safe as enforcing it. */
+async function unlessRefused(context: AttackContext, spec: SandboxConfigInput): Promise<OwnedSandbox | null> {
   return context.create(spec).catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "unsupported") return null;
     throw error;
@@ -23,7 +24,7 @@ async function unlessRefused(context: AttackContext, spec: SandboxSpecInput): Pr
 }
 
 interface SetIdSeen {
-  /** Files with a set-id bit that lie in the folder on the host, by who made them. */
+  /** The set-id files in the host folder, by the user inside who created them. */
   user: string[];
   root: string[] | "refused" | "none";
   tried: number;
@@ -45,7 +46,7 @@ async function setIdFiles(context: AttackContext, who: "user" | "root"): Promise
   return { found, tried: lines.at(-1)?.[0] === "end" ? lines.length - 1 : 0 };
 }
 
-/** Names each change that succeeded, then says `end`. */
+/** Prints the name of each change that succeeded, then `end`. */
 const changeEverything = `
   cd "$1" || exit
   attempt() { name=$1; shift; if "$@" >/dev/null 2>&1; then printf '%s ' "$name"; fi; }
@@ -68,81 +69,81 @@ const changeEverything = `
 interface KeptSeen {
   refused: boolean;
   bytes: number;
-  /** Whether a folder of the host's that is written to directly was given with a disk limit. */
+  /** Whether a read-write host folder was shared together with a disk limit. */
   sharedGiven: boolean;
 }
 
-/** How many empty files could be made in each place. */
+/** Returns how many empty files could be created in each place. */
 async function emptyFiles(context: AttackContext, sandbox: OwnedSandbox, places: readonly string[]) {
-  const made: Record<string, number> = {};
+  const counts: Record<string, number> = {};
   for (const place of places) {
     const { stdout } = await context.shell(sandbox, 'probe="$PWD/caisson-probe"; cd "$1" && exec "$probe" exhaust files 40000 8000', [
       place,
     ]);
-    made[place] = Number(stdout.trim().split(" ")[1] ?? Number.NaN);
+    counts[place] = Number(stdout.trim().split(" ")[1] ?? Number.NaN);
   }
-  return made;
+  return counts;
 }
 
-/** What of the host's a sandbox shares, and how much of it it may take: folders, the disk, files, processes of root. */
+/** Attacks on host resources that a sandbox shares: folders, disk space, files, root's processes. */
 export const shareClaims: Claim[] = [
   defineClaim<SetIdSeen>({
     id: "I26",
-    title: "No set-user-id file is left in a folder of the host's",
+    title: "No set-user-id file is left in a host folder",
     group: "isolation",
-    tried: "Made files with set-id bits, by every call that takes a mode, in a folder given read-write, as the user and as root inside.",
+    tried: "Created files with set-id bits, with every call that takes a mode, in a read-write folder, as the user and as root inside.",
     async observe(context) {
-      if (!hasFeature(context.capabilities, "rw")) return unverifiable("the runtime gives no folder read-write");
+      if (!hasFeature(context.capabilities, "rw")) return unverifiable("the runtime shares no folder read-write");
       const user = await setIdFiles(context, "user");
       if (user === null) return unverifiable(probeMissing);
-      if (user === "refused") return unverifiable("the runtime gives this folder to nobody");
+      if (user === "refused") return unverifiable("the runtime does not share this folder");
       const root = context.capabilities.rootUser ? await setIdFiles(context, "root") : null;
       return { user: user.found, root: root === null ? "none" : root === "refused" ? root : root.found, tried: user.tried };
     },
     judge: ({ user, root, tried }) => [
       ...user.map((file) => `left by the user: ${file}`),
       ...(typeof root === "string" ? [] : root.map((file) => `left by root inside: ${file}`)),
-      ...(tried >= 7 ? [] : [`the probe broke off after ${tried} attempts`]),
+      ...(tried >= 7 ? [] : [`the probe stopped after ${tried} attempts`]),
     ],
   }),
   defineClaim<{ said: Record<string, string>; touched: string[]; readable: boolean }>({
     id: "I27",
-    title: "A folder that is mounted read-only cannot be changed, nor mounted anew",
+    title: "A read-only mount cannot be changed or remounted",
     group: "isolation",
     tried:
       "Wrote to it, renamed, removed and linked in it, changed modes and owners, and remounted it read-write, as the user and as root inside.",
     async observe(context) {
       if (!context.capabilities.mounts.includes("ro"))
-        return unverifiable(context.capabilities.reasons.mounts ?? "the runtime mounts none");
+        return unverifiable(context.capabilities.reasons.mounts ?? "the runtime supports no mounts");
       const { folder, secret, touched } = await context.canary();
       const root = context.capabilities.rootUser;
       const mounts = [{ path: folder, target: "/mnt/canary", access: "ro" as const }];
       const sandbox = await context.create({ mounts, allowRoot: root });
-      const said: Record<string, string> = {};
+      const outputs: Record<string, string> = {};
       let readable = false;
       for (const user of root ? ["user", "root"] : ["user"]) {
         const { stdout } = await context.shell(sandbox, changeEverything, ["/mnt/canary"], { user });
-        said[user] = stdout.trim();
+        outputs[user] = stdout.trim();
         readable ||= (await context.shell(sandbox, "cat /mnt/canary/secret", [], { user })).stdout === secret;
       }
-      return { said, touched: await touched(), readable };
+      return { said: outputs, touched: await touched(), readable };
     },
-    judge: ({ said, touched, readable }) => [
-      ...Object.entries(said).flatMap(([user, done]) => (done === "end" ? [] : [`as ${user}: ${done || "the attempts broke off"}`])),
+    judge: ({ said: outputs, touched, readable }) => [
+      ...Object.entries(outputs).flatMap(([user, done]) => (done === "end" ? [] : [`as ${user}: ${done || "the attempts stopped early"}`])),
       ...touched.map((name) => `changed outside: ${name}`),
-      ...(readable ? [] : ["the folder was not there, so that nothing was tried"]),
+      ...(readable ? [] : ["the folder was not mounted, so nothing was tried"]),
     ],
-    describe: () => "every change was refused",
+    describe: () => "every change was rejected",
   }),
   defineClaim<KeptSeen>({
     id: "R20",
-    title: "A disk limit holds for the workspace, wherever it lies",
+    title: "A disk limit applies to the workspace, wherever it is stored",
     group: "exhaustion",
-    tried: "Wrote 80 MiB into a workspace whose changes are kept, and asked for a folder read-write, each with a disk of 32 MiB.",
+    tried: "Wrote 80 MiB into a workspace with a layer, and requested a read-write folder, each with a disk limit of 32 MiB.",
     async observe(context) {
       if (!hasFeature(context.capabilities, "diskBytes"))
         return unverifiable(context.capabilities.reasons.diskBytes ?? "the runtime cannot limit the disk here");
-      if (!context.capabilities.workspaceLayer) return unverifiable("the runtime keeps a workspace's changes in the sandbox alone");
+      if (!context.capabilities.workspaceLayer) return unverifiable("the runtime keeps a workspace's changes only in the sandbox");
       const limits = { diskBytes: 32 * MIB };
       const [path, layer] = [(await context.canary()).folder, (await context.canary()).folder];
       const shared = await unlessRefused(context, { workspace: { kind: "folder", path, access: "rw" }, limits });
@@ -156,40 +157,40 @@ export const shareClaims: Claim[] = [
     judge: ({ refused, bytes, sharedGiven }) => [
       ...(refused || bytes <= 34 * MIB ? [] : [`${bytes} bytes were written under a limit of ${32 * MIB}`]),
       ...(refused || bytes > MIB ? [] : [`nothing was tried: ${bytes} bytes`]),
-      ...(sharedGiven ? ["a folder was given read-write with a disk limit that does not hold there"] : []),
+      ...(sharedGiven ? ["a read-write folder was shared with a disk limit that does not apply to it"] : []),
     ],
   }),
   defineClaim<{ made: Record<string, number>; answered: boolean }>({
     id: "R21",
-    title: "Files without content run out as well",
+    title: "Empty files count against the limits as well",
     group: "exhaustion",
-    tried: "Made up to 40,000 empty files each on a disk of 32 MiB where there is one, in a /tmp of 32 MiB and in /dev/shm.",
+    tried: "Created up to 40,000 empty files each on a disk of 32 MiB (if limits apply), in a /tmp of 32 MiB and in /dev/shm.",
     async observe(context) {
       if (context.capabilities.isolation === 0) return unverifiable(noWall);
       const onDisk = hasFeature(context.capabilities, "diskBytes");
       const sandbox = await context.create({ tmpBytes: 32 * MIB, ...(onDisk ? { limits: { diskBytes: 32 * MIB } } : {}) });
       if ((await context.probe(sandbox, ["ids"])) === null) return unverifiable(probeMissing);
-      const made = await emptyFiles(context, sandbox, [...(onDisk ? ["/home/user"] : []), "/tmp", "/dev/shm"]);
-      if (onDisk) await context.shell(sandbox, "rm -rf /home/user/*").catch(() => undefined);
-      return { made, answered: await answers(context, sandbox) };
+      const counts = await emptyFiles(context, sandbox, [...(onDisk ? ["/home/user"] : []), "/tmp", "/dev/shm"]);
+      if (onDisk) await ignore(context.shell(sandbox, "rm -rf /home/user/*"), "the sandbox is removed as well");
+      return { made: counts, answered: await answers(context, sandbox) };
     },
-    judge: ({ made, answered }) => [
-      ...Object.entries(made)
+    judge: ({ made: counts, answered }) => [
+      ...Object.entries(counts)
         .filter(([place, count]) => !(count <= (place === "/dev/shm" ? 16_384 : 8_192)))
         .map(([place, count]) => `${count} empty files in ${place}`),
-      ...(Object.values(made).every((count) => count > 100) ? [] : ["hardly a file could be made"]),
-      ...(answered ? [] : ["no command could be run afterwards"]),
+      ...(Object.values(counts).every((count) => count > 100) ? [] : ["hardly any file could be created"]),
+      ...(answered ? [] : ["no command could run afterwards"]),
     ],
   }),
   defineClaim<{ refused: boolean; forks: number; answered: boolean }>({
     id: "R22",
-    title: "Processes of root inside are held to the limit",
+    title: "Processes of root inside count against the limit",
     group: "exhaustion",
     tried: "Forked up to 3,000 times as root inside under a limit of 64 processes.",
     async observe(context) {
       if (context.capabilities.isolation === 0) return unverifiable(noWall);
       if (!context.capabilities.rootUser || !hasFeature(context.capabilities, "pids"))
-        return unverifiable("there is no root inside, or no limit");
+        return unverifiable("there is no root inside, or no process limit");
       const sandbox = await unlessRefused(context, { limits: { pids: 64 }, allowRoot: true });
       if (sandbox === null) return { refused: true, forks: 0, answered: true };
       const bomb = await context.startProbe(sandbox, ["exhaust", "forks", "3000", "3000"], { user: "root" });
@@ -200,25 +201,25 @@ export const shareClaims: Claim[] = [
     },
     judge: ({ refused, forks, answered }) => [
       ...(refused || forks <= 64 ? [] : [`${forks} processes under a limit of 64`]),
-      ...(refused || forks >= 16 ? [] : [`the bomb did not go off: ${forks} processes`]),
-      ...(answered ? [] : ["no command could be run afterwards"]),
+      ...(refused || forks >= 16 ? [] : [`the bomb had no effect: ${forks} processes`]),
+      ...(answered ? [] : ["no command could run afterwards"]),
     ],
   }),
   defineClaim<Record<string, string>>({
     id: "R23",
-    title: "Room on the disk is taken by writing, never at once",
+    title: "Disk space cannot be reserved without writing",
     group: "exhaustion",
-    tried: "Asked for 1 MiB by each form of fallocate, and by the ioctl that does the same.",
+    tried: "Requested 1 MiB with each form of fallocate, and with the equivalent ioctl.",
     async observe(context) {
       const lines = await context.probe(await context.sandbox(), ["allocate"]);
       if (lines === null) return unverifiable(probeMissing);
       return Object.fromEntries(lines.map(([name = "", result = ""]) => [name, result]));
     },
     judge: ({ end, ...results }) => [
-      ...(end === "ok" ? [] : ["the probe broke off"]),
+      ...(end === "ok" ? [] : ["the probe stopped early"]),
       ...Object.entries(results)
         .filter(([, result]) => result === "ok")
-        .map(([name]) => `${name} took the room`),
+        .map(([name]) => `${name} reserved space`),
     ],
   }),
 ];

@@ -1,7 +1,8 @@
 import { lstat, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import { type AttackContext, probeMissing } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
 
@@ -18,7 +19,7 @@ const maskedFiles = [
   "/dev/port",
 ];
 
-/** What can be seen from inside that should not be there. */
+/** Host resources that should not be visible from inside. */
 export const sightClaims: Claim[] = [
   defineClaim<{ refused: string[]; started: string[]; touched: string[] }>({
     id: "I09",
@@ -26,7 +27,7 @@ export const sightClaims: Claim[] = [
     group: "isolation",
     tried: "Started sandboxes from rootfs folders in which one folder is a link to a folder of the host.",
     observe: observeLinkedImages,
-    judge: ({ touched }) => touched.map((each) => `the host's folder was changed: ${each}`),
+    judge: ({ touched }) => touched.map((each) => `the host folder was changed: ${each}`),
     describe: ({ refused, started }) =>
       `refused: ${refused.join(", ") || "none"}; started without reaching the host: ${started.join(", ") || "none"}`,
   }),
@@ -34,7 +35,7 @@ export const sightClaims: Claim[] = [
     id: "I12",
     title: "No cgroup can be changed from inside",
     group: "isolation",
-    tried: "Looked for writable files below /sys/fs/cgroup, release_agent above all, as the user and as root inside.",
+    tried: "Looked for writable files below /sys/fs/cgroup, especially release_agent, as the user and as root inside.",
     async observe(context) {
       const script =
         'find /sys/fs/cgroup -writable 2>/dev/null | head -20; echo ---; for f in $(find /sys/fs/cgroup -name release_agent 2>/dev/null | head -20); do (: >> "$f") 2>/dev/null && echo "$f"; done; true';
@@ -45,7 +46,7 @@ export const sightClaims: Claim[] = [
         const { stdout } = await context.shell(sandbox, script, [], { user });
         const [writable = "", agents = ""] = stdout.split("---\n");
         found.agents.push(...lines(agents).map((path) => `${path} as ${user}`));
-        // `-writable` believes the permission bits for root; only a file that opens counts.
+        // For root, `-writable` trusts the permission bits; only a file that opens counts.
         const opened = (await context.probe(sandbox, ["write", ...lines(writable)], { user })) ?? [];
         found.writable.push(...opened.filter(([, result]) => result === "ok").map(([path]) => `${path} as ${user}`));
       }
@@ -59,9 +60,9 @@ export const sightClaims: Claim[] = [
   }),
   defineClaim<{ sockets: string[]; opened: string[] }>({
     id: "I13",
-    title: "No socket of the host is in sight",
+    title: "No host socket is visible",
     group: "isolation",
-    tried: "Searched the whole file system for sockets and tried the usual places of engines' sockets.",
+    tried: "Searched the whole file system for sockets and tried the usual paths of engine sockets.",
     async observe(context) {
       const script =
         "find / -xdev -type s 2>/dev/null | head -20; for p in /run /tmp /var /workspace /home; do find $p -type s 2>/dev/null | head -5; done; echo ---; for s in /var/run/docker.sock /run/docker.sock /run/podman/podman.sock /run/containerd/containerd.sock /run/dbus/system_bus_socket; do [ -e $s ] && echo $s; done; true";
@@ -76,7 +77,7 @@ export const sightClaims: Claim[] = [
     id: "I18",
     title: "A setuid program gains nothing",
     group: "isolation",
-    tried: "Read NoNewPrivs of a command; where root inside can make a setuid program, ran it as the user.",
+    tried: "Read a command's NoNewPrivs; if root inside can create a setuid program, ran it as the user.",
     observe: observeSetuid,
     judge: ({ noNewPrivileges, before, after }) => [
       ...(noNewPrivileges === "1" ? [] : [`NoNewPrivs is ${noNewPrivileges || "unknown"}`]),
@@ -85,9 +86,9 @@ export const sightClaims: Claim[] = [
   }),
   defineClaim<{ readable: string[]; log: string; devices: string[] }>({
     id: "I19",
-    title: "Kernel memory, keys and log are out of sight",
+    title: "Kernel memory, keys and log are not visible",
     group: "isolation",
-    tried: `Read ${maskedFiles.join(", ")} and the kernel's log, as the user and as root inside; listed block devices in /dev.`,
+    tried: `Read ${maskedFiles.join(", ")} and the kernel log, as the user and as root inside; listed block devices in /dev.`,
     async observe(context) {
       const user = await readable(context, await context.sandbox(), "user");
       if (user === null) return unverifiable(probeMissing);
@@ -99,17 +100,17 @@ export const sightClaims: Claim[] = [
     },
     judge: ({ readable: files, log, devices }) => [
       ...files.map((path) => `could be read: ${path}`),
-      ...(log.trim() === "" ? [] : ["the kernel's log could be read"]),
+      ...(log.trim() === "" ? [] : ["the kernel log could be read"]),
       ...devices.map((path) => `a block device: ${path}`),
     ],
-    describe: () => "none gave a byte",
+    describe: () => "nothing could be read",
   }),
   defineClaim<{ processes: boolean; files: string[]; stateDir: boolean; hostProcess: boolean }>({
     id: "I20",
     title: "Another sandbox's and the host's processes and files are invisible",
     group: "isolation",
     tried:
-      "Started a marked process in one sandbox and looked for it from another; looked for a secret file of the host and for the state folder, directly and through /proc.",
+      "Started a marked process in one sandbox and looked for it from another; looked for a secret host file and for the state folder, directly and through /proc.",
     observe: observeNeighbours,
     judge: ({ processes, files, stateDir, hostProcess }) => [
       ...(processes ? ["the other sandbox's process is visible"] : []),
@@ -117,7 +118,7 @@ export const sightClaims: Claim[] = [
       ...(stateDir ? ["the state folder is visible"] : []),
       ...files.map((path) => `the host's secret was read at ${path}`),
     ],
-    describe: () => "neither processes nor files were visible",
+    describe: () => "no processes or files were visible",
   }),
 ];
 
@@ -132,13 +133,13 @@ async function readable(context: AttackContext, sandbox: Parameters<AttackContex
 }
 
 async function observeLinkedImages(context: AttackContext) {
-  if (!context.capabilities.templates.includes("image")) return unverifiable("the runtime takes no image");
+  if (!context.capabilities.templates.includes("image")) return unverifiable("the runtime does not support images");
   const base = await mkdtemp(join(tmpdir(), "caisson-test-"));
   const seen = { refused: [] as string[], started: [] as string[], touched: [] as string[] };
   try {
     const plain = await rootfs(join(base, "plain"));
     const refusal = await startFrom(context, plain);
-    if (refusal !== null) return unverifiable(`the runtime takes no rootfs folder as image: ${refusal}`);
+    if (refusal !== null) return unverifiable(`the runtime does not accept a rootfs folder as an image: ${refusal}`);
     for (const name of ["dev", "proc", "sys", "etc", "tmp", "workspace", "home", "run"]) {
       const canary = await context.canary();
       const refused = await startFrom(context, await rootfs(join(base, name), { [name]: canary.folder }));
@@ -161,15 +162,12 @@ async function rootfs(folder: string, links: Record<string, string> = {}): Promi
   return folder;
 }
 
-/**
- * Why a sandbox could not be made from a rootfs folder; null when it could, having written a file in each of the
- * places.
- */
+/** Starts a sandbox from a rootfs folder and writes a file in each place. Returns why it could not start, or null. */
 async function startFrom(context: AttackContext, reference: string): Promise<string | null> {
   try {
     const sandbox = await context.create({ template: { kind: "image", reference } });
     for (const name of ["etc", "tmp", "workspace", "home"]) {
-      await sandbox.writeFile(`/${name}/written-inside`, Buffer.from("x")).catch(() => undefined);
+      await ignore(sandbox.writeFile(`/${name}/written-inside`, Buffer.from("x")), "a refusal is the desired result");
     }
     await sandbox.destroy();
     return null;

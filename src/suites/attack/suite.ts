@@ -10,7 +10,7 @@ import { shareClaims } from "./share-claims.ts";
 import { sightClaims } from "./sight-claims.ts";
 import { trustClaims } from "./trust-claims.ts";
 
-/** Every claim, in order of its id within its group. */
+/** Every claim, sorted by id within its group. */
 export const claims: readonly Claim[] = [
   ...inGroup("isolation", [...isolationClaims, ...sightClaims, ...neighbourClaims, ...shareClaims]),
   ...inGroup("host trust", [...trustClaims, ...frameClaims]),

@@ -1,16 +1,17 @@
 import { gzipSync } from "node:zlib";
-import { CaissonError } from "../../contract/error.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { type TarEntry, tarArchive } from "../conformance/tar-archive.ts";
 import type { AttackContext } from "./attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "./claim.ts";
+import { pings } from "./isolation-claims.ts";
 
 const MIB = 1024 * 1024;
-/** How long uploads race with the exchange; long enough for hundreds of both. */
+/** How long uploads race with the swaps: enough for hundreds of both. */
 const SWAP_MS = 2_000;
 
-/** The code a call was refused with, or `succeeded`. */
+/** Returns the error code of a rejected call, or `succeeded`. */
 async function codeOf(call: () => Promise<unknown>): Promise<string> {
   try {
     await call();
@@ -32,16 +33,16 @@ async function collect(iterable: AsyncIterable<Uint8Array>, bytesMax: number): P
   return Buffer.concat(parts);
 }
 
-/** What the host must not be talked into by what is inside. */
+/** Attacks that use content inside to deceive the host. */
 export const trustClaims: Claim[] = [
   defineClaim<{ leaked: string[]; answers: Record<string, string> }>({
     id: "H01",
-    title: "A link in the workspace that leads to the host's files gives nothing",
+    title: "A workspace link to host files reveals nothing",
     group: "host trust",
     tried:
-      "Made links inside to a secret file of the host, to its folder and through /proc, then downloaded through them as file and as archive.",
+      "Created links inside to a secret host file, to its folder and through /proc, then downloaded through them as file and as archive.",
     observe: observeLinks,
-    judge: ({ leaked }) => leaked.map((path) => `the host's secret came out through ${path}`),
+    judge: ({ leaked }) => leaked.map((path) => `the host's secret leaked through ${path}`),
     describe: ({ answers }) =>
       Object.entries(answers)
         .map(([path, answer]) => `${path}: ${answer}`)
@@ -49,19 +50,19 @@ export const trustClaims: Claim[] = [
   }),
   defineClaim<{ landed: string[]; uploads: number; refused: number }>({
     id: "H03",
-    title: "A folder that becomes a link during an upload does not lead outside",
+    title: "A folder that is swapped for a link during an upload does not lead outside",
     group: "host trust",
-    tried: "Uploaded files and archives into a folder that a program inside kept exchanging with a link to a folder of the host.",
+    tried: "Uploaded files and archives into a folder that a program inside kept swapping for a link to a host folder.",
     observe: observeSwap,
     judge: ({ landed, uploads }) => [
-      ...landed.map((name) => `landed on the host: ${name}`),
+      ...landed.map((name) => `written on the host: ${name}`),
       ...(uploads === 0 ? ["no upload was tried"] : []),
     ],
-    describe: ({ uploads, refused }) => `${uploads} uploads, ${refused} refused, none landed on the host`,
+    describe: ({ uploads, refused }) => `${uploads} uploads, ${refused} rejected, none written on the host`,
   }),
   defineClaim<Record<string, string>>({
     id: "H04",
-    title: "Malformed names are refused",
+    title: "Malformed names are rejected",
     group: "host trust",
     tried: "Read and wrote names with `..`, NUL, percent-encoded dots and 5,000 characters.",
     async observe(context) {
@@ -81,46 +82,46 @@ export const trustClaims: Claim[] = [
     },
     judge: (answers) =>
       Object.entries(answers)
-        // Percent signs mean nothing here: such a name is a file of that name, which is not there.
+        // Percent signs have no meaning here: such a name is an ordinary file name, and the file does not exist.
         .filter(([what, code]) => code !== (what.includes("percent") ? "not_found" : "invalid"))
         .map(([what, code]) => `${what}: ${code}`),
   }),
   defineClaim<{ answers: Record<string, string>; touched: string[] }>({
     id: "H05",
-    title: "Archives that try to leave their folder are refused",
+    title: "Archives that try to escape their folder are rejected",
     group: "host trust",
-    tried: "Unpacked archives with absolute names, `..`, links out of the folder, hard links through links, devices.",
+    tried: "Unpacked archives with absolute names, `..`, links out of the folder, hard links through links, and devices.",
     observe: observeArchives,
     judge: ({ answers, touched }) => [
       ...Object.entries(answers)
         .filter(([, code]) => code !== "unsafe")
         .map(([what, code]) => `${what}: ${code}`),
-      ...touched.map((name) => `landed on the host: ${name}`),
+      ...touched.map((name) => `written on the host: ${name}`),
     ],
   }),
   defineClaim<{ code: string; taken: number; gzip: string }>({
     id: "H06",
-    title: "An endless archive is cut off",
+    title: "An endless archive is stopped",
     group: "host trust",
-    tried: "Unpacked an archive that announces 10 GB of zeros under a bound of 8 MiB, and a compressed one.",
+    tried: "Unpacked an archive that declares 10 GB of zeros under a limit of 8 MiB, and a compressed one.",
     async observe(context) {
       const sandbox = await context.create();
       const [header] = [tarArchive([{ name: "zeros", sizeInHeader: 7_999_999_999 }]).subarray(0, 512)];
-      let taken = 0;
+      let bytes = 0;
       const zeros = (async function* () {
         yield header;
-        while (taken < 512 * MIB) {
-          taken += MIB;
+        while (bytes < 512 * MIB) {
+          bytes += MIB;
           yield Buffer.alloc(MIB);
         }
       })();
       const code = await codeOf(() => sandbox.tarIn("/workspace/bomb", zeros, { bytesMax: 8 * MIB }));
       const gzip = await codeOf(() => sandbox.tarIn("/workspace/gzip", gzipSync(tarArchive([{ name: "x", content: Buffer.alloc(MIB) }]))));
-      return { code, taken, gzip };
+      return { code, taken: bytes, gzip };
     },
-    judge: ({ code, taken, gzip }) => [
+    judge: ({ code, taken: bytes, gzip }) => [
       ...(code === "too_large" ? [] : [`the archive was answered with ${code}`]),
-      ...(taken <= 64 * MIB ? [] : [`${taken} bytes were taken before the bound of ${8 * MIB} was noticed`]),
+      ...(bytes <= 64 * MIB ? [] : [`${bytes} bytes were accepted before the limit of ${8 * MIB} took effect`]),
       ...(gzip === "succeeded" ? ["a compressed archive was unpacked"] : []),
     ],
   }),
@@ -128,12 +129,13 @@ export const trustClaims: Claim[] = [
     id: "H14",
     title: "The control socket cannot be reached or replaced from inside",
     group: "host trust",
-    tried: "Looked for unix sockets inside by path, tried to connect to, remove and replace each and the guest's own folders; then pinged.",
+    tried:
+      "Searched for Unix sockets inside by path, tried to connect to, remove and replace each of them and the guest's own folders, then pinged.",
     observe: observeControlSocket,
     judge: ({ paths, lived, removed }) => [
       ...paths.map((path) => `reachable: ${path}`),
       ...removed.map((path) => `could be removed or replaced: ${path}`),
-      ...(lived ? [] : ["the guest did not answer any more"]),
+      ...(lived ? [] : ["the guest no longer answered"]),
     ],
     describe: () => "no path leads to it, and the guest answers",
   }),
@@ -141,9 +143,9 @@ export const trustClaims: Claim[] = [
     id: "H16",
     title: "`__proto__` is a name like any other",
     group: "host trust",
-    tried: "Used `__proto__` as label, variable and file name, as parsed from JSON.",
+    tried: "Used `__proto__` as a label, variable and file name, as parsed from JSON.",
     async observe(context) {
-      const parsed = SandboxSpec.safeParse(JSON.parse('{"labels":{"__proto__":"x"},"env":{"__proto__":"polluted"}}'));
+      const parsed = SandboxConfig.safeParse(JSON.parse('{"labels":{"__proto__":"x"},"env":{"__proto__":"polluted"}}'));
       const sandbox = await context.create(parsed.success ? { labels: parsed.data.labels, env: parsed.data.env } : {});
       await sandbox.writeFile("/workspace/__proto__", Buffer.from("x"));
       const names = (await sandbox.list("/workspace")).entries.map((each) => each.name);
@@ -153,14 +155,14 @@ export const trustClaims: Claim[] = [
     },
     judge: ({ polluted, names }) => [
       ...(polluted ? ["the prototype of all objects was changed"] : []),
-      ...(names.includes("__proto__") ? [] : ["a file of that name was not listed"]),
+      ...(names.includes("__proto__") ? [] : ["a file with that name was not listed"]),
     ],
   }),
   defineClaim<{ source: string; before: number | null; after: number | null }>({
     id: "H18",
-    title: "Usage is what the host counts, not what the guest says",
+    title: "Usage figures come from the host, not from the guest",
     group: "host trust",
-    tried: "Asked where the figures come from, and compared processor time before and after half a second of work.",
+    tried: "Checked the source of the figures, and compared processor time before and after half a second of work.",
     async observe(context) {
       const sandbox = await context.create();
       const before = await sandbox.stats();
@@ -172,7 +174,7 @@ export const trustClaims: Claim[] = [
       return { source: after.source, before: before.cpuMs, after: after.cpuMs };
     },
     judge: ({ source, before, after }) => [
-      ...(source === "host" ? [] : [`the figures are the ${source}'s`]),
+      ...(source === "host" ? [] : [`the source of the figures is the ${source}`]),
       ...(before === null || after === null || after > before ? [] : ["processor time did not grow"]),
     ],
   }),
@@ -211,7 +213,7 @@ async function observeLinks(context: AttackContext) {
 async function observeSwap(context: AttackContext) {
   const sandbox = await context.create();
   const canary = await context.canary();
-  // `rm -rf` of a link takes the link; what uploads made of the folder goes with it.
+  // `rm -rf` of a link removes only the link, but of a folder also the uploads in it.
   const script = 'while :; do rm -rf spot; mkdir spot; rm -rf spot; ln -s "$1" spot; done 2>/dev/null';
   const swapping = await context.startShell(sandbox, script, [canary.folder], { timeoutMs: 20_000 });
   swapping.discardOutput();
@@ -257,7 +259,7 @@ async function observeArchives(context: AttackContext) {
 }
 
 async function observeControlSocket(context: AttackContext): Promise<{ paths: string[]; lived: boolean; removed: string[] } | NotTried> {
-  if (context.capabilities.isolation === 0) return unverifiable("without a wall the state folder is in plain sight; capabilities say so");
+  if (context.capabilities.isolation === 0) return unverifiable("without a wall, the state folder is visible; the capabilities say so");
   const sandbox = await context.create();
   const seek = 'find / -type s -not -path "/proc/*" 2>/dev/null | head -20; true';
   const paths = (await context.shell(sandbox, seek)).stdout.split("\n").filter((line) => line !== "");
@@ -279,11 +281,4 @@ async function tryToReplace(context: AttackContext, sandbox: OwnedSandbox, socke
     if ((await context.shell(sandbox, script, [path], { user })).stdout !== "") removed.push(`${path} as ${user}`);
   }
   return removed;
-}
-
-async function pings(context: AttackContext, sandbox: OwnedSandbox): Promise<boolean> {
-  return context.within("ping", sandbox.ping(), 5_000).then(
-    () => true,
-    () => false,
-  );
 }

@@ -10,20 +10,20 @@ function freshRef(): string {
   return `conformance.${process.pid}.${Date.now()}.${refs}`;
 }
 
-/** Which part of its standard output a process still gives, and how it ended. */
+/** Returns which part of its standard output a process still delivers, and how it ended. */
 async function rangeOf(process: Process): Promise<{ from: number; to: number; ended: Ended }> {
   let from = -1;
   let to = -1;
   for await (const { stream, offset, data } of process.output) {
     if (stream !== "stdout") continue;
     if (from < 0) from = offset;
-    else assert.equal(offset, to, "stdout goes on where it was");
+    else assert.equal(offset, to, "stdout continues at the previous offset");
     to = offset + data.length;
   }
   return { from, to, ended: await process.ended };
 }
 
-/** Refs: starting twice, letting go, taking up again, forgetting. */
+/** Refs: starting twice, detaching, attaching again, forgetting. */
 export const attachTests: ConformanceTest[] = [
   {
     name: "attach: the same ref starts one process",
@@ -43,7 +43,7 @@ export const attachTests: ConformanceTest[] = [
     },
   },
   {
-    name: "attach: starting the ref of an ended process gives its outcome, not a second run",
+    name: "attach: starting the ref of an ended process returns its outcome",
     async run(context) {
       const sandbox = await context.sandbox();
       const ref = freshRef();
@@ -58,7 +58,7 @@ export const attachTests: ConformanceTest[] = [
     },
   },
   {
-    name: "attach: after detach the output goes on at the offset asked for",
+    name: "attach: after detach the output continues at the requested offset",
     async run(context) {
       const sandbox = await context.sandbox();
       const first = await start(sandbox, "copy", { stdin: "pipe" });
@@ -77,7 +77,7 @@ export const attachTests: ConformanceTest[] = [
     },
   },
   {
-    name: "attach: what was never consumed is there in full, though the process ended meanwhile",
+    name: "attach: unread output is complete even after the process ended",
     async run(context) {
       const sandbox = await context.sandbox();
       const first = await start(sandbox, "print", { args: ["to out", "to err"] });
@@ -91,7 +91,7 @@ export const attachTests: ConformanceTest[] = [
     },
   },
   {
-    name: "attach: a detached process goes on",
+    name: "attach: a detached process continues",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/marks`;
@@ -107,7 +107,7 @@ export const attachTests: ConformanceTest[] = [
     },
   },
   {
-    name: "attach: another handle takes over, exactly where the first was",
+    name: "attach: another handle takes over exactly where the first one was",
     needs: "reattach",
     async run(context) {
       const sandbox = await context.create({ keep: true });
@@ -126,14 +126,14 @@ export const attachTests: ConformanceTest[] = [
     },
   },
   {
-    name: "attach: a process that keeps its last output waits for nobody, and gives it to each who comes",
+    name: "attach: kept last output never blocks the process and reaches every client",
     async run(context) {
       const sandbox = await context.sandbox();
       const blocks = 64;
       const noted = `${await context.folder()}/noted`;
       const first = await start(sandbox, "blocks", { args: [String(blocks), noted], keepLastOutput: true });
       first.detach();
-      await eventually(context, "the process ends though nobody reads", async () =>
+      await eventually(context, "the process ends without a reader", async () =>
         (await sandbox.processes()).some((each) => each.ref === first.ref && each.state === "ended" && each.keepsLastOutput),
       );
       for (let time = 0; time < 2; time++) {
@@ -143,12 +143,12 @@ export const attachTests: ConformanceTest[] = [
         assert.ok(to - from >= 512 * 1024 && to - from <= 1024 * 1024, `${to - from} bytes were kept`);
         assert.equal(describeEnd(ended), "exited 0");
       }
-      await rejectsWith(context, "gone", "attaching to what was dropped", () => sandbox.attach(first.ref, { stdoutOffset: 0 }));
+      await rejectsWith(context, "gone", "attaching to dropped output", () => sandbox.attach(first.ref, { stdoutOffset: 0 }));
       return undefined;
     },
   },
   {
-    name: "attach: who listens to a process that keeps its last output slows it down and loses nothing",
+    name: "attach: a listener to a process that keeps its last output loses nothing",
     async run(context) {
       const sandbox = await context.sandbox();
       const blocks = 64;
@@ -161,7 +161,7 @@ export const attachTests: ConformanceTest[] = [
     },
   },
   {
-    name: "attach: who does not follow gets what is there, and lets go",
+    name: "attach: without follow, the handle gets the output so far and detaches",
     async run(context) {
       const sandbox = await context.sandbox();
       const running = await start(sandbox, "print-then-copy", { args: ["one"], stdin: "pipe", keepLastOutput: true });
@@ -184,13 +184,13 @@ export const attachTests: ConformanceTest[] = [
     name: "attach: an unknown ref is not_found",
     async run(context) {
       const sandbox = await context.sandbox();
-      await rejectsWith(context, "not_found", "attaching to nothing", () => sandbox.attach(freshRef()));
+      await rejectsWith(context, "not_found", "attaching to an unknown ref", () => sandbox.attach(freshRef()));
       await rejectsWith(context, "not_found", "forgetting nothing", () => sandbox.forget(freshRef()));
       return undefined;
     },
   },
   {
-    name: "attach: a forgotten ref is gone for ever",
+    name: "attach: a forgotten ref is gone permanently",
     async run(context) {
       const sandbox = await context.sandbox();
       const ref = freshRef();
@@ -203,7 +203,7 @@ export const attachTests: ConformanceTest[] = [
     },
   },
   {
-    name: "attach: a running process is not forgotten",
+    name: "attach: a running process cannot be forgotten",
     async run(context) {
       const sandbox = await context.sandbox();
       const running = await start(sandbox, "ready-and-sleep", { args: ["60"] });

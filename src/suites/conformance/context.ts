@@ -1,10 +1,10 @@
-import type { Capabilities, SandboxSpec, SandboxSpecInput } from "../../contract/sandbox.ts";
+import type { Capabilities, SandboxConfig, SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 
 /**
- * What a runtime may or may not be able to do; a test that needs it is skipped where it is absent, and `!feature` where
- * it is present.
+ * A feature that a runtime may lack. A test that needs it is skipped if it is absent, and a test that needs `!feature`
+ * if it is present.
  */
 export type Feature =
   | "isolation"
@@ -26,35 +26,35 @@ export type Feature =
   | "mountRo";
 export type Need = Feature | `!${Feature}`;
 
-/** Said by a test that found no means to try what it is for. */
+/** The result of a test that could not run. */
 export interface Skipped {
   skipped: string;
 }
 
 export interface ConformanceTest {
-  /** Unique; what `except` refers to. */
+  /** Unique; `except` refers to it. */
   name: string;
   needs?: Need;
   run(context: ConformanceContext): Promise<Skipped | undefined>;
 }
 
-/** What a test is given. Everything made through it is removed after the test. */
+/** The context of a test. Everything created through it is removed after the test. */
 export interface ConformanceContext {
   readonly runtime: Runtime;
   readonly capabilities: Capabilities;
-  /** The longest wait for anything that ought to happen at once. */
+  /** The longest wait for anything that should happen immediately. */
   readonly patienceMs: number;
-  /** One sandbox that all tests share; for tests that leave it as it was but for files in their own folder. */
+  /** Returns the sandbox that all tests share, for tests that only change files in their own folder. */
   sandbox(): Promise<OwnedSandbox>;
-  /** A fresh, empty folder in the shared sandbox's workspace. */
+  /** Creates an empty folder in the shared sandbox's workspace. */
   folder(): Promise<string>;
-  /** A sandbox of the test's own. */
-  create(spec?: SandboxSpecInput): Promise<OwnedSandbox>;
-  /** The spec `create` would use, for tests that call the runtime themselves. */
-  spec(spec?: SandboxSpecInput): SandboxSpec;
-  /** Has a sandbox that the test made otherwise destroyed at the end. */
+  /** Creates a sandbox for this test alone. */
+  create(spec?: SandboxConfigInput): Promise<OwnedSandbox>;
+  /** Returns the config that `create` would use, for tests that call the runtime themselves. */
+  spec(spec?: SandboxConfigInput): SandboxConfig;
+  /** Registers a sandbox that the test created some other way, to destroy it at the end. */
   adopt(sandbox: OwnedSandbox): OwnedSandbox;
-  /** An empty folder on the host, open to the sandbox's user. */
+  /** Creates an empty folder on the host that the sandbox's user can access. */
   hostFolder(): Promise<string>;
 }
 
@@ -82,7 +82,7 @@ export function hasFeature(capabilities: Capabilities, feature: Feature): boolea
   }
 }
 
-/** Why a test does not apply to a runtime; null when it does. */
+/** Returns why a test does not apply to a runtime, or null if it does. */
 export function whyNotApplicable(capabilities: Capabilities, need: Need | undefined): string | null {
   if (need === undefined) return null;
   if (need.startsWith("!")) {

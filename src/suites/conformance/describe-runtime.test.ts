@@ -6,12 +6,12 @@ const known = conformanceTests[0]?.name ?? "";
 const absent = async () => ({ absent: "it is only an example" });
 
 describe("exceptions", () => {
-  it("must name a test that is there, and give a reason", () => {
+  it("must name an existing test and give a reason", () => {
     expect(() => describeRuntime("x", absent, { except: [{ test: "no such test", reason: "because" }] })).toThrow(/no conformance test/);
     expect(() => describeRuntime("x", absent, { except: [{ test: known, reason: " " }] })).toThrow(/no reason/);
   });
 
-  it("skip a test that fails, and are an error for one that passes", () => {
+  it("skip a failing test, and are an error for a passing one", () => {
     const failed = { test: known, outcome: "failed", error: new Error("broken"), durationMs: 1 } as const;
     const passed = { test: known, outcome: "passed", durationMs: 1 } as const;
     expect(judgeResult(failed, { reason: "known" })).toEqual({ kind: "skipped", reason: "known" });
@@ -26,7 +26,7 @@ describe("exceptions", () => {
 });
 
 describe("required runtimes", () => {
-  it("are named by themselves or by their kind", () => {
+  it("match a runtime's name or its kind", () => {
     expect(isRequired("oci-runc", ["oci"])).toBe(true);
     expect(isRequired("oci", ["oci"])).toBe(true);
     expect(isRequired("ocify", ["oci"])).toBe(false);

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
-import type { SandboxSpecInput } from "../../contract/sandbox.ts";
+import type { SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type ConformanceResult, type ConformanceRun, openConformanceRun } from "./run-conformance.ts";
 import { conformanceTests } from "./suite.ts";
 
-/** A runtime under test, or why there is none here. */
-export type Subject = { runtime: Runtime; spec?: SandboxSpecInput; close?: () => Promise<void> } | { absent: string };
+/** A runtime under test, or the reason for its absence. */
+export type Subject = { runtime: Runtime; spec?: SandboxConfigInput; close?: () => Promise<void> } | { absent: string };
 
 export interface DescribeOptions {
-  /** Tests this runtime is known not to pass. Each must exist and must fail; the list shrinks, it does not rot. */
+  /** Tests that this runtime is known to fail. Each must exist and must fail, so the list cannot become stale. */
   except?: readonly { test: string; reason: string }[];
   /**
-   * Names of runtimes whose absence is a failure; the caller reads them from `REQUIRE_RUNTIMES`. `oci` means
-   * `oci-runc`, too.
+   * Names of runtimes whose absence is a failure; the caller reads them from `REQUIRE_RUNTIMES`. `oci` includes
+   * `oci-runc`.
    */
   required?: readonly string[];
   patienceMs?: number;
@@ -23,7 +23,7 @@ export function describeRuntime(name: string, make: () => Promise<Subject>, opti
   const { except = [], required = [], patienceMs } = options;
   checkExceptions(except);
   describe(`conformance of ${name}`, () => {
-    let subject: Subject = { absent: "not made yet" };
+    let subject: Subject = { absent: "not created yet" };
     let run: ConformanceRun | null = null;
 
     beforeAll(async () => {
@@ -59,8 +59,8 @@ export function describeRuntime(name: string, make: () => Promise<Subject>, opti
 }
 
 /**
- * What a result means for whoever listed an exception: an excepted test that fails is skipped with its reason, one that
- * passes is an error.
+ * Applies a listed exception to a result: an excepted test that fails is skipped with its reason, and one that passes
+ * is an error.
  */
 export function judgeResult(
   result: ConformanceResult,
@@ -69,10 +69,10 @@ export function judgeResult(
   if (result.outcome === "skipped") return { kind: "skipped", reason: result.reason };
   if (exception === undefined) return result.outcome === "passed" ? { kind: "passed" } : { kind: "failed", error: result.error };
   if (result.outcome === "failed") return { kind: "skipped", reason: exception.reason };
-  return { kind: "failed", error: new Error(`${result.test} passes: take it off the list of exceptions`) };
+  return { kind: "failed", error: new Error(`${result.test} passes: remove it from the exceptions`) };
 }
 
-/** Whether a runtime is among those that must be there, by its name or by the name of its kind. */
+/** Whether a runtime is required, by its name or by the name of its kind. */
 export function isRequired(name: string, required: readonly string[]): boolean {
   return required.some((each) => name === each || name.startsWith(`${each}-`));
 }

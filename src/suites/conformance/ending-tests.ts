@@ -3,7 +3,7 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { ConformanceContext, ConformanceTest } from "./context.ts";
 import { describeEnd, eventually, finish, liveWith, reader, rejectsWith, run, start, uniqueSleep, within } from "./expectations.ts";
 
-/** Signals, timeouts, output limits, kill: the whole tree, and the reason told. */
+/** Signals, timeouts, output limits and kill: the whole tree, and the reported reason. */
 export const endingTests: ConformanceTest[] = [
   {
     name: "ending: a signal reaches the whole tree",
@@ -15,7 +15,7 @@ export const endingTests: ConformanceTest[] = [
       await within(context, "signalling", running.signal("SIGTERM"));
       running.discardOutput();
       assert.equal(describeEnd(await within(context, "the end", running.ended)), "exited 7");
-      await eventually(context, "the child is gone too", async () => (await liveWith(sandbox, `sleep ${marker}`)) === 0);
+      await eventually(context, "the child has ended too", async () => (await liveWith(sandbox, `sleep ${marker}`)) === 0);
       return undefined;
     },
   },
@@ -36,18 +36,18 @@ export const endingTests: ConformanceTest[] = [
     },
   },
   {
-    name: "ending: an unknown signal is invalid; a signal after the end is no error",
+    name: "ending: an unknown signal is invalid, but a signal after the end is not",
     async run(context) {
       const running = await start(await context.sandbox(), "ready-and-sleep", { args: ["60"] });
       await reader(context, running).until("ready\n");
       await rejectsWith(context, "invalid", "an unknown signal", () => running.signal("SIGNOPE" as NodeJS.Signals));
       await running.kill();
-      await within(context, "signalling the dead", running.signal("SIGTERM"));
+      await within(context, "signalling an ended process", running.signal("SIGTERM"));
       return undefined;
     },
   },
   {
-    name: "ending: a timeout kills the whole tree, own sessions and orphans included",
+    name: "ending: a timeout kills the whole tree, including new sessions and orphans",
     async run(context) {
       const sandbox = await context.sandbox();
       const marker = uniqueSleep();
@@ -68,7 +68,7 @@ export const endingTests: ConformanceTest[] = [
     },
   },
   {
-    name: "ending: kill resolves when no process of the tree lives",
+    name: "ending: kill resolves when every process of the tree has ended",
     async run(context) {
       const sandbox = await context.sandbox();
       const marker = uniqueSleep();
@@ -83,14 +83,14 @@ export const endingTests: ConformanceTest[] = [
     },
   },
   {
-    name: "ending: what the leader left behind lives on and is killed with its ref",
+    name: "ending: processes that the leader left behind run until their ref is killed",
     async run(context) {
       const sandbox = await context.sandbox();
       const marker = uniqueSleep();
       const running = await start(sandbox, "abandon", { args: [marker] });
       const { ended } = await finish(context, running);
       assert.equal(describeEnd(ended), "exited 0");
-      await eventually(context, "the child lives on", async () => (await liveWith(sandbox, `sleep ${marker}`)) === 1);
+      await eventually(context, "the child survives", async () => (await liveWith(sandbox, `sleep ${marker}`)) === 1);
       await within(context, "killing", running.kill());
       assert.equal(await liveWith(sandbox, `sleep ${marker}`), 0);
       assert.equal(describeEnd(await running.ended), "exited 0");
@@ -98,7 +98,7 @@ export const endingTests: ConformanceTest[] = [
     },
   },
   {
-    name: "ending: the output limit delivers exactly that many bytes and says why it ended",
+    name: "ending: the output limit delivers exactly that many bytes, then kills",
     async run(context) {
       for (const limit of [1, 65_537, 1_500_000]) {
         const { stdout, ended } = await run(context, await context.sandbox(), "zeros", { args: ["8000000"], outputBytesMax: limit });
@@ -109,7 +109,7 @@ export const endingTests: ConformanceTest[] = [
     },
   },
   {
-    name: "ending: output of exactly the limit is no offence",
+    name: "ending: output of exactly the limit is allowed",
     async run(context) {
       const { stdout, ended } = await run(context, await context.sandbox(), "zeros", { args: ["70000"], outputBytesMax: 70_000 });
       assert.equal(stdout.length, 70_000);
@@ -118,7 +118,7 @@ export const endingTests: ConformanceTest[] = [
     },
   },
   {
-    name: "ending: the sandbox's wall clock limits a command that has no timeout of its own, and one that asks for more",
+    name: "ending: the sandbox's wall-clock limit applies even to a longer timeout",
     async run(context) {
       const sandbox = await context.create({ limits: { wallClockMs: 500 } });
       assert.equal(sandbox.info.limits.wallClockMs, 500);
@@ -128,7 +128,7 @@ export const endingTests: ConformanceTest[] = [
     },
   },
   {
-    name: "ending: the sandbox's output limit holds for every command",
+    name: "ending: the sandbox's output limit applies to every command",
     async run(context) {
       const sandbox = await context.create({ limits: { outputBytes: 10_000 } });
       assert.equal(sandbox.info.limits.outputBytes, 10_000);
@@ -142,8 +142,8 @@ export const endingTests: ConformanceTest[] = [
 
 type Started = Awaited<ReturnType<Sandbox["spawn"]>>;
 
-/** Waits until the program said it is ready and its sleepers are in the list. */
+/** Waits until the program is ready and its sleepers are listed. */
 async function readyWith(context: ConformanceContext, sandbox: Sandbox, running: Started, marker: string, sleepers = 1): Promise<void> {
   await reader(context, running).until("ready\n");
-  await eventually(context, "the children are there", async () => (await liveWith(sandbox, `sleep ${marker}`)) >= sleepers);
+  await eventually(context, "the children are running", async () => (await liveWith(sandbox, `sleep ${marker}`)) >= sleepers);
 }

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+import { CaissonError, type ErrorCode } from "../../contract/error/error.ts";
 import type { Ended } from "../../contract/outcome.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Bytes, Process, Sandbox } from "../../sandbox/sandbox.ts";
 import type { ConformanceContext } from "./context.ts";
 import { type ProgramName, program } from "./programs.ts";
 
-/** Awaits a promise, but not for ever: a runtime that hangs fails its test instead of the whole run. */
+/** Awaits a promise with a time limit, so a runtime that hangs fails its test instead of the whole run. */
 export async function within<T>(context: { patienceMs: number }, what: string, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -22,7 +23,7 @@ export async function within<T>(context: { patienceMs: number }, what: string, p
   }
 }
 
-/** The call must fail with one of the codes, in time. */
+/** Expects a call to fail with one of the codes, in time. */
 export async function rejectsWith(
   context: { patienceMs: number },
   codes: ErrorCode | readonly ErrorCode[],
@@ -47,13 +48,13 @@ export interface Finished {
   ended: Ended;
 }
 
-/** Consumes a process to its end. Checks that each stream's offsets have no gap and no overlap. */
+/** Reads a process's output to its end. Checks that each stream's offsets have no gap or overlap. */
 export async function finish(context: { patienceMs: number }, process: Process, from = { stdout: 0, stderr: 0 }): Promise<Finished> {
   const parts = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] };
   const next = { ...from };
   const reading = (async () => {
     for await (const chunk of process.output) {
-      assert.equal(chunk.offset, next[chunk.stream], `${chunk.stream} goes on where it was`);
+      assert.equal(chunk.offset, next[chunk.stream], `${chunk.stream} continues at the previous offset`);
       next[chunk.stream] += chunk.data.length;
       parts[chunk.stream].push(chunk.data);
     }
@@ -66,8 +67,8 @@ export async function finish(context: { patienceMs: number }, process: Process, 
 type RunOptions = Partial<Omit<Parameters<Sandbox["spawn"]>[0], "argv">> & { args?: string[] };
 
 /**
- * Starts a named program of the suite. Paths among the arguments are given relative to the cwd: not every runtime has a
- * real `/workspace`.
+ * Starts a named program of the suite. Passes path arguments relative to the cwd, because not every runtime has a real
+ * `/workspace`.
  */
 export function start(sandbox: Sandbox, name: ProgramName, { args = [], ...options }: RunOptions = {}): Promise<Process> {
   const relative = args.map((arg) => (arg.startsWith("/workspace/") ? arg.slice("/workspace/".length) : arg));
@@ -79,14 +80,14 @@ export async function run(context: ConformanceContext, sandbox: Sandbox, name: P
   return finish(context, await within(context, `starting ${name}`, start(sandbox, name, options)));
 }
 
-/** Runs a named program that must exit with 0. */
+/** Runs a named program that must exit with 0, and returns its stdout. */
 export async function runOk(context: ConformanceContext, sandbox: Sandbox, name: ProgramName, ...args: string[]): Promise<string> {
   const { stdout, stderr, ended } = await run(context, sandbox, name, { args });
   assert.equal(describeEnd(ended), "exited 0", `${name}: ${stderr.toString().slice(0, 500)}`);
   return stdout.toString();
 }
 
-/** A short text of an outcome, for comparing. */
+/** Describes an outcome in a short text, for comparisons. */
 export function describeEnd(ended: Ended): string {
   switch (ended.kind) {
     case "exited":
@@ -100,12 +101,12 @@ export function describeEnd(ended: Ended): string {
   }
 }
 
-/** Reads output piece by piece, for programs that are talked to. */
+/** Reads output piece by piece, for programs that expect replies. */
 export function reader(context: { patienceMs: number }, process: Process) {
   const iterator = process.output[Symbol.asyncIterator]();
   let stdout = "";
   return {
-    /** Everything of stdout so far, once it ends in the text. */
+    /** Returns all of stdout so far, as soon as it ends in the text. */
     async until(text: string): Promise<string> {
       while (!stdout.endsWith(text)) {
         const { done, value } = await within(
@@ -118,7 +119,7 @@ export function reader(context: { patienceMs: number }, process: Process) {
       }
       return stdout;
     },
-    /** One more chunk of either stream, null at the end. */
+    /** Returns one more chunk of either stream, or null at the end. */
     async next() {
       const { done, value } = await within(context, "the next output", iterator.next());
       return done ? null : value;
@@ -126,19 +127,19 @@ export function reader(context: { patienceMs: number }, process: Process) {
   };
 }
 
-/** Asks again until the answer is right. For states of the world that have no event. */
+/** Polls until the condition holds, for states that have no event. */
 export async function eventually(context: { patienceMs: number }, what: string, holds: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + context.patienceMs;
   while (!(await within(context, what, holds()))) {
-    if (Date.now() > deadline) assert.fail(`${what}: not so after ${context.patienceMs} ms`);
+    if (Date.now() > deadline) assert.fail(`${what}: not true after ${context.patienceMs} ms`);
     await delay(20);
   }
 }
 
-/** True while the promise is neither resolved nor rejected after a moment in which a wrong one would be. */
+/** Whether the promise is still pending after a moment in which a wrong one would have settled. */
 export async function staysPending(promise: Promise<unknown>, ms = 200): Promise<boolean> {
   const pending = Symbol("pending");
-  const first = await Promise.race([promise.catch(() => undefined), delay(ms, pending)]);
+  const first = await Promise.race([ignore(promise, "a failure is not pending"), delay(ms, pending)]);
   return first === pending;
 }
 
@@ -159,20 +160,25 @@ export function writeText(sandbox: Sandbox, path: string, text: string): Promise
   return sandbox.writeFile(path, Buffer.from(text));
 }
 
-/** Live processes whose command line holds the text. */
+/** Counts the running processes whose command line contains the text. */
 export async function liveWith(sandbox: Sandbox, text: string): Promise<number> {
   const processes = await sandbox.processes();
   return processes.filter((each) => each.state === "running" && each.command.includes(text)).length;
 }
 
 let sleeps = 0;
-/** A number of seconds nobody else sleeps for: names a process in the list. Never reached. */
+/**
+ * Returns a number of seconds that no other process sleeps, to identify a process in the list. The sleep never ends.
+ */
 export function uniqueSleep(): string {
   sleeps += 1;
   return String(4_000_000 + (process.pid % 10_000) * 100 + sleeps);
 }
 
-/** Bytes with no short period, the same for the same length, so that a lost, doubled or swapped block shows. */
+/**
+ * Returns bytes with no short period, always the same for the same length, so that a lost, doubled or swapped block is
+ * visible.
+ */
 export function patternBytes(length: number): Buffer {
   const bytes = Buffer.alloc(length);
   let state = 0x2545f491;
@@ -185,7 +191,7 @@ export function patternBytes(length: number): Buffer {
   return bytes;
 }
 
-/** Compares without printing megabytes. */
+/** Compares without printing megabytes of differences. */
 export function sameBytes(actual: Uint8Array, expected: Uint8Array, what: string): void {
   assert.equal(actual.length, expected.length, `${what}: length`);
   const at = Buffer.compare(Buffer.from(actual), Buffer.from(expected)) === 0 ? -1 : actual.findIndex((byte, i) => byte !== expected[i]);

@@ -7,7 +7,7 @@ const MODE_BITS = 0o7777;
 /** Reading and writing files. */
 export const fileTests: ConformanceTest[] = [
   {
-    name: "file: nothing, one byte and five megabytes come back as written",
+    name: "file: zero, one and five million bytes are read as written",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -22,7 +22,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: a stream of pieces is written whole",
+    name: "file: a stream is written completely",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/streamed`;
@@ -33,7 +33,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: offset and length read a part",
+    name: "file: offset and length select a part",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/part`;
@@ -49,22 +49,23 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: replacing is atomic, a reader sees the old or the new",
+    name: "file: replacing is atomic: a reader sees the old or the new content",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/swap`;
       const contents = [Buffer.alloc(700_000, "a"), Buffer.alloc(500_000, "b")] as const;
       await sandbox.writeFile(path, contents[0]);
-      // Each goes on until both have gone round often enough, whichever is the slower one.
+      // Both continue until each has done enough rounds.
       const roundsMin = 20;
       let writes = 0;
       let isReading = true;
       const writing = (async () => {
         for (; isReading; writes += 1) await sandbox.writeFile(path, inPieces(contents[writes % 2 ? 0 : 1], 100_000));
       })();
-      writing.catch(() => {
+      const stopReading = () => {
         isReading = false;
-      });
+      };
+      writing.catch(stopReading);
       try {
         for (let reads = 0; isReading && Math.min(reads, writes) < roundsMin; reads += 1) {
           const bytes = await readAll(context, await sandbox.readFile(path));
@@ -79,7 +80,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: a write that fails in the middle leaves the old content and nothing else",
+    name: "file: a write that fails midway leaves only the old content",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -90,8 +91,8 @@ export const fileTests: ConformanceTest[] = [
       })();
       await assert.rejects(within(context, "the write", sandbox.writeFile(`${folder}/kept`, breaking)));
       assert.equal(await readText(context, sandbox, `${folder}/kept`), "old");
-      // The guest learns of the break a moment after the caller did.
-      await eventually(context, "nothing is left of the write", async () => (await sandbox.list(folder)).entries.length === 1);
+      // The guest learns of the failure a moment after the caller.
+      await eventually(context, "nothing remains of the write", async () => (await sandbox.list(folder)).entries.length === 1);
       assert.deepEqual(
         (await sandbox.list(folder)).entries.map((each) => each.name),
         ["kept"],
@@ -100,14 +101,16 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: append adds, create refuses what exists, replace is the default",
+    name: "file: append adds, create rejects an existing file, replace is the default",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/how`;
       await sandbox.writeFile(path, Buffer.from("one"), { how: "create" });
       await sandbox.writeFile(path, Buffer.from("two"), { how: "append" });
       assert.equal(await readText(context, sandbox, path), "onetwo");
-      await rejectsWith(context, "exists", "creating what exists", () => sandbox.writeFile(path, Buffer.from("three"), { how: "create" }));
+      await rejectsWith(context, "exists", "creating an existing file", () =>
+        sandbox.writeFile(path, Buffer.from("three"), { how: "create" }),
+      );
       assert.equal(await readText(context, sandbox, path), "onetwo");
       await writeText(sandbox, path, "four");
       assert.equal(await readText(context, sandbox, path), "four");
@@ -115,7 +118,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: modes are set as asked and kept on replacing",
+    name: "file: modes are set as requested and survive replacing",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -131,7 +134,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: parents are made when asked for, else a missing parent is not_found",
+    name: "file: parents are created on request; otherwise a missing parent is not_found",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -142,7 +145,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: a command sees what was written, as its own user's",
+    name: "file: a command sees a written file, owned by its user",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/note`;
@@ -153,7 +156,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: a missing one is not_found, before the first byte",
+    name: "file: a missing file is not_found before the first byte",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/missing`;
@@ -191,7 +194,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: what the user may not read is denied",
+    name: "file: a file that the user may not read is denied",
     needs: "isolation",
     async run(context) {
       const sandbox = await context.sandbox();
@@ -202,7 +205,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: many reads and writes at once do not mix",
+    name: "file: concurrent reads and writes do not mix",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -221,7 +224,7 @@ export const fileTests: ConformanceTest[] = [
     },
   },
   {
-    name: "file: a reader that stops half-way disturbs nobody",
+    name: "file: an abandoned read does not block other calls",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();

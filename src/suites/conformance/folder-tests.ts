@@ -18,7 +18,7 @@ const awkwardNames = [
 /** Folders, links, moving and removing. */
 export const folderTests: ConformanceTest[] = [
   {
-    name: "folder: list gives names, kinds, sizes and modes of the children",
+    name: "folder: list returns the children's names, kinds, sizes and modes",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -43,7 +43,7 @@ export const folderTests: ConformanceTest[] = [
     },
   },
   {
-    name: "folder: list goes as deep as asked and no deeper, never through a link",
+    name: "folder: list descends to the requested depth, never through a link",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -57,7 +57,7 @@ export const folderTests: ConformanceTest[] = [
     },
   },
   {
-    name: "folder: list stops at entriesMax and says so",
+    name: "folder: list stops at entriesMax and reports it",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -72,7 +72,7 @@ export const folderTests: ConformanceTest[] = [
     },
   },
   {
-    name: "folder: an empty one lists as empty",
+    name: "folder: an empty folder lists as empty",
     async run(context) {
       const sandbox = await context.sandbox();
       assert.deepEqual(await sandbox.list(await context.folder()), { entries: [], truncated: false });
@@ -80,16 +80,16 @@ export const folderTests: ConformanceTest[] = [
     },
   },
   {
-    name: "folder: stat follows a link or not, as asked",
+    name: "folder: stat follows a link or not, as requested",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
       await writeText(sandbox, `${folder}/target`, "123");
       await runOk(context, sandbox, "link", "target", `${folder}/link`);
       await runOk(context, sandbox, "link", "nowhere", `${folder}/dangling`);
-      const followed = await sandbox.stat(`${folder}/link`, { follow: true });
-      assert.equal(followed.kind, "file");
-      assert.equal(followed.sizeBytes, 3);
+      const target = await sandbox.stat(`${folder}/link`, { follow: true });
+      assert.equal(target.kind, "file");
+      assert.equal(target.sizeBytes, 3);
       const itself = await sandbox.stat(`${folder}/link`, { follow: false });
       assert.equal(itself.kind, "link");
       assert.equal(itself.linkTarget, "target");
@@ -99,7 +99,7 @@ export const folderTests: ConformanceTest[] = [
     },
   },
   {
-    name: "folder: mkdir with mode and parents; an existing one is exists, unless parents",
+    name: "folder: mkdir sets the mode; an existing folder is exists, unless parents",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -108,8 +108,8 @@ export const folderTests: ConformanceTest[] = [
       await sandbox.mkdir(`${folder}/p/q/r`, { parents: true });
       assert.equal((await sandbox.stat(`${folder}/p/q/r`)).kind, "directory");
       await sandbox.mkdir(`${folder}/p/q/r`, { parents: true });
-      await rejectsWith(context, "exists", "making what exists", () => sandbox.mkdir(`${folder}/p`));
-      await rejectsWith(context, "not_found", "making without parent", () => sandbox.mkdir(`${folder}/x/y`));
+      await rejectsWith(context, "exists", "creating an existing folder", () => sandbox.mkdir(`${folder}/p`));
+      await rejectsWith(context, "not_found", "creating without a parent", () => sandbox.mkdir(`${folder}/x/y`));
       return undefined;
     },
   },
@@ -132,15 +132,15 @@ export const folderTests: ConformanceTest[] = [
     },
   },
   {
-    name: "folder: remove takes a folder with content only when recursive",
+    name: "folder: remove deletes a folder with content only if recursive",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
       await sandbox.writeFile(`${folder}/full/a/b`, Buffer.from(""), { parents: true });
-      await rejectsWith(context, "conflict", "removing a full folder", () => sandbox.remove(`${folder}/full`));
+      await rejectsWith(context, "conflict", "removing a folder with content", () => sandbox.remove(`${folder}/full`));
       assert.equal((await sandbox.stat(`${folder}/full/a/b`)).kind, "file");
       await sandbox.remove(`${folder}/full`, { recursive: true });
-      await rejectsWith(context, "not_found", "what was removed", () => sandbox.stat(`${folder}/full`));
+      await rejectsWith(context, "not_found", "stat of the removed folder", () => sandbox.stat(`${folder}/full`));
       await sandbox.mkdir(`${folder}/empty`);
       await sandbox.remove(`${folder}/empty`);
       await writeText(sandbox, `${folder}/file`, "");
@@ -169,7 +169,7 @@ export const folderTests: ConformanceTest[] = [
     },
   },
   {
-    name: "folder: awkward names go through every operation",
+    name: "folder: awkward names work in every operation",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -187,7 +187,7 @@ export const folderTests: ConformanceTest[] = [
     },
   },
   {
-    name: "folder: a relative path is one below /workspace",
+    name: "folder: a relative path is relative to /workspace",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();

@@ -32,8 +32,8 @@ export const freezeTests: ConformanceTest[] = [
       await within(context, "pausing", sandbox.pause());
       assert.equal(sandbox.info.state, "paused");
       let frozen = ticks;
-      // What was under way when the freeze came may still arrive.
-      await eventually(context, "no output comes while paused", async () => {
+      // Output that was in transit when the freeze began may still arrive.
+      await eventually(context, "no output arrives while paused", async () => {
         frozen = ticks;
         await delay(500);
         return ticks === frozen;
@@ -47,7 +47,7 @@ export const freezeTests: ConformanceTest[] = [
     },
   },
   {
-    name: "pause: everything but the life of the sandbox is a conflict meanwhile",
+    name: "pause: all calls except lifecycle calls are a conflict",
     needs: "pause",
     async run(context) {
       const sandbox = await context.create();
@@ -62,7 +62,7 @@ export const freezeTests: ConformanceTest[] = [
     },
   },
   {
-    name: "pause: pausing twice and resuming twice is no error, and a paused sandbox can be destroyed",
+    name: "pause: pause and resume are idempotent, and a paused sandbox can be destroyed",
     needs: "pause",
     async run(context) {
       const sandbox = await context.create();
@@ -78,7 +78,7 @@ export const freezeTests: ConformanceTest[] = [
     },
   },
   {
-    name: "pause: refused as unsupported where it cannot be had",
+    name: "pause: unsupported if the runtime lacks it",
     needs: "!pause",
     async run(context) {
       const sandbox = await context.create();
@@ -88,7 +88,7 @@ export const freezeTests: ConformanceTest[] = [
     },
   },
   {
-    name: "fork: has the files as they are, and nothing done later on either side",
+    name: "fork: gets the current files, and no later changes from either side",
     needs: "snapshot",
     async run(context) {
       const sandbox = await context.create();
@@ -107,7 +107,7 @@ export const freezeTests: ConformanceTest[] = [
     },
   },
   {
-    name: "fork: has none of the processes, and the first's go on",
+    name: "fork: gets no processes, and the original's processes continue",
     needs: "snapshot",
     async run(context) {
       const sandbox = await context.create();
@@ -126,7 +126,7 @@ export const freezeTests: ConformanceTest[] = [
     },
   },
   {
-    name: "snapshot: is listed with its name, and a sandbox starts from it after the first is gone",
+    name: "snapshot: is listed with its name and outlives its sandbox",
     needs: "snapshot",
     async run(context) {
       const sandbox = await context.create();
@@ -155,13 +155,13 @@ export const freezeTests: ConformanceTest[] = [
     },
   },
   {
-    name: "snapshot: refused as unsupported where it cannot be had",
+    name: "snapshot: unsupported if the runtime lacks it",
     needs: "!snapshot",
     async run(context) {
       const sandbox = await context.create();
       await rejectsWith(context, "unsupported", "snapshot", () => sandbox.snapshot());
       await rejectsWith(context, "unsupported", "fork", () => sandbox.fork());
-      assert.ok(await staysPending(sandbox.closed, 20), "the sandbox lives on");
+      assert.ok(await staysPending(sandbox.closed, 20), "the sandbox is still running");
       return undefined;
     },
   },

@@ -1,4 +1,4 @@
-import type { NetworkPolicy } from "../../contract/network.ts";
+import type { NetworkPolicy } from "../../contract/network/network.ts";
 import type { ConformanceContext, ConformanceTest } from "./context.ts";
 import { rejectsWith, start, within, writeText } from "./expectations.ts";
 
@@ -9,7 +9,7 @@ const badPaths = {
   "that is empty": "",
 };
 
-/** Input that nobody may act upon. */
+/** Input that must be rejected. */
 export const inputTests: ConformanceTest[] = [
   {
     name: "input: a malformed path is invalid in every method",
@@ -37,7 +37,7 @@ export const inputTests: ConformanceTest[] = [
     },
   },
   {
-    name: "input: a command without program, with NUL, or with a bad variable is invalid",
+    name: "input: a command without a program, with NUL or with a bad variable is invalid",
     async run(context) {
       const sandbox = await context.sandbox();
       await invalidSpawn(context, "no argv", () => sandbox.spawn({ argv: [] }));
@@ -45,9 +45,9 @@ export const inputTests: ConformanceTest[] = [
       await invalidSpawn(context, "NUL in an argument", () => start(sandbox, "print", { args: ["a\0b"] }));
       await invalidSpawn(context, "a variable's name with =", () => start(sandbox, "exit", { args: ["0"], env: { "A=B": "c" } }));
       await invalidSpawn(context, "NUL in a variable", () => start(sandbox, "exit", { args: ["0"], env: { A: "a\0b" } }));
-      await invalidSpawn(context, "a ref that is none", () => start(sandbox, "exit", { args: ["0"], ref: "not a ref/../" }));
+      await invalidSpawn(context, "an invalid ref", () => start(sandbox, "exit", { args: ["0"], ref: "not a ref/../" }));
       await invalidSpawn(context, "a negative timeout", () => start(sandbox, "exit", { args: ["0"], timeoutMs: -1 }));
-      await invalidSpawn(context, "a terminal of no size", () => start(sandbox, "exit", { args: ["0"], pty: { cols: 0, rows: -3 } }));
+      await invalidSpawn(context, "a terminal without a size", () => start(sandbox, "exit", { args: ["0"], pty: { cols: 0, rows: -3 } }));
       return undefined;
     },
   },
@@ -63,7 +63,7 @@ export const inputTests: ConformanceTest[] = [
     },
   },
   {
-    name: "input: files as root are denied unless the spec allows it",
+    name: "input: file access as root is denied unless the config allows it",
     needs: "isolation",
     async run(context) {
       const sandbox = await context.create({ allowRoot: false });
@@ -73,7 +73,7 @@ export const inputTests: ConformanceTest[] = [
     },
   },
   {
-    name: "input: negative offsets, lengths and bounds are invalid",
+    name: "input: negative offsets, lengths and limits are invalid",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/file`;
@@ -82,25 +82,25 @@ export const inputTests: ConformanceTest[] = [
       await rejectsWith(context, "invalid", "a negative length", () => sandbox.readFile(path, { length: -1 }));
       await rejectsWith(context, "invalid", "half a byte", () => sandbox.readFile(path, { offset: 0.5 }));
       await rejectsWith(context, "invalid", "no entries", () => sandbox.list("/workspace", { entriesMax: -1 }));
-      await rejectsWith(context, "invalid", "a mode that is none", () => sandbox.mkdir(`${path}d`, { mode: 0o1000000 }));
+      await rejectsWith(context, "invalid", "an invalid mode", () => sandbox.mkdir(`${path}d`, { mode: 0o1000000 }));
       return undefined;
     },
   },
   {
-    name: "input: a template the runtime does not have is refused",
+    name: "input: a template that the runtime does not have is rejected",
     async run(context) {
       const reference = "/caisson/no/such/image";
-      await rejectsWith(context, ["unsupported", "not_found", "invalid", "unavailable"], "an image that is not there", () =>
+      await rejectsWith(context, ["unsupported", "not_found", "invalid", "unavailable"], "a missing image", () =>
         context.create({ template: { kind: "image", reference } }),
       );
-      await rejectsWith(context, ["unsupported", "not_found"], "a snapshot that is not there", () =>
+      await rejectsWith(context, ["unsupported", "not_found"], "a missing snapshot", () =>
         context.create({ template: { kind: "snapshot", id: "sn_aaaaaaaaaaaa" } }),
       );
       return undefined;
     },
   },
   {
-    name: "input: a network policy that cannot be enforced is refused",
+    name: "input: a network policy that cannot be enforced is rejected",
     async run(context) {
       const capabilities = await context.runtime.capabilities();
       const open = { mode: "open" as const, rules: [], registries: [], transparent: false };

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { Capabilities, SandboxInfo, SandboxStats } from "../../contract/sandbox.ts";
+import { Capabilities, SandboxInfo, SandboxStats } from "../../contract/sandbox/sandbox.ts";
 import type { ConformanceTest } from "./context.ts";
 import { describeEnd, eventually, reader, readText, rejectsWith, runOk, start, within, writeText } from "./expectations.ts";
 
-/** Creating, opening, listing, destroying, and what a live sandbox says of itself. */
+/** Creating, opening, listing, destroying, and the reports of a live sandbox. */
 export const lifecycleTests: ConformanceTest[] = [
   {
-    name: "life: the runtime's capabilities are well-formed and the probe finds it usable",
+    name: "life: capabilities are well-formed and the probe finds the runtime usable",
     async run(context) {
       Capabilities.parse(await within(context, "capabilities", context.runtime.capabilities()));
       const probe = await within({ patienceMs: context.patienceMs * 3 }, "the probe", context.runtime.probe());
@@ -16,7 +16,7 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: info is well-formed and says what was asked for",
+    name: "life: info is well-formed and matches the request",
     async run(context) {
       const sandbox = await context.create({ labels: { purpose: "conformance" } });
       const info = SandboxInfo.parse(sandbox.info);
@@ -30,7 +30,7 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: sandboxes are apart from each other",
+    name: "life: sandboxes are isolated from each other",
     async run(context) {
       const [one, two] = [await context.create(), await context.create()];
       assert.notEqual(one.id, two.id);
@@ -42,18 +42,18 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: ping answers and is heard",
+    name: "life: ping answers and updates lastHeardMs",
     async run(context) {
       const sandbox = await context.sandbox();
       const before = Date.now();
       const { roundTripMs } = await within(context, "ping", sandbox.ping());
       assert.ok(roundTripMs >= 0 && roundTripMs < context.patienceMs);
-      assert.ok(sandbox.lastHeardMs() >= before - 1 && sandbox.lastHeardMs() <= Date.now(), "heard of at the ping");
+      assert.ok(sandbox.lastHeardMs() >= before - 1 && sandbox.lastHeardMs() <= Date.now(), "lastHeardMs is the time of the ping");
       return undefined;
     },
   },
   {
-    name: "life: stats are well-formed, count processes, and processor time grows with work",
+    name: "life: stats are well-formed and count processes and processor time",
     async run(context) {
       const sandbox = await context.create();
       const before = SandboxStats.parse(await within(context, "stats", sandbox.stats()));
@@ -62,7 +62,7 @@ export const lifecycleTests: ConformanceTest[] = [
         const was = before.cpuMs;
         await eventually(context, "processor time grows", async () => ((await sandbox.stats()).cpuMs ?? 0) > was + 50);
       }
-      // One of the guest's own may come meanwhile, so what is compared is with these and without them.
+      // The guest's own processes may change in between, so we compare the count with these processes and without them.
       const { processes } = await within(context, "stats", sandbox.stats());
       await Promise.all(running.map((each) => each.kill()));
       await eventually(context, "the processes are counted", async () => (await sandbox.stats()).processes < processes);
@@ -70,7 +70,7 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: list has a live sandbox and not a destroyed one",
+    name: "life: list contains a live sandbox, but not a destroyed one",
     async run(context) {
       const sandbox = await context.create();
       const ids = async () => (await context.runtime.list()).map((each) => each.id);
@@ -81,7 +81,7 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: destroy is idempotent, ends what runs, and closed says so",
+    name: "life: destroy is idempotent, ends processes and resolves closed",
     async run(context) {
       const sandbox = await context.create();
       const running = await start(sandbox, "ready-and-sleep", { args: ["60"] });
@@ -96,16 +96,16 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: two destroys at once both resolve",
+    name: "life: two concurrent destroys both resolve",
     async run(context) {
       const sandbox = await context.create();
-      await within(context, "destroying twice at once", Promise.all([sandbox.destroy(), sandbox.destroy()]));
+      await within(context, "two concurrent destroys", Promise.all([sandbox.destroy(), sandbox.destroy()]));
       assert.ok(!(await context.runtime.list()).some((each) => each.id === sandbox.id));
       return undefined;
     },
   },
   {
-    name: "life: everything on a destroyed sandbox is lost",
+    name: "life: every call on a destroyed sandbox is lost",
     async run(context) {
       const sandbox = await context.create();
       await sandbox.destroy();
@@ -134,7 +134,7 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: leaving the scope destroys",
+    name: "life: leaving the scope destroys the sandbox",
     async run(context) {
       let id = "";
       {
@@ -147,7 +147,7 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: a kept sandbox is released, found in the list, opened again with its files and processes",
+    name: "life: a kept sandbox can be released and reopened with its files and processes",
     needs: "reattach",
     async run(context) {
       const sandbox = await context.create({ keep: true });
@@ -169,12 +169,12 @@ export const lifecycleTests: ConformanceTest[] = [
     async run(context) {
       const sandbox = await context.create({ keep: false });
       await rejectsWith(context, "invalid", "releasing", () => sandbox.release());
-      await within(context, "ping after a refused release", sandbox.ping());
+      await within(context, "ping after a rejected release", sandbox.ping());
       return undefined;
     },
   },
   {
-    name: "life: a handle that is detached leaves the sandbox and its other handles as they were",
+    name: "life: detaching a handle leaves the sandbox and its other handles alone",
     needs: "reattach",
     async run(context) {
       const sandbox = await context.create({ keep: false });
@@ -190,17 +190,17 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: opening what is not there is not_found",
+    name: "life: opening a missing sandbox is not_found",
     async run(context) {
       await rejectsWith(context, "not_found", "opening an unknown id", () => context.runtime.open("sb_aaaaaaaaaaaa"));
       const sandbox = await context.create();
       await sandbox.destroy();
-      await rejectsWith(context, "not_found", "opening a destroyed one", () => context.runtime.open(sandbox.id));
+      await rejectsWith(context, "not_found", "opening a destroyed sandbox", () => context.runtime.open(sandbox.id));
       return undefined;
     },
   },
   {
-    name: "life: an aborted create is cancelled and leaves nothing",
+    name: "life: an aborted create is cancelled and leaves nothing behind",
     async run(context) {
       const before = new Set((await context.runtime.list()).map((each) => each.id));
       const news = async () => (await context.runtime.list()).filter((each) => !before.has(each.id));
@@ -218,13 +218,13 @@ export const lifecycleTests: ConformanceTest[] = [
         });
         clearTimeout(timer);
         await sandbox?.destroy();
-        assert.deepEqual(await news(), [], `left by a create aborted after ${afterMs} ms`);
+        assert.deepEqual(await news(), [], `left behind by a create aborted after ${afterMs} ms`);
       }
       return undefined;
     },
   },
   {
-    name: "life: sweep leaves the living alone",
+    name: "life: sweep leaves live sandboxes alone",
     async run(context) {
       const sandbox = await context.create();
       const removed = await within(context, "sweeping", context.runtime.sweep());
@@ -234,10 +234,10 @@ export const lifecycleTests: ConformanceTest[] = [
     },
   },
   {
-    name: "life: a failed create leaves nothing",
+    name: "life: a failed create leaves nothing behind",
     async run(context) {
       const before = new Set((await context.runtime.list()).map((each) => each.id));
-      await rejectsWith(context, ["invalid", "not_found"], "a workspace that is not there", () =>
+      await rejectsWith(context, ["invalid", "not_found"], "a missing workspace", () =>
         context.create({
           workspace: { kind: "folder", path: "/caisson/no/such/folder", access: context.capabilities.workspaceAccess[0] ?? "overlay" },
         }),

@@ -1,24 +1,24 @@
 import assert from "node:assert/strict";
-import { CaissonError } from "../../contract/error.ts";
-import type { LimitsRequest } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { LimitsRequest } from "../../contract/sandbox/sandbox-fields.ts";
 import type { ConformanceTest, Feature } from "./context.ts";
 import { describeEnd, eventually, rejectsWith, run, runOk, start, within } from "./expectations.ts";
 
 const MIB = 1024 * 1024;
 const examples = { cpus: 1, memoryBytes: 256 * MIB, pids: 100, diskBytes: 64 * MIB } satisfies Partial<Record<Feature, number>>;
 
-/** Null where what was asked for is refused, which is as good as enforcing it. */
-async function unlessUnsupported<T>(made: Promise<T>): Promise<T | null> {
-  return made.catch((error: unknown) => {
+/** Returns null if the request is unsupported, which is as good as enforcing it. */
+async function unlessUnsupported<T>(request: Promise<T>): Promise<T | null> {
+  return request.catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "unsupported") return null;
     throw error;
   });
 }
 
-/** Limits: enforced, or refused. */
+/** Limits: enforced, or unsupported. */
 export const limitTests: ConformanceTest[] = [
   {
-    name: "limit: memory kills the process, says why, and the sandbox lives on",
+    name: "limit: exceeding memory kills the process, but not the sandbox",
     needs: "memoryBytes",
     async run(context) {
       const sandbox = await context.create({ limits: { memoryBytes: 64 * MIB } });
@@ -33,7 +33,7 @@ export const limitTests: ConformanceTest[] = [
     },
   },
   {
-    name: "limit: processes past the limit are not started, and the next command works",
+    name: "limit: processes beyond the limit do not start, and the next command works",
     needs: "pids",
     async run(context) {
       const sandbox = await context.create({ limits: { pids: 24 } });
@@ -49,14 +49,14 @@ export const limitTests: ConformanceTest[] = [
     },
   },
   {
-    name: "limit: disk past the limit is no_space, and freeing makes room again",
+    name: "limit: writing beyond the disk limit is no_space until space is freed",
     needs: "diskBytes",
     async run(context) {
       const sandbox = await context.create({ limits: { diskBytes: 24 * MIB } });
       assert.equal(sandbox.info.limits.diskBytes, 24 * MIB);
       const { ended } = await run(context, sandbox, "write-file", { args: ["/workspace/by-command", String(16 * MIB)] });
       assert.equal(describeEnd(ended), "exited 0");
-      await rejectsWith(context, "no_space", "writing past the limit", () => sandbox.writeFile("/workspace/big", Buffer.alloc(16 * MIB)));
+      await rejectsWith(context, "no_space", "writing beyond the limit", () => sandbox.writeFile("/workspace/big", Buffer.alloc(16 * MIB)));
       assert.deepEqual(
         (await sandbox.list("/workspace")).entries.map((each) => each.name),
         ["by-command"],
@@ -67,23 +67,23 @@ export const limitTests: ConformanceTest[] = [
     },
   },
   {
-    name: "limit: files without content count towards the disk",
+    name: "limit: empty files count toward the disk",
     needs: "diskBytes",
     async run(context) {
       const sandbox = await context.create({ limits: { diskBytes: 8 * MIB } });
       const patient = { ...context, patienceMs: context.patienceMs * 2 };
       const { ended } = await run(patient, sandbox, "empty-files", { args: ["20000"] });
-      assert.notEqual(describeEnd(ended), "exited 0", "20,000 files were made on a disk of 8 MiB");
+      assert.notEqual(describeEnd(ended), "exited 0", "20,000 files were created on a disk of 8 MiB");
       await sandbox.remove("/workspace/empty-0");
       await sandbox.writeFile("/workspace/fits", Buffer.alloc(1));
       return undefined;
     },
   },
   {
-    name: "limit: disk holds for a workspace whose changes are kept, or is refused",
+    name: "limit: disk applies to a workspace with a layer, or is unsupported",
     needs: "diskBytes",
     async run(context) {
-      if (!context.capabilities.workspaceLayer) return { skipped: "the runtime keeps a workspace's changes nowhere on the host" };
+      if (!context.capabilities.workspaceLayer) return { skipped: "the runtime stores a workspace's changes nowhere on the host" };
       const layer = await context.hostFolder();
       const workspace = { kind: "folder" as const, path: await context.hostFolder(), layer };
       try {
@@ -99,7 +99,7 @@ export const limitTests: ConformanceTest[] = [
     },
   },
   {
-    name: "limit: disk is refused with a folder given read-write",
+    name: "limit: disk is unsupported with a read-write folder",
     needs: "rw",
     async run(context) {
       const workspace = { kind: "folder" as const, path: await context.hostFolder(), access: "rw" as const };
@@ -110,7 +110,7 @@ export const limitTests: ConformanceTest[] = [
     },
   },
   {
-    name: "limit: processes of root inside count as well, or the limit is refused",
+    name: "limit: processes of root inside count, or the limit is unsupported",
     needs: "pids",
     async run(context) {
       if (!context.capabilities.rootUser) return { skipped: "there is no root inside" };
@@ -126,14 +126,14 @@ export const limitTests: ConformanceTest[] = [
     },
   },
   {
-    name: "limit: processor time is no more than the share asked for",
+    name: "limit: processor time stays within the requested share",
     needs: "cpus",
     async run(context) {
       const sandbox = await context.create({ limits: { cpus: 0.2 } });
       assert.equal(sandbox.info.limits.cpus, 0.2);
       const running = await start(sandbox, "burn");
       const first = await sandbox.stats();
-      if (first.cpuMs === null) return { skipped: "the runtime counts no processor time" };
+      if (first.cpuMs === null) return { skipped: "the runtime does not measure processor time" };
       const from = performance.now();
       await eventually(context, "a second passes", async () => performance.now() - from > 1000);
       const used = ((await sandbox.stats()).cpuMs ?? 0) - first.cpuMs;
@@ -146,7 +146,7 @@ export const limitTests: ConformanceTest[] = [
   },
   ...(["cpus", "memoryBytes", "pids", "diskBytes"] as const).map(
     (name): ConformanceTest => ({
-      name: `limit: ${name} is refused as unsupported where it cannot be enforced`,
+      name: `limit: ${name} is unsupported if the runtime cannot enforce it`,
       needs: `!${name}`,
       async run(context) {
         const limits: LimitsRequest = { [name]: examples[name] };
@@ -156,14 +156,14 @@ export const limitTests: ConformanceTest[] = [
     }),
   ),
   {
-    name: "limit: defaults are in force where they can be, and a warning says where not",
+    name: "limit: defaults are enforced, or a warning says that they are not",
     async run(context) {
       const { info } = await context.sandbox();
       for (const name of ["cpus", "memoryBytes", "pids"] as const) {
         if (context.capabilities.limits[name]) assert.ok((info.limits[name] ?? 0) > 0, `${name} has a default`);
         else {
           assert.equal(info.limits[name], null, name);
-          assert.notEqual(info.warnings.length, 0, `no warning though ${name} is not enforced`);
+          assert.notEqual(info.warnings.length, 0, `no warning, although ${name} is not enforced`);
         }
       }
       assert.ok(info.limits.wallClockMs > 0);
@@ -171,7 +171,7 @@ export const limitTests: ConformanceTest[] = [
     },
   },
   {
-    name: "limit: /tmp has the size asked for",
+    name: "limit: /tmp has the requested size",
     needs: "isolation",
     async run(context) {
       const sandbox = await context.create({ tmpBytes: 4 * MIB });

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { FolderMount, WorkspaceAccess } from "../../contract/sandbox.ts";
+import type { FolderMount, WorkspaceAccess } from "../../contract/sandbox/sandbox-fields.ts";
 import type { ConformanceContext, ConformanceTest } from "./context.ts";
 import { readText, rejectsWith, run, runOk, writeText } from "./expectations.ts";
 import { fill } from "./workspace-tests.ts";
 
 const TARGET = "/mnt/data";
 
-/** A folder of the host's with a file in it, and a sandbox that has it beside its workspace. */
+/** Creates a host folder with a file, and a sandbox with that folder as a mount. */
 async function withMount(context: ConformanceContext, access: WorkspaceAccess) {
   const folder = await context.hostFolder();
   await fill(folder, { file: "the user's" });
@@ -18,7 +18,7 @@ async function withMount(context: ConformanceContext, access: WorkspaceAccess) {
 
 const feature = { overlay: "mountOverlay", rw: "mountRw", ro: "mountRo" } as const;
 
-/** Further folders, beside the workspace. */
+/** Mounts: additional folders beside the workspace. */
 export const mountTests: ConformanceTest[] = [
   {
     name: "mount: read-only is readable at its path, and every change is denied",
@@ -32,25 +32,25 @@ export const mountTests: ConformanceTest[] = [
       const { ended } = await run(context, sandbox, "write-file", { args: [`${TARGET}/made`, "3"] });
       assert.ok(ended.kind === "exited" && ended.exitCode !== 0, "a command wrote");
       assert.deepEqual(await readdir(folder), ["file"]);
-      assert.deepEqual((await sandbox.list("/workspace")).entries, [], "the workspace is another");
+      assert.deepEqual((await sandbox.list("/workspace")).entries, [], "the workspace is a different folder");
       return undefined;
     },
   },
   {
-    name: "mount: read-write changes the folder, and what was made belongs to its owner",
+    name: "mount: read-write changes the folder, and new files belong to its owner",
     needs: "mountRw",
     async run(context) {
       const { folder, sandbox } = await withMount(context, "rw");
       await runOk(context, sandbox, "write-file", `${TARGET}/made`, "3");
       assert.deepEqual((await readdir(folder)).sort(), ["file", "made"]);
-      assert.equal((await lstat(join(folder, "made"))).uid, (await lstat(folder)).uid, "the made file's owner");
+      assert.equal((await lstat(join(folder, "made"))).uid, (await lstat(folder)).uid, "the new file's owner");
       await sandbox.destroy();
-      assert.deepEqual((await readdir(folder)).sort(), ["file", "made"], "destroy leaves the folder as it was");
+      assert.deepEqual((await readdir(folder)).sort(), ["file", "made"], "destroy leaves the folder alone");
       return undefined;
     },
   },
   {
-    name: "mount: an overlay's changes are never outside, and go with the sandbox",
+    name: "mount: an overlay's changes stay inside and are removed with the sandbox",
     needs: "mountOverlay",
     async run(context) {
       const { folder, sandbox } = await withMount(context, "overlay");
@@ -62,13 +62,13 @@ export const mountTests: ConformanceTest[] = [
       assert.deepEqual(await readdir(folder), ["file"]);
       assert.equal(await readFile(join(folder, "file"), "utf8"), "the user's");
       const again = await context.create({ mounts: [{ path: folder, target: TARGET, access: "overlay" }] });
-      await rejectsWith(context, "not_found", "what another sandbox wrote", () => again.stat(`${TARGET}/new`));
+      await rejectsWith(context, "not_found", "another sandbox's file", () => again.stat(`${TARGET}/new`));
       return undefined;
     },
   },
   ...(["overlay", "rw", "ro"] as const).map(
     (access): ConformanceTest => ({
-      name: `mount: ${access} is refused as unsupported where it cannot be had`,
+      name: `mount: ${access} is unsupported if the runtime lacks it`,
       needs: `!${feature[access]}`,
       async run(context) {
         const path = await context.hostFolder();
@@ -80,7 +80,7 @@ export const mountTests: ConformanceTest[] = [
     }),
   ),
   {
-    name: "mount: places that a sandbox has for itself, and one place for two folders, are invalid",
+    name: "mount: reserved paths and overlapping mounts are invalid",
     async run(context) {
       const access = context.capabilities.mounts[0];
       if (access === undefined) return { skipped: context.capabilities.reasons.mounts ?? "the runtime mounts no folders" };
@@ -99,7 +99,7 @@ export const mountTests: ConformanceTest[] = [
         const what = `a mount at ${mounts.map(({ target }) => target).join(" and ")}`;
         await rejectsWith(context, "invalid", what, () => context.create({ mounts }));
       }
-      await rejectsWith(context, ["invalid", "not_found"], "a folder that is not there", () =>
+      await rejectsWith(context, ["invalid", "not_found"], "a missing folder", () =>
         context.create({ mounts: [{ path: join(path, "missing"), target: TARGET, access }] }),
       );
       return undefined;

@@ -4,7 +4,7 @@ import type { OwnedSandbox, Process } from "../../sandbox/sandbox.ts";
 import type { ConformanceContext, ConformanceTest, Skipped } from "./context.ts";
 import { eventually, patternBytes, reader, rejectsWith, sameBytes, start, within } from "./expectations.ts";
 
-const noServer: Skipped = { skipped: "nothing inside can listen on a port: no python3, node, perl or busybox nc" };
+const noServer: Skipped = { skipped: "no program inside can listen on a port: no python3, node, perl or busybox nc" };
 
 /** Ports on the sandbox's loopback. */
 export const portTests: ConformanceTest[] = [
@@ -30,7 +30,7 @@ export const portTests: ConformanceTest[] = [
     },
   },
   {
-    name: "port: where nothing listens is unavailable",
+    name: "port: a port without a listener is unavailable",
     async run(context) {
       const sandbox = await context.sandbox();
       await rejectsWith(context, "unavailable", "connecting to a dead port", () => sandbox.connect(9));
@@ -38,7 +38,7 @@ export const portTests: ConformanceTest[] = [
     },
   },
   {
-    name: "port: a number that is none is invalid",
+    name: "port: a number that is not a port is invalid",
     async run(context) {
       const sandbox = await context.sandbox();
       for (const port of [0, -1, 65_536, 1.5, Number.NaN]) {
@@ -56,13 +56,13 @@ export const portTests: ConformanceTest[] = [
       const has = async () => (await sandbox.listeners()).some((each) => each.port === server.port);
       await eventually(context, "the server is listed", has);
       await server.process.kill();
-      await eventually(context, "the dead server is listed no more", async () => !(await has()));
+      await eventually(context, "the dead server is no longer listed", async () => !(await has()));
       return undefined;
     },
   },
 ];
 
-/** Starts an echo server inside; null when the template has no means for one. */
+/** Starts an echo server inside. Returns null if the template has no program for it. */
 async function serve(context: ConformanceContext, sandbox: OwnedSandbox): Promise<{ port: number; process: Process } | null> {
   const running = await start(sandbox, "serve");
   const output = reader(context, running);
@@ -79,7 +79,7 @@ async function serve(context: ConformanceContext, sandbox: OwnedSandbox): Promis
   return { port: Number(text.trim()), process: running };
 }
 
-/** Sends everything, closes the sending half, and returns what comes back. */
+/** Sends everything, closes the sending half, and returns the reply. */
 async function exchange(connection: Duplex, bytes: Uint8Array): Promise<Buffer> {
   const parts: Buffer[] = [];
   connection.end(bytes);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { ifErrno, ignore, UNREACHABLE } from "../../lib/failures.ts";
 import type { ConformanceTest } from "./context.ts";
 import {
   describeEnd,
@@ -19,7 +20,7 @@ import {
   within,
 } from "./expectations.ts";
 
-/** Starting processes, what they write, how they end. */
+/** Starting processes, their output, and their ends. */
 export const processTests: ConformanceTest[] = [
   {
     name: "process: stdout and stderr are kept apart",
@@ -34,7 +35,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: output is byte-exact, binary too, on both streams at once",
+    name: "process: output is byte-exact, even if binary and on both streams",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/bytes`;
@@ -47,7 +48,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: an exit code comes back as it is",
+    name: "process: exit codes are reported unchanged",
     async run(context) {
       for (const code of [0, 1, 42, 255]) {
         const { ended } = await run(context, await context.sandbox(), "exit", { args: [String(code)] });
@@ -57,7 +58,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: an end by signal says which",
+    name: "process: a process killed by a signal reports which",
     async run(context) {
       for (const name of ["TERM", "KILL", "USR1"]) {
         const { ended } = await run(context, await context.sandbox(), "signal-self", { args: [name] });
@@ -81,12 +82,12 @@ export const processTests: ConformanceTest[] = [
     async run(context) {
       const sandbox = await context.sandbox();
       await rejectsWith(context, "not_found", "spawning nothing", () => sandbox.spawn({ argv: ["caisson-no-such-program"] }));
-      await rejectsWith(context, "not_found", "spawning nothing by path", () => sandbox.spawn({ argv: ["/usr/caisson/no-such-program"] }));
+      await rejectsWith(context, "not_found", "spawning a missing path", () => sandbox.spawn({ argv: ["/usr/caisson/no-such-program"] }));
       return undefined;
     },
   },
   {
-    name: "process: a file that may not be executed is denied",
+    name: "process: a file without execute permission is denied",
     async run(context) {
       const sandbox = await context.sandbox();
       const cwd = await context.folder();
@@ -104,7 +105,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: the cwd is the one asked for, /workspace by default",
+    name: "process: the cwd is the requested one, or /workspace by default",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -117,7 +118,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: environment has the sandbox's variables, the command's own win, nothing of the host's comes in",
+    name: "process: a command's variables win over the sandbox's; the host's do not leak",
     async run(context) {
       const sandbox = await context.create({ env: { FROM_SPEC: "spec", BOTH: "spec" } });
       const value = async (name: string) =>
@@ -152,7 +153,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: root is denied unless the spec allows it",
+    name: "process: root is denied unless the config allows it",
     needs: "isolation",
     async run(context) {
       const sandbox = await context.create({ allowRoot: false });
@@ -162,7 +163,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: root works where the spec allows it",
+    name: "process: root works if the config allows it",
     needs: "rootUser",
     async run(context) {
       const sandbox = await context.create({ allowRoot: true });
@@ -173,7 +174,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: allowRoot is refused where root cannot be had",
+    name: "process: allowRoot is unsupported if the runtime has no root",
     needs: "!rootUser",
     async run(context) {
       await rejectsWith(context, "unsupported", "a sandbox with root", () => context.create({ allowRoot: true }));
@@ -181,7 +182,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: a hundred at once, each with its own output",
+    name: "process: a hundred concurrent processes each have their own output",
     async run(context) {
       const sandbox = await context.sandbox();
       const texts = Array.from({ length: 100 }, (_, i) => `number ${i}`);
@@ -197,32 +198,32 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: ended waits for nobody who discards the output",
+    name: "process: ended resolves if the consumer discards the output",
     async run(context) {
       const running = await start(await context.sandbox(), "zeros", { args: ["4000000"] });
       running.discardOutput();
-      const ended = await within(context, "the end of a discarded process", running.ended);
+      const ended = await within(context, "the end of a process whose output is discarded", running.ended);
       assert.equal(describeEnd(ended), "exited 0");
       assert.equal(ended.stdoutBytes, 4_000_000);
       return undefined;
     },
   },
   {
-    name: "process: a slow consumer slows it down and loses nothing",
+    name: "process: a slow consumer slows the process down and loses nothing",
     async run(context) {
       const sandbox = await context.sandbox();
       const noted = `${await context.folder()}/noted`;
       const blocks = 512;
       const running = await start(sandbox, "blocks", { args: [String(blocks), noted] });
-      const written = async () => Number((await readText(context, sandbox, noted).catch(() => "0")).trim());
+      const countWritten = async () => Number(((await ignore(readText(context, sandbox, noted), "nothing is written yet")) ?? "0").trim());
       let last = -1;
-      await eventually(context, "a process whose output nobody takes stands still", async () => {
+      await eventually(context, "a process whose output is not consumed blocks", async () => {
         const before = last;
-        last = await written();
-        const still = last > 0 && last === before && (await settled(written, last));
+        last = await countWritten();
+        const still = last > 0 && last === before && (await settlesAt(countWritten, last));
         return still;
       });
-      assert.ok(last * 65_536 <= 16 * 1024 * 1024, `${last} of ${blocks} blocks went out though nobody read`);
+      assert.ok(last * 65_536 <= 16 * 1024 * 1024, `${last} of ${blocks} blocks were sent without a reader`);
       const { stdout, ended } = await finish(context, running);
       assert.equal(stdout.length, blocks * 65_536);
       assert.equal(describeEnd(ended), "exited 0");
@@ -230,7 +231,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: the list shows it while it runs, with its ref and pid",
+    name: "process: a running process is listed with its ref and pid",
     async run(context) {
       const sandbox = await context.sandbox();
       const marker = uniqueSleep();
@@ -249,7 +250,7 @@ export const processTests: ConformanceTest[] = [
     },
   },
   {
-    name: "process: a file written by a command is read back through the files",
+    name: "process: a file that a command wrote can be read",
     async run(context) {
       const sandbox = await context.sandbox();
       const path = `${await context.folder()}/made`;
@@ -261,16 +262,16 @@ export const processTests: ConformanceTest[] = [
 ];
 
 /**
- * What this process was started with, as `NAME=value`; the suite is a library and must not depend on `process.env`
- * being what it was.
+ * Returns the variables that this process was started with, as `NAME=value`. The suite is a library and must not rely
+ * on `process.env`, which may have been changed.
  */
 async function hostVariables(): Promise<string[]> {
-  return (await readFile("/proc/self/environ", "utf8").catch(() => "")).split("\0").filter((pair) => pair !== "");
+  return (await ifErrno(readFile("/proc/self/environ", "utf8"), UNREACHABLE, "")).split("\0").filter((pair) => pair !== "");
 }
 
 /**
- * Variables that may well have the same value inside without having leaked: usual ones, and where the host template has
- * its toolchains.
+ * Whether a variable may have the same value inside without a leak: common variables, and the toolchain paths of the
+ * host template.
  */
 function isCommonVariable(pair: string): boolean {
   return (
@@ -280,7 +281,7 @@ function isCommonVariable(pair: string): boolean {
   );
 }
 
-async function settled(read: () => Promise<number>, value: number): Promise<boolean> {
+async function settlesAt(read: () => Promise<number>, value: number): Promise<boolean> {
   for (let i = 0; i < 5; i += 1) {
     await new Promise((resolve) => setTimeout(resolve, 40));
     if ((await read()) !== value) return false;

@@ -1,7 +1,7 @@
 /**
- * The programs the suite runs inside, by name. Each is a shell script whose `$0` is `caisson:<name>`, so that a runtime
- * without a shell (the fake one) can recognise it and do the same by its own means. Only what every small image has is
- * used: sh, coreutils or busybox.
+ * The programs that the suite runs inside, by name. Each is a shell script whose `$0` is `caisson:<name>`, so a runtime
+ * without a shell (the fake one) can recognize it and do the same itself. They only use what every small image has: sh,
+ * coreutils or busybox.
  */
 const scripts = {
   /** Writes its first argument to stdout, the second to stderr. */
@@ -12,27 +12,27 @@ const scripts = {
   environment: "env",
   folder: "pwd -P",
   user: "id -u",
-  /** A file's bytes to stdout. */
+  /** Writes a file's bytes to stdout. */
   show: 'cat -- "$1"',
-  /** The same file to stdout and to stderr, interleaved by the kernel as it likes. */
+  /** Writes the same file to stdout and to stderr, interleaved by the kernel. */
   "show-both": 'cat -- "$1" & cat -- "$1" >&2; wait',
   copy: "exec cat",
   sleep: 'exec sleep "$1"',
-  /** Leaves a line in a file each time it is started, says so, then copies stdin. */
+  /** Appends a line to a file each time it starts, prints `ready`, then copies stdin. */
   "mark-and-copy": 'echo started >> "$1"; echo ready; exec cat',
   "print-then-copy": 'printf %s "$1"; exec cat',
-  /** Reads nothing before the file is there; then prints how many bytes came. */
+  /** Reads nothing until the file exists, then prints how many bytes arrived. */
   "count-late": 'echo ready; while [ ! -e "$1" ]; do sleep 0.05; done; wc -c',
   /**
-   * A leader, a child in its own session and an orphan, all sleeping for the time given, which is how they are found in
-   * the list.
+   * Starts a leader, a child in its own session and an orphan, which all sleep for the given time; the list identifies
+   * them by it.
    */
   family: 'setsid sleep "$1" >/dev/null 2>&1 </dev/null & (sleep "$1" >/dev/null 2>&1 </dev/null &); echo ready; wait',
-  /** As `family`, but the leader leaves at once. */
+  /** Like `family`, but the leader exits immediately. */
   abandon: 'setsid sleep "$1" >/dev/null 2>&1 </dev/null & echo ready',
   "exit-on-term": 'trap "exit 7" TERM; sleep "$1" >/dev/null 2>&1 </dev/null & echo ready; while :; do wait; done',
   "ignore-term": 'trap "" TERM; echo ready; while :; do sleep 1; done',
-  /** Writes blocks of 64 KiB and notes after each how many went out: $1 blocks, noted in file $2. */
+  /** Writes $1 blocks of 64 KiB, and records the number of written blocks in the file $2 after each. */
   blocks: 'i=0; while [ $i -lt "$1" ]; do head -c 65536 /dev/zero; i=$((i+1)); echo $i > "$2"; done',
   zeros: 'head -c "$1" /dev/zero',
   terminal: "if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then echo terminal; else echo plain; fi; stty size; read line; stty size",
@@ -43,8 +43,8 @@ const scripts = {
   "hard-link": 'ln -- "$1" "$2"',
   fifo: 'mkfifo -- "$1"',
   /**
-   * Listens on a loopback port of its choice, prints it, and sends back what each connection sent, to the last byte.
-   * Exit 3: no means.
+   * Listens on a loopback port of its choice, prints it, and echoes each connection's bytes after the last one. Exit 3:
+   * no program for it.
    */
   serve: [
     "if command -v python3 >/dev/null; then exec python3 -c '",
@@ -68,7 +68,8 @@ const scripts = {
     "else exit 3; fi",
   ].join("\n"),
   /**
-   * Connects to port $1 of address $2, sends its stdin, closes that half, and writes what comes back. Exit 3: no means.
+   * Connects to port $1 of address $2, sends its stdin, closes that half, and writes the reply. Exit 3: no program for
+   * it.
    */
   dial: [
     "if command -v python3 >/dev/null; then exec python3 -c '",
@@ -91,13 +92,13 @@ const scripts = {
     'elif command -v nc >/dev/null; then exec nc "$2" "$1"',
     "else exit 3; fi",
   ].join("\n"),
-  /** The IPv4 addresses of a name. Exit 3: no means. */
+  /** Prints the IPv4 addresses of a name. Exit 3: no program for it. */
   resolve: [
     'if command -v getent >/dev/null; then exec getent ahostsv4 "$1"',
     "elif command -v python3 >/dev/null; then exec python3 -c 'import socket,sys; print(socket.gethostbyname(sys.argv[1]))' \"$1\"",
     "else exit 3; fi",
   ].join("\n"),
-  /** Asks an address for a name in one datagram, and says who answered. Exit 3: no means. */
+  /** Queries an address for a name in one datagram, and prints who answered. Exit 3: no program for it. */
   "ask-datagram": [
     "if command -v python3 >/dev/null; then exec python3 -c '",
     "import socket,sys",
@@ -106,20 +107,20 @@ const scripts = {
     'answer,who=s.recvfrom(65535); print("answered by",who[0]) if answer[:2]==b"\\x12\\x34" else sys.exit(4)\' "$1"',
     "else exit 3; fi",
   ].join("\n"),
-  /** Takes memory until something stops it. */
+  /** Takes memory until it is killed. */
   hog: "exec tail /dev/zero",
-  /** Tries to start that many sleepers; prints how many live. */
+  /** Tries to start $1 sleepers, and prints how many have started. */
   crowd: 'i=0; while [ $i -lt "$1" ]; do sleep 60 >/dev/null 2>&1 </dev/null & i=$((i+1)); echo $i; done',
-  /** Spins on two processes until killed. */
+  /** Spins in two processes until killed. */
   burn: "while :; do :; done & while :; do :; done",
-  /** Makes that many files without content in its folder, until one cannot be made. */
+  /** Creates $1 empty files in its folder, or fewer if one cannot be created. */
   "empty-files": 'i=0; while [ $i -lt "$1" ]; do : > "empty-$i" || exit 1; i=$((i+1)); done',
   "write-file": 'head -c "$2" /dev/zero > "$1"',
 } as const;
 
 export type ProgramName = keyof typeof scripts;
 
-/** The argv of a named program. */
+/** Returns the argv of a named program. */
 export function program(name: ProgramName, ...args: string[]): string[] {
   return ["sh", "-c", scripts[name], `caisson:${name}`, ...args];
 }

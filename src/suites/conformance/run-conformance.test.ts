@@ -3,14 +3,14 @@ import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { openConformanceRun } from "./run-conformance.ts";
 
-test("a sandbox that comes too late for its test is not left behind", async () => {
+test("removes a sandbox that is created too late for its test", async () => {
   const good = createFakeRuntime();
   const late = Promise.withResolvers<void>();
   const slow: Runtime = Object.create(good, {
     create: {
-      async value(...asked: Parameters<Runtime["create"]>) {
+      async value(...args: Parameters<Runtime["create"]>) {
         await late.promise;
-        return await good.create(...asked);
+        return await good.create(...args);
       },
     },
   });

@@ -1,8 +1,9 @@
 import { chmod, chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Capabilities } from "../../contract/sandbox.ts";
-import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import type { Capabilities } from "../../contract/sandbox/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { type ConformanceContext, type ConformanceTest, whyNotApplicable } from "./context.ts";
@@ -16,19 +17,19 @@ export type ConformanceResult = { test: string; durationMs: number } & (
 );
 
 export interface ConformanceOptions {
-  /** Laid under every spec the tests ask for; how a runtime that has no `host` template gets its image. */
-  spec?: SandboxSpecInput;
+  /** The base of every config that the tests use. It gives a runtime without the `host` template its image. */
+  spec?: SandboxConfigInput;
   patienceMs?: number;
 }
 
-/** Runs tests against one runtime, one at a time, with a sandbox shared by those that can share one. */
+/** Runs tests against one runtime, one at a time, sharing one sandbox where possible. */
 export interface ConformanceRun extends AsyncDisposable {
   readonly capabilities: Capabilities;
   run(test: ConformanceTest): Promise<ConformanceResult>;
 }
 
 const PATIENCE_MS = 15_000;
-/** How many times its patience a whole test may take: whatever a test forgot to bound ends here. */
+/** The time limit of a whole test, in multiples of its patience. It ends anything that a test forgot to limit. */
 const TEST_PATIENCES = 6;
 const ORDINARY_UID = 1000;
 
@@ -68,7 +69,7 @@ export interface ConformanceReport {
   results: ConformanceResult[];
 }
 
-/** The whole suite, without a test framework; for `doctor` and for runtimes that live in other packages. */
+/** Runs the whole suite without a test framework, for `doctor` and for runtimes in other packages. */
 export async function runConformance(
   runtime: Runtime,
   options: ConformanceOptions & { onResult?: (result: ConformanceResult) => void; only?: (name: string) => boolean } = {},
@@ -86,7 +87,7 @@ export async function runConformance(
 }
 
 function specOf(options: ConformanceOptions) {
-  return (spec: SandboxSpecInput = {}): SandboxSpec => SandboxSpec.parse({ ...options.spec, ...spec });
+  return (spec: SandboxConfigInput = {}): SandboxConfig => SandboxConfig.parse({ ...options.spec, ...spec });
 }
 
 interface Shared {
@@ -94,8 +95,8 @@ interface Shared {
   close(): Promise<void>;
 }
 
-/** Made when first asked for, and again when a test left it unusable. */
-function sharedSandbox(runtime: Runtime, spec: (input?: SandboxSpecInput) => SandboxSpec): Shared {
+/** Creates the shared sandbox on first use, and again after a test made it unusable. */
+function sharedSandbox(runtime: Runtime, spec: (input?: SandboxConfigInput) => SandboxConfig): Shared {
   let current: OwnedSandbox | null = null;
   return {
     async get() {
@@ -103,7 +104,7 @@ function sharedSandbox(runtime: Runtime, spec: (input?: SandboxSpecInput) => San
         try {
           await within({ patienceMs: 2_000 }, "ping of the shared sandbox", current.ping());
         } catch {
-          await current.destroy().catch(() => undefined);
+          await ignore(current.destroy(), "it does not answer, and the next sweep removes it");
           current = null;
         }
       }
@@ -130,7 +131,7 @@ let folders = 0;
 function createContext({ runtime, capabilities, options, patienceMs, shared }: ContextParts) {
   const spec = specOf(options);
   const sandboxes = new Set<OwnedSandbox>();
-  const made: Promise<OwnedSandbox>[] = [];
+  const creations: Promise<OwnedSandbox>[] = [];
   const hostFolders: string[] = [];
   const context: ConformanceContext = {
     runtime,
@@ -150,13 +151,13 @@ function createContext({ runtime, capabilities, options, patienceMs, shared }: C
     },
     async create(input) {
       const creating = runtime.create(spec(input));
-      made.push(creating);
+      creations.push(creating);
       return context.adopt(await within({ patienceMs: patienceMs * 2 }, "creating a sandbox", creating));
     },
     async hostFolder() {
       const path = await mkdtemp(join(tmpdir(), "caisson-test-"));
-      // Whoever the sandbox's user is outside, the folder is to be usable; what tests put in it is not secret. Where
-      // the suite is run by root it is made an ordinary user's, as workspaces are: some runtimes refuse to let commands
+      // The sandbox's user may have any uid outside, so the folder is open to all; its test files are not secret. If
+      // root runs the suite, the folder gets an ordinary owner, as workspaces have: some runtimes do not let commands
       // write to root's folders.
       await chmod(path, 0o777);
       if (process.getuid?.() === 0) await chown(path, ORDINARY_UID, ORDINARY_UID);
@@ -165,10 +166,13 @@ function createContext({ runtime, capabilities, options, patienceMs, shared }: C
     },
   };
   const cleanUp = async () => {
-    // One that came too late for its test is not left either; one that never comes is not waited for.
-    const late = Promise.allSettled(made.map(async (creating) => sandboxes.add(await creating)));
-    await within({ patienceMs: patienceMs * TEST_PATIENCES }, "sandboxes that were being created", late).catch(() => undefined);
-    for (const sandbox of sandboxes) await sandbox.destroy().catch(() => undefined);
+    // A sandbox that is created too late for its test is removed as well, but we do not wait indefinitely for it.
+    const late = Promise.allSettled(creations.map(async (creating) => sandboxes.add(await creating)));
+    await ignore(
+      within({ patienceMs: patienceMs * TEST_PATIENCES }, "sandboxes that are still being created", late),
+      "the next sweep removes them",
+    );
+    for (const sandbox of sandboxes) await ignore(sandbox.destroy(), "the next sweep removes it");
     for (const path of hostFolders) await rm(path, { recursive: true, force: true });
   };
   return { context, cleanUp };

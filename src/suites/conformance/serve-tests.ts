@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { text } from "node:stream/consumers";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { InboundConnection, OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { ConformanceContext, ConformanceTest, Skipped } from "./context.ts";
 import { dial, noClient } from "./dial.ts";
 import { patternBytes, reader, rejectsWith, sameBytes, start, within } from "./expectations.ts";
 
-const noNetwork: Skipped = { skipped: "its sandboxes have no network of their own" };
+const noNetwork: Skipped = { skipped: "the runtime's sandboxes have no separate network" };
 
 /** Ports inside that the host serves. */
 export const serveTests: ConformanceTest[] = [
@@ -22,13 +22,13 @@ export const serveTests: ConformanceTest[] = [
       );
       claim.close();
       if (replies[0] === null) return noClient;
-      sameBytes(replies[0] as Buffer, large, "what came back");
+      sameBytes(replies[0] as Buffer, large, "the reply");
       assert.deepEqual(replies.slice(1).map(String), ["a", "b", "c"]);
       return undefined;
     },
   },
   {
-    name: "serve: whoever asked last has the port, and the one before when it leaves",
+    name: "serve: the latest caller has the port, and the previous one after it closes",
     async run(context) {
       const sandbox = await context.sandbox();
       const first = await claimed(sandbox, 19_902, say("first"));
@@ -45,7 +45,7 @@ export const serveTests: ConformanceTest[] = [
     },
   },
   {
-    name: "serve: while nobody serves a port that was served, whoever connects is told so",
+    name: "serve: after the server closes, clients get an answer that says so",
     async run(context) {
       const sandbox = await context.sandbox();
       const claim = await claimed(sandbox, 19_903, say("served"));
@@ -54,15 +54,15 @@ export const serveTests: ConformanceTest[] = [
       if (served === null) return noClient;
       assert.equal(served.toString(), "served");
       claim.close();
-      const told =
+      const answer =
         (await dial(context, sandbox, { port: 19_903, bytes: Buffer.from("GET / HTTP/1.1\r\nhost: x\r\n\r\n") }))?.toString() ?? "";
-      assert.match(told, /^HTTP\/1\.1 503 .*\r\n\r\nno process on the host/is);
-      assert.equal(Number(/content-length: (\d+)/i.exec(told)?.[1]), told.length - told.indexOf("\r\n\r\n") - 4);
+      assert.match(answer, /^HTTP\/1\.1 503 .*\r\n\r\nno process on the host/is);
+      assert.equal(Number(/content-length: (\d+)/i.exec(answer)?.[1]), answer.length - answer.indexOf("\r\n\r\n") - 4);
       return undefined;
     },
   },
   {
-    name: "serve: a port that a program inside has is a conflict",
+    name: "serve: a port that a program inside uses is a conflict",
     async run(context) {
       const sandbox = await context.sandbox();
       if ((await claimed(sandbox, 19_904, say("x"))) === null) return noNetwork;
@@ -75,7 +75,7 @@ export const serveTests: ConformanceTest[] = [
     },
   },
   {
-    name: "serve: a number that is none is invalid",
+    name: "serve: a number that is not a port is invalid",
     async run(context) {
       const sandbox = await context.sandbox();
       if ((await claimed(sandbox, 19_904, say("x"))) === null) return noNetwork;
@@ -86,7 +86,7 @@ export const serveTests: ConformanceTest[] = [
     },
   },
   {
-    name: "serve: what serves a sandbox that is paused serves it when it goes on",
+    name: "serve: a paused sandbox is served again after resume",
     needs: "pause",
     async run(context) {
       const sandbox = await context.create();
@@ -102,7 +102,7 @@ export const serveTests: ConformanceTest[] = [
   },
 ];
 
-/** Null where the sandbox shares the network of a machine that nothing is isolated from. */
+/** Serves a port. Returns null if the sandbox shares the host's network because nothing isolates it. */
 async function claimed(
   sandbox: OwnedSandbox,
   port: number,
@@ -124,10 +124,10 @@ async function portOf(context: ConformanceContext, output: ReturnType<typeof rea
 function echoAtTheEnd({ stream, destination }: InboundConnection): void {
   const parts: Buffer[] = [];
   stream.on("data", (part: Buffer) => parts.push(part));
-  stream.on("end", () => stream.end(destination === null ? Buffer.concat(parts) : "a destination nobody asked for"));
+  stream.on("end", () => stream.end(destination === null ? Buffer.concat(parts) : "an unrequested destination"));
 }
 
-/** Says one thing when it was spoken to. */
+/** Sends one reply after the client has finished sending. */
 function say(words: string): (connection: InboundConnection) => void {
   return ({ stream }) => void text(stream).then(() => stream.end(words));
 }

@@ -17,7 +17,7 @@ import { transparentTests } from "./transparent-tests.ts";
 import { watchTests } from "./watch-tests.ts";
 import { workspaceTests } from "./workspace-tests.ts";
 
-/** What every runtime must do, in the order of growing demands. */
+/** The requirements for every runtime, from basic to demanding. */
 export const conformanceTests: readonly ConformanceTest[] = [
   ...processTests,
   ...stdinTests,

@@ -2,21 +2,23 @@ const BLOCK = 512;
 
 export interface TarEntry {
   name: string;
-  /** ustar type flag: 0 file, 1 hard link, 2 symbolic link, 3 character device, 4 block device, 5 folder, 6 FIFO. */
+  /**
+   * The ustar type flag: 0 file, 1 hard link, 2 symbolic link, 3 character device, 4 block device, 5 folder, 6 FIFO.
+   */
   type?: "0" | "1" | "2" | "3" | "4" | "5" | "6" | "x" | "g" | "L" | "K";
   mode?: number;
   linkTarget?: string;
   content?: Uint8Array;
-  /** What the header says, when it is to lie about the content. */
+  /** The size in the header, if it should differ from the content's. */
   sizeInHeader?: number;
 }
 
-/** Writes a ustar archive exactly as told, tricks included. */
+/** Writes a ustar archive exactly as requested, including tricks. */
 export function tarArchive(entries: readonly TarEntry[]): Buffer {
   return Buffer.concat([...entries.flatMap(entryBlocks), Buffer.alloc(2 * BLOCK)]);
 }
 
-/** A pax record for the entry that follows, as `length key=value\n`. */
+/** Returns a pax header for the next entry, with records of the form `length key=value\n`. */
 export function paxHeader(records: Record<string, string>): TarEntry {
   return { name: "pax", type: "x", content: Buffer.concat(Object.entries(records).map(([key, value]) => paxRecord(key, value))) };
 }

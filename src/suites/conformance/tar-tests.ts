@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { FileInfo, Sandbox } from "../../sandbox/sandbox.ts";
 import type { ConformanceTest } from "./context.ts";
 import { inPieces, patternBytes, readAll, readText, rejectsWith, runOk, sameBytes, within, writeText } from "./expectations.ts";
 import { paxHeader, type TarEntry, tarArchive } from "./tar-archive.ts";
 
-/** Archives that try to get out of the folder they are unpacked in. `outside` is a folder beside it. */
+/** Archives that try to escape the folder they are unpacked in. `outside` is a folder beside it. */
 function tricks(outside: string): Record<string, TarEntry[]> {
   const content = Buffer.from("got out");
   return {
@@ -34,7 +34,7 @@ function tricks(outside: string): Record<string, TarEntry[]> {
   };
 }
 
-/** Tar in and out. */
+/** Packing and unpacking archives. */
 export const tarTests: ConformanceTest[] = [
   {
     name: "tar: an archive is unpacked with its folders, modes and links",
@@ -65,7 +65,7 @@ export const tarTests: ConformanceTest[] = [
     },
   },
   {
-    name: "tar: out and in again gives the same tree",
+    name: "tar: packing and unpacking preserves the tree",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -86,7 +86,7 @@ export const tarTests: ConformanceTest[] = [
     },
   },
   {
-    name: "tar: exclude leaves out, bytesMax stops with too_large",
+    name: "tar: exclude omits entries, bytesMax stops with too_large",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -104,7 +104,7 @@ export const tarTests: ConformanceTest[] = [
     },
   },
   {
-    name: "tar: every trick is unsafe and nothing lands outside",
+    name: "tar: every trick is unsafe and writes nothing outside",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -139,7 +139,7 @@ export const tarTests: ConformanceTest[] = [
     },
   },
   {
-    name: "tar: bounds on bytes and entries are too_large",
+    name: "tar: exceeding bytesMax or entriesMax is too_large",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -147,7 +147,7 @@ export const tarTests: ConformanceTest[] = [
       await rejectsWith(context, "too_large", "too many bytes", () => sandbox.tarIn(`${folder}/t`, big, { bytesMax: 100_000 }));
       const many = tarArchive(Array.from({ length: 20 }, (_, i) => ({ name: `f${i}` })));
       await rejectsWith(context, "too_large", "too many entries", () => sandbox.tarIn(`${folder}/t`, many, { entriesMax: 10 }));
-      await within(context, "unpacking within bounds", sandbox.tarIn(`${folder}/u`, many, { entriesMax: 20, bytesMax: 1_000_000 }));
+      await within(context, "unpacking within the limits", sandbox.tarIn(`${folder}/u`, many, { entriesMax: 20, bytesMax: 1_000_000 }));
       assert.equal((await sandbox.list(`${folder}/u`)).entries.length, 20);
       return undefined;
     },
@@ -167,12 +167,12 @@ export const tarTests: ConformanceTest[] = [
     },
   },
   {
-    name: "tar: what is not an archive, or ends too early, is refused in time",
+    name: "tar: malformed and truncated archives are rejected in time",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
       const cut = tarArchive([{ name: "file", content: Buffer.alloc(100_000, "x") }]).subarray(0, 50_000);
-      for (const [what, bytes] of Object.entries({ "random bytes": patternBytes(4096), "a cut archive": cut })) {
+      for (const [what, bytes] of Object.entries({ "random bytes": patternBytes(4096), "a truncated archive": cut })) {
         await assert.rejects(within(context, what, sandbox.tarIn(`${folder}/t`, bytes)), (error) => error instanceof CaissonError, what);
       }
       return undefined;

@@ -5,13 +5,13 @@ import type { ConformanceContext, ConformanceTest, Skipped } from "./context.ts"
 import { dial, noClient } from "./dial.ts";
 import { describeEnd, reader, rejectsWith, run, runOk, start } from "./expectations.ts";
 
-const noMeans: Skipped = { skipped: "nothing inside can ask for a name: neither python3 nor getent" };
+const noMeans: Skipped = { skipped: "no program inside can look up a name: neither python3 nor getent" };
 const network = { mode: "allow", transparent: true } as const;
 
-/** Programs that know nothing of proxies: whatever address they talk to, the host answers. */
+/** Programs that do not know about proxies: the host answers, whatever address they connect to. */
 export const transparentTests: ConformanceTest[] = [
   {
-    name: "transparent: a connection to any address arrives with where it wanted to go",
+    name: "transparent: a connection to any address arrives with its destination",
     needs: "transparentNetwork",
     async run(context) {
       const sandbox = await context.create({ network });
@@ -27,38 +27,38 @@ export const transparentTests: ConformanceTest[] = [
         if (reply === null) return noClient;
         assert.equal(reply.toString(), `hello to ${address} ${port}`);
       }
-      // All of it stays inside: there is nothing it could leave by.
+      // Everything stays inside: there is no interface through which it could leave.
       const interfaces = (await runOk(context, sandbox, "show", "/proc/net/dev")).match(/^ *[^\s:|]+(?=:)/gm)?.map((name) => name.trim());
       assert.deepEqual(interfaces, ["lo"]);
       return undefined;
     },
   },
   {
-    name: "transparent: a question for a name is answered by the host, from where it was asked",
+    name: "transparent: the host answers name lookups from the queried address",
     needs: "transparentNetwork",
     async run(context) {
       const sandbox = await context.create({ network });
-      const asked: string[] = [];
+      const names: string[] = [];
       await sandbox.serveTransparent({
         ports: [80],
         onConnection: sayWhere,
         onDatagram: async (question) => {
           const [name, answer] = answerTo(question);
-          asked.push(name);
+          names.push(name);
           return answer;
         },
       });
       const resolved = await run(context, sandbox, "resolve", { args: ["some.example"] });
       if (describeEnd(resolved.ended) === "exited 3") return noMeans;
       assert.match(resolved.stdout.toString(), /\b192\.0\.2\.7\b/, resolved.stderr.toString());
-      assert.ok(asked.includes("some.example"), `asked for ${asked}`);
+      assert.ok(names.includes("some.example"), `asked for ${names}`);
       const direct = await run(context, sandbox, "ask-datagram", { args: ["9.9.9.9"] });
       if (describeEnd(direct.ended) !== "exited 3") assert.equal(direct.stdout.toString().trim(), "answered by 9.9.9.9");
       return undefined;
     },
   },
   {
-    name: "transparent: a port that is not served refuses, and a program's own is reached as ever",
+    name: "transparent: unserved ports refuse, and a program's own port stays reachable",
     needs: "transparentNetwork",
     async run(context) {
       const sandbox = await context.create({ network });
@@ -94,14 +94,14 @@ function dialOrdinary(context: ConformanceContext, sandbox: OwnedSandbox, port: 
   return dial(context, sandbox, { port, bytes: Buffer.from("x") });
 }
 
-/** Sends back what came, and where it was meant for. */
+/** Echoes the received bytes and their destination. */
 function sayWhere({ stream, destination }: InboundConnection): void {
-  void text(stream).then((said) => stream.end(`${said} to ${destination?.address} ${destination?.port}`));
+  void text(stream).then((message) => stream.end(`${message} to ${destination?.address} ${destination?.port}`));
 }
 
 const TYPE_ADDRESS = 1;
 
-/** The name of a DNS question, and an answer: 192.0.2.7 for its IPv4 address, nothing for the rest. */
+/** Returns the name in a DNS query, and an answer: 192.0.2.7 for its IPv4 address, nothing for other types. */
 function answerTo(question: Buffer): [name: string, answer: Buffer] {
   const labels: string[] = [];
   let at = 12;

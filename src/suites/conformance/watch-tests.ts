@@ -6,7 +6,7 @@ import { runOk, within, writeText } from "./expectations.ts";
 /** Watching folders. */
 export const watchTests: ConformanceTest[] = [
   {
-    name: "watch: created, modified, removed and moved are told",
+    name: "watch: created, modified, removed and moved are reported",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -25,7 +25,7 @@ export const watchTests: ConformanceTest[] = [
     },
   },
   {
-    name: "watch: a folder that is made while watching is watched too",
+    name: "watch: a folder created during the watch is watched too",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -42,7 +42,7 @@ export const watchTests: ConformanceTest[] = [
     },
   },
   {
-    name: "watch: without recursive only the children count",
+    name: "watch: without recursive, only the children are reported",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -58,7 +58,7 @@ export const watchTests: ConformanceTest[] = [
     },
   },
   {
-    name: "watch: nothing that happened before is told, and close ends the iteration",
+    name: "watch: earlier changes are not reported, and close ends the iteration",
     async run(context) {
       const sandbox = await context.sandbox();
       const folder = await context.folder();
@@ -75,7 +75,7 @@ export const watchTests: ConformanceTest[] = [
   },
 ];
 
-/** Reads a watch until an event comes; the paths may be told absolute or relative to what is watched. */
+/** Reads a watch until an event arrives. The event's path may be absolute or relative to the watched folder. */
 function waiter(context: ConformanceContext, watch: Watch, folder: string) {
   const iterator = watch[Symbol.asyncIterator]();
   const seen: string[] = [];

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { chown, lstat, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { WorkspaceAccess } from "../../contract/sandbox.ts";
+import type { WorkspaceAccess } from "../../contract/sandbox/sandbox-fields.ts";
 import type { ConformanceContext, ConformanceTest } from "./context.ts";
 import { readText, rejectsWith, run, runOk, writeText } from "./expectations.ts";
 
-/** A folder of the host's with a file and a folder in it, and a sandbox that has it as its workspace. */
+/** Creates a host folder with a file and a folder, and a sandbox with that folder as its workspace. */
 async function withWorkspace(context: ConformanceContext, access: WorkspaceAccess) {
   const folder = await context.hostFolder();
   await fill(folder, { file: "the user's", "sub/deep": "deep" });
@@ -13,7 +13,7 @@ async function withWorkspace(context: ConformanceContext, access: WorkspaceAcces
   return { folder, sandbox };
 }
 
-/** Puts files into a folder of the host's, as the folder's owner would have. */
+/** Writes files into a host folder with the folder owner's ids. */
 export async function fill(folder: string, files: Record<string, string>): Promise<void> {
   const { uid, gid } = await lstat(folder);
   for (const [name, content] of Object.entries(files)) {
@@ -23,7 +23,7 @@ export async function fill(folder: string, files: Record<string, string>): Promi
   }
 }
 
-/** What becomes of the user's folder. */
+/** How sandboxes use and change the user's folder. */
 export const workspaceTests: ConformanceTest[] = [
   {
     name: "workspace: an overlay shows the folder and never changes it",
@@ -36,7 +36,7 @@ export const workspaceTests: ConformanceTest[] = [
       await writeText(sandbox, "/workspace/new", "x");
       await sandbox.remove("/workspace/sub", { recursive: true });
       assert.equal(await readText(context, sandbox, "/workspace/file"), "changed inside");
-      await rejectsWith(context, "not_found", "what was removed inside", () => sandbox.stat("/workspace/sub"));
+      await rejectsWith(context, "not_found", "the folder removed inside", () => sandbox.stat("/workspace/sub"));
       await sandbox.destroy();
       assert.deepEqual((await readdir(folder)).sort(), ["file", "sub"]);
       assert.equal(await readFile(join(folder, "file"), "utf8"), "the user's");
@@ -45,7 +45,7 @@ export const workspaceTests: ConformanceTest[] = [
     },
   },
   {
-    name: "workspace: read-write changes the folder, and what was made belongs to its owner",
+    name: "workspace: read-write changes the folder, and new files belong to its owner",
     needs: "rw",
     async run(context) {
       const { folder, sandbox } = await withWorkspace(context, "rw");
@@ -55,12 +55,12 @@ export const workspaceTests: ConformanceTest[] = [
       assert.equal(await readFile(join(folder, "file"), "utf8"), "changed inside");
       assert.deepEqual((await readdir(folder)).sort(), ["file", "made"]);
       const owner = (await lstat(folder)).uid;
-      // Without a wall commands are whoever started them, and so is what they make.
+      // Without a wall, commands run as the user who started them, who then owns their files.
       const maker = context.capabilities.isolation > 0 ? owner : process.getuid?.();
-      assert.equal((await lstat(join(folder, "made"))).uid, maker, "the made file's owner");
-      assert.equal((await lstat(join(folder, "file"))).uid, owner, "the replaced file's owner, who stays");
+      assert.equal((await lstat(join(folder, "made"))).uid, maker, "the new file's owner");
+      assert.equal((await lstat(join(folder, "file"))).uid, owner, "the replaced file's owner, which must not change");
       await sandbox.destroy();
-      assert.deepEqual((await readdir(folder)).sort(), ["file", "made"], "destroy leaves the folder as it was");
+      assert.deepEqual((await readdir(folder)).sort(), ["file", "made"], "destroy leaves the folder alone");
       return undefined;
     },
   },
@@ -81,7 +81,7 @@ export const workspaceTests: ConformanceTest[] = [
   },
   ...(["overlay", "rw", "ro"] as const).map(
     (access): ConformanceTest => ({
-      name: `workspace: ${access} is refused as unsupported where it cannot be had`,
+      name: `workspace: ${access} is unsupported if the runtime lacks it`,
       needs: `!${access}`,
       async run(context) {
         const path = await context.hostFolder();
@@ -93,7 +93,7 @@ export const workspaceTests: ConformanceTest[] = [
     }),
   ),
   {
-    name: "workspace: an empty one is empty, writable and gone with the sandbox",
+    name: "workspace: an empty workspace is empty, writable and removed with the sandbox",
     async run(context) {
       const sandbox = await context.create();
       assert.deepEqual((await sandbox.list("/workspace")).entries, []);
@@ -103,9 +103,9 @@ export const workspaceTests: ConformanceTest[] = [
     },
   },
   {
-    name: "workspace: a layer keeps its changes, and the home folder, for the next sandbox alone",
+    name: "workspace: a layer keeps changes and the home folder for the next sandbox",
     async run(context) {
-      if (!context.capabilities.workspaceLayer) return { skipped: "the runtime keeps no layers" };
+      if (!context.capabilities.workspaceLayer) return { skipped: "the runtime stores no layers" };
       const [path, layer] = [await context.hostFolder(), await context.hostFolder()];
       const spec = { workspace: { kind: "folder" as const, path, layer } };
       const first = await context.create(spec);
@@ -123,7 +123,7 @@ export const workspaceTests: ConformanceTest[] = [
       await second.destroy();
       await context.runtime.removeLayer?.(layer);
       const third = await context.create(spec);
-      await rejectsWith(context, "not_found", "what was removed with the layer", () => third.stat("/home/user/.login"));
+      await rejectsWith(context, "not_found", "a file of the removed layer", () => third.stat("/home/user/.login"));
       await third.destroy();
       await context.runtime.removeLayer?.(layer);
       return undefined;
@@ -133,7 +133,7 @@ export const workspaceTests: ConformanceTest[] = [
     name: "workspace: a file instead of a folder is invalid",
     async run(context) {
       const access = context.capabilities.workspaceAccess[0];
-      if (access === undefined) return { skipped: "the runtime takes no folder" };
+      if (access === undefined) return { skipped: "the runtime accepts no folder" };
       const path = join(await context.hostFolder(), "file");
       await writeFile(path, "");
       await rejectsWith(context, "invalid", "a file as workspace", () => context.create({ workspace: { kind: "folder", path, access } }));
@@ -141,11 +141,11 @@ export const workspaceTests: ConformanceTest[] = [
     },
   },
   {
-    name: "paths: read-only ones cannot be changed, denied ones show nothing",
+    name: "paths: read-only paths cannot be changed, denied paths reveal nothing",
     needs: "paths",
     async run(context) {
       const access = context.capabilities.workspaceAccess[0];
-      if (access === undefined) return { skipped: "the runtime takes no folder" };
+      if (access === undefined) return { skipped: "the runtime accepts no folder" };
       const folder = await context.hostFolder();
       await fill(folder, { "fixed/file": "fixed", "hidden/file": "hidden", "free/file": "free", "hidden-file": "a secret" });
       const sandbox = await context.create({
@@ -165,7 +165,7 @@ export const workspaceTests: ConformanceTest[] = [
     },
   },
   {
-    name: "paths: refused as unsupported where they cannot be had",
+    name: "paths: unsupported if the runtime lacks them",
     needs: "!paths",
     async run(context) {
       await rejectsWith(context, "unsupported", "read-only paths", () => context.create({ readOnlyPaths: ["/workspace/x"] }));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runStationAttacks } from "./run-station-attacks.ts";
 
-test("a server that lets everybody do everything fails the claims", async () => {
+test("a server that allows everything fails the claims", async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-careless-"));
   const server = createServer((request, answer) => {
     request.resume();

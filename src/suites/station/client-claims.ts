@@ -7,23 +7,23 @@ const TOKEN = `tok_${"a".repeat(12)}_${"b".repeat(52)}`;
 const WAIT_MS_MAX = 60_000;
 const ENDLESS_BYTES_MAX = 256 * 1024 * 1024;
 
-/** What a station that lies can do to our client. */
+/** Attacks on our client by a lying station. */
 export const clientClaims: StationClaim[] = [
   defineStationClaim<{ outcome: string; tookMs: number }>({
     id: "L01",
-    title: "A client does not wait without end for a station that is silent",
+    title: "The client does not wait indefinitely for a silent station",
     group: "client",
-    tried: "Asked a server for its status that takes the connection and never answers.",
+    tried: "Requested the status from a server that accepts the connection and never answers.",
     observe: (context) => againstLiar(context, () => undefined),
     judge: ({ outcome, tookMs }) => [
-      ...(outcome === "answered" ? ["it took silence for an answer"] : []),
-      ...(tookMs >= WAIT_MS_MAX ? [`it still waited after ${WAIT_MS_MAX} ms`] : []),
+      ...(outcome === "answered" ? ["it treated silence as an answer"] : []),
+      ...(tookMs >= WAIT_MS_MAX ? [`it was still waiting after ${WAIT_MS_MAX} ms`] : []),
     ],
     describe: ({ outcome, tookMs }) => `${outcome} after ${tookMs} ms`,
   }),
   defineStationClaim<{ outcome: string; carried: boolean; reached: boolean }>({
     id: "L02",
-    title: "A client carries its token to no other address",
+    title: "The client sends its token to no other address",
     group: "client",
     tried: "Answered our client with a redirect to another server.",
     async observe(context) {
@@ -45,14 +45,14 @@ export const clientClaims: StationClaim[] = [
     judge: ({ outcome, carried, reached }) => [
       ...(carried ? ["the token arrived there"] : []),
       ...(reached ? ["it followed the redirect"] : []),
-      ...(outcome === "answered" ? ["it took the redirect for an answer"] : []),
+      ...(outcome === "answered" ? ["it treated the redirect as an answer"] : []),
     ],
   }),
   defineStationClaim<{ outcome: string; sentBytes: number }>({
     id: "L03",
-    title: "A client does not read an answer without end",
+    title: "The client does not read an answer indefinitely",
     group: "client",
-    tried: "Answered a request for the status with JSON that does not end.",
+    tried: "Answered a status request with endless JSON.",
     async observe(context) {
       let sentBytes = 0;
       const { outcome } = await againstLiar(context, (_request, answer) => {
@@ -71,7 +71,7 @@ export const clientClaims: StationClaim[] = [
       return { outcome, sentBytes };
     },
     judge: ({ outcome, sentBytes }) => [
-      ...(outcome === "answered" ? ["it took it for an answer"] : []),
+      ...(outcome === "answered" ? ["it accepted the answer"] : []),
       ...(sentBytes >= ENDLESS_BYTES_MAX ? [`it read ${ENDLESS_BYTES_MAX} bytes`] : []),
     ],
     describe: ({ outcome, sentBytes }) => `${outcome} after at most ${sentBytes} bytes`,

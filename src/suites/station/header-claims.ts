@@ -4,18 +4,18 @@ import { defineStationClaim, type StationClaim } from "./station-claim.ts";
 const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
 const answersIn = (text: string): number => text.split("HTTP/1.1 ").length - 1;
 
-/** What pages of other origins and odd requests can do. */
+/** Attacks by pages of other origins and by malformed requests. */
 export const headerClaims: StationClaim[] = [
   defineStationClaim<{ answers: Record<string, number>; cors: string[] }>({
     id: "B01",
     title: "A page of another origin can neither use nor read the station",
     group: "headers",
-    tried: "Made calls with the name of another host, with another origin, and as a browser asks before it makes one.",
+    tried: "Made calls with another host name, with another origin, and as browser preflights.",
     async observe(context) {
       const answers: Record<string, number> = {};
       const cors: string[] = [];
-      const tryOne = async (what: string, path: string, given: Parameters<typeof ask>[2]) => {
-        const { status, headers } = await ask(context, path, given);
+      const tryOne = async (what: string, path: string, options: Parameters<typeof ask>[2]) => {
+        const { status, headers } = await ask(context, path, options);
         answers[what] = status;
         if (headers["access-control-allow-origin"] !== undefined) cors.push(what);
       };
@@ -38,14 +38,14 @@ export const headerClaims: StationClaim[] = [
       ...cors.map((what) => `${what}: other origins may read the answer`),
       ...(Object.keys(answers).length === 0 ? ["nothing was tried"] : []),
     ],
-    describe: ({ answers }) => `${Object.keys(answers).length} requests, all refused, none with a CORS header`,
+    describe: ({ answers }) => `${Object.keys(answers).length} requests, all rejected, none with a CORS header`,
   }),
   defineStationClaim<Record<string, { status: number; answers: number }>>({
     id: "B02",
-    title: "A request that can be read in two ways is refused, and nothing after it is answered",
+    title: "An ambiguous request is rejected, and nothing after it is answered",
     group: "headers",
     tried:
-      "Sent two lengths, a length beside chunks, two hosts, a folded header, and a header of 100 KiB, each with a second request behind it.",
+      "Sent two lengths, a length with chunks, two hosts, a folded header, and a header of 100 KiB, each followed by a second request.",
     async observe(context) {
       const host = new URL(context.url).host;
       const behind = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nX: `;
@@ -58,14 +58,14 @@ export const headerClaims: StationClaim[] = [
       };
       const seen: Record<string, { status: number; answers: number }> = {};
       for (const [what, text] of Object.entries(requests)) {
-        const heard = await sendRaw(context, text + behind);
-        seen[what] = { status: statusOf(heard), answers: answersIn(heard) };
+        const reply = await sendRaw(context, text + behind);
+        seen[what] = { status: statusOf(reply), answers: answersIn(reply) };
       }
       return seen;
     },
     judge: (seen) => [
       ...Object.entries(seen).flatMap(([what, { status, answers }]) => [
-        // No answer at all is a refusal, too.
+        // No answer at all counts as a rejection.
         ...(status === 0 || status >= 400 ? [] : [`${what}: ${status}`]),
         ...(answers <= 1 ? [] : [`${what}: ${answers} answers`]),
       ]),

@@ -1,6 +1,6 @@
-import { paths } from "../../contract/api/paths.ts";
-import type { Route } from "../../contract/api/route.ts";
-import { routes } from "../../contract/api/routes.ts";
+import type { Route } from "../../verbs/route.ts";
+import { routes } from "../../verbs/routes.ts";
+import { paths } from "../../verbs/verb-facts.ts";
 import { type Answer, ask, json } from "./ask.ts";
 import { defineStationClaim, type StationClaim, type StationContext } from "./station-claim.ts";
 
@@ -11,7 +11,7 @@ interface Call {
   scope: Route["scope"];
 }
 
-/** An id of each kind that no station ever gave away. */
+/** The random part of an id that no station ever issued. */
 const ABSENT = "zzzzzzzzzzzz";
 const prefixes: Readonly<Record<string, string>> = {
   run: "run_",
@@ -26,7 +26,7 @@ const prefixes: Readonly<Record<string, string>> = {
   spec: "spec_",
 };
 
-/** Every call of the table, with ids of nothing in its path. */
+/** Every route, with nonexistent ids in its path. */
 const calls: readonly Call[] = Object.entries(paths).map(([name, at]) => {
   const [method = "", path = ""] = at.split(" ");
   const filled = path.replace(/\{(\w+)\}/g, (_, param: string) => `${prefixes[param] ?? ""}${ABSENT}`);
@@ -39,58 +39,58 @@ const callOf = ({ method, path }: Call, token?: string) => ({
   given: { method, ...(token === undefined ? {} : { token }), ...(method === "GET" || method === "DELETE" ? {} : { body: {} }) },
 });
 
-/** Whose things a caller can reach, and with which scope. */
+/** Attacks on ownership and scopes. */
 export const ownerClaims: StationClaim[] = [
   defineStationClaim<{ tried: number; admitted: string[] }>({
     id: "O01",
     title: "No call works without a token",
     group: "owners",
-    tried: "Made every call of the API without a token, and with one that was never given away.",
+    tried: "Made every API call without a token, and with a token that was never issued.",
     async observe(context) {
       const admitted: string[] = [];
       for (const call of calls.filter(({ name }) => !OPEN.has(name))) {
         for (const token of [undefined, `tok_${ABSENT}_${"a".repeat(52)}`]) {
-          const { path, given } = callOf(call, token);
-          const { status } = await ask(context, path, given);
+          const { path, given: options } = callOf(call, token);
+          const { status } = await ask(context, path, options);
           if (status !== 401 && status !== 429) admitted.push(`${call.name}: ${status}`);
         }
       }
       return { tried: calls.length, admitted };
     },
     judge: ({ tried, admitted }) => [...admitted, ...(tried === 0 ? ["no call was tried"] : [])],
-    describe: ({ tried }) => `${tried} calls, all refused with 401 or 429`,
+    describe: ({ tried }) => `${tried} calls, all rejected with 401 or 429`,
   }),
   defineStationClaim<{ tried: number; admitted: string[] }>({
     id: "O02",
-    title: "A token does no more than its scope",
+    title: "A token cannot exceed its scope",
     group: "owners",
-    tried: "Made every call that needs `admin` with a token for `run`, and every call that needs `run` with one for `read`.",
+    tried: "Made every call that needs `admin` with a `run` token, and every call that needs `run` with a `read` token.",
     async observe(context) {
       const { token: eye } = await context.station.token({ scope: "read", owner: "bob" });
       const admitted: string[] = [];
       const beyond = calls.filter(({ scope }) => scope === "admin" || scope === "run");
       for (const call of beyond) {
-        const { path, given } = callOf(call, call.scope === "admin" ? context.ada : eye);
-        const { status } = await ask(context, path, given);
+        const { path, given: options } = callOf(call, call.scope === "admin" ? context.ada : eye);
+        const { status } = await ask(context, path, options);
         if (status !== 403) admitted.push(`${call.name}: ${status}`);
       }
       return { tried: beyond.length, admitted };
     },
     judge: ({ tried, admitted }) => [...admitted, ...(tried === 0 ? ["no call was tried"] : [])],
-    describe: ({ tried }) => `${tried} calls, all refused with 403`,
+    describe: ({ tried }) => `${tried} calls, all rejected with 403`,
   }),
   defineStationClaim<{ made: string[]; differences: string[]; listed: string[] }>({
     id: "O03",
-    title: "Another owner's things look like things that do not exist",
+    title: "Another owner's resources look like missing ones",
     group: "owners",
-    tried: "As one owner made a workflow, a webhook and a secret; as another looked for each, tried to change it, and listed all.",
+    tried: "Created a workflow, a webhook and a secret as one owner; as another, looked for each, tried to change it, and listed all.",
     observe: observeForeignThings,
-    judge: ({ made, differences, listed }) => [
+    judge: ({ made: kinds, differences, listed }) => [
       ...differences,
-      ...listed.map((kind) => `${kind} of another owner is listed`),
-      ...(made.length < 3 ? [`only ${made.join(", ")} could be made`] : []),
+      ...listed.map((kind) => `another owner's ${kind} is listed`),
+      ...(kinds.length < 3 ? [`only ${kinds.join(", ")} could be created`] : []),
     ],
-    describe: ({ made }) => `${made.join(", ")}: answered like what is missing, and in no list`,
+    describe: ({ made: kinds }) => `${kinds.join(", ")}: answered like missing ones, and in no list`,
   }),
 ];
 
@@ -111,12 +111,12 @@ async function observeForeignThings(context: StationContext) {
     { kind: "webhook", at: "/v1/webhooks/", id: String(webhook.id ?? ""), absent: `wh_${ABSENT}`, methods: ["GET", "DELETE"] },
     { kind: "secret", at: "/v1/secrets/", id: secret.status < 300 ? "ATTACK_OWNED" : "", absent: "ATTACK_ABSENT", methods: ["DELETE"] },
   ];
-  const made = things.filter(({ id }) => id !== "");
+  const createdThings = things.filter(({ id }) => id !== "");
   const differences: string[] = [];
-  for (const { kind, at, id, absent, methods } of made) {
+  for (const { kind, at, id, absent, methods } of createdThings) {
     for (const method of methods) {
-      const given = { method, token: bob };
-      const [theirs, missing] = [await ask(context, at + id, given), await ask(context, at + absent, given)];
+      const options = { method, token: bob };
+      const [theirs, missing] = [await ask(context, at + id, options), await ask(context, at + absent, options)];
       if (shape(theirs, id) !== shape(missing, absent))
         differences.push(`${method} of a ${kind}: ${theirs.status} instead of ${missing.status}`);
     }
@@ -126,7 +126,7 @@ async function observeForeignThings(context: StationContext) {
     const { text } = await ask(context, `/v1/${kind}s`, { token: bob });
     if (/attack.owned/i.test(text)) listed.push(kind);
   }
-  return { made: made.map(({ kind }) => kind), differences, listed };
+  return { made: createdThings.map(({ kind }) => kind), differences, listed };
 }
 
 const shape = ({ status, text }: Answer, id: string): string => `${status} ${text.replaceAll(id, "ID")}`;

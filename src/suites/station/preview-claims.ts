@@ -3,27 +3,27 @@ import { ask, json } from "./ask.ts";
 import { defineStationClaim, type StationClaim, type StationContext } from "./station-claim.ts";
 
 interface SeenPreview {
-  /** Without its token. */
+  /** The status of a request without the preview's token. */
   bare: number;
-  /** With the token of the API, which is not the preview's. */
+  /** The status of a request with an API token, which is not the preview's. */
   withApiToken: number;
-  /** Closed by another owner. */
+  /** The status when another owner closes it. */
   closedByOther: number;
   isListedToOther: boolean;
 }
 
-/** What a preview shows to those who do not have its address. */
+/** Attacks on previews by callers without their address. */
 export const previewClaims: StationClaim[] = [
   defineStationClaim<SeenPreview>({
     id: "P01",
-    title: "A preview is only for those who have its token",
+    title: "A preview requires its token",
     group: "previews",
-    tried: "Opened a preview of a sandbox's port, asked for it without its token and with another, and looked for it as another owner.",
+    tried: "Opened a preview of a sandbox's port, requested it without its token and with another, and looked for it as another owner.",
     observe: observePreview,
     judge: ({ bare, withApiToken, closedByOther, isListedToOther }) => [
       ...(bare === 401 || bare === 403 || bare === 404 ? [] : [`without its token it was answered with ${bare}`]),
-      ...(withApiToken === 401 || withApiToken === 403 || withApiToken === 404 ? [] : [`with a token of the API: ${withApiToken}`]),
-      ...(closedByOther === 404 ? [] : [`another owner who closed it was answered with ${closedByOther}`]),
+      ...(withApiToken === 401 || withApiToken === 403 || withApiToken === 404 ? [] : [`with an API token: ${withApiToken}`]),
+      ...(closedByOther === 404 ? [] : [`another owner's request to close it was answered with ${closedByOther}`]),
       ...(isListedToOther ? ["it is listed to another owner"] : []),
     ],
   }),
@@ -31,9 +31,9 @@ export const previewClaims: StationClaim[] = [
 
 async function observePreview(context: StationContext): Promise<SeenPreview | NotTried> {
   const { ada, bob } = context;
-  const made = await ask(context, "/v1/sandboxes", { token: ada, body: { spec: {} }, timeoutMs: 60_000 });
-  const sandbox = json(made.text).id;
-  if (typeof sandbox !== "string") return { notTried: "unverifiable", reason: `no sandbox could be made here (${made.status})` };
+  const creation = await ask(context, "/v1/sandboxes", { token: ada, body: { spec: {} }, timeoutMs: 60_000 });
+  const sandbox = json(creation.text).id;
+  if (typeof sandbox !== "string") return { notTried: "unverifiable", reason: `no sandbox could be created here (${creation.status})` };
   try {
     const opened = await ask(context, `/v1/sandboxes/${sandbox}/previews`, { token: ada, body: { port: 8080 } });
     const { id, plainUrl } = json(opened.text);

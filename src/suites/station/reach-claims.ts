@@ -26,13 +26,13 @@ const SOURCES: Readonly<Record<string, object>> = {
   "file://": git("file:///etc"),
   "a path": git("/etc"),
   "ssh://": git("ssh://127.0.0.1/x.git"),
-  "ssh by its short form": git("git@127.0.0.1:x.git"),
+  "ssh in its short form": git("git@127.0.0.1:x.git"),
   "ext::": git("ext::sh -c true"),
   "git://": git("git://127.0.0.1/x.git"),
   "http://": git("http://127.0.0.1/x.git"),
-  "submodules of the disk": git("https://example.com/x.git", { submodules: true, submodulesFrom: ["file:///"] }),
-  "submodules by ssh": git("https://example.com/x.git", { submodules: true, submodulesFrom: ["ssh://127.0.0.1/"] }),
-  "a key of the machine": git("https://example.com/x.git", { keyPath: "/etc/ssh/ssh_host_rsa_key" }),
+  "submodules on disk": git("https://example.com/x.git", { submodules: true, submodulesFrom: ["file:///"] }),
+  "submodules over ssh": git("https://example.com/x.git", { submodules: true, submodulesFrom: ["ssh://127.0.0.1/"] }),
+  "a key on the machine": git("https://example.com/x.git", { keyPath: "/etc/ssh/ssh_host_rsa_key" }),
 };
 const SETTINGS: Readonly<Record<string, object>> = {
   "the host runtime": { runtime: "host" },
@@ -44,14 +44,14 @@ const SETTINGS: Readonly<Record<string, object>> = {
 };
 const run = (more: object) => ({ task: "attack", model: "scripted:demo", ...more });
 
-/** What of the station's machine a caller with `run` can name. */
+/** Attempts to name things on the station's machine with the scope `run`. */
 export const reachClaims: StationClaim[] = [
   defineStationClaim<Record<string, number>>({
     id: "M01",
-    title: "A token for `run` names nothing of the machine",
+    title: "A `run` token can name nothing on the machine",
     group: "reach",
     tried:
-      "Asked for sandboxes, runs and workflows with images in folders and archives, repositories by other ways than HTTPS, mounts, programs, variables, agent files and scripts of the machine.",
+      "Requested sandboxes, runs and workflows with images in folders and archives, repositories over other protocols than HTTPS, and mounts, programs, variables, agent files and scripts of the machine.",
     async observe(context) {
       const seen: Record<string, number> = {};
       const tryOne = async (what: string, path: string, body: object) => {
@@ -64,11 +64,11 @@ export const reachClaims: StationClaim[] = [
       }
       for (const [what, source] of Object.entries(SOURCES)) await tryOne(`run on ${what}`, "/v1/runs", run({ source }));
       for (const [what, settings] of Object.entries(SETTINGS)) await tryOne(`run with ${what}`, "/v1/runs", run({ settings }));
-      await tryOne("an agent's file", "/v1/runs", run({ agent: "/etc/x.prompt" }));
-      await tryOne("a scripted model's file", "/v1/runs", { task: "attack", model: "scripted:/etc/passwd" });
+      await tryOne("an agent file", "/v1/runs", run({ agent: "/etc/x.prompt" }));
+      await tryOne("a script of the scripted model", "/v1/runs", { task: "attack", model: "scripted:/etc/passwd" });
       await tryOne("a recording", "/v1/runs", run({ record: "/tmp/x" }));
       const agent = { name: "a", steps: [{ name: "s", kind: "agent", agent: "/etc/x.prompt", task: "x" }] };
-      await tryOne("an agent's file in a workflow", "/v1/workflows", { definition: agent });
+      await tryOne("an agent file in a workflow", "/v1/workflows", { definition: agent });
       return seen;
     },
     judge: (seen) => [
@@ -77,13 +77,13 @@ export const reachClaims: StationClaim[] = [
       ),
       ...(Object.keys(seen).length === 0 ? ["nothing was tried"] : []),
     ],
-    describe: (seen) => `${Object.keys(seen).length} requests, all refused`,
+    describe: (seen) => `${Object.keys(seen).length} requests, all rejected`,
   }),
   defineStationClaim<{ status: number; leaked: boolean }>({
     id: "M02",
-    title: "Secrets of the configuration are for the machine's user",
+    title: "Only the machine's user can use the configuration's secrets",
     group: "reach",
-    tried: "Asked for a sandbox with a secret of the operator's configuration, as another owner.",
+    tried: "Requested a sandbox with a secret from the operator's configuration, as another owner.",
     async observe(context) {
       const body = { secretNames: [context.station.operatorSecret], spec: {} };
       const { status, text } = await ask(context, "/v1/sandboxes", { token: context.ada, body, timeoutMs: 30_000 });
@@ -93,13 +93,13 @@ export const reachClaims: StationClaim[] = [
       ...(status >= 400 && status < 500 ? [] : [`it was answered with ${status}`]),
       ...(leaked ? ["its value was in the answer"] : []),
     ],
-    describe: ({ status }) => `refused with ${status}`,
+    describe: ({ status }) => `rejected with ${status}`,
   }),
   defineStationClaim<{ connections: number; tried: number }>({
     id: "M03",
-    title: "The station connects to no private address for a caller",
+    title: "The station does not connect to private addresses for a caller",
     group: "reach",
-    tried: "Had repositories, images, webhooks and ships point to a listener on the loopback interface, by address and by name.",
+    tried: "Pointed repositories, images, webhooks and ships at a listener on the loopback interface, by address and by name.",
     observe: observeInwardConnections,
     judge: ({ connections, tried }) => [
       ...(connections > 0 ? [`${connections} connections arrived`] : []),

@@ -3,16 +3,16 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ask } from "./ask.ts";
 import { defineStationClaim, type StationClaim, type StationContext } from "./station-claim.ts";
 
-/** More than one address may have, and far fewer than would hurt the machine. */
+/** More than one address may open, but too few to harm the machine. */
 const SILENT_CONNECTIONS = 600;
 const THINGS_MAX = 80;
 const BURST = 400;
 
-/** What one caller can take away from others. */
+/** Attempts by one caller to take resources from others. */
 export const roomClaims: StationClaim[] = [
   defineStationClaim<{ held: number; status: number; tookMs: number }>({
     id: "C01",
-    title: "Connections of one address keep no other caller out",
+    title: "One address's connections do not lock out other callers",
     group: "room",
     tried: `Opened ${SILENT_CONNECTIONS} silent connections from one address, without a token, and made a call from another.`,
     async observe(context) {
@@ -40,31 +40,31 @@ export const roomClaims: StationClaim[] = [
   }),
   defineStationClaim<{ kinds: { kind: string; made: number; refusedWith: number | null; other: number }[] }>({
     id: "C02",
-    title: "One owner cannot use up what all share",
+    title: "One owner cannot exhaust shared resources",
     group: "room",
-    tried: `As one owner made up to ${THINGS_MAX} webhooks and tokens' worth of secrets, then one of each as another owner.`,
+    tried: `Created up to ${THINGS_MAX} webhooks and secrets as one owner, then one of each as another.`,
     observe: observeShares,
     judge: ({ kinds }) =>
-      kinds.flatMap(({ kind, made, other }) => [
-        ...(made === 0 ? [`no ${kind} could be made`] : []),
-        ...(other >= 200 && other < 300 ? [] : [`after ${made} of one owner, a ${kind} of another was answered with ${other}`]),
+      kinds.flatMap(({ kind, made: count, other }) => [
+        ...(count === 0 ? [`no ${kind} could be created`] : []),
+        ...(other >= 200 && other < 300 ? [] : [`after one owner's ${count}, another owner's ${kind} was answered with ${other}`]),
       ]),
     describe: ({ kinds }) =>
       kinds
-        .map(({ kind, made, refusedWith }) => `${made} ${kind}s, then ${refusedWith ?? "not refused"}; the other owner had room`)
+        .map(({ kind, made: count, refusedWith }) => `${count} ${kind}s, then ${refusedWith ?? "not rejected"}; the other owner had room`)
         .join("; "),
   }),
   defineStationClaim<{ answers: Record<string, number>; withoutRetry: number; other: { status: number; tookMs: number } }>({
     id: "C03",
-    title: "A burst is answered or refused, and another owner is served meanwhile",
+    title: "A burst is answered or rejected, and another owner is served at the same time",
     group: "room",
-    tried: `Made ${BURST} calls at once as one owner, and a few as another owner meanwhile.`,
+    tried: `Made ${BURST} simultaneous calls as one owner, and a few as another at the same time.`,
     observe: observeBurst,
     judge: ({ answers, withoutRetry, other }) => [
       ...Object.entries(answers).flatMap(([status, count]) =>
         ["200", "429", "503"].includes(status) ? [] : [`${count} ended with ${status}`],
       ),
-      ...(withoutRetry > 0 ? [`${withoutRetry} refusals did not say when to ask again`] : []),
+      ...(withoutRetry > 0 ? [`${withoutRetry} rejections did not say when to retry`] : []),
       ...(other.status === 200 ? [] : [`the other owner was answered with ${other.status}`]),
       ...(other.tookMs > 5_000 ? [`the other owner waited ${other.tookMs} ms`] : []),
     ],
@@ -75,16 +75,16 @@ export const roomClaims: StationClaim[] = [
   }),
   defineStationClaim<{ status: number; failed: string | null }>({
     id: "C04",
-    title: "A body that is too large is refused before it is sent",
+    title: "A body that is too large is rejected before it is sent",
     group: "room",
-    tried: "Announced a JSON body of 1 GiB and sent none of it.",
+    tried: "Declared a JSON body of 1 GiB and sent none of it.",
     async observe(context) {
       const headers = { "content-length": String(2 ** 30), "content-type": "application/json", expect: "100-continue" };
       const { status, failed } = await ask(context, "/v1/runs", { method: "POST", token: context.ada, headers, timeoutMs: 5_000 });
       return { status, failed };
     },
     judge: ({ status, failed }) => (status === 413 || status === 429 || status === 503 ? [] : [`it was answered with ${failed ?? status}`]),
-    describe: ({ status }) => `refused with ${status}`,
+    describe: ({ status }) => `rejected with ${status}`,
   }),
 ];
 
@@ -101,14 +101,14 @@ async function observeShares(context: StationContext) {
   };
   const kinds: { kind: string; made: number; refusedWith: number | null; other: number }[] = [];
   for (const [kind, make] of Object.entries(makers)) {
-    let made = 0;
+    let count = 0;
     let refusedWith: number | null = null;
-    while (made < THINGS_MAX && refusedWith === null) {
-      const { status } = await make(context.ada, made);
-      if (status >= 200 && status < 300) made += 1;
+    while (count < THINGS_MAX && refusedWith === null) {
+      const { status } = await make(context.ada, count);
+      if (status >= 200 && status < 300) count += 1;
       else refusedWith = status;
     }
-    kinds.push({ kind, made, refusedWith, other: (await make(context.bob, 0)).status });
+    kinds.push({ kind, made: count, refusedWith, other: (await make(context.bob, 0)).status });
   }
   return { kinds };
 }

@@ -1,5 +1,5 @@
 import { arch, release } from "node:os";
-import type { AttackReport } from "../../contract/attack-report.ts";
+import type { AttackReport } from "../../contract/machine/attack-report.ts";
 import { within } from "../attack/attack-context.ts";
 import { type Verdict, verdictOf } from "../attack/claim.ts";
 import { ask } from "./ask.ts";
@@ -14,10 +14,10 @@ import type { AttackedStation, StationClaim, StationContext } from "./station-cl
 import { textClaims } from "./text-claims.ts";
 import { tokenClaims } from "./token-claims.ts";
 
-/** One claim, every wait in it included. */
+/** The time limit of one claim, including all of its waits. */
 const CLAIM_MS_MAX = 180_000;
 
-/** How long a station that is alive may take to say so, on a busy machine. */
+/** How long a live station may take for a health check on a busy machine. */
 const ALIVE_MS = 15_000;
 
 export const stationClaims: readonly StationClaim[] = [
@@ -29,13 +29,13 @@ export const stationClaims: readonly StationClaim[] = [
   ...headerClaims,
   ...previewClaims,
   ...clientClaims,
-  // The last, so that the code from the beginning has expired, or nearly so.
+  // Last, so the code from the start has expired, or nearly so.
   ...codeClaims,
 ];
 
 /**
- * Attacks a station that was started for it, over its port, and our client by a server that lies. Every request goes to
- * an address of this machine. A claim that breaks off is a verdict, not an exception.
+ * Attacks a station that was started for this purpose over its port, and our client with a lying server. Every request
+ * goes to an address on this machine. A claim that throws gets a verdict instead.
  */
 export async function runStationAttacks(
   station: AttackedStation,
@@ -50,7 +50,7 @@ export async function runStationAttacks(
   for (const claim of stationClaims.filter(({ id }) => options.only === undefined || options.only.includes(id))) {
     const verdict = await verdictOf(claim, {
       async observe() {
-        if (!(await isAlive())) throw new Error("the station answers nothing any more, since an earlier claim");
+        if (!(await isAlive())) throw new Error("the station stopped answering after an earlier claim");
         return within(`claim ${claim.id}`, claim.observe(context), CLAIM_MS_MAX);
       },
       judge: (seen) => claim.judge(seen),

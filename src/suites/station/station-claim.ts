@@ -1,51 +1,51 @@
 import type { ClaimGroup, NotTried } from "../attack/claim.ts";
 import type { Target } from "./ask.ts";
 
-/** A station that was started to be attacked, with its own state folder and no other user. */
+/** A station that was started to be attacked, with its own state folder and no other users. */
 export interface AttackedStation {
   /** Its address on the loopback interface. */
   url: string;
   stateDir: string;
-  /** The name of a secret that its configuration keeps for the machine's user. */
+  /** The name of a secret in its configuration, which is reserved for the machine's user. */
   operatorSecret: string;
   /** The value of that secret. */
   operatorValue: string;
   token(options: { scope: "read" | "run" | "admin"; owner: string }): Promise<{ id: string; token: string }>;
   revoke(id: string): Promise<void>;
-  /** A code that signs a browser in, and when it expires. */
+  /** Creates a code that signs in a browser. */
   code(): Promise<{ code: string; expiresAt: string }>;
-  /** The names of all tokens. */
+  /** Returns the names of all tokens. */
   tokenNames(): Promise<string[]>;
-  /** What our own client says of a station at another address. */
+  /** Requests the status of a station at another address with our own client. */
   askStatus(url: string, token: string): Promise<unknown>;
 }
 
 export interface StationContext extends Target {
   station: AttackedStation;
-  /** Tokens with the scope `run`, of two owners. */
+  /** `run` tokens of two owners. */
   ada: string;
   bob: string;
-  /** An unused sign-in code, registered when the suite began. */
+  /** An unused sign-in code, created when the suite started. */
   oldCode: { code: string; expiresAt: string };
   within<T>(what: string, promise: Promise<T>, ms?: number): Promise<T>;
 }
 
-/** What no caller may do to a station. */
+/** A claim about what no caller can do to a station. */
 export interface StationClaim<Seen = unknown> {
   id: string;
   title: string;
   group: ClaimGroup;
-  /** What was done, as a sentence. */
+  /** The attempted attack, as a sentence. */
   tried: string;
-  /** Tries it, with bounded counts and times, against addresses of this machine alone. */
+  /** Tries the attack, with limited counts and times, only against addresses on this machine. */
   observe(context: StationContext): Promise<Seen | NotTried>;
-  /** What of the observation breaks the claim, each as a phrase; nothing: it holds. */
+  /** Returns what in the observation breaks the claim, as phrases. Empty if the claim holds. */
   judge(seen: Seen): string[];
-  /** The observation for people; by default as JSON. */
+  /** Describes the observation for readers. Absent: as JSON. */
   describe?(seen: Seen): string;
 }
 
-/** Keeps the type of an observation together between `observe` and `judge`. */
+/** Ties the types of `observe` and `judge` together. */
 export function defineStationClaim<Seen>(claim: StationClaim<Seen>): StationClaim {
   return claim as StationClaim;
 }

@@ -5,7 +5,7 @@ const responsive = { slowestMs: 12, unanswered: 0, outcomes: { x: "failed" } };
 const preview = { bare: 401, withApiToken: 403, closedByOther: 404, isListedToOther: false };
 const refused = { tried: 9, admitted: [] };
 
-/** For each claim one observation that is right, and several that are wrong, each in one way. */
+/** For each claim, one right observation and several that are wrong in one way each. */
 const codes = {
   crossSite: { "another origin": 403 },
   asToken: 401,
@@ -185,11 +185,11 @@ const observations: Readonly<Record<string, { right: unknown; wrong: readonly un
   },
 };
 
-test("every claim about a station has observations, and an id of its own", () => {
+test("every claim about a station has observations and a unique id", () => {
   expect(stationClaims.map(({ id }) => id).sort()).toEqual(Object.keys(observations).sort());
 });
 
-test.each(stationClaims)("$id holds for what is right, and for nothing that is wrong", (claim) => {
+test.each(stationClaims)("$id accepts the right observation and rejects every wrong one", (claim) => {
   const { right, wrong } = observations[claim.id] ?? { right: null, wrong: [] };
   expect(claim.judge(right)).toEqual([]);
   expect(claim.describe?.(right) ?? "shown as JSON").not.toBe("");

@@ -5,16 +5,16 @@ import { defineStationClaim, type StationClaim, type StationContext } from "./st
 interface Responsive {
   slowestMs: number;
   unanswered: number;
-  /** What became of each thing that was asked for. */
+  /** The outcome of each request. */
   outcomes: Record<string, string>;
 }
 
-/** Under load one answer may take this long; a loop that is held takes all of it and more. */
+/** The limit for one answer under load; a blocked event loop exceeds it. */
 const SLOWEST_MS_MAX = 5_000;
 const judgeResponsive = ({ slowestMs, unanswered, outcomes }: Responsive): string[] => [
-  ...(unanswered > 0 ? [`the health check was not answered ${unanswered} times`] : []),
+  ...(unanswered > 0 ? [`${unanswered} health checks got no answer`] : []),
   ...(slowestMs > SLOWEST_MS_MAX ? [`an answer took ${slowestMs} ms`] : []),
-  ...Object.entries(outcomes).flatMap(([what, outcome]) => (outcome === "completed" ? [`${what} ran to its end`] : [])),
+  ...Object.entries(outcomes).flatMap(([what, outcome]) => (outcome === "completed" ? [`${what} ran to completion`] : [])),
   ...(Object.keys(outcomes).length === 0 ? ["nothing was tried"] : []),
 ];
 const describeResponsive = ({ slowestMs, outcomes }: Responsive): string =>
@@ -23,39 +23,38 @@ const describeResponsive = ({ slowestMs, outcomes }: Responsive): string =>
     .join(", ")}`;
 
 const EXPRESSIONS: Readonly<Record<string, { when: string; input: object }>> = {
-  "four loops within each other": {
+  "four nested loops": {
     when: "input.l.all(a, input.l.all(b, input.l.all(c, input.l.all(d, a >= 0))))",
     input: { l: [...Array(900).keys()] },
   },
-  "an expression that looks back": { when: 'input.s.matches("^(a+)+$")', input: { s: `${"a".repeat(60)}!` } },
+  "an expression that backtracks": { when: 'input.s.matches("^(a+)+$")', input: { s: `${"a".repeat(60)}!` } },
   "a text that doubles": {
     when: "input.l.map(a, input.s + input.s + input.s).size() > 0",
     input: { l: [...Array(900).keys()], s: "x".repeat(20_000) },
   },
 };
 
-/** What a text of a caller's can cost the station. */
+/** Attempts to overload the station with a caller's text. */
 export const textClaims: StationClaim[] = [
   defineStationClaim<Responsive>({
     id: "T01",
-    title: "No expression of a workflow holds the station",
+    title: "No workflow expression blocks the station",
     group: "text",
-    tried: "Started workflows whose conditions take hours, and asked for the station's health meanwhile.",
+    tried: "Started workflows whose conditions take hours, and polled the station's health at the same time.",
     observe: observeExpressions,
     judge: ({ outcomes, ...rest }) =>
       judgeResponsive({
         ...rest,
-        // What is only large may well come to its end within its budget.
-        outcomes: Object.fromEntries(Object.entries(outcomes).map(([what, told]) => [what, what.includes("doubles") ? "" : told])),
+        // One that is merely large may finish within its budget.
+        outcomes: Object.fromEntries(Object.entries(outcomes).map(([what, outcome]) => [what, what.includes("doubles") ? "" : outcome])),
       }),
     describe: describeResponsive,
   }),
   defineStationClaim<Responsive>({
     id: "T02",
-    title: "No pattern, filter or long line holds the station",
+    title: "No pattern, filter or long line blocks the station",
     group: "text",
-    tried:
-      "Sent patterns of many stars, filters and names of one character a million times, and JSON that is deep or has names of prototypes.",
+    tried: "Sent patterns of many stars, filters and names that repeat one character, deep JSON, and JSON with names of prototypes.",
     observe: observeLongTexts,
     judge: judgeResponsive,
     describe: describeResponsive,
@@ -69,7 +68,7 @@ async function observeExpressions(context: StationContext): Promise<Responsive> 
       const definition = { name: "attack-text", steps: [{ name: "a", kind: "set", when, data: { x: 1 } }] };
       const started = await ask(context, "/v1/workflows", { token: context.ada, body: { definition, input } });
       const { id } = json(started.text);
-      outcomes[what] = typeof id === "string" ? await outcomeOf(context, id) : `refused with ${started.status}`;
+      outcomes[what] = typeof id === "string" ? await outcomeOf(context, id) : `rejected with ${started.status}`;
     }
   };
   const working = work();
@@ -78,7 +77,7 @@ async function observeExpressions(context: StationContext): Promise<Responsive> 
   return { ...health, outcomes };
 }
 
-/** Its status once it is over or waits, within a bound. */
+/** Returns a workflow's status as soon as it is not running, within a time limit. */
 async function outcomeOf(context: StationContext, id: string): Promise<string> {
   const deadline = performance.now() + 12_000;
   let status = "not answered";

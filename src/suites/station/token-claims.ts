@@ -1,6 +1,7 @@
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
+import { ABSENT, ifErrno, ignore } from "../../lib/failures.ts";
 import { ask } from "./ask.ts";
 import { defineStationClaim, type StationClaim, type StationContext } from "./station-claim.ts";
 
@@ -9,13 +10,13 @@ const STREAM_MS_MAX = 5_000;
 const FILES_MAX = 2_000;
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
-/** What becomes of tokens and other secrets. */
+/** Attacks on tokens and other secrets. */
 export const tokenClaims: StationClaim[] = [
   defineStationClaim<{ refused: number; status: number }>({
     id: "K01",
-    title: "Wrong tokens do not lock out a right one",
+    title: "Wrong tokens do not lock out a valid one",
     group: "tokens",
-    tried: `Tried ${WRONG_TOKENS} wrong tokens, then a right one that was never used before, from the same address.`,
+    tried: `Tried ${WRONG_TOKENS} wrong tokens, then a valid one that was never used before, from the same address.`,
     async observe(context) {
       let refused = 0;
       for (let count = 0; count < WRONG_TOKENS; count++) {
@@ -29,34 +30,34 @@ export const tokenClaims: StationClaim[] = [
       return { refused, status: (await ask(context, "/v1/status", { token })).status };
     },
     judge: ({ refused, status }) => [
-      ...(refused === WRONG_TOKENS ? [] : [`${WRONG_TOKENS - refused} wrong tokens were taken`]),
-      ...(status === 200 ? [] : [`the right one was answered with ${status}`]),
+      ...(refused === WRONG_TOKENS ? [] : [`${WRONG_TOKENS - refused} wrong tokens were accepted`]),
+      ...(status === 200 ? [] : [`the valid one was answered with ${status}`]),
     ],
   }),
   defineStationClaim<{ began: boolean; status: number; endedMs: number | null }>({
     id: "K02",
-    title: "A revoked token is dead at once, and so are its streams",
+    title: "A revoked token and its streams end immediately",
     group: "tokens",
-    tried: "Opened a stream of events, revoked its token, and made another call with it.",
+    tried: "Opened an event stream, revoked its token, and made another call with it.",
     observe: observeRevocation,
     judge: ({ began, status, endedMs }) => [
-      ...(began ? [] : ["the stream did not begin"]),
+      ...(began ? [] : ["the stream did not start"]),
       ...(status === 401 || status === 429 ? [] : [`a call with it was answered with ${status}`]),
-      ...(endedMs === null ? [`its stream was open after ${STREAM_MS_MAX} ms`] : []),
+      ...(endedMs === null ? [`its stream was still open after ${STREAM_MS_MAX} ms`] : []),
     ],
-    describe: ({ endedMs }) => `refused at once; its stream ended after ${endedMs} ms`,
+    describe: ({ endedMs }) => `rejected immediately; its stream ended after ${endedMs} ms`,
   }),
   defineStationClaim<{ files: number; withToken: string[]; withSecret: string[]; open: string[] }>({
     id: "K03",
-    title: "No token is in the state folder, no password of an address in the log, and only its owner can read both",
+    title: "The state folder contains no tokens, the log no URL passwords, and both are private",
     group: "tokens",
     tried:
-      "Sent passwords in addresses of ships, webhooks and repositories, then looked for them and for tokens in every file, and at the modes of all.",
+      "Sent passwords in URLs of ships, webhooks and repositories, then searched every file for them and for tokens, and checked all file modes.",
     observe: observeStateFolder,
     judge: ({ files, withToken, withSecret, open }) => [
       ...(files === 0 ? ["no file was seen"] : []),
-      ...withToken.map((path) => `${path} has a token in it`),
-      ...withSecret.map((path) => `${path} has a password in it`),
+      ...withToken.map((path) => `${path} contains a token`),
+      ...withSecret.map((path) => `${path} contains a password`),
       ...open.map((path) => `others can read ${path}`),
     ],
     describe: ({ files }) => `${files} files, none with a token or a password, all private`,
@@ -67,30 +68,31 @@ async function observeRevocation(context: StationContext) {
   const { id, token } = await context.station.token({ scope: "read", owner: "dora" });
   const began = performance.now();
   const stream = Promise.withResolvers<number | null>();
-  const begun = Promise.withResolvers<boolean>();
-  const asked = request(`${context.url}/v1/events`, {
+  const start = Promise.withResolvers<boolean>();
+  const clientRequest = request(`${context.url}/v1/events`, {
     agent: false,
     headers: { authorization: `Bearer ${token}`, accept: "text/event-stream" },
   });
   let revokedAt = began;
-  asked.once("error", () => {
-    begun.resolve(false);
+  clientRequest.once("error", () => {
+    start.resolve(false);
     stream.resolve(performance.now() - revokedAt);
   });
-  asked.once("response", (answer) => {
-    begun.resolve(answer.statusCode === 200);
+  clientRequest.once("response", (answer) => {
+    start.resolve(answer.statusCode === 200);
     answer.resume();
     answer.once("close", () => stream.resolve(performance.now() - revokedAt));
   });
-  asked.end();
-  const hasBegun = await context.within("a stream", begun.promise, STREAM_MS_MAX).catch(() => false);
+  clientRequest.end();
+  const hasBegun =
+    (await ignore(context.within("a stream", start.promise, STREAM_MS_MAX), "a stream that does not start is a finding")) ?? false;
   revokedAt = performance.now();
   await context.station.revoke(id);
   const { status } = await ask(context, "/v1/status", { token });
   const timer = setTimeout(() => stream.resolve(null), STREAM_MS_MAX);
   const endedMs = await stream.promise;
   clearTimeout(timer);
-  asked.destroy();
+  clientRequest.destroy();
   return { began: hasBegun, status, endedMs: endedMs === null ? null : Math.round(endedMs) };
 }
 
@@ -105,20 +107,31 @@ async function observeStateFolder(context: StationContext) {
   const found = { files: 0, withToken: [] as string[], withSecret: [] as string[], open: [] as string[] };
   if (audit.text.includes(password)) found.withSecret.push("the audit log");
   const secretOf = (token: string) => token.slice(token.lastIndexOf("_") + 1);
-  for (const entry of (await readdir(station.stateDir, { recursive: true, withFileTypes: true })).slice(0, FILES_MAX)) {
-    const path = join(entry.parentPath, entry.name);
+  for (const path of await pathsBelow(station.stateDir, FILES_MAX)) {
     const name = path.slice(station.stateDir.length + 1);
-    const stat = await lstat(path).catch(() => null);
+    const stat = await ifErrno(lstat(path), ABSENT, null);
     if (stat === null || !stat.isFile()) continue;
     found.files += 1;
     if (name.startsWith("templates/")) continue;
     if ((stat.mode & 0o077) !== 0 && stat.size > 0 && /\.db(-wal|-shm)?$|^(tokens|secrets|keys)\//.test(name)) found.open.push(name);
     if (stat.size > FILE_BYTES_MAX) continue;
-    const bytes = await readFile(path).catch(() => Buffer.alloc(0));
+    const bytes = await ifErrno(readFile(path), ABSENT, Buffer.alloc(0));
     if ([ada, bob].some((token) => bytes.includes(secretOf(token)))) found.withToken.push(name);
-    // What has yet to be fetched keeps its address, in a file for its owner alone.
+    // A pending fetch keeps its URL in a file that only its owner can read.
     if (!/^sessions\/[^/]+\/session\.json$/.test(name) && bytes.includes(password)) found.withSecret.push(name);
   }
   if (((await lstat(station.stateDir)).mode & 0o077) !== 0) found.open.push("the state folder");
   return found;
+}
+
+/** Lists everything in a folder while the station works in it, so folders may disappear meanwhile. */
+async function pathsBelow(folder: string, pathsMax: number): Promise<string[]> {
+  const paths: string[] = [];
+  const pending = [folder];
+  for (let at = pending.pop(); at !== undefined && paths.length < pathsMax; at = pending.pop())
+    for (const entry of await ifErrno(readdir(at, { withFileTypes: true }), ABSENT, [])) {
+      paths.push(join(at, entry.name));
+      if (entry.isDirectory()) pending.push(join(at, entry.name));
+    }
+  return paths.slice(0, pathsMax);
 }

@@ -1,15 +1,18 @@
 import { readFileSync, writeFileSync } from "node:fs";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
 
-/** The text of a control file; null where there is none. */
+/** Errors for a group that no longer exists, or a file that this kernel does not support. */
+const unsupported = [...UNREACHABLE, "ENODEV", "EOPNOTSUPP", "ENOTSUP", "EINVAL", "EBUSY"];
+
+/**
+ * Returns the text of a control file, or null if it does not exist. Other failures throw: they must not make a group
+ * look empty.
+ */
 export function read(path: string): string | null {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return null;
-  }
+  return ifErrnoSync(() => readFileSync(path, "latin1"), unsupported, null);
 }
 
-/** A line `name number` of such a text. */
+/** Returns the number in a line `name number` of such a text. */
 export function field(text: string | null, name: string): number | null {
   const line = text?.split("\n").find((candidate) => candidate.startsWith(`${name} `));
   return line === undefined ? null : Number(line.slice(name.length + 1));
@@ -20,9 +23,5 @@ export function put(path: string, value: number | string): void {
 }
 
 export function putIfThere(path: string, value: number | string): void {
-  try {
-    writeFileSync(path, String(value), { flag: "r+" });
-  } catch {
-    // Kernels without swap accounting have no such file; a group may have been removed by another sweep meanwhile.
-  }
+  ifErrnoSync(() => writeFileSync(path, String(value), { flag: "r+" }), unsupported, undefined);
 }

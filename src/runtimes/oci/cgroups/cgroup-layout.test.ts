@@ -22,7 +22,7 @@ const v2 = {
 };
 
 describe("cgroupLayout", () => {
-  it("reads a hybrid machine, named hierarchies left out", () => {
+  it("reads a hybrid machine, without named hierarchies", () => {
     const layout = cgroupLayout(hybrid);
     expect(layout.map(({ version, controllers }) => `${version} ${controllers}`)).toEqual([
       "1 cpu,cpuacct",
@@ -44,13 +44,13 @@ describe("cgroupLayout", () => {
       },
     ]);
   });
-  it("a mount of a part of the hierarchy, as in a container: own folders outside of it are null", () => {
+  it("returns null for groups outside of a partial mount, as in a container", () => {
     const mountinfo = "31 25 0:27 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
     const at = (path: string) => cgroupLayout({ ...v2, mountinfo, ownCgroups: `4:memory:${path}` })[0]?.own;
     expect(at("/docker/abc/x")).toBe("/sys/fs/cgroup/memory/x");
     expect(at("/elsewhere")).toBeNull();
   });
-  it("understands blanks in mount points", () => {
+  it("unescapes blanks in mount points", () => {
     const mountinfo = "31 25 0:27 / /mnt/with\\040blank rw - cgroup2 none rw";
     expect(cgroupLayout({ ...v2, mountinfo, ownCgroups: "0::/" })[0]?.mountPoint).toBe("/mnt/with blank");
   });

@@ -1,11 +1,11 @@
 import { join, relative } from "node:path";
 
-/** One mounted hierarchy of control groups: a controller or several (v1), or the unified one (v2). */
+/** A mounted control group hierarchy: one or more controllers (v1), or the unified hierarchy (v2). */
 export interface Hierarchy {
   version: 1 | 2;
   controllers: string[];
   mountPoint: string;
-  /** This process's group in it, as a folder; null when it lies outside of what is mounted. */
+  /** The folder of this process's group, or null if the mount does not include it. */
   own: string | null;
 }
 
@@ -17,9 +17,9 @@ interface CgroupMount {
 }
 
 /**
- * Reads the layout from the texts of /proc/self/mountinfo and /proc/self/cgroup. `unifiedControllers` gives the
- * controllers of a v2 mount (`cgroup.controllers` of its root): on a hybrid machine it has none, but can still kill and
- * freeze.
+ * Reads the layout from the texts of /proc/self/mountinfo and /proc/self/cgroup. `unifiedControllers` returns the
+ * controllers of a v2 mount (`cgroup.controllers` of its root). On a hybrid machine the list is empty, but the mount
+ * can still kill and freeze.
  */
 export function cgroupLayout(options: {
   mountinfo: string;
@@ -76,7 +76,10 @@ function parseOwn(text: string): { id: number; controllers: string[]; path: stri
   });
 }
 
-/** The mount may show only a part of the hierarchy, as in a container without a cgroup namespace. */
+/**
+ * Returns a group's folder. Null if the mount shows only another part of the hierarchy, as in a container without a
+ * cgroup namespace.
+ */
 function belowMount(mount: CgroupMount, path: string): string | null {
   const below = relative(mount.root, path);
   return below.startsWith("..") ? null : join(mount.mountPoint, below);
@@ -86,7 +89,7 @@ function sameNames(left: readonly string[], right: readonly string[]): boolean {
   return left.join() === right.join();
 }
 
-/** mountinfo writes blanks and the like as three octal digits. */
+/** mountinfo writes blanks and similar characters as three octal digits. */
 function unescaped(path: string): string {
   return path.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

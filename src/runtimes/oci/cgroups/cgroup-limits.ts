@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import type { CgroupFolder } from "./cgroup.ts";
 import { put, putIfThere, read } from "./cgroup-files.ts";
 
@@ -9,12 +9,12 @@ export interface CgroupLimits {
   pids: number | null;
 }
 
-/** What the guest itself may use beyond the limit of the work: its buffers, and the OCI runtime while it starts. */
+/** What the guest may use in addition to the limit of the work: its buffers, and the OCI runtime during the start. */
 const GUEST_MEMORY_BYTES = 256 * 1024 * 1024;
 const GUEST_PIDS = 512;
 const CPU_PERIOD_US = 100_000;
 
-/** Puts limits on the work; may be called again with others while it runs. */
+/** Sets the limits of the work and the guest. May be called again with other limits while they run. */
 export function limitCgroups(folders: readonly CgroupFolder[], limits: CgroupLimits): void {
   for (const folder of folders) {
     const has = (controller: string) => folder.controllers.includes(controller);
@@ -31,7 +31,7 @@ export function limitCgroups(folders: readonly CgroupFolder[], limits: CgroupLim
       }
       if (has("cpu")) limitCpu(folder.version, work, limits.cpus);
     } catch (cause) {
-      throw new CaissonError("unavailable", `limits cannot be written to ${folder.dir}`, { cause });
+      throw new CaissonError("unavailable", `cannot write limits to ${folder.dir}`, { cause });
     }
   }
 }
@@ -42,7 +42,7 @@ function limitMemory(version: 1 | 2, dir: string, bytes: number | null): void {
     putIfThere(join(dir, "memory.swap.max"), bytes === null ? "max" : 0);
     return;
   }
-  // Memory and swap together may not be less than memory alone at any moment, so a raise begins with the sum.
+  // Memory plus swap may never be less than memory alone, so to raise the limit we raise the sum first.
   const both = join(dir, "memory.memsw.limit_in_bytes");
   const raising = Number(read(join(dir, "memory.limit_in_bytes")) ?? 0) < (bytes ?? Number.MAX_SAFE_INTEGER);
   if (raising) putIfThere(both, bytes ?? -1);

@@ -1,19 +1,20 @@
 import { closeSync, openSync, write } from "node:fs";
 import { join } from "node:path";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
 import { type CgroupParents, readOwnCgroups } from "./cgroup-parents.ts";
 
 const EVERY_MS = 5;
 
 export interface QuickMigration {
-  /** From now on, until what this gives is called. */
+  /** Keeps moves fast until the returned function is called. */
   hold(groups: CgroupParents): () => void;
 }
 
 /**
- * The kernel moves a process from group to group only after all processors have passed a quiet point, which takes it 5
- * ms and more; a move shortly after another need not wait. A start has two: of the launcher, and of the sandbox's work.
- * So this process moves itself to where it is already, first of all, and again and again until the start is over: the
- * quiet point passes while other things are done. Starts at the same time share it.
+ * Speeds up moves between control groups. The kernel completes a move only after a grace period of 5 ms or more on all
+ * processors; a move shortly after another need not wait. A start has two moves: the launcher's, and that of the
+ * sandbox's work. So during a start this process repeatedly moves itself into the group that it is already in, and the
+ * grace period passes while other things are done. Concurrent starts share it.
  */
 export function createQuickMigration(): QuickMigration {
   let holders = 0;
@@ -22,7 +23,7 @@ export function createQuickMigration(): QuickMigration {
     moving = false;
     closeSync(fd);
   };
-  // A thread takes it at once, whatever this one does next. Nothing depends on its success.
+  // A pool thread writes this at once, whatever the main thread does next. Nothing depends on its success.
   const move = (fd: number) =>
     write(fd, String(process.pid), (error) => {
       if (error !== null || holders === 0) end(fd);
@@ -43,13 +44,12 @@ export function createQuickMigration(): QuickMigration {
   };
 }
 
-/** To write to; null where this process may not, or has been moved by somebody since: it must not move itself back. */
+/**
+ * Opens our group's process list for writing. Null if we may not, or if another process has moved us since: we must not
+ * move ourselves back.
+ */
 function ownProcesses({ parents, ownCgroups }: CgroupParents): number | null {
   const own = parents.find((parent) => parent.own !== null)?.own;
   if (own == null || readOwnCgroups() !== ownCgroups) return null;
-  try {
-    return openSync(join(own, "cgroup.procs"), "w");
-  } catch {
-    return null;
-  }
+  return ifErrnoSync(() => openSync(join(own, "cgroup.procs"), "w"), [...UNREACHABLE, "EROFS", "ENODEV"], null);
 }

@@ -24,7 +24,7 @@ const inScope = unified("/user.slice/user-1000.slice/user@1000.service/app.slice
 const inSession = unified("/user.slice/user-1000.slice/session-c1.scope");
 
 const everything: CgroupAccess = { writable: () => true, read: () => "cpu memory pids" };
-/** A machine whose files say what they are given, and whose user's part is what lies below their service. */
+/** A machine with the given file contents, whose user may write below the user's service. */
 const userOwned = (files: Record<string, string>): CgroupAccess => ({
   writable: (path) => path.startsWith(service),
   read: (path) => files[path] ?? "",
@@ -37,17 +37,17 @@ const ordinary = (layout: Hierarchy[], access: CgroupAccess, more: Partial<Cgrou
   cgroupParents({ layout, root: false, access, ...more });
 
 describe("cgroupParents as root", () => {
-  it("below the top of each useful hierarchy", () => {
+  it("are below the top of each useful hierarchy", () => {
     const { parents, reason } = cgroupParents({ layout: hybrid, root: true, access: everything });
     expect(parents.map(({ dir }) => dir.slice(15))).toEqual(["cpu,cpuacct", "memory", "pids", "freezer", "unified"]);
     expect(reason).toBeNull();
   });
-  it("with read-only groups: none, and the reason says so", () => {
+  it("are empty if groups are read-only, and the reason says so", () => {
     const { parents, reason } = cgroupParents({ layout: inScope, root: true, access: { ...everything, writable: () => false } });
     expect(parents).toEqual([]);
     expect(reason).toMatch(/read-only/);
   });
-  it("never asks the user's systemd", () => {
+  it("never ask the user's systemd", () => {
     expect(cgroupParents({ layout: inScope, root: true, access: everything, manager }).parents).toMatchObject([
       { dir: top, makes: "caisson" },
     ]);
@@ -55,22 +55,22 @@ describe("cgroupParents as root", () => {
 });
 
 describe("cgroupParents of an ordinary user without systemd", () => {
-  it("without delegation: none, and the reason says what to do, in the user's own words", () => {
+  it("are empty without delegation, with a fix for the user's own command", () => {
     const access = { ...everything, writable: () => false };
     const { parents, reason } = ordinary(hybrid, access, { command: "caisson exec --memory 64m -- true" });
     expect(parents).toEqual([]);
     expect(reason).toMatch(
-      /^no control group is delegated to this user, so memory and cpus cannot be limited, and of processes only those of the sandbox's own user are counted; /,
+      /^no control group is delegated to this user, so memory and cpus cannot be limited, and only processes of the sandbox's own user are counted; /,
     );
     expect(reason).toContain("`sudo caisson exec --memory 64m -- true`");
   });
-  it("on v1: only where their own group is theirs", () => {
+  it("on v1, include only groups that the user owns", () => {
     const access = { ...everything, writable: (path: string) => path.startsWith("/sys/fs/cgroup/memory/user/me") };
     const { parents, reason } = ordinary(hybrid, access);
     expect(parents.map(({ dir }) => dir)).toEqual(["/sys/fs/cgroup/memory/user/me"]);
-    expect(reason).toContain("cpus cannot be limited, and of processes only those of the sandbox's own user are counted");
+    expect(reason).toContain("cpus cannot be limited, and only processes of the sandbox's own user are counted");
   });
-  it("on v2: the nearest group above their own that may limit, with the controllers of that group and not of the top", () => {
+  it("on v2, are the nearest group above that may limit, with its controllers", () => {
     const access = userOwned({
       [`${service}/cgroup.subtree_control`]: "memory pids\n",
       [`${service}/cgroup.controllers`]: "memory pids\n",
@@ -82,13 +82,13 @@ describe("cgroupParents of an ordinary user without systemd", () => {
   });
 });
 
-describe("cgroupParents of an ordinary user with a systemd of their own", () => {
+describe("cgroupParents of an ordinary user with a user systemd", () => {
   const all = userOwned({ [`${service}/cgroup.controllers`]: "cpu memory pids\n" });
 
   it.each([
     ["in a login session, where nothing is delegated", inSession],
-    ["in a scope of theirs", inScope],
-  ])("%s: scopes that systemd makes", (_, layout) => {
+    ["in their own scope", inScope],
+  ])("are scopes that systemd creates %s", (_, layout) => {
     const found = ordinary(layout, all, { manager });
     expect(found.parents).toMatchObject([{ dir: `${service}/app.slice`, controllers: ["cpu", "memory", "pids"], makes: "systemd" }]);
     expect(found.reason).toBeNull();
@@ -96,27 +96,27 @@ describe("cgroupParents of an ordinary user with a systemd of their own", () => 
     const [folder] = cgroupFolders(found.parents, "caisson-0a1b", "sb_x");
     expect(folder).toMatchObject({ dir: `${service}/app.slice/caisson-0a1b-sb_x.scope`, scope: true });
   });
-  it("that gives no cpu: memory and pids are had, cpus is named with the exact fix", () => {
+  it("limit memory and pids without cpu, and the reason has the exact fix", () => {
     const access = userOwned({ [`${service}/cgroup.controllers`]: "memory pids\n" });
     const { parents, reason } = ordinary(inSession, access, { manager });
     expect(parents).toMatchObject([{ controllers: ["memory", "pids"] }]);
     expect(reason).toBe(
-      "systemd gives this user no share of cpu, so cpus cannot be limited; as root: `mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=memory pids cpu\\n' > /etc/systemd/system/user@.service.d/caisson.conf && systemctl daemon-reload`, then log in again",
+      "systemd does not delegate cpu to this user, so cpus cannot be limited; as root: `mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=memory pids cpu\\n' > /etc/systemd/system/user@.service.d/caisson.conf && systemctl daemon-reload`, then log in again",
     );
   });
-  it("that does not answer: as if it were not there, and the reason is told", () => {
-    const silent = "the user's systemd made no control group: timed out";
+  it("ignore a systemd that does not answer, and give the reason", () => {
+    const silent = "the user's systemd created no control group: timed out";
     const found = ordinary(inSession, all, { manager: { ...manager, silent } });
     expect(found.parents).toEqual([]);
     expect(found.manager).toBeNull();
-    expect(found.reason).toMatch(/^the user's systemd made no control group: timed out, so memory/);
+    expect(found.reason).toMatch(/^the user's systemd created no control group: timed out, so memory/);
   });
-  it("on a machine of v1: not asked, since it has nothing to give", () => {
+  it("do not involve systemd on v1, where it has nothing to delegate", () => {
     expect(ordinary(hybrid, { ...everything, writable: () => false }, { manager }).parents).toEqual([]);
   });
 });
 
-it("what is in nobody's folder is no group of ours", () => {
+it("finds no groups in a folder that does not exist", () => {
   const parent = { version: 2 as const, controllers: [], dir: "/nowhere", own: null };
   expect(cgroupNames([{ ...parent, makes: "caisson" }], "caisson-0a1b")).toEqual([]);
   expect(cgroupNames([{ ...parent, makes: "systemd" }], "caisson-0a1b")).toEqual([]);

@@ -1,39 +1,40 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
 import { SCOPE_SLICE } from "../systemd/user-scope.ts";
 import type { UserSystemd } from "../systemd/user-systemd.ts";
 import { cgroupLayout, type Hierarchy } from "./cgroup-layout.ts";
 
-/** Where sandboxes' groups are made in one hierarchy. */
+/** Where the groups of sandboxes are created in one hierarchy. */
 export interface CgroupParent {
   version: 1 | 2;
-  /** Those of the parent itself: not every group gets all that its hierarchy has. */
+  /** The controllers of the parent itself, which may have fewer than its hierarchy. */
   controllers: string[];
-  /** A folder below it holds one for each sandbox; where systemd makes them, it holds the sandboxes' scopes. */
+  /** Contains a folder with one group per sandbox, or the scopes of sandboxes if systemd creates them. */
   dir: string;
-  /** This process's own group, when it may write to it. */
+  /** This process's own group, or null if it may not write to it. */
   own: string | null;
-  /** Who makes a sandbox's group: this program, or the user's systemd when asked. */
+  /** Who creates a sandbox's group: this program, or the user's systemd on request. */
   makes: "caisson" | "systemd";
 }
 
 export interface CgroupParents {
   parents: CgroupParent[];
-  /** In which groups this process was when that was found out. */
+  /** The groups of this process at the time of the check. */
   ownCgroups: string;
-  /** Why memory, cpu or pids cannot be limited, and the fix; null when all can. */
+  /** Why memory, cpu or pids cannot be limited, and the fix. Null if all can. */
   reason: string | null;
-  /** The same in short, without what follows from it. */
+  /** The same in brief, without the consequences. */
   briefReason: string | null;
-  /** The user's systemd, where it makes the groups. */
+  /** The user's systemd if it creates the groups, otherwise null. */
   manager: UserSystemd | null;
 }
 
-/** Limits are put on the work of a sandbox, not on its guest, in these. */
+/** The controllers that limit the work of a sandbox separately from its guest. */
 export const limiters = ["memory", "pids", "cpu"] as const;
 const whole = ["cpuacct", "freezer"];
 
-/** What is there, as the kernel tells. */
+/** Returns the mounted hierarchies, as the kernel reports them. */
 export function readLayout(): Hierarchy[] {
   return cgroupLayout({
     mountinfo: readText("/proc/self/mountinfo"),
@@ -49,17 +50,17 @@ export function readOwnCgroups(): string {
 export interface CgroupParentsOptions {
   layout: readonly Hierarchy[];
   root: boolean;
-  /** Looks for the systemd of an ordinary user; `silent` is why it is not to be asked though it may be there. */
+  /** Finds the systemd of an ordinary user. `silent` is the reason not to ask it even if it exists, or null. */
   manager?: { find(mountPoint: string): UserSystemd | null; silent: string | null };
-  /** How this program was called, for a fix that says to call it otherwise. */
+  /** The command line of this program, for a fix that suggests another one. */
   command?: string;
   access?: CgroupAccess;
 }
 
 /**
- * Root makes its groups below the top of each hierarchy, so that a sandbox outlives the service that made it. Anybody
- * else has them made by their own systemd, in a scope for each sandbox; where there is none, where they were given a
- * group of their own.
+ * Chooses where groups are created. For root, below the top of each hierarchy, so that a sandbox outlives the service
+ * that created it. For other users, in one scope per sandbox that their systemd creates; without systemd, in a group
+ * that was delegated to them.
  */
 export function cgroupParents(options: CgroupParentsOptions): CgroupParents {
   const access = options.access ?? realAccess;
@@ -80,7 +81,7 @@ export function cgroupParents(options: CgroupParentsOptions): CgroupParents {
   };
 }
 
-/** What the choice depends on, besides the layout. */
+/** File access that the choice depends on, besides the layout. */
 export interface CgroupAccess {
   writable(path: string): boolean;
   read(path: string): string;
@@ -88,12 +89,7 @@ export interface CgroupAccess {
 
 const realAccess: CgroupAccess = {
   writable(path) {
-    try {
-      accessSync(path, constants.W_OK);
-      return true;
-    } catch {
-      return false;
-    }
+    return ifErrnoSync(() => accessSync(path, constants.W_OK) === undefined, [...UNREACHABLE, "EROFS"], false);
   },
   read: readText,
 };
@@ -105,7 +101,9 @@ function topOf(hierarchy: Hierarchy, access: CgroupAccess): Place | null {
   return access.writable(dir) && access.writable(join(dir, "cgroup.procs")) ? { dir, controllers, makes: "caisson" } : null;
 }
 
-/** Only where one hierarchy has all that limits: systemd gives no user a share of the others. */
+/**
+ * Finds the user's systemd. Null unless the unified hierarchy can limit: systemd delegates no other hierarchy to users.
+ */
 function unifiedManager({ layout, manager }: CgroupParentsOptions): UserSystemd | null {
   const unified = layout.find(({ version, controllers }) => version === 2 && controllers.some(isUseful));
   return unified === undefined ? null : (manager?.find(unified.mountPoint) ?? null);
@@ -120,8 +118,8 @@ function delegated(hierarchy: Hierarchy, { manager, access }: { manager: UserSys
   if (hierarchy.own === null) return null;
   if (hierarchy.version === 1 || !limits)
     return usable(hierarchy.own) ? { dir: hierarchy.own, controllers: hierarchy.controllers, makes: "caisson" } : null;
-  // In v2 a group with processes of its own can have no limits below it, so the parent is the nearest one above without
-  // any.
+  // In v2, a group with processes cannot limit groups below it, so the parent is the nearest group above without
+  // processes.
   for (let dir = dirname(hierarchy.own); dir.startsWith(hierarchy.mountPoint) && usable(dir); dir = dirname(dir)) {
     const enabled = words(access.read(join(dir, "cgroup.subtree_control")));
     if (limiters.some((name) => enabled.includes(name))) return { dir, controllers: controllersOf(dir), makes: "caisson" };
@@ -131,7 +129,7 @@ function delegated(hierarchy: Hierarchy, { manager, access }: { manager: UserSys
 
 type Reasons = Pick<CgroupParents, "reason" | "briefReason">;
 
-/** What is missing, a semicolon, and how to fix it. */
+/** Returns the cause and the fix, separated by a semicolon. */
 function reasonsFor(missing: readonly string[], options: ShortageOptions): Reasons {
   if (missing.length === 0) return { reason: null, briefReason: null };
   const { cause, fix } = shortage(missing, options);
@@ -146,27 +144,27 @@ function shortage(missing: readonly string[], options: ShortageOptions): { cause
     return { cause: "no control groups are mounted", fix: "mount them: `mount -t cgroup2 none /sys/fs/cgroup`" };
   if (options.root)
     return { cause: "/sys/fs/cgroup is read-only or lacks controllers", fix: "remount it: `mount -o remount,rw /sys/fs/cgroup`" };
-  if (options.manager?.silent != null) return { cause: options.manager.silent, fix: `look at \`systemctl --user status\`, or ${asRoot}` };
+  if (options.manager?.silent != null) return { cause: options.manager.silent, fix: `check \`systemctl --user status\`, or ${asRoot}` };
   if (options.parents.some(({ makes }) => makes === "systemd"))
-    return { cause: `systemd gives this user no share of ${missing.join(" and ")}`, fix: delegationFix(missing) };
+    return { cause: `systemd does not delegate ${missing.join(" and ")} to this user`, fix: delegationFix(missing) };
   if (options.parents.some(({ version, controllers }) => version === 2 && controllers.length > 0))
-    return { cause: `the control group of this user lacks ${missing.join(" and ")}`, fix: asRoot };
+    return { cause: `this user's control group lacks ${missing.join(" and ")}`, fix: asRoot };
   const unified = options.layout.some(({ version, controllers }) => version === 2 && controllers.some(isUseful));
   const other = unified ? "log in through systemd (ssh, `machinectl shell`)" : "boot with `systemd.unified_cgroup_hierarchy=1`";
   return { cause: "no control group is delegated to this user", fix: `${other}, or ${asRoot}` };
 }
 
-/** Distributions differ in what they give to users; the setting takes effect with the user's next login. */
+/** Distributions differ in what they delegate to users. The setting takes effect at the user's next login. */
 function delegationFix(missing: readonly string[]): string {
   const file = "/etc/systemd/system/user@.service.d/caisson.conf";
   const all = [...new Set(["memory", "pids", ...missing])].join(" ");
   return `as root: \`mkdir -p ${dirname(file)} && printf '[Service]\\nDelegate=${all}\\n' > ${file} && systemctl daemon-reload\`, then log in again`;
 }
 
-/** Processes of the sandbox's user are limited all the same, by the guest. */
+/** Says what is not limited. The guest still limits the processes of the sandbox's user. */
 function unlimited(missing: readonly string[]): string {
   const names = missing.filter((name) => name !== "pids").map((name) => (name === "cpu" ? "cpus" : name));
-  const processes = missing.includes("pids") ? ["of processes only those of the sandbox's own user are counted"] : [];
+  const processes = missing.includes("pids") ? ["only processes of the sandbox's own user are counted"] : [];
   return [...(names.length === 0 ? [] : [`${names.join(" and ")} cannot be limited`]), ...processes].join(", and ");
 }
 
@@ -179,9 +177,5 @@ function words(text: string): string[] {
 }
 
 function readText(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return "";
-  }
+  return ifErrnoSync(() => readFileSync(path, "latin1"), [...UNREACHABLE, "ENODEV"], "");
 }

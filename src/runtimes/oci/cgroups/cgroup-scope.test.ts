@@ -19,7 +19,7 @@ const enter = () =>
   });
 const read = (name: string) => readFileSync(join(folder.dir, name), "latin1");
 
-/** Ordinary files in place of the kernel's. */
+/** Creates ordinary files in place of the kernel's. */
 function makeScope(content: { processes: string; controllers: string }): void {
   mkdirSync(folder.dir);
   writeFileSync(join(folder.dir, "cgroup.procs"), content.processes);
@@ -39,20 +39,20 @@ afterEach(async () => {
 });
 
 describe("enterScope", () => {
-  it("has the scope made for the process, puts it into the guest's group, and lets what was announced be limited", async () => {
+  it("requests a scope, moves the process into the guest's group, enables limits", async () => {
     makeScope({ processes: `${PID}\n`, controllers: "cpu memory pids\n" });
     await enter();
     expect(bus.calls.at(-1)?.body[0]).toBe(basename(folder.dir));
     expect([read("guest/cgroup.procs"), read("cgroup.subtree_control")]).toEqual([String(PID), "+memory +pids"]);
     expect(existsSync(join(folder.dir, "work"))).toBe(true);
   });
-  it("waits for an earlier scope of that name to be gone", async () => {
+  it("waits for an earlier scope of that name to disappear", async () => {
     makeScope({ processes: `${PID}\n`, controllers: "memory pids\n" });
-    const taken: BusReply = { kind: "error", signature: "s", body: ["taken"], errorName: "org.freedesktop.systemd1.UnitExists" };
+    const conflict: BusReply = { kind: "error", signature: "s", body: ["taken"], errorName: "org.freedesktop.systemd1.UnitExists" };
     let tries = 0;
     bus.answers = ({ member }) => {
       if (member !== "StartTransientUnit") return [nothing];
-      return tries++ === 0 ? [taken] : [jobStarted, jobRemoved("x", "done")];
+      return tries++ === 0 ? [conflict] : [jobStarted, jobRemoved("x", "done")];
     };
     await enter();
     expect(tries).toBe(2);
@@ -60,7 +60,7 @@ describe("enterScope", () => {
   it.each([
     ["lacks a controller", { processes: `${PID}\n`, controllers: "memory\n" }, /has no pids/],
     ["holds another process", { processes: "1\n", controllers: "memory pids\n" }, /process 4242 is not in/],
-  ])("a scope that %s is refused, and nothing is divided", async (_, content, message) => {
+  ])("refuses a scope that %s, and divides nothing", async (_, content, message) => {
     makeScope(content);
     await expect(enter()).rejects.toMatchObject({
       code: "unavailable",
@@ -69,16 +69,16 @@ describe("enterScope", () => {
     });
     expect(existsSync(join(folder.dir, "guest"))).toBe(false);
   });
-  it("says what systemd said", async () => {
+  it("passes on systemd's message", async () => {
     bus.answers = () => [{ kind: "error", signature: "s", body: ["no room"], errorName: "org.test.Full" }];
     await expect(enter()).rejects.toMatchObject({
-      message: expect.stringMatching(/made no control group: no room/),
+      message: expect.stringMatching(/created no control group: no room/),
       details: { step: "scope" },
     });
   });
 });
 
-it("a scope is removed by systemd, not by us: only what is below it is", async () => {
+it("leaves the scope itself to systemd, and removes only what is below it", async () => {
   mkdirSync(join(folder.dir, "guest"), { recursive: true });
   mkdirSync(join(folder.dir, "work"));
   const emptied = new Promise<void>((resolve) => {

@@ -1,21 +1,21 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { startScope } from "../systemd/user-scope.ts";
 import type { UserSystemd } from "../systemd/user-systemd.ts";
 import { type CgroupFolder, enableBelow } from "./cgroup.ts";
 
-/** How long an earlier scope of the same name may take to be gone. */
+/** How long an earlier scope of the same name may take to disappear. */
 const NAME_FREE_TIMEOUT_MS = 5_000;
 const NAME_TRY_EVERY_MS = 20;
 
-/** What `details.step` of an error says when it was systemd that could not help. */
+/** `details.step` of an error that systemd caused. */
 export const SCOPE_STEP = "scope";
 
 /**
- * Has the user's systemd put a process of ours into a scope, and divides that into the groups of a sandbox, with the
- * process in the one of its guest. Throws `unavailable` with `details.step`.
+ * Asks the user's systemd to put a process of ours into a scope, and divides the scope into a sandbox's groups, with
+ * the process in the guest's. Throws `unavailable` with `details.step`.
  */
 export async function enterScope(options: { manager: UserSystemd; folder: CgroupFolder; pid: number; uid: number }): Promise<void> {
   try {
@@ -23,7 +23,7 @@ export async function enterScope(options: { manager: UserSystemd; folder: Cgroup
     divide(options.folder, options.pid);
   } catch (cause) {
     const text = cause instanceof Error ? cause.message : String(cause);
-    throw new CaissonError("unavailable", `the user's systemd made no control group: ${text}`, { details: { step: SCOPE_STEP }, cause });
+    throw new CaissonError("unavailable", `the user's systemd created no control group: ${text}`, { details: { step: SCOPE_STEP }, cause });
   }
 }
 
@@ -39,7 +39,7 @@ async function startWhenFree({ manager, folder, pid, uid }: Parameters<typeof en
   }
 }
 
-/** The process goes first: a group with processes of its own can have no limits below it. */
+/** Moves the process first: a group with processes cannot limit groups below it. */
 function divide({ dir, controllers }: CgroupFolder, pid: number): void {
   const words = (name: string) => readFileSync(join(dir, name), "latin1").split(/\s+/);
   if (!words("cgroup.procs").includes(String(pid))) throw new Error(`process ${pid} is not in ${dir}`);

@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "no
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { ifErrnoSync, ignore, ignoring, isErrno, UNREACHABLE } from "../../../lib/failures.ts";
 import { field, putIfThere, read } from "./cgroup-files.ts";
 import { type CgroupParent, limiters } from "./cgroup-parents.ts";
 
@@ -11,7 +12,7 @@ export const CgroupFolder = z.object({
   version: z.union([z.literal(1), z.literal(2)]),
   controllers: z.array(z.string()),
   dir: z.string(),
-  /** The folder is a scope, which systemd makes and removes; only what is below is ours. */
+  /** Whether the folder is a scope, which systemd creates and removes. Then only what is below it is ours. */
   scope: z.boolean().default(false),
 });
 export type CgroupFolder = z.infer<typeof CgroupFolder>;
@@ -24,15 +25,15 @@ export interface CgroupFigures {
 }
 
 const MAKE_ATTEMPTS = 5;
-/** How long killed processes may take to be gone. They may be in the middle of a write to a slow disk. */
+/** How long killed processes may take to end. They may be in the middle of a write to a slow disk. */
 const EMPTY_TIMEOUT_MS = 20_000;
-/** After so many the processes are let go for a moment, and frozen anew. */
+/** After this many checks, the processes are thawed for a moment and frozen again. */
 const LOOKS_PER_FREEZE = 50;
 /** How long systemd may take to notice an empty scope. */
 const SCOPE_GONE_TIMEOUT_MS = 5_000;
 export const CGROUP_NAME = "caisson";
 
-/** `group` is the folder that holds all sandboxes of one state folder. */
+/** Returns a sandbox's groups. `group` is the folder for all sandboxes of one state folder. */
 export function cgroupFolders(parents: readonly CgroupParent[], group: string, name: string): CgroupFolder[] {
   return parents.map(({ version, controllers, dir, makes }) => ({
     version,
@@ -42,34 +43,34 @@ export function cgroupFolders(parents: readonly CgroupParent[], group: string, n
   }));
 }
 
-/** As systemd knows the scope of one sandbox. */
+/** Returns systemd's name for a sandbox's scope. */
 export function scopeUnit(group: string, name: string): string {
   return `${group}-${name}.scope`;
 }
 
-/** The names of what is in our folders: sandboxes, dead or alive. */
+/** Returns the names of all sandboxes, dead or alive, that have groups here. */
 export function cgroupNames(parents: readonly CgroupParent[], group: string): string[] {
   const names = parents.flatMap(({ dir, makes }) => {
-    if (makes === "caisson") return listed(join(dir, group));
+    if (makes === "caisson") return namesIn(join(dir, group));
     const [before = "", after = ""] = scopeUnit(group, "/").split("/");
-    return listed(dir).flatMap((unit) =>
+    return namesIn(dir).flatMap((unit) =>
       unit.startsWith(before) && unit.endsWith(after) ? [unit.slice(before.length, unit.length - after.length)] : [],
     );
   });
   return [...new Set(names)];
 }
 
-/** Makes the groups, all but scopes. Idempotent; a failure leaves what `removeCgroups` removes. */
+/** Creates the groups, except for scopes. Idempotent. After a failure, `removeCgroups` cleans up. */
 export function makeCgroups(folders: readonly CgroupFolder[]): void {
   for (const folder of folders.filter(({ scope }) => !scope)) {
-    // Another process that has just ended its last sandbox may remove the folder above in between.
+    // Another process may end its last sandbox and remove the folder above in between.
     for (let attempt = 1; ; attempt++) {
       try {
         makeFolder(folder);
         break;
       } catch (cause) {
-        if (attempt < MAKE_ATTEMPTS && isCode(cause, "ENOENT")) continue;
-        throw new CaissonError("unavailable", `the control group ${folder.dir} cannot be made`, {
+        if (attempt < MAKE_ATTEMPTS && isErrno(cause, "ENOENT")) continue;
+        throw new CaissonError("unavailable", `cannot create the control group ${folder.dir}`, {
           hint: "`caisson doctor` shows which groups can be used.",
           cause,
         });
@@ -80,23 +81,19 @@ export function makeCgroups(folders: readonly CgroupFolder[]): void {
 
 function makeFolder({ version, controllers, dir }: CgroupFolder): void {
   if (version === 2) for (const above of [dirname(dirname(dir)), dirname(dir), dir]) enableBelow(above, controllers);
-  // From above, since whatever is not there is looked for upwards.
+  // Top down, since `mkdir` searches upward for a parent that exists.
   for (const path of [dir, join(dir, "guest"), join(dir, "work")]) mkdirSync(path, { recursive: true });
 }
 
-/** Removes the folders that held all sandboxes, where they hold none any more. */
+/** Removes the folders for all sandboxes if they are empty. */
 export function removeEmptyGroups(parents: readonly CgroupParent[], group: string): void {
   for (const { dir, makes } of parents) {
     if (makes === "systemd") continue;
-    try {
-      rmdirSync(join(dir, group));
-    } catch {
-      // In use, or never made.
-    }
+    ignoring("in use, or never created", () => rmdirSync(join(dir, group)));
   }
 }
 
-/** Lets groups below this one be limited. */
+/** Enables limits on the groups below this one. */
 export function enableBelow(dir: string, controllers: readonly string[]): void {
   mkdirSync(dir, { recursive: true });
   const enabled = read(join(dir, "cgroup.subtree_control"))?.split(/\s+/) ?? [];
@@ -104,7 +101,7 @@ export function enableBelow(dir: string, controllers: readonly string[]): void {
   if (wanted.length > 0) writeFileSync(join(dir, "cgroup.subtree_control"), wanted.map((name) => `+${name}`).join(" "));
 }
 
-/** Where the guest's first process joins, which work is put into, and where kills for memory are counted. */
+/** Returns where the guest's first process joins, where work is put, and where memory kills are counted. */
 export function cgroupEntrances(folders: readonly CgroupFolder[]): { join: string[]; work: string[]; memoryKills: string | null } {
   const memory = folders.find(({ controllers }) => controllers.includes("memory"));
   return {
@@ -115,8 +112,8 @@ export function cgroupEntrances(folders: readonly CgroupFolder[]): { join: strin
 }
 
 /**
- * What a sandbox is shown below /sys/fs/cgroup, by name: the groups of its work, so that programs find their limits
- * where they look for them. The unified hierarchy is all of it; of the older ones each has its own folder.
+ * Returns what a sandbox sees below /sys/fs/cgroup, by name: the groups of its work, so that programs find their limits
+ * in the usual places. The unified hierarchy fills the whole folder; older hierarchies have a folder each.
  */
 export function cgroupViews(folders: readonly CgroupFolder[]): { name: string; dir: string }[] {
   const unified = folders.find(({ version, controllers }) => version === 2 && limiters.some((name) => controllers.includes(name)));
@@ -145,7 +142,7 @@ export function cgroupFigures(folders: readonly CgroupFolder[]): CgroupFigures {
   };
 }
 
-/** Every process in the sandbox, as the host numbers them; null where there are no groups. */
+/** Returns the host pids of every process in the sandbox, or null if there are no groups. */
 export function processesIn(folders: readonly CgroupFolder[]): number[] | null {
   if (folders.length === 0) return null;
   const pids = new Set<number>();
@@ -162,23 +159,23 @@ export function canFreeze(folders: readonly { version: 1 | 2; controllers: reado
 }
 
 /**
- * Stops or goes on with every process of the work, and waits until it is so. The guest stays awake, so that anyone can
- * connect and resume.
+ * Freezes or thaws every process of the work, and waits until done. The guest stays awake, so that clients can connect
+ * and resume the sandbox.
  */
 export async function freezeWork(folders: readonly CgroupFolder[], state: "frozen" | "thawed"): Promise<void> {
   const v1 = folders.find(({ version, controllers }) => version === 1 && controllers.includes("freezer"));
   const v2 = folders.find(({ version }) => version === 2);
   const folder = v1 ?? v2;
-  if (folder === undefined) throw new CaissonError("unsupported", "there is no control group that can freeze processes");
+  if (folder === undefined) throw new CaissonError("unsupported", "no control group can freeze processes");
   const frozen = state === "frozen";
   const work = join(folder.dir, "work");
   const isDone = folder.version === 1 ? freezeFirstVersion(work, frozen ? "FROZEN" : "THAWED") : freezeSecondVersion(work, frozen ? 1 : 0);
-  await until(`the processes of ${work} are ${state}`, isDone);
+  await until(`the processes of ${work} to be ${state}`, isDone);
 }
 
 /**
- * A group of the first version in which processes are being born may stay at `FREEZING` for good: the kernel freezes
- * those that it missed when it is told again, and on some only when it begins anew.
+ * A v1 group in which processes are being created may stay at `FREEZING` indefinitely: the kernel freezes those that it
+ * missed on a second request, and on some machines only after a restart of the freeze.
  */
 function freezeFirstVersion(work: string, state: "FROZEN" | "THAWED"): () => boolean {
   const file = join(work, "freezer.state");
@@ -198,7 +195,7 @@ function freezeSecondVersion(work: string, frozen: 0 | 1): () => boolean {
   return () => field(read(join(work, "cgroup.events")), "frozen") === frozen;
 }
 
-/** Whether anything holds the work, or the guest itself, still. */
+/** Whether the work, or the guest itself, is frozen. */
 export function isFrozen(folders: readonly CgroupFolder[]): boolean {
   return folders.some(({ version, controllers, dir }) =>
     ["work", "guest"].some((leaf) => {
@@ -208,7 +205,7 @@ export function isFrozen(folders: readonly CgroupFolder[]): boolean {
   );
 }
 
-/** Kills every process in the groups and waits until none is left. */
+/** Kills every process in the groups and waits until none remains. */
 export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<void> {
   if (folders.length === 0) return;
   const killFile = folders
@@ -217,11 +214,11 @@ export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<vo
     .find(existsSync);
   if (killFile !== undefined) putIfThere(killFile, "1");
   const freezer = folders.find(({ version, controllers }) => version === 1 && controllers.includes("freezer"));
-  await until(`the processes of ${folders[0]?.dir} are gone`, () => {
+  await until(`the processes of ${folders[0]?.dir} to end`, () => {
     const pids = processesIn(folders) ?? [];
     if (pids.length === 0) return true;
-    // Frozen ones cannot die, and without cgroup.kill new ones may come while the list is read: freeze, kill, thaw,
-    // look again.
+    // Frozen processes cannot die, and without cgroup.kill new ones may appear while we read the list: kill, thaw,
+    // check again.
     if (killFile === undefined) for (const pid of pids) killQuietly(pid);
     if (freezer !== undefined) putIfThere(join(freezer.dir, "work", "freezer.state"), "THAWED");
     return false;
@@ -232,21 +229,25 @@ export async function emptyCgroups(folders: readonly CgroupFolder[]): Promise<vo
 export async function removeCgroups(folders: readonly CgroupFolder[]): Promise<void> {
   for (const { dir, scope } of folders) {
     for (const path of [join(dir, "guest"), join(dir, "work")]) await removeGroup(path);
-    // Systemd removes what it made as soon as it hears that nobody is left in it.
-    if (scope) await until(`${dir} is gone`, () => !existsSync(dir), SCOPE_GONE_TIMEOUT_MS).catch(() => {});
+    // systemd removes a scope as soon as it notices that it is empty.
+    if (scope)
+      await ignore(
+        until(`systemd to remove ${dir}`, () => !existsSync(dir), SCOPE_GONE_TIMEOUT_MS),
+        "we remove it below",
+      );
     await removeGroup(dir);
   }
 }
 
 async function removeGroup(path: string): Promise<void> {
-  await until(`${path} is removed`, () => {
+  await until(`the removal of ${path}`, () => {
     try {
       rmdirSync(path);
       return true;
     } catch (error) {
       // A process that has just died still counts for a moment.
-      if (isCode(error, "EBUSY")) return false;
-      if (isCode(error, "ENOENT")) return true;
+      if (isErrno(error, "EBUSY")) return false;
+      if (isErrno(error, "ENOENT")) return true;
       throw error;
     }
   });
@@ -255,28 +256,16 @@ async function removeGroup(path: string): Promise<void> {
 async function until(what: string, done: () => boolean, timeoutMs = EMPTY_TIMEOUT_MS): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   for (let waitMs = 0; !done(); waitMs = Math.min(waitMs + 1, 20)) {
-    if (performance.now() > deadline) throw new CaissonError("timeout", `waited ${timeoutMs / 1000} s until ${what}`);
+    if (performance.now() > deadline) throw new CaissonError("timeout", `timed out after ${timeoutMs / 1000} s waiting for ${what}`);
     await (waitMs === 0 ? new Promise(setImmediate) : delay(waitMs));
   }
 }
 
 function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It died by itself.
-  }
+  ifErrnoSync(() => process.kill(pid, "SIGKILL"), ["ESRCH", "EPERM"], false);
 }
 
-function listed(dir: string): string[] {
-  try {
-    return readdirSync(dir);
-  } catch {
-    // None was ever made here.
-    return [];
-  }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
+/** Returns an empty list if no group was ever created here. */
+function namesIn(dir: string): string[] {
+  return ifErrnoSync(() => readdirSync(dir), [...UNREACHABLE, "ENODEV"], []);
 }

@@ -10,14 +10,14 @@ const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-gue
 const isV1 = readLayout().some(({ version, controllers }) => version === 1 && controllers.includes("memory"));
 const GROUP = `caisson-test-${process.pid}`;
 
-/** What an ordinary user's sandbox says of itself, with groups of v1 that root has given that user. */
+/** Prints what an ordinary user's sandbox reports with v1 groups that root delegated to that user. */
 const program = `
   import { createOciRuntime } from ${JSON.stringify(join(import.meta.dirname, "../runtime.ts"))};
-  import { SandboxSpec } from ${JSON.stringify(join(import.meta.dirname, "../../../contract/sandbox.ts"))};
+  import { SandboxConfig } from ${JSON.stringify(join(import.meta.dirname, "../../../contract/sandbox/sandbox.ts"))};
   import { runCommand } from ${JSON.stringify(join(import.meta.dirname, "../../../sandbox/run-command.ts"))};
   const [stateDir, ociRuntime] = process.argv.slice(1);
   const runtime = createOciRuntime({ stateDir, guestPath: ${JSON.stringify(guestPath)} }, { home: "/", path: "/usr/sbin:/usr/bin:/sbin:/bin", ociRuntime });
-  const sandbox = await runtime.create(SandboxSpec.parse({ limits: { memoryBytes: 67108864, pids: 40, cpus: 0.5 } }));
+  const sandbox = await runtime.create(SandboxConfig.parse({ limits: { memoryBytes: 67108864, pids: 40, cpus: 0.5 } }));
   const own = await runCommand(sandbox, { argv: ["sh", "-c", "cut -d: -f3 /proc/self/cgroup | sort -u; cat /sys/fs/cgroup/memory/memory.limit_in_bytes; for f in new memory/new memory/cgroup.procs; do (: >> /sys/fs/cgroup/$f) 2>/dev/null && echo $f is writable; done"] });
   const hog = await runCommand(sandbox, { argv: ["tail", "/dev/zero"] });
   const crowd = await runCommand(sandbox, { argv: ["sh", "-c", "i=0; while [ $i -lt 60 ]; do sleep 60 >/dev/null & i=$((i+1)); echo $i; done"] });
@@ -29,7 +29,7 @@ const program = `
   await runtime[Symbol.asyncDispose]();
   console.log(JSON.stringify({ warnings, limits, hog: hog.ended, started: crowd.stdout.toString().trim().split("\\n").length, stats, own: own.stdout.toString() }));`;
 
-describe.skipIf(process.getuid?.() !== 0 || !isV1)("oci rootless with control groups of one's own", () => {
+describe.skipIf(process.getuid?.() !== 0 || !isV1)("oci rootless with delegated control groups", () => {
   let user: OrdinaryUser;
   let stateDir: string;
   let groups: string[];
@@ -58,7 +58,7 @@ describe.skipIf(process.getuid?.() !== 0 || !isV1)("oci rootless with control gr
     user.remove();
   });
 
-  it.each(["runc", "crun"])("%s: every limit is enforced, and nothing is left", (ociRuntime) => {
+  it.each(["runc", "crun"])("%s: enforces every limit, and leaves nothing behind", (ociRuntime) => {
     const join = groups.map((group) => `echo $$ > ${group}/cgroup.procs;`).join(" ");
     const become = `exec setpriv --reuid ${user.uid} --regid ${user.gid} --init-groups "$@"`;
     const argv = ["-c", `${join} ${become}`, "sh", process.execPath, "--input-type=module", "-e", program, stateDir, ociRuntime];

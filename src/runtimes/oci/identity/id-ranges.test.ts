@@ -2,7 +2,7 @@ import { lutimesSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { createStore } from "../../../sandbox/store.ts";
 import { holdRange, layerRange, type RangesOf, rangeFor, releaseLayer, releaseRange, reserveRange, shareLayerRange } from "./id-ranges.ts";
 import type { Identity } from "./identity.ts";
@@ -37,19 +37,19 @@ const holder = (name: string) => {
 };
 const ranges = () => readdirSync(join(stateDir, "oci", "ranges"));
 
-test("each holder has another range, the first is nobody's, and one that is given back is free again", async () => {
+test("gives each holder another range but never the first, and reuses freed ones", async () => {
   const oci = contextWith({ furtherRanges: 3 });
   const holders = ["a", "b", "c"].map(holder);
   const starts = await Promise.all(holders.map((each) => reserveRange(oci, each)));
   expect(starts.sort()).toEqual([1, 2, 3].map((n) => FIRST + n * SANDBOX_IDS));
   const [start = 0] = starts;
-  // Only its own holder gives it back.
+  // Only the holder itself frees it.
   for (const each of holders) releaseRange(oci, start, each);
   expect(ranges()).toHaveLength(2);
   expect(await reserveRange(oci, holder("d"))).toBe(start);
 });
 
-test("what a holder that is gone left behind is taken over, but not at once: it may be about to come", async () => {
+test("takes over the range of a missing holder, but only after a while", async () => {
   const oci = contextWith({ furtherRanges: 1 });
   await reserveRange(oci, join(stateDir, "gone"));
   const link = join(stateDir, "oci", "ranges", String(FIRST + SANDBOX_IDS));
@@ -63,14 +63,14 @@ test("what a holder that is gone left behind is taken over, but not at once: it 
   expect(ranges()).toEqual([]);
 });
 
-test("all share the first where there is no other, or owners cannot be mapped, which is tried once", async () => {
+test("shares the first range if there is no other, or owners cannot be mapped", async () => {
   expect(await reserveRange(contextWith({ furtherRanges: 0 }), holder("a"))).toBe(FIRST);
   const oci = contextWith({ furtherRanges: 10, mappable: false });
   for (const name of ["b", "c"]) expect(await reserveRange(oci, holder(name))).toBe(FIRST);
   expect(oci.launches).toEqual(["mappable"]);
 });
 
-test("a layer keeps its range from one sandbox to the next, until it is removed", async () => {
+test("keeps a layer's range from one sandbox to the next until its removal", async () => {
   const oci = contextWith({ furtherRanges: 100 });
   const layer = holder("layer");
   const spec = { workspace: { kind: "folder", path: "/", access: "overlay", layer } } as Parameters<typeof rangeFor>[1]["spec"];
@@ -82,7 +82,7 @@ test("a layer keeps its range from one sandbox to the next, until it is removed"
   expect(ranges()).toEqual([]);
 });
 
-test("a range that was reserved can be handed on", async () => {
+test("hands a reserved range to another holder", async () => {
   const oci = contextWith({ furtherRanges: 1 });
   const start = await reserveRange(oci, "/proc/self");
   const sandbox = holder("sandbox");
@@ -104,7 +104,7 @@ const orders = [
 const specOver = (layer: string) =>
   ({ workspace: { kind: "folder", path: "/", access: "overlay", layer } }) as Parameters<typeof rangeFor>[1]["spec"];
 
-/** A layer, a fork of it and a fork of that; the only range there is, is theirs. */
+/** Creates a layer, a fork of it and a fork of that, which share the only range. */
 async function threeLayers() {
   const oci = contextWith({ furtherRanges: 1 });
   const [a, b, c] = [holder("a"), holder("b"), holder("c")] as const;
@@ -115,7 +115,7 @@ async function threeLayers() {
   return { oci, layers: { a, b, c } };
 }
 
-/** Whether a stranger is given the range, who gives it back at once. */
+/** Whether a stranger can reserve the range, which is then freed at once. */
 async function isFree(oci: RangesOf): Promise<boolean> {
   const stranger = join(stateDir, "stranger");
   mkdirSync(stranger, { recursive: true });
@@ -126,7 +126,7 @@ async function isFree(oci: RangesOf): Promise<boolean> {
   return isOurs;
 }
 
-test.each(orders)("a range that forks share is taken until the last of them is released: %s, %s, %s", async (...order) => {
+test.each(orders)("keeps a shared range until its last fork is released: %s, %s, %s", async (...order) => {
   const { oci, layers } = await threeLayers();
   for (const name of order) {
     expect(await isFree(oci)).toBe(false);
@@ -137,7 +137,7 @@ test.each(orders)("a range that forks share is taken until the last of them is r
   expect(ranges()).toEqual([]);
 });
 
-test.each(orders)("also where nobody got to release it: %s, %s, %s vanish", async (...order) => {
+test.each(orders)("keeps a shared range until its last fork vanishes unreleased: %s, %s, %s", async (...order) => {
   const { oci, layers } = await threeLayers();
   const link = join(stateDir, "oci", "ranges", String(FIRST + SANDBOX_IDS));
   for (const name of order) {

@@ -12,32 +12,37 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
-import type { SandboxSpec } from "../../../contract/sandbox.ts";
-import { isErrno } from "../../../lib/is-errno.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
+import { ABSENT, ifErrnoSync, isErrno, UNREACHABLE } from "../../../lib/failures.ts";
 import type { OciDetails } from "../details.ts";
 import type { HeldNamespaces } from "../launch/namespace-pool.ts";
 import type { OciContext } from "../oci-context.ts";
 import { type Identity, mapRecords, withRange } from "./identity.ts";
 import { rangeStartOf, SANDBOX_IDS } from "./sub-ids.ts";
 
-/** In a layer's folder: where the range begins that its files belong to. */
+/** The file in a layer's folder that stores where the id range of its files begins. */
 const LAYER_RANGE_NAME = "first-id";
-/** In the name of a reservation of one who shares a range. */
+/** Marks the reservation of a holder that shares a range. */
 const SHARED = "+";
-/** How long a reservation may be older than what it is for. */
+/** How much older than its holder a reservation may be. */
 const HOLDER_LATE_MS = 60_000;
 
-/** What of a runtime's parts the ranges of its sandboxes depend on. */
+/** The parts of a runtime on which the ranges of its sandboxes depend. */
 export type RangesOf = Pick<OciContext, "context" | "identity" | "launch" | "store">;
 
-/** A sandbox of root's has the range that was chosen for it; an ordinary user's all have the user's one. */
+/**
+ * Returns a sandbox's identity. Root's sandboxes have the range chosen for them; an ordinary user's all have the user's
+ * range.
+ */
 export function identityOf(oci: RangesOf, { firstId }: Pick<OciDetails, "firstId">): Identity {
   return firstId === null ? oci.identity() : withRange(oci.identity(), firstId);
 }
 
-/** Where the range of a new sandbox begins: that of its layer, or one that no other sandbox has. */
-export async function rangeFor(oci: RangesOf, { id, spec }: { id: string; spec: SandboxSpec }): Promise<number | null> {
+/**
+ * Returns where a new sandbox's range begins: its layer's range, or one that no other sandbox has. Null without root.
+ */
+export async function rangeFor(oci: RangesOf, { id, spec }: { id: string; spec: SandboxConfig }): Promise<number | null> {
   if (oci.identity().rootless) return null;
   const layer = layerOf(spec);
   if (layer === undefined) return reserveRange(oci, oci.store.dir(id));
@@ -48,7 +53,7 @@ export async function rangeFor(oci: RangesOf, { id, spec }: { id: string; spec: 
   return start;
 }
 
-/** Null for a layer that nobody has written to. */
+/** Returns where a layer's range begins, or null for an unwritten layer. */
 export function layerRange(oci: RangesOf, layer: string): number | null {
   const { stored } = oci.identity();
   const noted = Number(readOrEmpty(join(layer, LAYER_RANGE_NAME)).trim());
@@ -58,7 +63,7 @@ export function layerRange(oci: RangesOf, layer: string): number | null {
   return existsSync(join(layer, "disk.ext4")) ? stored.uid : null;
 }
 
-/** For a layer without files: whoever writes to it next brings ids of its own. */
+/** Releases the range of a layer without files. Its next writer brings its own ids. */
 export function releaseLayer(oci: RangesOf, layer: string): void {
   if (oci.identity().rootless) return;
   releaseRange(oci, layerRange(oci, layer), layer);
@@ -66,8 +71,8 @@ export function releaseLayer(oci: RangesOf, layer: string): void {
 }
 
 /**
- * A layer that is going to hold a copy of another's files has their range, and keeps it for as long as it exists,
- * whichever of the two goes first. Its caller sees to it that the other one stays meanwhile.
+ * Gives a layer the range of another layer, whose files it will hold a copy of. It keeps the range for as long as it
+ * exists, whichever of the two is removed first. The caller ensures that the other layer exists until then.
  */
 export function shareLayerRange(oci: RangesOf, from: string, to: string): void {
   const start = oci.identity().rootless ? null : layerRange(oci, from);
@@ -76,15 +81,18 @@ export function shareLayerRange(oci: RangesOf, from: string, to: string): void {
   writeFileSync(join(to, LAYER_RANGE_NAME), `${start}\n`);
 }
 
-/** Namespaces made beforehand have a range of their own, which is of no use for a layer that has another. */
-export function suitableNamespaces(namespaces: HeldNamespaces | undefined, spec: SandboxSpec): HeldNamespaces | undefined {
+/**
+ * Returns the prepared namespaces unless there is a layer: they have their own range, which is useless for a layer with
+ * another.
+ */
+export function suitableNamespaces(namespaces: HeldNamespaces | undefined, spec: SandboxConfig): HeldNamespaces | undefined {
   return layerOf(spec) === undefined ? namespaces : undefined;
 }
 
 /**
- * Reserves a range for as long as its holder, a path, exists. Where there are no further ranges, or owners of files in
- * the state folder cannot be mapped, it is the one that all share. Two state folders know nothing of each other: each
- * begins its search at random.
+ * Reserves a range for as long as its holder, a path, exists. If there are no further ranges, or file owners in the
+ * state folder cannot be mapped, returns the range that all share. State folders do not know about each other, so each
+ * starts its search at random.
  */
 export async function reserveRange(oci: RangesOf, holder: string): Promise<number> {
   const { stored, furtherRanges, rootless } = oci.identity();
@@ -94,11 +102,11 @@ export async function reserveRange(oci: RangesOf, holder: string): Promise<numbe
     const start = stored.uid + SANDBOX_IDS * (1 + ((from + tried) % furtherRanges));
     if (take(oci, start, holder)) return start;
   }
-  // Thousands of sessions keep one each: most of them are at rest.
+  // With thousands of sessions holding a range each, sharing one is fine: most of them are idle.
   return stored.uid + SANDBOX_IDS * (1 + from);
 }
 
-/** The range stays taken while another shares it: one of those is its holder then. */
+/** Releases a range. If others share it, it stays reserved, and one of them becomes its holder. */
 export function releaseRange(oci: RangesOf, start: number | null, holder: string): void {
   if (start === null) return;
   rmSync(sharing(oci, start, holder), { force: true });
@@ -108,7 +116,7 @@ export function releaseRange(oci: RangesOf, start: number | null, holder: string
   else holdRange(oci, start, next);
 }
 
-/** Gives a range that is reserved to another holder. */
+/** Hands a reserved range to another holder. */
 export function holdRange(oci: RangesOf, start: number, holder: string): void {
   if (holderOf(oci, start) === null) return;
   const fresh = `${reservation(oci, start)}.${process.pid}.tmp`;
@@ -119,7 +127,7 @@ export function holdRange(oci: RangesOf, start: number, holder: string): void {
 function take(oci: RangesOf, start: number, holder: string): boolean {
   const path = reservation(oci, start);
   if (link(holder, path)) return isUnshared(oci, start, holder);
-  // Its holder may be about to be made; one that is long gone has left it behind.
+  // The holder may be about to be created. If it has been missing for long, the reservation is stale.
   const status = lstatSync(path, { throwIfNoEntry: false });
   if (status === undefined || existsSync(path) || Date.now() - status.mtimeMs <= HOLDER_LATE_MS) return false;
   if (livingSharers(oci, start, { except: holder }).length > 0) return false;
@@ -127,7 +135,10 @@ function take(oci: RangesOf, start: number, holder: string): boolean {
   return link(holder, path) && isUnshared(oci, start, holder);
 }
 
-/** Whoever held it may be gone while a layer with a copy of its files is still there. */
+/**
+ * Whether no other holder shares the range. A layer with a copy of the holder's files may outlive it, and then becomes
+ * the holder.
+ */
 function isUnshared(oci: RangesOf, start: number, holder: string): boolean {
   const [sharer] = livingSharers(oci, start, { except: holder });
   if (sharer === undefined) return true;
@@ -162,18 +173,14 @@ function holderOf(oci: RangesOf, start: number): string | null {
 }
 
 function targetOf(path: string): string | null {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return null;
-  }
+  return ifErrnoSync(() => readlinkSync(path), [...ABSENT, "EINVAL"], null);
 }
 
 function reservation(oci: RangesOf, start: number): string {
   return join(rangesFolder(oci), String(start));
 }
 
-/** Beside the reservation, one for each who shares the range. */
+/** Returns the path of a sharer's reservation, next to that of the range. */
 function sharing(oci: RangesOf, start: number, holder: string): string {
   return `${reservation(oci, start)}${SHARED}${createHash("sha256").update(holder).digest("hex").slice(0, 32)}`;
 }
@@ -182,7 +189,10 @@ function rangesFolder(oci: RangesOf): string {
   return join(oci.context.stateDir, "oci", "ranges");
 }
 
-/** Tried once for each state folder: templates in it are of the first range, and are mapped to a sandbox's own. */
+/**
+ * Whether sandboxes can have separate ranges. Tried once per state folder: its templates have the first range and are
+ * mapped to a sandbox's own.
+ */
 async function hasOwnRanges(oci: RangesOf): Promise<boolean> {
   const folder = rangesFolder(oci);
   const refused = join(oci.context.stateDir, "oci", "one-range");
@@ -203,14 +213,10 @@ async function hasOwnRanges(oci: RangesOf): Promise<boolean> {
   return true;
 }
 
-function layerOf({ workspace }: Pick<SandboxSpec, "workspace">): string | undefined {
+function layerOf({ workspace }: Pick<SandboxConfig, "workspace">): string | undefined {
   return workspace.kind === "folder" ? workspace.layer : undefined;
 }
 
 function readOrEmpty(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return "";
-  }
+  return ifErrnoSync(() => readFileSync(file, "utf8"), UNREACHABLE, "");
 }

@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
 import { findProgram } from "../discover.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import { namespaceLimits } from "./namespace-limits.ts";
@@ -17,26 +18,29 @@ import {
   subIdRangeOf,
 } from "./sub-ids.ts";
 
-/** Who sandboxes are on this machine: the maps of their user namespaces, and the ids on disk that follow from them. */
+/** The ids of sandboxes on this machine: the maps of their user namespaces, and the resulting ids on disk. */
 export interface Identity {
   rootless: boolean;
   uids: IdLine[];
   gids: IdLine[];
-  /** The host's ids of root inside and of the sandbox's user. */
+  /** The host ids of root inside and of the sandbox's user. */
   root: { uid: number; gid: number };
   user: { uid: number; gid: number };
   /**
-   * Where the range begins that templates have on disk, and shared folders get; a sandbox's own is another where there
-   * are more.
+   * Where the range begins that templates have on disk, and that shared folders get. If there are more ranges, a
+   * sandbox has its own.
    */
   stored: { uid: number; gid: number };
-  /** How many ranges follow that one. */
+  /** The number of ranges that follow that one. */
   furtherRanges: number;
   /** The records that every plan begins with. */
   plan: PlanRecord[];
 }
 
-/** Throws `unavailable` when this user cannot have user namespaces with more than one id; the hint is the fix. */
+/**
+ * Determines the ids of sandboxes. Throws `unavailable`, with the fix as its hint, if this user cannot have user
+ * namespaces with more than one id.
+ */
 export function findIdentity(options: { stateDir: string; path: string }): Identity {
   const uid = process.getuid?.() ?? 0;
   if (uid === 0) return rootIdentity(options.stateDir);
@@ -46,8 +50,9 @@ export function findIdentity(options: { stateDir: string; path: string }): Ident
 }
 
 /**
- * Not even root inside may enter a folder of a group that the sandbox has no id for. What is made in the state folder
- * has the user's own group, unless the folder hands on another by its set-group-id bit. Throws `unavailable`.
+ * Throws `unavailable` if files in the state folder get a group that has no id in the sandbox: not even root inside
+ * could enter its folders. Files there get the user's own group, unless the folder hands on another through its
+ * set-group-id bit.
  */
 export function refuseForeignGroup(stateDir: string, { gids }: Pick<Identity, "gids">): void {
   const status = statSync(stateDir, { throwIfNoEntry: false });
@@ -55,7 +60,7 @@ export function refuseForeignGroup(stateDir: string, { gids }: Pick<Identity, "g
   if (gids.some(({ outside, count }) => status.gid >= outside && status.gid < outside + count)) return;
   throw new CaissonError(
     "unavailable",
-    `files in the state folder ${stateDir} get the group ${status.gid}, which is not known in your sandboxes`,
+    `files in the state folder ${stateDir} get the group ${status.gid}, which does not exist in your sandboxes`,
     {
       hint: `Give it your own group: \`chgrp -R "$(id -g)" ${stateDir} && chmod -R g-s ${stateDir}\`.`,
     },
@@ -68,7 +73,7 @@ function rootIdentity(stateDir: string): Identity {
   return { ...ranges, ...rangeOfRoot(start) };
 }
 
-/** The identity of a sandbox of root's with a range of its own. */
+/** Returns the identity of a root sandbox with its own range. */
 export function withRange(identity: Identity, start: number): Identity {
   return identity.rootless || start === identity.root.uid ? identity : { ...identity, ...rangeOfRoot(start) };
 }
@@ -80,12 +85,15 @@ function rangeOfRoot(start: number): Omit<Identity, "stored" | "furtherRanges"> 
   return { ...identity, user, plan: [["mode", "root"], ...mapRecords("sandbox", [line], [line]), ...namespaceLimits()] };
 }
 
-/** Chosen once and kept: files of sandboxes and snapshots on disk belong to it. */
+/**
+ * Returns where root's first range begins. Chosen once and stored, since files of sandboxes and snapshots on disk
+ * belong to it.
+ */
 function rootStart(stateDir: string): number {
   const folder = join(stateDir, "oci");
   const file = join(folder, "first-id");
-  const kept = Number(readOrEmpty(file).trim());
-  if (Number.isInteger(kept) && kept > 0) return kept;
+  const storedStart = Number(readOrEmpty(file).trim());
+  if (Number.isInteger(storedStart) && storedStart > 0) return storedStart;
   const start = rootRangeStart(readSubIds("/etc/subuid"), readSubIds("/etc/subgid"));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}`;
@@ -99,9 +107,13 @@ function rootlessIdentity(path: string): Identity {
   const newuidmap = findProgram("newuidmap", path);
   const newgidmap = findProgram("newgidmap", path);
   if (newuidmap === null || newgidmap === null) {
-    throw new CaissonError("unavailable", "newuidmap and newgidmap are not installed, so a user cannot have sandboxes with their own ids", {
-      hint: "Install them: `apt install uidmap` (Debian, Ubuntu), `dnf install shadow-utils` (Fedora), `apk add shadow-uidmap` (Alpine).",
-    });
+    throw new CaissonError(
+      "unavailable",
+      "newuidmap and newgidmap are not installed, so an ordinary user's sandboxes cannot have their own ids",
+      {
+        hint: "Install them: `apt install uidmap` (Debian, Ubuntu), `dnf install shadow-utils` (Fedora), `apk add shadow-uidmap` (Alpine).",
+      },
+    );
   }
   const uids = ownRange("/etc/subuid", { name, uid });
   const gids = ownRange("/etc/subgid", { name, uid });
@@ -129,7 +141,7 @@ function ownRange(file: string, user: { name: string; uid: number }): SubIdRange
   const range = subIdRangeOf(readSubIds(file), user, SANDBOX_IDS - 1);
   if (range !== null) return range;
   throw new CaissonError("unavailable", `${file} gives ${user.name} no range of 65,536 ids`, {
-    hint: `Run as root: \`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ${user.name}\` (or the next range that is free).`,
+    hint: `Run as root: \`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ${user.name}\` (or use the next free range).`,
   });
 }
 
@@ -144,9 +156,5 @@ function readSubIds(file: string): SubIdRange[] {
 }
 
 function readOrEmpty(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return "";
-  }
+  return ifErrnoSync(() => readFileSync(file, "utf8"), UNREACHABLE, "");
 }

@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 
 /**
- * What a sandbox's user namespace may use of what the kernel gives each user: the name in /proc/sys/user, and the share
- * of the machine's own limit.
+ * How much of the kernel's limits per user a sandbox's user namespace may use: the name in /proc/sys/user, and the
+ * share of the machine's own limit.
  */
 const shares = [
   { name: "max_inotify_instances", file: "/proc/sys/fs/inotify/max_user_instances", share: 1 / 4, least: 16 },
@@ -11,8 +12,8 @@ const shares = [
 ];
 
 /**
- * Records that limit what one sandbox uses up of its maker's. Nobody inside makes user namespaces, in which it could be
- * counted anew.
+ * Returns records that limit how much one sandbox uses of its creator's share. Code inside cannot create user
+ * namespaces, which would start a fresh count.
  */
 export function namespaceLimits(): PlanRecord[] {
   return [
@@ -25,9 +26,5 @@ export function namespaceLimits(): PlanRecord[] {
 }
 
 function readNumber(file: string): number | null {
-  try {
-    return Number(readFileSync(file, "latin1"));
-  } catch {
-    return null;
-  }
+  return ifErrnoSync(() => Number(readFileSync(file, "latin1")), UNREACHABLE, null);
 }

@@ -1,7 +1,8 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import type { ProcessIdentity } from "../../../contract/process-identity.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
 
-/** The processes that share the process namespace of the given one. */
+/** Returns the processes in the same pid namespace as the given one. */
 export function processesOf(first: Pick<ProcessIdentity, "pid">): number[] {
   const space = namespaceOf(first.pid);
   if (space === null) return [];
@@ -10,9 +11,5 @@ export function processesOf(first: Pick<ProcessIdentity, "pid">): number[] {
 }
 
 function namespaceOf(pid: number): string | null {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/pid`);
-  } catch {
-    return null;
-  }
+  return ifErrnoSync(() => readlinkSync(`/proc/${pid}/ns/pid`), [...UNREACHABLE, "ESRCH"], null);
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { furtherRanges, parseSubIds, rangeStartOf, rootlessMap, rootRangeStart, subIdRangeOf, workspaceMap } from "./sub-ids.ts";
 
 describe("parseSubIds", () => {
-  it("reads names and numbers, and passes over what is not a range", () => {
+  it("reads names and numbers, and skips lines that are not ranges", () => {
     const text = "alice:100000:65536\n# a comment\n\n1001:165536:65536\nbroken:x:1\nbob:300000\n";
     expect(parseSubIds(text)).toEqual([
       { name: "alice", start: 100_000, count: 65_536 },
@@ -17,26 +17,26 @@ describe("subIdRangeOf", () => {
     expect(subIdRangeOf(ranges, { name: "alice", uid: 1000 }, 65_535)?.start).toBe(200_000);
     expect(subIdRangeOf(ranges, { name: "carol", uid: 1001 }, 65_535)?.start).toBe(300_000);
   });
-  it("finds none for others", () => {
+  it("finds none for other users", () => {
     expect(subIdRangeOf(ranges, { name: "dave", uid: 7 }, 1)).toBeNull();
   });
 });
 
 describe("rootRangeStart", () => {
-  it("is root's own range when both files agree", () => {
+  it("is the start of root's own range if both files agree", () => {
     const ranges = parseSubIds("root:500000:65536\n");
     expect(rootRangeStart(ranges, ranges)).toBe(500_000);
   });
-  it("overlaps nobody's range", () => {
+  it("avoids all existing ranges", () => {
     const free = rootRangeStart([], []);
-    const taken = [{ name: "x", start: free - 10, count: 100 }];
-    const next = rootRangeStart(taken, [{ name: "y", start: free + 90, count: 65_536 }]);
+    const usedRanges = [{ name: "x", start: free - 10, count: 100 }];
+    const next = rootRangeStart(usedRanges, [{ name: "y", start: free + 90, count: 65_536 }]);
     expect(next).toBe(free + 90 + 65_536);
   });
 });
 
 describe("further ranges", () => {
-  it("are in root's own where there is one, else below 2^31, and an id tells which it lies in", () => {
+  it("are in root's own range if there is one, otherwise below 2^31", () => {
     expect(furtherRanges(500_000, parseSubIds("root:500000:65536\n"))).toBe(0);
     expect(furtherRanges(500_000, parseSubIds("root:500000:655360\n"))).toBe(9);
     expect(furtherRanges(1_900_019_712, [])).toBe(3_775);
@@ -47,8 +47,8 @@ describe("further ranges", () => {
   });
 });
 
-describe("maps", () => {
-  it("rootless: every id inside once, the caller at 1000", () => {
+describe("id maps", () => {
+  it("rootless: map every id inside once, the caller at 1000", () => {
     const lines = rootlessMap({ own: 1234, start: 100_000 });
     expect(lines.reduce((sum, { count }) => sum + count, 0)).toBe(65_536);
     expect(lines.find(({ inside }) => inside === 1000)).toEqual({ inside: 1000, outside: 1234, count: 1 });
@@ -60,7 +60,7 @@ describe("maps", () => {
   const overlap = (a: { from: number; count: number }, b: { from: number; count: number }) =>
     a.from < b.from + b.count && b.from < a.from + a.count;
   it.each([0, 1, 501, 999, 1000, 1_000_500, 1_001_000])(
-    "workspace of owner %i: lines overlap on neither side, the owner is the sandbox's user",
+    "workspace of owner %i: have no overlaps; the owner is the sandbox's user",
     (owner) => {
       for (const readable of [true, false]) {
         const lines = workspaceMap({ owner, start: 1_000_000, stored: 1_000_000, readable });
@@ -74,11 +74,11 @@ describe("maps", () => {
       }
     },
   );
-  it("what root leaves in a workspace belongs to one range on disk, whichever the sandbox has", () => {
+  it("give root's files in a workspace one range on disk, whichever the sandbox has", () => {
     const lines = workspaceMap({ owner: 501, start: 2_000_000, stored: 1_000_000, readable: false });
     expect(lines).toContainEqual({ inside: 1_000_000, outside: 2_000_000, count: 1000 });
   });
-  it("a workspace that can be written to never gives the host's root to root inside", () => {
+  it("never map the host's root to root inside in a writable workspace", () => {
     const lines = workspaceMap({ owner: 501, start: 1_000_000, stored: 1_000_000, readable: false });
     expect(lines.some(({ inside, count }) => inside <= 0 && 0 < inside + count)).toBe(false);
   });

@@ -1,22 +1,22 @@
-/** A range of ids that belongs to a user in /etc/subuid or /etc/subgid. */
+/** A range of ids that /etc/subuid or /etc/subgid gives to a user. */
 export interface SubIdRange {
   name: string;
   start: number;
   count: number;
 }
 
-/** How many ids a sandbox has inside. */
+/** The number of ids inside a sandbox. */
 export const SANDBOX_IDS = 65_536;
-/** The sandbox's user; the caller's own id when rootless, so that files come back as their owner's. */
+/** The sandbox's user. Without root it is mapped to the caller's own id, so that files outside belong to the caller. */
 export const SANDBOX_USER_ID = 1000;
 
 /**
- * The first range tried for root's sandboxes where /etc/subuid gives root none: above all that useradd and systemd hand
- * out by themselves.
+ * The first range to try for root's sandboxes if /etc/subuid gives root none: above everything that useradd and systemd
+ * assign on their own.
  */
 const ROOT_RANGE_START = 1_900_019_712;
 
-/** Ids from here on are negative numbers to some. */
+/** Some programs read ids from here on as negative numbers. */
 const IDS_END = 2 ** 31;
 
 export function parseSubIds(text: string): SubIdRange[] {
@@ -27,22 +27,25 @@ export function parseSubIds(text: string): SubIdRange[] {
 }
 
 /**
- * The first range of a user, by name or number, with room for a sandbox. The sandbox's user has the caller's own id, so
- * one fewer is enough.
+ * Returns a user's first range, by name or number, with room for a sandbox. One id fewer is enough, since the sandbox's
+ * user has the caller's own.
  */
 export function subIdRangeOf(ranges: readonly SubIdRange[], user: { name: string; uid: number }, needed: number): SubIdRange | null {
   return ranges.find(({ name, count }) => (name === user.name || name === String(user.uid)) && count >= needed) ?? null;
 }
 
-/** Where root's sandboxes have their ids: root's own range when there is one, else one that overlaps nobody's. */
+/**
+ * Returns where the ids of root's sandboxes begin: root's own range if there is one, otherwise a range that overlaps no
+ * other.
+ */
 export function rootRangeStart(uids: readonly SubIdRange[], gids: readonly SubIdRange[]): number {
   const own = subIdRangeOf(uids, { name: "root", uid: 0 }, SANDBOX_IDS);
   const ownGroup = subIdRangeOf(gids, { name: "root", uid: 0 }, SANDBOX_IDS);
   if (own !== null && ownGroup !== null && own.start === ownGroup.start) return own.start;
-  const taken = [...uids, ...gids];
+  const usedRanges = [...uids, ...gids];
   let start = ROOT_RANGE_START;
-  for (let tries = 0; tries <= taken.length; tries++) {
-    const clash = taken.find((range) => range.start < start + SANDBOX_IDS && start < range.start + range.count);
+  for (let tries = 0; tries <= usedRanges.length; tries++) {
+    const clash = usedRanges.find((range) => range.start < start + SANDBOX_IDS && start < range.start + range.count);
     if (clash === undefined) return start;
     start = clash.start + clash.count;
   }
@@ -50,8 +53,8 @@ export function rootRangeStart(uids: readonly SubIdRange[], gids: readonly SubId
 }
 
 /**
- * How many ranges of a sandbox's size follow the first: in root's own, else up to where other programs expect no ids
- * any more.
+ * Returns how many ranges of a sandbox's size follow the first: within root's own range, otherwise up to ids that other
+ * programs do not expect.
  */
 export function furtherRanges(first: number, uids: readonly SubIdRange[]): number {
   const own = uids.find(({ name, start, count }) => (name === "root" || name === "0") && first >= start && first < start + count);
@@ -59,19 +62,19 @@ export function furtherRanges(first: number, uids: readonly SubIdRange[]): numbe
   return Math.max(0, Math.floor((end - first) / SANDBOX_IDS) - 1);
 }
 
-/** Where the range begins that an id lies in, counted from the first. */
+/** Returns where the range of an id begins, given the start of the first range. */
 export function rangeStartOf(id: number, first: number): number {
   return id < first ? first : first + Math.floor((id - first) / SANDBOX_IDS) * SANDBOX_IDS;
 }
 
-/** One line of a map: `count` ids from `inside` on are `outside` and following on the host. */
+/** A line of a map: `count` ids from `inside` on correspond to those from `outside` on the host. */
 export interface IdLine {
   inside: number;
   outside: number;
   count: number;
 }
 
-/** Inside 1000 is the caller; everything else comes from the caller's range. */
+/** Maps 1000 inside to the caller, and all other ids to the caller's range. */
 export function rootlessMap(options: { own: number; start: number }): IdLine[] {
   const { own, start } = options;
   return [
@@ -82,16 +85,17 @@ export function rootlessMap(options: { own: number; start: number }): IdLine[] {
 }
 
 /**
- * The map of an idmapped mount of a workspace: ids on disk to ids of the host as the sandbox has them. The folder's
- * owner becomes the sandbox's user. `readable` maps the host's other low ids too, so that they look right inside; it
- * must not be used where the sandbox can write to the folder itself, since root inside would then create files of the
+ * Returns the map of a workspace's idmapped mount, from ids on disk to the host ids that the sandbox has. The folder's
+ * owner becomes the sandbox's user. `readable` also maps the host's other low ids, so that they look right inside. It
+ * must not be used if the sandbox can write to the folder itself, since root inside would then create files of the
  * host's root.
  */
 export function workspaceMap(options: { owner: number; start: number; stored: number; readable: boolean }): IdLine[] {
   const { owner, start, stored, readable } = options;
   const user = { inside: owner, outside: start + SANDBOX_USER_ID, count: 1 };
   if (!readable) {
-    // Whatever root inside writes belongs to the range of all sandboxes on disk, so that the next one can change it.
+    // Files that root inside writes get the range that all sandboxes share on disk, so that the next sandbox can change
+    // them.
     const others = [
       { inside: stored, outside: start, count: SANDBOX_USER_ID },
       { inside: stored + SANDBOX_USER_ID + 1, outside: start + SANDBOX_USER_ID + 1, count: SANDBOX_IDS - SANDBOX_USER_ID - 1 },

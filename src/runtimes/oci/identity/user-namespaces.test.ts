@@ -11,29 +11,29 @@ const ubuntu = {
 };
 
 describe("userNamespaceFindings", () => {
-  it.each([true, false])("a usual machine has nothing to mend, rootless %s", (rootless) => {
+  it.each([true, false])("reports nothing on a usual machine, rootless %s", (rootless) => {
     expect(found(usual, { rootless })).toEqual([]);
     expect(found({ ...ubuntu, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "0\n" }, { rootless })).toEqual([]);
   });
-  it("AppArmor's restriction is named for ordinary users only, with its setting", () => {
+  it("reports AppArmor's restriction only to ordinary users, with its setting", () => {
     expect(found(ubuntu, { rootless: true })).toEqual([
       expect.stringMatching(/^problem: AppArmor .*→ sysctl -w kernel\.apparmor_restrict_unprivileged_userns=0 \(as root/),
     ]);
     expect(found(ubuntu, { rootless: false })).toEqual([]);
   });
-  it("Debian's old switch is named for ordinary users only", () => {
+  it("reports Debian's old switch only to ordinary users", () => {
     const off = { ...usual, "/proc/sys/kernel/unprivileged_userns_clone": "0\n" };
     expect(found(off, { rootless: true })).toEqual([expect.stringMatching(/→ sysctl -w kernel\.unprivileged_userns_clone=1 \(as root/)]);
     expect(found(off, { rootless: false })).toEqual([]);
   });
-  it.each([true, false])("none at all allowed is everybody's problem, rootless %s", (rootless) => {
+  it.each([true, false])("reports disabled user namespaces to every user, rootless %s", (rootless) => {
     const none = { ...usual, "/proc/sys/user/max_user_namespaces": "0\n" };
     expect(found(none, { rootless })).toEqual([expect.stringMatching(/→ sysctl -w user\.max_user_namespaces=15000 \(as root/)]);
   });
-  it("a chroot is told from a setting", () => {
+  it("distinguishes a chroot from a setting", () => {
     expect(found(usual, { rootless: false, chroot: true })).toEqual([expect.stringMatching(/^problem: this is a chroot/)]);
   });
-  it("a kernel without user namespaces has no setting for them", () => {
+  it("suggests no setting for a kernel without user namespaces", () => {
     expect(found({}, { rootless: false })).toEqual([expect.stringMatching(/this kernel has no user namespaces → .*CONFIG_USER_NS=y/)]);
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../../contract/sandbox/sandbox.ts";
 import { type BundleOptions, bundleConfig, parseHardLimits } from "./bundle.ts";
 
-const config = (spec: SandboxSpecInput = {}, options: Partial<BundleOptions> = {}) =>
+const config = (spec: SandboxConfigInput = {}, options: Partial<BundleOptions> = {}) =>
   bundleConfig({
-    spec: SandboxSpec.parse(spec),
+    spec: SandboxConfig.parse(spec),
     hidden: [],
     workDescriptors: 0,
     memoryKillsDescriptor: false,
@@ -16,7 +16,7 @@ const config = (spec: SandboxSpecInput = {}, options: Partial<BundleOptions> = {
   });
 
 describe("bundleConfig", () => {
-  it("is hardened: namespaces, no new privileges, few capabilities, nothing of /proc/sys", () => {
+  it("hardens the process: namespaces, no new privileges, few capabilities", () => {
     const { process, linux } = config();
     expect(linux.namespaces.map(({ type }) => type).sort()).toEqual(["cgroup", "ipc", "mount", "pid", "uts"]);
     expect(process.noNewPrivileges).toBe(true);
@@ -26,7 +26,7 @@ describe("bundleConfig", () => {
     expect(linux.readonlyPaths).toContain("/proc/sys");
     expect(linux.maskedPaths).toContain("/proc/kcore");
   });
-  it("root is given what package managers need, and no more", () => {
+  it("gives root only what package managers need", () => {
     const { capabilities, args } = config({ allowRoot: true }).process;
     expect(args).toContain("--allow-root");
     expect(capabilities.bounding).toContain("CAP_DAC_OVERRIDE");
@@ -42,13 +42,13 @@ describe("bundleConfig", () => {
       expect(capabilities.bounding).not.toContain(never);
     }
   });
-  it("a guest that serves every address may have the ports below 1024, and that is all", () => {
+  it("gives a transparent guest the ports below 1024 and nothing else", () => {
     const { capabilities, args } = config({ network: { mode: "open", transparent: true } }).process;
     expect(args).toContain("--transparent");
     expect(capabilities.bounding).toEqual(["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_NET_BIND_SERVICE"]);
     expect(config({ network: { mode: "open" } }).process.args).not.toContain("--transparent");
   });
-  it("hides and protects the spec's paths, and what the template wants hidden", () => {
+  it("hides and protects the paths of the spec and the template", () => {
     const { linux } = config({ deniedPaths: ["/workspace/secret"], readOnlyPaths: ["/workspace/fixed"] }, { hidden: ["/usr/etc"] });
     expect(linux.maskedPaths).toEqual(expect.arrayContaining(["/workspace/secret", "/usr/etc"]));
     expect(linux.readonlyPaths).toContain("/workspace/fixed");
@@ -58,7 +58,7 @@ describe("bundleConfig", () => {
     expect(args.join(" ")).toContain("--listen-fd 3 --token-fd 4 --filter-fd 5");
     expect(args.join(" ")).toContain("--work-procs-fds 6,7,8 --oom-fd 9");
   });
-  it("gives no limit that this process does not have itself", () => {
+  it("sets no limit above this process's own", () => {
     const limits = parseHardLimits(
       "Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1024                 4096                 files     \nMax locked memory         unlimited            unlimited            bytes     \n",
     );
@@ -67,7 +67,7 @@ describe("bundleConfig", () => {
     expect(rlimits.find(({ type }) => type === "RLIMIT_NOFILE")).toEqual({ type: "RLIMIT_NOFILE", hard: 4096, soft: 4096 });
     expect(rlimits.find(({ type }) => type === "RLIMIT_SIGPENDING")?.hard).toBe(16_384);
   });
-  it("/tmp has the size asked for, and nothing in memory has more files than its size has room for", () => {
+  it("sizes /tmp as requested, and bounds the file count of mounts in memory", () => {
     const { mounts } = config({ tmpBytes: 2_097_152 });
     expect(mounts.find(({ destination }) => destination === "/tmp")?.options).toEqual(
       expect.arrayContaining(["size=2097152", "nr_inodes=512"]),

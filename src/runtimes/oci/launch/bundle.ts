@@ -1,56 +1,53 @@
-import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
+import { SHM_BYTES } from "../../../contract/sandbox/sandbox-field-options.ts";
 import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
 import { maskedPaths, readonlyPaths } from "../../hardening/seccomp.ts";
 import { sandboxHostname, sandboxUser } from "../template/etc-files.ts";
 import { isTransparent } from "./transparent.ts";
 
 export interface BundleOptions {
-  spec: Pick<SandboxSpec, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "network">;
-  /** Paths the template wants covered. */
+  spec: Pick<SandboxConfig, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "network">;
+  /** The paths that the template covers. */
   hidden: readonly string[];
   /**
-   * How many descriptors of work groups the guest is given, from 6 on; and whether the one that counts kills for memory
-   * follows.
+   * The number of work group descriptors that the guest receives, from 6 on, and whether the one that counts memory
+   * kills follows.
    */
   workDescriptors: number;
   memoryKillsDescriptor: boolean;
-  /** Whether its files lie on a disk of their own; otherwise the guest leaves room on the host's. */
+  /** Whether the sandbox's files are on a separate disk. Otherwise the guest keeps space free on the host's. */
   ownDisk: boolean;
-  /** The launcher prepares what is to be seen of the control groups, in the bundle. */
+  /** Whether the launcher prepares a view of the control groups in the bundle. */
   cgroupView: boolean;
-  /** The most processes of the sandbox's user, where no control group limits them. */
+  /** The maximum number of processes of the sandbox's user, or null if a control group limits them. */
   processesMax: number | null;
-  /** The highest limits that this process may give away. */
+  /** The hard limits of this process, above which it cannot set any. */
   hardLimits: HardLimits;
 }
 
 export const GUEST_PATH = "/.caisson/guest";
-/**
- * The descriptors of the listening socket, of the file with the token and of the one with the filter of system calls;
- * the others follow them.
- */
+/** The descriptors of the listening socket, the token file and the system-call filter. The others follow. */
 const LISTEN_FD = 3;
 const TOKEN_FD = 4;
 const FILTER_FD = 5;
-/** The machine has about three thousand for all. */
+/** The machine has about three thousand in total. */
 const TERMINALS_MAX = 64;
-const SHM_BYTES = 64 * 1024 * 1024;
 const DEV_BYTES = 1024 * 1024;
-/** Sandboxes die before anything of the host does. */
+/** Out of memory, the kernel kills sandboxes before host processes. */
 const OOM_SCORE = 500;
 
 /** What the guest needs: to become the sandbox's user, drop capabilities, end its processes and give it terminals. */
 const guestCapabilities = ["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID"];
-/** What package managers need of root. They mean something inside the user namespace only. */
+/** What package managers need as root. These capabilities only have an effect inside the user namespace. */
 const rootCapabilities = ["CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_NET_BIND_SERVICE", "CAP_SETFCAP", "CAP_SYS_CHROOT"];
 
-/** The guest listens on the ports of the world's services for programs that know nothing of proxies. */
+/** Lets the guest listen on ports below 1024, for programs without proxy support. */
 const transparentCapability = "CAP_NET_BIND_SERVICE";
 
 /**
- * The OCI bundle's config.json. User and network namespace are the launcher's: the OCI runtime itself runs inside them.
- * The filter of system calls is not in it: the guest puts it on before anything else, which spares the OCI runtime to
- * compile it for each sandbox.
+ * Returns the OCI bundle's config.json. The launcher creates the user and network namespaces, and the OCI runtime
+ * itself runs inside them. The system-call filter is not included: the guest installs it before anything else, so the
+ * OCI runtime need not compile it for each sandbox.
  */
 export function bundleConfig(options: BundleOptions) {
   const { spec } = options;
@@ -73,10 +70,10 @@ export function bundleConfig(options: BundleOptions) {
       oomScoreAdj: OOM_SCORE,
       rlimits: resourceLimits(options.hardLimits),
     },
-    mounts: [...mounts(spec.tmpBytes), ...(options.cgroupView ? [cgroupMount] : [])],
+    mounts: [...mounts(spec), ...(options.cgroupView ? [cgroupMount] : [])],
     linux: {
-      // Where there are groups the launcher has made that of cgroups: its root is the work, not the guest that starts
-      // here.
+      // If there are control groups, the launcher has created the cgroup namespace: its root is the work, not the guest
+      // that starts here.
       namespaces: ["pid", "mount", "ipc", "uts", ...(options.workDescriptors === 0 ? ["cgroup"] : [])].map((type) => ({ type })),
       maskedPaths: [...maskedPaths, ...options.hidden, ...spec.deniedPaths],
       readonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
@@ -99,12 +96,12 @@ function guestArguments(options: BundleOptions): string[] {
     ...(options.memoryKillsDescriptor ? ["--oom-fd", String(first + work.length)] : []),
     ...(options.ownDisk ? [] : ["--disk-guard"]),
     ...(options.processesMax === null ? [] : ["--nproc", String(options.processesMax)]),
-    // The launcher's last descriptor: it holds the other end until the guest's number is written down.
+    // The launcher's last descriptor. The launcher holds the other end until it has written down the guest's pid.
     ...["--leash-fd", String(first + work.length + (options.memoryKillsDescriptor ? 1 : 0))],
   ];
 }
 
-/** This process's own hard limits, by the kernel's names; absent ones are unlimited. */
+/** This process's own hard limits, by the kernel's names. Absent ones are unlimited. */
 export type HardLimits = Readonly<Record<string, number>>;
 
 const wantedLimits = [
@@ -121,7 +118,7 @@ function resourceLimits(own: HardLimits) {
   });
 }
 
-/** From the text of /proc/self/limits. */
+/** Parses the text of /proc/self/limits. */
 export function parseHardLimits(text: string): HardLimits {
   const limits: Record<string, number> = {};
   for (const line of text.split("\n")) {
@@ -131,7 +128,7 @@ export function parseHardLimits(text: string): HardLimits {
   return limits;
 }
 
-/** Relative to the bundle; all that is mounted in it is read-only already. */
+/** The source is relative to the bundle. Everything mounted in it is already read-only. */
 const cgroupMount = {
   destination: "/sys/fs/cgroup",
   type: "bind",
@@ -139,7 +136,7 @@ const cgroupMount = {
   options: ["rbind", "ro", "nosuid", "nodev", "noexec"],
 };
 
-function mounts(tmpBytes: number) {
+function mounts({ tmpBytes }: BundleOptions["spec"]) {
   const tmpfs = (destination: string, options: string[]) => ({
     destination,
     type: "tmpfs",

@@ -1,4 +1,4 @@
-import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import { writesToHost } from "../../../sandbox/shared-folders.ts";
 import { seccompProfile } from "../../hardening/seccomp.ts";
 import { compileSeccomp } from "../../hardening/seccomp-filter.ts";
@@ -7,10 +7,10 @@ import type { PlanRecord } from "./launcher.ts";
 const compiled = new Map<string, string>();
 
 /**
- * The filter of system calls that the guest is to obey. `arch` is Node's name for the processor. Compiled once for each
- * kind of sandbox.
+ * Returns the record with the system-call filter that the guest installs. `arch` is Node's name for the processor.
+ * Compiled once for each kind of sandbox.
  */
-export function filterRecord(spec: Pick<SandboxSpec, "workspace" | "mounts">, arch: string): PlanRecord {
+export function filterRecord(spec: Pick<SandboxConfig, "workspace" | "mounts">, arch: string): PlanRecord {
   const writes = writesToHost(spec);
   const key = `${arch} ${writes}`;
   const known = compiled.get(key) ?? compileSeccomp(seccompProfile({ arch, writesToHost: writes })).toString("hex");

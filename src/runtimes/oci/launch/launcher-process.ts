@@ -6,32 +6,35 @@ import { StringDecoder } from "node:string_decoder";
 
 export interface LauncherProgram {
   guestPath: string;
-  /** `PATH` of the launcher. */
+  /** The launcher's `PATH`. */
   path: string;
 }
 
-/** What is told of a launcher while it works. */
+/** Callbacks for a launcher's reports. */
 export interface LauncherWatch {
   onOutput(text: string): void;
   onComplaint(text: string): void;
-  /** It is over, and so is its output; null for one that a signal ended. */
+  /** The launcher and its output have ended. The status is null after a signal. */
   onEnd(status: number | null): void;
-  /** It could not be started; nothing else is told. */
+  /** The launcher could not be started. No other callback follows. */
   onFailure(cause: Error): void;
 }
 
-/** A launcher at work, however it was started. */
+/** A running launcher, however it was started. */
 export interface LauncherProcess {
-  /** Calls with its number, unless it could not be started. */
+  /** Calls back with the launcher's pid, unless it could not be started. */
   whenStarted(act: (pid: number) => void): void;
-  /** Its plan, whole. */
+  /** Sends the whole plan. */
   give(plan: Buffer): void;
   kill(): void;
-  /** For one that holds something until its caller has taken it over. */
-  letGo(): void;
+  /** Releases a launcher that holds something until its caller has taken it over. */
+  detach(): void;
 }
 
-/** One of this process's own, which may have descriptors of it; `holds` for one that is let go of. */
+/**
+ * Starts a launcher as a child of this process, so that it can receive descriptors. With `holds`, it waits for
+ * `detach`.
+ */
 export function spawnLauncher(
   { guestPath, path }: LauncherProgram,
   what: string,
@@ -44,7 +47,7 @@ export function spawnLauncher(
   });
   child.stdout?.setEncoding("utf8").on("data", watch.onOutput);
   child.stderr?.setEncoding("utf8").on("data", watch.onComplaint);
-  // The launcher may be gone before it has read its plan; its exit tells why.
+  // The launcher may exit before it has read its plan; its exit status tells why.
   child.stdin?.on("error", () => {});
   child.on("error", watch.onFailure);
   child.on("close", (status) => watch.onEnd(status));
@@ -54,16 +57,16 @@ export function spawnLauncher(
     },
     give: (plan) => child.stdin?.end(plan),
     kill: () => child.kill("SIGKILL"),
-    letGo: () => (child.stdio[3] as Writable | undefined)?.end(),
+    detach: () => (child.stdio[3] as Writable | undefined)?.end(),
   };
 }
 
-/** Of the frames of `caisson-guest launches`; see guest/src/launch/serve.c. */
+/** The frame format of `caisson-guest launches`; see guest/src/launch/serve.c. */
 const HEADER_BYTES = 12;
 const isLittle = endianness() === "LE";
 const requests = { start: 1, input: 2, kill: 3 } as const;
 const answers = { started: 1, output: 2, complaint: 3, ended: 4 } as const;
-/** A server that nobody needs for this long ends: whoever launches does it more than once, or is done. */
+/** A server that is unused for this long ends: a process launches several times in a row, or is done. */
 const REST_MS = 2_000;
 
 interface Served {
@@ -75,9 +78,9 @@ interface Served {
 }
 
 /**
- * Starts launchers by a process that is small, and whose fork therefore takes a fraction of a millisecond: Node's own
- * takes one for every ten MiB that it has in memory, in which it does nothing else. It is there while launches are, and
- * a little longer.
+ * Starts launchers through a small helper process, whose forks take a fraction of a millisecond. A fork by Node itself
+ * blocks it for one millisecond per ten MiB of its memory. The helper lives as long as there are launches, and a little
+ * longer.
  */
 export function createLaunchServer(program: LauncherProgram): (what: string, watch: LauncherWatch) => LauncherProcess {
   let server: ReturnType<typeof startServer> | null = null;
@@ -89,7 +92,7 @@ export function createLaunchServer(program: LauncherProgram): (what: string, wat
 
 function startServer({ guestPath, path }: LauncherProgram) {
   const child = spawn(guestPath, ["launches"], { stdio: ["pipe", "pipe", "ignore"], env: { PATH: path }, cwd: "/" });
-  // Pipes of a child are sockets of this process.
+  // Node represents a child's pipes as sockets.
   const [stdin, stdout] = [child.stdin as Socket, child.stdout as Socket];
   const launches = new Map<number, Served>();
   let last = 0;
@@ -116,7 +119,7 @@ function startServer({ guestPath, path }: LauncherProgram) {
       served.watch.onEnd(status < 0 ? null : status);
     }
   };
-  /** Only work at hand keeps this process from its end. */
+  /** Keeps this process alive, but only while there are launches. */
   const hold = () => {
     clearTimeout(resting);
     stdout.ref();
@@ -154,7 +157,7 @@ function startServer({ guestPath, path }: LauncherProgram) {
     }
   });
   child.on("error", (cause) => end((watch) => watch.onFailure(cause)));
-  // Its launches died with it.
+  // The server's launches died with it.
   child.on("close", () => end((watch) => watch.onEnd(null)));
 
   return {
@@ -175,13 +178,13 @@ function startServer({ guestPath, path }: LauncherProgram) {
         kill() {
           if (launches.has(id)) send(id, requests.kill, Buffer.alloc(0));
         },
-        letGo() {},
+        detach() {},
       };
     },
   };
 }
 
-/** In the machine's own order. */
+/** Reads a number in the machine's byte order. */
 function readNumber(bytes: Buffer, at: number): number {
   return isLittle ? bytes.readInt32LE(at) : bytes.readInt32BE(at);
 }

@@ -6,7 +6,7 @@ import { failureOf } from "./launch-failure.ts";
 import { createLauncher, encodePlan, removeFilesWhen } from "./launcher.ts";
 
 describe("encodePlan", () => {
-  it("ends every field by NUL", () => {
+  it("ends every field with NUL", () => {
     expect(
       encodePlan([
         ["id", "a"],
@@ -14,14 +14,14 @@ describe("encodePlan", () => {
       ]).toString("latin1"),
     ).toBe("id\0a\0map-uid\0sandbox\x000\x005\x009\0");
   });
-  it("refuses a field with NUL", () => {
+  it("rejects a field with NUL", () => {
     expect(() => encodePlan([["folder", "/a\0b"]])).toThrow(expect.objectContaining({ code: "invalid" }));
   });
 });
 
 describe("failureOf", () => {
   const code = (step: string, errno = 0) => failureOf({ what: "run", step, errno, text: "t" }).code;
-  it("tells by step and number", () => {
+  it("translates by step and error number", () => {
     expect(code("userns", constants.errno.EPERM)).toBe("unavailable");
     expect(code("source", constants.errno.ENOENT)).toBe("not_found");
     expect(code("idmap", constants.errno.EINVAL)).toBe("unsupported");
@@ -31,12 +31,12 @@ describe("failureOf", () => {
 });
 
 describe("createLauncher", () => {
-  it("says so when the guest was not built", async () => {
+  it("reports a guest that was not built", async () => {
     await expect(createLauncher({ guestPath: "/nowhere/guest", path: "/usr/bin" })({ what: "remove", plan: [] })).rejects.toMatchObject({
       code: "unavailable",
     });
   });
-  it("does not begin what was cancelled already", async () => {
+  it("does not start a launch that is already cancelled", async () => {
     await expect(
       createLauncher({ guestPath: "/nowhere/guest", path: "/usr/bin" })({ what: "run", plan: [], signal: AbortSignal.abort() }),
     ).rejects.toMatchObject({ code: "cancelled" });
@@ -48,7 +48,7 @@ describe("removeFilesWhen", () => {
   const launch = createLauncher({ guestPath, path: "/usr/bin" });
   const identity = () => ({ plan: [] });
 
-  it("removes nothing before it is time, and what is there then", async () => {
+  it("removes nothing before `ready`, and then whatever exists", async () => {
     const base = mkdtempSync(join(tmpdir(), "caisson-remove-"));
     const [first, late] = [join(base, "first"), join(base, "late")];
     mkdirSync(first);
@@ -73,7 +73,7 @@ describe("removeFilesWhen", () => {
     rmSync(base, { recursive: true });
   });
 
-  it("removes nothing when that failed", async () => {
+  it("removes nothing if `ready` fails", async () => {
     const folder = mkdtempSync(join(tmpdir(), "caisson-remove-"));
     const ready = Promise.reject(new Error("still there"));
     await expect(removeFilesWhen({ launch, identity }, { ready, paths: () => [folder] })).rejects.toThrow("still there");
@@ -81,7 +81,7 @@ describe("removeFilesWhen", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("waits for it also where the launcher cannot be started", async () => {
+  it("waits for `ready` even if the launcher cannot be started", async () => {
     let done = false;
     const ready = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
       done = true;

@@ -1,69 +1,69 @@
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { failureOf, type LaunchFailure } from "./launch-failure.ts";
 import { createLaunchServer, type LauncherProcess, type LauncherProgram, type LauncherWatch, spawnLauncher } from "./launcher-process.ts";
 
-/** One record of a plan: a verb and its fields, none of which may contain NUL. */
+/** A record of a plan: a verb and its fields, none of which may contain NUL. */
 export type PlanRecord = readonly [verb: string, ...fields: (string | number)[]];
 
 export type LaunchWhat = "run" | "attach" | "namespaces" | "remove" | "measure" | "inside" | "mappable";
 
 export interface LaunchOptions {
   what: LaunchWhat;
-  /** A function is asked once `prepare` is done. */
+  /** A function is called after `prepare` is done. */
   plan: readonly PlanRecord[] | (() => readonly PlanRecord[]);
   signal?: AbortSignal | undefined;
-  /** Given to the launcher as descriptors 3, 4, … */
+  /** Passed to the launcher as descriptors 3, 4, … */
   descriptors?: readonly number[];
-  /** Done with the launcher's process before it learns its plan; a failure ends it. */
+  /** Called with the launcher's pid before it receives its plan. A failure ends the launcher. */
   prepare?: ((pid: number) => Promise<void>) | undefined;
-  /** Called with each line the launcher writes, as it comes. */
+  /** Called with each line that the launcher writes, as it arrives. */
   onLine?: (line: string) => void;
   /**
-   * The line after which there is nothing to wait for: the launcher's own end, with all its mounts, takes longer than
-   * it did.
+   * The line that completes the launch without waiting for the launcher's exit: with all its mounts, that takes longer
+   * than its work.
    */
   lastLine?: RegExp;
   timeoutMs?: number;
 }
 
-/** Starts a launch; a function so that tests can look at plans without starting anything. */
+/** Starts a launch. A function type, so that tests can inspect plans without starting anything. */
 export type Launch = (options: LaunchOptions) => Promise<string[]>;
 
-/** What a launch on the sandboxes' behalf takes: the launcher, and who the sandboxes are on this host. */
+/** What a launch for sandboxes needs: the launcher, and the ids of sandboxes on this host. */
 interface LaunchAs {
   launch: Launch;
   identity(): { plan: readonly PlanRecord[] };
 }
 
-/** The longest a launch may take; it is a start of a process or the copy of a sandbox's files. */
+/** The longest that a launch may take: it starts a process, or copies a sandbox's files. */
 const LAUNCH_TIMEOUT_MS = 60_000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 
 export function encodePlan(plan: readonly PlanRecord[]): Buffer {
   const fields = plan.flatMap((record) => record.map(String));
   for (const field of fields) {
-    if (field.includes("\0")) throw new CaissonError("invalid", "a path or value with a NUL byte cannot be used");
+    if (field.includes("\0")) throw new CaissonError("invalid", "a path or value must not contain a NUL byte");
   }
   return Buffer.from(fields.map((field) => `${field}\0`).join(""));
 }
 
 /**
- * `caisson-guest launch`: what has to be done outside of Node. Resolves with the lines it wrote; a failure is
- * translated here, once.
+ * Returns a function that runs `caisson-guest launch`, which does what Node cannot. It resolves with the lines that the
+ * launcher wrote. Failures are translated here and nowhere else.
  */
 export function createLauncher(program: LauncherProgram): Launch {
   const serve = createLaunchServer(program);
   const start: StartLauncher = ({ what, descriptors = [] }, watch) => {
     const holds = what === "namespaces";
-    // Only a process of ours can be given descriptors of ours.
+    // Only a child of this process can receive its descriptors.
     return holds || descriptors.length > 0 ? spawnLauncher(program, what, { descriptors, holds, watch }) : serve(what, watch);
   };
   return (launch) => runLauncher(start, program.guestPath, launch);
 }
 
 /**
- * Runs a program as root of the sandboxes' user namespace (as root: as the host's), with the host's files, and gives
- * the lines it wrote. Rejects when it fails, with its `status` among the details.
+ * Runs a program with the host's files, as root of the sandboxes' user namespace, or as the host's root if we are root.
+ * Returns the lines that it wrote. Rejects if it fails, with its `status` in the details.
  */
 export function runInside(
   { launch, identity }: LaunchAs,
@@ -74,21 +74,21 @@ export function runInside(
   return launch({ what: "inside", plan, ...options });
 }
 
-/** Trees an agent wrote are removed by the launcher: as their owner, and without ever following a link. */
+/** Removes trees that an agent wrote. The launcher does so as their owner, and never follows a link. */
 export async function removeFiles({ launch, identity }: LaunchAs, paths: readonly string[]): Promise<void> {
   if (paths.length > 0) await launch({ what: "remove", plan: [...identity().plan, ...removals(paths)] });
 }
 
 /**
- * The same for what must be left alone until `ready`: the launcher is started meanwhile. Rejects with what `ready`
- * rejects with, and removes nothing then.
+ * Like `removeFiles`, for files that must stay until `ready`, while the launcher already starts. Rejects with the error
+ * of `ready`, and then removes nothing.
  */
 export async function removeFilesWhen(
   { launch, identity }: LaunchAs,
   { ready, paths }: { ready: Promise<void>; paths: () => readonly string[] },
 ): Promise<void> {
   const removing = launch({ what: "remove", plan: () => [...identity().plan, ...removals(paths())], prepare: () => ready });
-  // Whatever became of the launcher, what it was to wait for is waited for.
+  // Waits for `ready` whatever happens to the launcher.
   const [isReady, isRemoved] = await Promise.allSettled([ready, removing]);
   for (const outcome of [isReady, isRemoved]) if (outcome.status === "rejected") throw outcome.reason;
 }
@@ -101,7 +101,7 @@ function runLauncher(start: StartLauncher, guestPath: string, launch: LaunchOpti
   const { promise, resolve, reject } = Promise.withResolvers<string[]>();
   if (launch.signal?.aborted) return Promise.reject(new CaissonError("cancelled", `launch ${launch.what} was cancelled`));
   const { plan } = launch;
-  // What cannot be a plan is refused before anything is started.
+  // An invalid plan is refused before anything starts.
   const known = typeof plan === "function" ? null : encodePlan(plan);
   const input = () => known ?? encodePlan(typeof plan === "function" ? plan() : plan);
   let text = "";
@@ -118,8 +118,8 @@ function runLauncher(start: StartLauncher, guestPath: string, launch: LaunchOpti
           resolve(text.slice(0, stop).split("\n"));
         }
         seen = stop + 1;
-        // What was to be taken over was, while the line was handled.
-        launcher.letGo();
+        // The caller took over what the launcher holds while it handled the line.
+        launcher.detach();
       }
     },
     onComplaint(chunk) {

@@ -4,18 +4,18 @@ import { withRange } from "../identity/identity.ts";
 import type { OciContext } from "../oci-context.ts";
 
 /**
- * A user namespace with a network namespace of its own, held by open descriptors: they vanish with this process at the
- * latest.
+ * A user namespace with its own network namespace, held by open descriptors, so that they vanish with this process at
+ * the latest.
  */
 export interface HeldNamespaces {
   user: number;
   network: number;
-  /** Where the range of ids begins that they are for. */
+  /** The start of the id range that they are for. */
   firstId: number;
   close(): void;
 }
 
-/** Makes a pair by a short-lived child and takes it over through /proc before the child ends. */
+/** Creates a pair in a short-lived child, and takes it over through /proc before the child ends. */
 export async function makeNamespaces(oci: OciContext): Promise<HeldNamespaces> {
   let held: HeldNamespaces | undefined;
   const holder = `/proc/${process.pid}`;
@@ -40,6 +40,6 @@ export async function makeNamespaces(oci: OciContext): Promise<HeldNamespaces> {
       };
     },
   });
-  if (held === undefined) throw new Error("unreachable: the launcher said nothing and succeeded");
+  if (held === undefined) throw new Error("unreachable: the launcher succeeded without output");
   return held;
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../../contract/sandbox/sandbox.ts";
 import { runCommand } from "../../../sandbox/run-command.ts";
 import type { InboundConnection, OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { readText } from "../../../sandbox/text.ts";
@@ -26,7 +26,7 @@ afterEach(async () => {
   rmSync(stateDir, { recursive: true, force: true });
 });
 
-const create = (spec: SandboxSpecInput) => runtime.create(SandboxSpec.parse(spec));
+const create = (spec: SandboxConfigInput) => runtime.create(SandboxConfig.parse(spec));
 const python = async (sandbox: OwnedSandbox, ...lines: string[]) => {
   const { stdout, stderr } = await runCommand(sandbox, { argv: ["python3", "-c", ["import socket", ...lines].join("\n")] });
   return `${stdout}${stderr}`.trim();
@@ -37,7 +37,7 @@ const ask = (address: string, port: number) => [
   `s=socket.create_connection((${JSON.stringify(address)},${port}),5); s.shutdown(1); print(s.recv(100).decode())`,
 ];
 
-it("carries what goes to addresses of either kind, out of a namespace that waited for anybody", async () => {
+it("carries IPv4 and IPv6 connections, even from a prepared namespace", async () => {
   await runtime.warm();
   await using sandbox = await create({ network });
   await sandbox.serveTransparent({ ports: [22, 443], onConnection: sayWhere, onDatagram: () => null });
@@ -46,7 +46,7 @@ it("carries what goes to addresses of either kind, out of a namespace that waite
   expect(await python(sandbox, ...ask("93.184.216.34", 80))).toContain("ConnectionRefusedError");
 });
 
-it("what waits for anybody is ordinary: neither its routes nor its guest are for every address", async () => {
+it("prepared sandboxes are ordinary: neither routes nor guest serve every address", async () => {
   await using first = await create({ network });
   await first.serveTransparent({ ports: [80], onConnection: sayWhere, onDatagram: () => null });
   await runtime.warm();
@@ -57,7 +57,7 @@ it("what waits for anybody is ordinary: neither its routes nor its guest are for
   });
 });
 
-it("two of them do not reach each other: each address is its own", async () => {
+it("two sandboxes cannot reach each other: each owns every address", async () => {
   await using first = await create({ network });
   await using second = await create({ network });
   for (const [name, sandbox] of [
@@ -73,7 +73,7 @@ it("two of them do not reach each other: each address is its own", async () => {
   }
 });
 
-it("another set of ports takes over from the first, without a gap", async () => {
+it("a new set of ports replaces the first without a gap", async () => {
   await using sandbox = await create({ network });
   const service = (words: string) => ({
     onConnection: ({ stream }: InboundConnection) => void text(stream).then(() => stream.end(words)),
@@ -87,7 +87,7 @@ it("another set of ports takes over from the first, without a gap", async () => 
   expect(await python(sandbox, ...ask("192.0.2.1", 8080))).toBe("after");
 });
 
-it("an image's resolver gives way, also where it is a link that leads nowhere", async () => {
+it("replaces an image's resolver, even a dangling link", async () => {
   for (const kind of ["link", "file", "none"]) {
     const root = join(stateDir, `image-${kind}`);
     mkdirSync(join(root, "etc"), { recursive: true });
@@ -99,7 +99,7 @@ it("an image's resolver gives way, also where it is a link that leads nowhere", 
   }
 });
 
-it("no program inside may have a port that only the guest may, nor change the routes", async () => {
+it("programs inside cannot bind the guest's ports or change the routes", async () => {
   await using sandbox = await create({ network, allowRoot: true });
   expect(await python(sandbox, 's=socket.socket(); s.bind(("0.0.0.0",443))')).toContain("PermissionError");
   const routes = await runCommand(sandbox, {

@@ -2,8 +2,8 @@ import type { StateView } from "../../../sandbox/state-places.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 
 /**
- * Records that keep the state folder out of a lower layer, and the names of the layers to go right above it: none where
- * it is not seen there.
+ * Returns records that keep the state folder out of a lower layer, and the names of the layers to put right above it.
+ * Empty if the folder does not show it.
  */
 export function maskRecords(options: { state: StateView; folder: string; layer: string }): { records: PlanRecord[]; names: string[] } {
   const { state, folder, layer } = options;
@@ -15,7 +15,7 @@ export function maskRecords(options: { state: StateView; folder: string; layer: 
   };
 }
 
-/** Records that cover the state folder in a folder that is mounted as it is, with all mounts below it. */
+/** Returns records that cover the state folder in a folder that is mounted as it is, including all mounts below it. */
 export function coverRecords(options: { state: StateView; folder: string; target: string }): PlanRecord[] {
   const { state, folder, target } = options;
   return state

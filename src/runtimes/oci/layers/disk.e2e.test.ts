@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { mountSmallDisk, type SmallDisk } from "../../../../test/support/small-disk.ts";
-import { SandboxSpec, type SandboxSpecInput } from "../../../contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../../contract/sandbox/sandbox.ts";
 import { runCommand } from "../../../sandbox/run-command.ts";
 import type { OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { detailsOf } from "../details.ts";
@@ -20,12 +20,12 @@ let stateDir: string;
 let runtime: OciRuntime;
 let folder: string;
 let layer: string;
-const create = (input: SandboxSpecInput = {}) => runtime.create(SandboxSpec.parse(input));
+const create = (input: SandboxConfigInput = {}) => runtime.create(SandboxConfig.parse(input));
 const sh = async (sandbox: OwnedSandbox, script: string) => {
   const { stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script] });
   return stdout + stderr;
 };
-const onLayer = (limits: SandboxSpecInput["limits"] = {}): SandboxSpecInput => ({
+const onLayer = (limits: SandboxConfigInput["limits"] = {}): SandboxConfigInput => ({
   workspace: { kind: "folder", path: folder, layer },
   limits,
 });
@@ -45,15 +45,14 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
     disk.remove();
   });
 
-  it("work that fills it is ended while there is room left, and again; what is removed makes room", async () => {
+  it("ends work that fills the disk while space remains; removing files frees space", async () => {
     const before = disk.freeBytes();
     const sandbox = await create();
     const fill = (script: string) => runCommand(sandbox, { argv: ["sh", "-c", script] });
     const { ended } = await fill("head -c 4000000000 /dev/zero > big");
     expect(ended).toMatchObject({ kind: "killed", why: "disk" });
     expect(disk.freeBytes()).toBeGreaterThan(before / 4);
-    // As often as it likes: with files that have no name any more, by several at once, and by taking room without
-    // writing.
+    // Repeatedly: with unlinked files, from several processes at once, and by allocating space without writing.
     await fill("exec 3> gone; rm gone; cat /dev/zero >&3").catch(() => undefined);
     await fill("for i in 1 2 3 4 5 6; do cat /dev/zero > f$i & done; wait").catch(() => undefined);
     await fill("fallocate -l 4G all").catch(() => undefined);
@@ -65,7 +64,7 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
     expect((await fill("echo again > file; cat file")).stdout).toBe("again\n");
   });
 
-  it("a sandbox can be ended when there is not a byte left", async () => {
+  it("ends a sandbox even if not a byte is free", async () => {
     const sandbox = await create({ keep: true });
     await sh(sandbox, "head -c 1000000 /dev/urandom > file");
     expect(() => execFileSync("sh", ["-c", 'cat /dev/zero > "$1"', "fill", join(disk.folder, "fill")], { stdio: "pipe" })).toThrow(
@@ -76,7 +75,7 @@ describe.skipIf(!asRoot)("without a disk limit, on a small disk", () => {
     expect(readdirSync(join(stateDir, "sandboxes"))).toEqual([]);
   });
 
-  it("files without content count as well", async () => {
+  it("counts files without content as well", async () => {
     const sandbox = await create();
     const many =
       "i=0; while [ $i -lt 30000 ]; do mkdir d$i; cd d$i; set -- ; for j in 1 2 3 4 5 6 7 8 9; do : > $j; done; cd ..; i=$((i+1)); done";
@@ -104,7 +103,7 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     rmSync(base, { recursive: true, force: true });
   });
 
-  it("holds for a workspace that outlives its sandbox, and with it for everything else in the sandbox", async () => {
+  it("covers a workspace that outlives its sandbox, and all other files in it", async () => {
     const sandbox = await create(onLayer({ diskBytes: 32 * MIB }));
     expect(sandbox.info.limits.diskBytes).toBe(32 * MIB);
     expect(await sh(sandbox, "head -c 83886080 /dev/zero > /workspace/big")).toContain("No space left");
@@ -115,11 +114,11 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     expect(readdirSync(layer).sort()).toEqual(["disk.ext4", "first-id"]);
   });
 
-  it("the files are there again after the sandbox was killed, for a sandbox that asks for no limit as well; the rest is not", async () => {
+  it("workspace files survive a killed sandbox, with and without a disk limit", async () => {
     const first = await create({ ...onLayer({ diskBytes: 32 * MIB }), keep: true });
     await sh(first, "echo kept > /workspace/mine; rm /workspace/theirs; echo known > ~/login; echo gone > /tmp/other; sync");
     process.kill(guestPid(first.id), "SIGKILL");
-    // At once: what is left of the first may still have the disk.
+    // Right away: what remains of the first may still hold the disk.
     const second = await create(onLayer());
     expect(await sh(second, "cat /workspace/* ~/*; ls /tmp")).toBe("kept\nknown\n");
     expect(second.info.limits.diskBytes).toBe(32 * MIB);
@@ -131,13 +130,13 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     expect(existsSync(join(layer, "disk.ext4"))).toBe(false);
   });
 
-  it("two sandboxes never have the same disk", async () => {
+  it("never gives two sandboxes the same disk", async () => {
     await using first = await create(onLayer({ diskBytes: 32 * MIB }));
     await expect(create(onLayer())).rejects.toMatchObject({ code: "conflict" });
     expect(await sh(first, "echo still > file; cat file")).toBe("still\n");
   });
 
-  it("is refused where it would not hold, and nothing is made", async () => {
+  it("is refused if it would not hold, and then creates nothing", async () => {
     await (await create(onLayer())).destroy();
     await expect(create(onLayer({ diskBytes: 32 * MIB }))).rejects.toMatchObject({ code: "unsupported", details: { limit: "diskBytes" } });
     await expect(

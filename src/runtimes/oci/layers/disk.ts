@@ -3,8 +3,8 @@ import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { CaissonError } from "../../../contract/error.ts";
-import type { Limits, SandboxSpec } from "../../../contract/sandbox.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import type { Limits, SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import { showBytes } from "../../../lib/quantity.ts";
 import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
 import type { OciDetails } from "../details.ts";
@@ -12,21 +12,19 @@ import type { PlanRecord } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 
 const DISK_NAME = "disk.ext4";
-/** What a file system of a sandbox's may hold at most: one file for each so many bytes, also where it is large. */
+/** A sandbox's file system may contain at most one file per this many bytes, even if it is large. */
 const BYTES_PER_FILE = 4096;
 
-/**
- * What keeps the changes of a workspace beyond its sandbox: a plain folder, a disk of its own in it, or nothing yet.
- */
+/** What stores a workspace's changes beyond its sandbox: a plain folder, a separate disk in it, or nothing yet. */
 export interface LayerState {
-  /** The size of its own disk; null: it has none. */
+  /** The size of its disk, or null if it has none. */
   diskBytes: number | null;
   /** Whether there are changes in the folder itself, on the host's disk. */
   inFolder: boolean;
 }
 
-/** Null for a workspace without a layer. */
-export function layerState(spec: Pick<SandboxSpec, "workspace">): LayerState | null {
+/** Returns null for a workspace without a layer. */
+export function layerState(spec: Pick<SandboxConfig, "workspace">): LayerState | null {
   const layer = layerOf(spec);
   if (layer === undefined) return null;
   return {
@@ -35,17 +33,17 @@ export function layerState(spec: Pick<SandboxSpec, "workspace">): LayerState | n
   };
 }
 
-/** How a sandbox's disk is limited, once its limits are known to be enforceable. */
+/** Returns how a sandbox's disk is limited. Its limits must be known to be enforceable. */
 export function diskKind(limits: Pick<Limits, "diskBytes">, options: { rootless: boolean }): OciDetails["disk"] {
   if (limits.diskBytes === null) return "none";
   return options.rootless ? "memory" : "image";
 }
 
 /**
- * Records that mount it. What an earlier sandbox left on a layer's disk beside the workspace goes first: it was that
- * sandbox's own.
+ * Returns records that mount the disk. They first remove what an earlier sandbox left on a layer's disk next to the
+ * workspace: that belonged to the sandbox alone.
  */
-export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: SandboxSpec; limits: Limits }): PlanRecord[] {
+export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: SandboxConfig; limits: Limits }): PlanRecord[] {
   switch (details.disk) {
     case "none":
       return [];
@@ -63,10 +61,10 @@ export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: S
 }
 
 /**
- * A sparse image. One that goes with its sandbox is formatted without what takes time; one that keeps a session's files
- * has a journal, and is shown under its name when it is whole. Throws `unavailable`, `no_space`.
+ * Creates a sparse image. One that is removed with its sandbox is formatted without slow features; one that stores a
+ * session's files has a journal. The image gets its name when it is complete. Throws `unavailable`, `no_space`.
  */
-export async function makeDisk(oci: OciContext, record: { id: string; spec: SandboxSpec; limits: Limits }): Promise<void> {
+export async function makeDisk(oci: OciContext, record: { id: string; spec: SandboxConfig; limits: Limits }): Promise<void> {
   const layer = layerOf(record.spec);
   const path = join(layer ?? oci.store.dir(record.id), DISK_NAME);
   if (layer !== undefined && existsSync(path)) return;
@@ -78,18 +76,22 @@ export async function makeDisk(oci: OciContext, record: { id: string; spec: Sand
 }
 
 /**
- * An image is sparse: one that is larger than what is free would promise what is not there, and fill the host's disk on
- * the way.
+ * Refuses an image larger than the free space: being sparse, it would promise space that does not exist, and fill the
+ * host's disk.
  */
 async function refuseLarger(bytes: number, folder: string): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   if (bytes <= bavail * bsize) return;
-  throw new CaissonError("no_space", `a disk of ${showBytes(bytes)} does not fit: ${showBytes(bavail * bsize)} are free in ${folder}`, {
-    hint: "Ask for a smaller disk, or leave the limit out: work is then ended before the machine's disk is full.",
-  });
+  throw new CaissonError(
+    "no_space",
+    `a disk of ${showBytes(bytes)} does not fit: only ${showBytes(bavail * bsize)} are free in ${folder}`,
+    {
+      hint: "Request a smaller disk, or leave the limit out: programs are then ended before the machine's disk is full.",
+    },
+  );
 }
 
-/** Whether what is written to a layer is on a disk of its own. */
+/** Whether a layer is on a separate disk. */
 export const hasLayerDisk = (layer: string) => existsSync(join(layer, DISK_NAME));
 
 export function removeLayerDisk(layer: string): void {
@@ -106,10 +108,10 @@ async function format(oci: OciContext, disk: { path: string; bytes: number; jour
     await promisify(execFile)(mkfs, [...features, ...sizes, "-F", "-q", disk.path, `${kibibytes}k`]);
   } catch (cause) {
     rmSync(disk.path, { force: true });
-    throw new CaissonError("unavailable", `a disk of ${kibibytes} KiB could not be made`, { cause });
+    throw new CaissonError("unavailable", `could not create a disk of ${kibibytes} KiB`, { cause });
   }
 }
 
-function layerOf({ workspace }: Pick<SandboxSpec, "workspace">): string | undefined {
+function layerOf({ workspace }: Pick<SandboxConfig, "workspace">): string | undefined {
   return workspace.kind === "folder" ? workspace.layer : undefined;
 }

@@ -1,17 +1,17 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { SandboxSpec } from "../../../contract/sandbox.ts";
+import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import type { Basis } from "../details.ts";
 import type { Identity } from "../identity/identity.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import { sandboxUser } from "../template/etc-files.ts";
 import { storedLayer } from "./layers.ts";
 
-type Spec = Pick<SandboxSpec, "workspace">;
+type Spec = Pick<SandboxConfig, "workspace">;
 
 /**
- * Where the changes to the home folder are, apart from those to the rest of the root; null where they are among those.
- * Whoever keeps a workspace beyond its sandbox keeps them, too: logins, histories and caches of what works there.
+ * Returns where changes to the home folder are stored, or null if they are among those to the rest of the root. A
+ * workspace that outlives its sandbox keeps them too: logins, histories and caches.
  */
 export function homeFolders(
   { workspace }: Spec,
@@ -19,7 +19,7 @@ export function homeFolders(
 ): { upper: string; work: string } | null {
   const layer = workspace.kind === "folder" ? workspace.layer : undefined;
   if (layer === undefined) return basis.homeLayers.length === 0 ? null : inSandbox(disk);
-  // By this name it is kept on a layer's disk.
+  // A layer's disk keeps what has this prefix.
   return disk ? { upper: "disk/workspace-home-upper", work: "disk/workspace-home-work" } : lastingHome(layer);
 }
 
@@ -28,17 +28,17 @@ function inSandbox(disk: boolean): { upper: string; work: string } {
   return { upper: at("home-upper"), work: at("home-work") };
 }
 
-/** Of a layer that outlives its sandboxes. */
+/** Returns the home folders of a layer that outlives its sandboxes. */
 function lastingHome(layer: string): { upper: string; work: string } {
   return { upper: join(layer, "home-upper"), work: join(layer, "home-work") };
 }
 
-/** What of it is there. */
+/** Returns the home folders that exist in a layer. */
 export function homeOfLayer(layer: string): string[] {
   return Object.values(lastingHome(layer)).filter((path) => existsSync(path));
 }
 
-/** Records that mount it over the root's own. */
+/** Returns records that mount the home folder over the root's. */
 export function homeRecords(spec: Spec, options: { identity: Identity; disk: boolean; basis: Basis }): PlanRecord[] {
   const folders = homeFolders(spec, options);
   if (folders === null) return [];

@@ -6,7 +6,7 @@ import { type ResolveImageOptions, resolveImage } from "../template/image.ts";
 import { imageFiles } from "../template/image-files.ts";
 import type { RootLayer } from "./layers.ts";
 
-/** What an image gives a sandbox's root, and what has to be laid over it. */
+/** What an image contributes to a sandbox's root, and what must be laid over it. */
 export interface ImageRoot {
   layer: RootLayer;
   folders: TemplateFolder[];
@@ -14,7 +14,7 @@ export interface ImageRoot {
   env: Record<string, string>;
 }
 
-/** Throws what `resolveImage` throws. */
+/** Resolves an image. Throws as `resolveImage` does. */
 export async function imageRoot(
   oci: OciContext,
   reference: string,
@@ -24,7 +24,7 @@ export async function imageRoot(
   return { layer: { dir: rootfsDir, mapped: true }, ...imageFiles({ rootfsDir }), env: config.env };
 }
 
-/** How this runtime has images unpacked: with the ids of its sandboxes. */
+/** Returns how this runtime unpacks images: with the ids of its sandboxes. */
 export function imageOptions(oci: OciContext, reference: string): ResolveImageOptions {
   const { home, path } = oci.options;
   const { rootless } = oci.identity();

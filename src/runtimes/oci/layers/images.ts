@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
-import type { ImageView } from "../../../contract/image-verbs.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import type { ImageView } from "../../../contract/image/image-verbs.ts";
 import type { RuntimeImages } from "../../../sandbox/runtime.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
@@ -12,15 +12,13 @@ import { createTemplateCache } from "../template/template-cache.ts";
 import { imageOptions } from "./image-root.ts";
 import { isFolderInUse } from "./snapshot-store.ts";
 
-/**
- * Images that are built on this machine: an archive that is unpacked as one from elsewhere would be, and a name for it.
- */
+/** Manages images that are built on this machine: an archive, unpacked like one from elsewhere, and a name for it. */
 export function ociImages(oci: OciContext): RuntimeImages {
   const { stateDir } = oci.context;
   const names = builtImages(stateDir);
   const cache = createTemplateCache({ stateDir, remove: (tree) => removeFiles(oci, [tree]) });
   const inUse = (digest: string) => isFolderInUse(oci, cache.path(templateName(digest)));
-  /** Unless another name or a sandbox has it. */
+  /** Removes a template unless another name or a sandbox uses it. */
   const dropTemplate = async (digest: string) => {
     const named = (await names.list()).some((image) => image.digest === digest);
     if (!named && !(await inUse(digest))) await cache.remove(templateName(digest));
@@ -63,7 +61,9 @@ export function ociImages(oci: OciContext): RuntimeImages {
       const image = await names.find(name);
       if (image === null) throw new CaissonError("not_found", `there is no image ${name}`, { hint: "`caisson image ls` lists them." });
       if (await inUse(image.digest))
-        throw new CaissonError("conflict", `image ${name} is in use by a sandbox or a snapshot`, { hint: "Remove those first." });
+        throw new CaissonError("conflict", `image ${name} is in use by a sandbox or a snapshot`, {
+          hint: "Remove that sandbox or snapshot first.",
+        });
       await names.remove(name);
       await dropTemplate(image.digest);
     },
@@ -78,7 +78,7 @@ async function* progress<T>(lines: AsyncGenerator<string, T>): AsyncGenerator<{ 
   }
 }
 
-/** An image of one layer without settings of its own. */
+/** Returns an image of one layer without settings. */
 function plainImage(path: string, digest: string, oci: OciContext) {
   const architecture = ociArchitectures[oci.arch] ?? oci.arch;
   const document = { architecture, os: "linux", config: null, rootfs: { type: "layers" as const, diff_ids: [digest] } };

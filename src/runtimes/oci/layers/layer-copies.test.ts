@@ -16,14 +16,14 @@ function put(name: string): void {
 }
 const upper = () => (existsSync(join(layer, "upper")) ? readFileSync(join(layer, "upper", "file"), "utf8") : null);
 
-test("a restore whose process died after the old files gave way is finished by whoever comes next", () => {
+test("finishes a restore whose process died after moving the old files", () => {
   put("upper-next");
   put("upper-old");
   finishRestore(layer);
   expect(upper()).toBe("upper-next");
 });
 
-test("one that did not get so far has not happened", () => {
+test("drops a restore whose process died before that", () => {
   put("upper");
   put("upper-next");
   put("upper-draft");
@@ -31,7 +31,7 @@ test("one that did not get so far has not happened", () => {
   expect(upper()).toBe("upper");
 });
 
-test("a copy that is not whole never counts", () => {
+test("ignores an incomplete copy", () => {
   put("upper-draft");
   finishRestore(layer);
   expect(upper()).toBeNull();

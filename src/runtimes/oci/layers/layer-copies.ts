@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { shareLayerRange } from "../identity/id-ranges.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
@@ -8,7 +8,7 @@ import { hasLayerDisk } from "./disk.ts";
 import { lastingFolders } from "./layers.ts";
 import { copyTree, measure } from "./snapshot.ts";
 
-/** Beside a layer's own folders, so that every one of them can take another's name whoever owns its files. */
+/** Copies are stored next to a layer's own folders, so that each can be renamed regardless of who owns its files. */
 const COPY_PREFIX = "copy-";
 const placesOf = (layer: string) => ({
   ...lastingFolders(layer),
@@ -20,22 +20,22 @@ const copyOf = (layer: string, name: string) => join(layer, `${COPY_PREFIX}${nam
 
 /** See `Runtime.copyLayer`. */
 export async function copyLayer(oci: OciContext, layer: string, copy: { name: string; bytesMax: number }): Promise<void> {
-  if (hasLayerDisk(layer)) throw new CaissonError("unsupported", "the workspace is on a disk of its own, of which no copy is kept");
+  if (hasLayerDisk(layer)) throw new CaissonError("unsupported", "the workspace is on a separate disk, which cannot be copied");
   finishRestore(layer);
   const { upper, draft } = placesOf(layer);
   await removeThere(oci, [draft]);
-  // Nobody has written to it yet: then there is no folder, and no copy is the right one.
+  // Without a folder, the layer is unwritten, and having no copy is correct.
   if (!existsSync(upper)) return;
   const bytes = await measure(oci, [upper]);
   if (bytes > copy.bytesMax)
-    throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy is kept of up to ${copy.bytesMax}`);
+    throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy may take up to ${copy.bytesMax}`);
   await copyTree(oci, { from: upper, to: draft });
   renameSync(draft, copyOf(layer, copy.name));
 }
 
-/** See `Runtime.restoreLayer`: the copy takes the layer's place by its name alone, when it is whole. */
+/** See `Runtime.restoreLayer`. The copy replaces the layer by a rename, after it is complete. */
 export async function restoreLayer(oci: OciContext, layer: string, name: string | null): Promise<void> {
-  if (hasLayerDisk(layer)) throw new CaissonError("unsupported", "the workspace is on a disk of its own, of which no copy is kept");
+  if (hasLayerDisk(layer)) throw new CaissonError("unsupported", "the workspace is on a separate disk, which cannot be copied");
   finishRestore(layer);
   const { upper, work, draft, next, old } = placesOf(layer);
   await removeThere(oci, [draft, next, old]);
@@ -51,14 +51,14 @@ export async function restoreLayer(oci: OciContext, layer: string, name: string 
 
 /** See `Runtime.forkLayer`. */
 export async function forkLayer(oci: OciContext, from: string, to: string, { copy, bytesMax }: ForkedLayer): Promise<void> {
-  if (hasLayerDisk(from)) throw new CaissonError("unsupported", "the workspace is on a disk of its own, of which no copy is made");
+  if (hasLayerDisk(from)) throw new CaissonError("unsupported", "the workspace is on a separate disk, which cannot be copied");
   if (copy === undefined) finishRestore(from);
   const source = copy === undefined ? placesOf(from).upper : copyOf(from, copy);
-  // Nobody had written to it.
+  // The layer was unwritten.
   if (!existsSync(source)) return;
   const bytes = await measure(oci, [source]);
   if (bytes > bytesMax)
-    throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy is made of up to ${bytesMax}`);
+    throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy may take up to ${bytesMax}`);
   shareLayerRange(oci, from, to);
   const { upper, draft } = placesOf(to);
   await copyTree(oci, { from: source, to: draft });
@@ -74,14 +74,14 @@ export async function removeLayerCopy(oci: OciContext, layer: string, name: stri
   await removeThere(oci, [copyOf(layer, name)]);
 }
 
-/** Everything of a layer that sandboxes wrote, or that was copied of it. */
+/** Returns all folders of a layer that sandboxes wrote, and all copies. */
 export function foldersOfLayer(layer: string): string[] {
   const known = Object.values(placesOf(layer)).filter((path) => existsSync(path));
   const copies = existsSync(layer) ? readdirSync(layer).filter((name) => name.startsWith(COPY_PREFIX)) : [];
   return [...known, ...copies.map((name) => join(layer, name))];
 }
 
-/** What was to be restored when its process died is there, whole, and only has not got its name. */
+/** Completes a restore whose process died: its files are complete, and only lack their final name. */
 export function finishRestore(layer: string): void {
   const { upper, next } = placesOf(layer);
   if (!existsSync(upper) && existsSync(next)) renameSync(next, upper);

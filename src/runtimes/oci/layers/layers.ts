@@ -1,8 +1,9 @@
 import { lstatSync, readdirSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
-import type { SandboxSpec, WorkspaceMount } from "../../../contract/sandbox.ts";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import type { SandboxConfig, WorkspaceMount } from "../../../contract/sandbox/sandbox.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
+import { lstatOrNull } from "../../../lib/paths.ts";
 import { insideTarget } from "../../../sandbox/inside-folder.ts";
 import { pathBelow, realFolder, sharedFolders } from "../../../sandbox/shared-folders.ts";
 import type { StateView } from "../../../sandbox/state-places.ts";
@@ -12,7 +13,7 @@ import type { PlanRecord } from "../launch/launcher.ts";
 import { coverRecords, maskRecords } from "./cover-state.ts";
 
 /**
- * One lower layer of a sandbox's root. `mapped`: its files have the host's ids on disk and are mapped into the
+ * A lower layer of a sandbox's root. `mapped` means that its files have the host's ids on disk, which are mapped to the
  * sandbox's.
  */
 export interface RootLayer {
@@ -24,26 +25,26 @@ export interface RootBind {
   source: string;
   target: string;
   kind: "folder" | "file";
-  /** A folder whose changes land in the sandbox's own layer, for root to install into. */
+  /** Whether root may install into the folder. Changes go to the sandbox's own layer. */
   writable: boolean;
-  /** Frozen layers over a writable one, upmost first. */
+  /** Frozen layers over a writable folder, topmost first. */
   layers: string[];
-  /** Of a `repository` and a `mount`, what the folder's owner owns is the user's inside. */
+  /** For `repository` and `mount`, files of the folder's owner belong to the sandbox's user inside. */
   ids: "sandbox" | "repository" | "mount";
 }
 
-/** What a sandbox's root is made of, upmost layer first. */
+/** What a sandbox's root consists of, topmost layer first. */
 export interface RootPlan {
   layers: RootLayer[];
   binds: RootBind[];
 }
 
-/** Overlay mounts take more, but the kernel's text of options is one page. */
+/** Overlay mounts support more, but the kernel limits their options to one page of text. */
 const LAYERS_MAX = 64;
 
 /**
- * A layer that was written with a range of ids, for a sandbox that may have another: its top folder says which. Nobody
- * inside can give that folder to an id beyond the range it was written with.
+ * Returns records for a layer that was written with one id range, for a sandbox that may have another. The layer's top
+ * folder shows its range: code inside cannot give that folder to an id beyond the range.
  */
 export function storedLayer(name: string, dir: string, { rootless, stored, root }: Identity): PlanRecord[] {
   const start = rootless ? root.uid : rangeStartOf(lstatSync(dir).uid, stored.uid);
@@ -52,7 +53,10 @@ export function storedLayer(name: string, dir: string, { rootless, stored, root 
   return [...mapRecords(`from-${start}`, [line], [line]), ["layer", name, dir, "ro", `from-${start}`]];
 }
 
-/** Records that make a sandbox's root. Writable layers lie in its folder, or on its own disk when that is limited. */
+/**
+ * Returns records that build a sandbox's root. Writable layers are in its folder, or on its own disk if that is
+ * limited.
+ */
 export function rootRecords(
   root: RootPlan,
   options: {
@@ -61,13 +65,13 @@ export function rootRecords(
     disk: boolean;
     state: StateView;
     identity: Identity;
-    /** Records of a home folder that is over the root's. */
+    /** Records that mount a home folder over the root's. */
     home: readonly PlanRecord[];
   },
 ): PlanRecord[] {
   if (root.layers.length > LAYERS_MAX) {
     throw new CaissonError("unsupported", `a sandbox cannot have more than ${LAYERS_MAX} layers`, {
-      hint: "Make a fresh sandbox and copy the files into it.",
+      hint: "Create a new sandbox and copy the files into it.",
     });
   }
   const at = (name: string) => (options.disk ? `disk/${name}` : name);
@@ -82,7 +86,7 @@ export function rootRecords(
     ),
     ...masks.flatMap(({ records }) => records),
     ["overlay", names.join(":"), at("upper"), at("work"), "/"],
-    // What the template has in it is mounted above.
+    // What the template puts into it is mounted on top later.
     ...options.home,
     ...overlays.flatMap(({ source, target, layers, ids }, index): PlanRecord[] => {
       const mask = maskRecords({ state, folder: source, layer: `bind-${index}` });
@@ -116,7 +120,7 @@ export function rootRecords(
   ];
 }
 
-/** A workspace folder that is there, as an absolute path without links. Throws `invalid`, `not_found`, `denied`. */
+/** Resolves an existing workspace folder to an absolute path without links. Throws `invalid`, `not_found`, `denied`. */
 export function resolveWorkspace(workspace: WorkspaceMount, options: { state: () => StateView }): WorkspaceMount {
   if (workspace.kind === "empty") return workspace;
   const path = realFolder(workspace.path, { what: "the workspace" });
@@ -125,19 +129,19 @@ export function resolveWorkspace(workspace: WorkspaceMount, options: { state: ()
   return { ...workspace, path };
 }
 
-/** Throws `invalid`: the folder must be there, and its path must be one an overlay can be told. */
+/** Throws `invalid` unless the folder exists and an overlay mount accepts its path. */
 function checkLayer(layer: string, access: string): void {
-  if (access !== "overlay") throw new CaissonError("invalid", "a layer goes with an overlaid workspace only");
+  if (access !== "overlay") throw new CaissonError("invalid", "a layer requires an overlay workspace");
   if (!isAbsolute(layer) || /[\0,:\\]/.test(layer) || !statSync(layer, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new CaissonError("invalid", `the layer ${JSON.stringify(layer)} is not a folder that can be used`, {
-      hint: "Give an absolute path without commas, colons and backslashes.",
+    throw new CaissonError("invalid", `the layer ${JSON.stringify(layer)} is not a usable folder`, {
+      hint: "Use an absolute path without commas, colons or backslashes.",
     });
   }
 }
 
 /**
- * Records that mount a workspace at /workspace, over `layers` frozen earlier (upmost first). An empty one is part of
- * the root and needs none.
+ * Returns records that mount a workspace at /workspace, over `layers` frozen earlier (topmost first). An empty
+ * workspace is part of the root and needs none.
  */
 export function workspaceRecords(
   workspace: WorkspaceMount,
@@ -165,7 +169,7 @@ export function workspaceRecords(
   ];
 }
 
-/** Records of a map by which the files of a folder's owner are the user's inside. */
+/** Returns records of a map that gives files of a folder's owner to the sandbox's user. */
 export function ownersMap(name: string, folder: string, { identity, readable }: { identity: Identity; readable: boolean }): PlanRecord[] {
   if (identity.rootless) return [];
   const { uid, gid } = lstatSync(folder);
@@ -175,11 +179,10 @@ export function ownersMap(name: string, folder: string, { identity, readable }: 
 }
 
 /**
- * Records that keep the read-only paths of a folder given read-write where they are: the OCI runtime makes them
- * read-only, but a folder on the way could be moved away, and another put in its place. What is not there is left to
- * the OCI runtime, which passes over it.
+ * Returns records that pin the read-only paths of a read-write folder. The OCI runtime makes them read-only, but a
+ * folder above one could be moved away and replaced. Missing paths are left to the OCI runtime, which ignores them.
  */
-export function holdRecords(spec: Pick<SandboxSpec, "workspace" | "mounts" | "readOnlyPaths">): PlanRecord[] {
+export function holdRecords(spec: Pick<SandboxConfig, "workspace" | "mounts" | "readOnlyPaths">): PlanRecord[] {
   const written = sharedFolders(spec).filter(({ access }) => access === "rw");
   return written.flatMap((folder) =>
     spec.readOnlyPaths.flatMap((path): PlanRecord[] => {
@@ -190,8 +193,8 @@ export function holdRecords(spec: Pick<SandboxSpec, "workspace" | "mounts" | "re
 }
 
 /**
- * Where the changes to an overlaid workspace are: on its disk where that is limited, else in the sandbox's own folder
- * or in the one the spec gives to outlive it.
+ * Returns where changes to an overlay workspace are stored: on its disk if that is limited, otherwise in the sandbox's
+ * own folder, or in the spec's layer that outlives it.
  */
 export function workspaceFolders(
   workspace: Extract<WorkspaceMount, { kind: "folder" }>,
@@ -202,15 +205,15 @@ export function workspaceFolders(
   return { upper: at("workspace-upper"), work: at("workspace-work") };
 }
 
-/** Of a layer that outlives its sandboxes. */
+/** The workspace folders of a layer that outlives its sandboxes. */
 export const lastingFolders = (layer: string) => workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
 
-/** Of one that goes with its sandbox, in the sandbox's folder. */
+/** The workspace folders in a sandbox's folder, which are removed with the sandbox. */
 export const passingFolders = workspaceFolders({ kind: "folder", path: "/", access: "overlay" }, { disk: false });
 
 const layerName = /^(?:upper|work|(?:workspace|home)-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
 
-/** What is in a sandbox's folder that its launcher made, and that belongs to ids of the sandbox. */
+/** Returns the folders that the launcher created in a sandbox's folder, which belong to ids of the sandbox. */
 export function layerFolders(folder: string): string[] {
   return namesIn(folder)
     .filter((name) => layerName.test(name))
@@ -218,10 +221,5 @@ export function layerFolders(folder: string): string[] {
 }
 
 function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    // Somebody else has removed it already.
-    return [];
-  }
+  return ifErrnoSync(() => readdirSync(folder), UNREACHABLE, []);
 }

@@ -1,6 +1,7 @@
-import { CaissonError } from "../../../contract/error.ts";
-import type { FolderMount, SandboxSpec } from "../../../contract/sandbox.ts";
-import { isWithin } from "../../../sandbox/shared-folders.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
+import type { FolderMount } from "../../../contract/sandbox/sandbox-fields.ts";
+import { isWithin } from "../../../lib/paths.ts";
 import type { StateView } from "../../../sandbox/state-places.ts";
 import type { Basis } from "../details.ts";
 import type { Identity } from "../identity/identity.ts";
@@ -9,11 +10,11 @@ import { coverRecords } from "./cover-state.ts";
 import { ownersMap, type RootBind } from "./layers.ts";
 
 /**
- * Adds the overlaid mounts of a spec, whose changes are part of the sandbox's own files. A snapshot keeps those
- * changes; they are seen again where the same folder is mounted at the same place, and a folder that is not asked for
- * again is not there. Throws `invalid` for a place that the template needs.
+ * Adds the overlay mounts of a spec, whose changes are part of the sandbox's own files. A snapshot stores those
+ * changes. They appear again if the same folder is mounted at the same path; a folder that is not requested again is
+ * absent. Throws `invalid` for a path that the template needs.
  */
-export function withMounts(basis: Basis, spec: Pick<SandboxSpec, "mounts">): Basis {
+export function withMounts(basis: Basis, spec: Pick<SandboxConfig, "mounts">): Basis {
   const others = basis.root.binds.filter(({ ids }) => ids !== "mount");
   for (const { target } of spec.mounts) refuseTaken(target, others);
   const overlays = spec.mounts
@@ -26,14 +27,14 @@ export function withMounts(basis: Basis, spec: Pick<SandboxSpec, "mounts">): Bas
 }
 
 function refuseTaken(target: string, binds: readonly RootBind[]): void {
-  const taken = binds.find((bind) => isWithin(target, bind.target) || isWithin(bind.target, target));
-  if (taken === undefined) return;
-  throw new CaissonError("invalid", `no folder can be mounted at ${target}: the machine's own ${taken.target} is there`, {
+  const conflict = binds.find((bind) => isWithin(target, bind.target) || isWithin(bind.target, target));
+  if (conflict === undefined) return;
+  throw new CaissonError("invalid", `cannot mount a folder at ${target}: the machine's own ${conflict.target} is there`, {
     hint: "Choose another path, such as /mnt/data.",
   });
 }
 
-/** Records that mount the folders that are given as they are. */
+/** Returns records that mount the folders that are shared as they are. */
 export function mountRecords(mounts: readonly FolderMount[], options: { identity: Identity; state: StateView }): PlanRecord[] {
   const { identity, state } = options;
   return mounts.flatMap(({ path, target, access }, index): PlanRecord[] => {

@@ -19,7 +19,7 @@ import type { OciContext } from "../oci-context.ts";
 import { packFiles, unpackFiles } from "./pack-files.ts";
 
 const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-guest");
-// All that is used of a context when no sandbox is to be held still.
+// The parts of a context that are used when no sandbox needs freezing.
 const oci = { launch: createLauncher({ guestPath, path: "/usr/bin:/bin" }), identity: () => ({ plan: [] }) } as unknown as OciContext;
 const LARGE_BYTES = 64 * 1024 * 1024;
 
@@ -34,11 +34,11 @@ const pack = (names: readonly string[]) => packFiles(oci, { folder: join(base, "
 const unpack = () => unpackFiles(oci, { folder: join(base, "to"), file: join(base, "a.tar") });
 
 describe("packFiles", () => {
-  it("packs a file that grows meanwhile, and says so", async () => {
+  it("packs a file that grows in the meantime, and reports the change", async () => {
     const growing = join(base, "from/growing");
     writeFileSync(growing, Buffer.alloc(LARGE_BYTES, "a"));
     writeFileSync(join(base, "from/later"), "whole");
-    // What is packed waits here, amid that file, until somebody reads on.
+    // Packing blocks here, in the middle of that file, until the reader continues.
     const slow = join(base, "slow");
     execFileSync("mkfifo", [slow]);
     const packing = packFiles(oci, { folder: join(base, "from"), names: ["growing", "later"], file: slow, still: [] });
@@ -60,7 +60,7 @@ describe("packFiles", () => {
     expect(readFileSync(join(base, "to/later"), "utf8")).toBe("whole");
   });
 
-  it("leaves out what is gone, and says of what kept still that it did", async () => {
+  it("leaves out missing files, and reports files that stayed the same", async () => {
     writeFileSync(join(base, "from/there"), "x");
     expect(await pack(["gone"])).toEqual({ hasChanged: false });
     expect(await pack(["gone", "there"])).toEqual({ hasChanged: false });

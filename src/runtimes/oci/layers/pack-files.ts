@@ -1,17 +1,17 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import type { SandboxId } from "../../../contract/ids.ts";
 import { whileFrozen } from "../freeze.ts";
 import { runInside } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 
-/** Of everything that a state folder holds, on a slow disk. */
+/** Allows for everything that a state folder contains, on a slow disk. */
 const PACK_TIMEOUT_MS = 6 * 3_600_000;
-/** Owners by number, and the marks by which overlays know what was deleted. */
+/** Preserves owners by number, and the marks by which overlays recognize deleted files. */
 const faithfully = ["--numeric-owner", "--xattrs", "--xattrs-include=*", "--sparse", "--format=pax"];
 
-/** GNU tar's, when something was changed or removed while it was read: the archive is whole all the same. */
+/** GNU tar's exit status if a file changed or disappeared while it was read. The archive is complete all the same. */
 const CHANGED_STATUS = 1;
 
 /** See `Runtime.packFiles`. */
@@ -22,7 +22,7 @@ export async function packFiles(
   const there = names.filter((name) => existsSync(join(folder, name)));
   if (there.length === 0) return { hasChanged: false };
   const pack = async () => {
-    // A file that is replaced meanwhile is there whole, the old one or the new; sockets and what is gone are left out.
+    // A file that is replaced in the meantime is packed whole, old or new. Sockets and missing files are left out.
     const status = await tar(oci, [
       ...["--create", "--file", file, "--warning=none", "--ignore-failed-read", ...faithfully],
       ...["--directory", folder, "--", ...there],
@@ -39,7 +39,7 @@ export async function unpackFiles(oci: OciContext, { file, folder }: { file: str
   if ((await tar(oci, args)) !== 0) throw failed(new Error("files differ from those in the archive"));
 }
 
-/** Its status, 0 or `CHANGED_STATUS`; any other is thrown. */
+/** Returns tar's exit status if it is 0 or `CHANGED_STATUS`. Throws for any other. */
 async function tar(oci: OciContext, args: readonly string[]): Promise<number> {
   try {
     await runInside(oci, ["tar", ...args], { timeoutMs: PACK_TIMEOUT_MS });
@@ -51,8 +51,8 @@ async function tar(oci: OciContext, args: readonly string[]): Promise<number> {
 }
 
 function failed(cause: Error): CaissonError {
-  return new CaissonError("unavailable", `the files of the state folder could not be packed or unpacked: ${cause.message}`, {
+  return new CaissonError("unavailable", `could not pack or unpack the files of the state folder: ${cause.message}`, {
     cause,
-    hint: "GNU tar has to be installed, and the disk must have room.",
+    hint: "Make sure that GNU tar is installed and the disk has room.",
   });
 }

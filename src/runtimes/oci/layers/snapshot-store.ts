@@ -1,20 +1,19 @@
 import { mkdir, open, readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { checkValue, tellProblems } from "../../../contract/error/plain-problems.ts";
 import { SandboxId, SnapshotId } from "../../../contract/ids.ts";
-import { checkValue, tellProblems } from "../../../contract/plain-problems.ts";
 import { ProcessIdentity } from "../../../contract/process-identity.ts";
-import { SandboxSpec } from "../../../contract/sandbox.ts";
-import { isErrno } from "../../../lib/is-errno.ts";
-import { jsonOrNull } from "../../../lib/json-or-null.ts";
+import { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
+import { ABSENT, ifErrno, isErrno, jsonOrNull } from "../../../lib/failures.ts";
 import { newId } from "../../../lib/new-id.ts";
 import { isRunning } from "../../../sandbox/process-identity.ts";
 import { Basis } from "../details.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 
-/** What is remembered of a snapshot, beside its layers. */
+/** What is stored about a snapshot, next to its layers. */
 export const SnapshotRecord = z.object({
   id: SnapshotId,
   name: z.string().nullable(),
@@ -23,11 +22,11 @@ export const SnapshotRecord = z.object({
   bytes: z.number(),
   /** What a sandbox from this snapshot starts from. */
   basis: Basis,
-  /** The sandbox's own, so that a fork is made like it. */
-  spec: SandboxSpec,
+  /** The sandbox's spec, so that a fork is created like it. */
+  spec: SandboxConfig,
   /**
-   * Made for a fork, by this process: never listed, and removed when the maker is gone and nothing is built on it any
-   * more.
+   * The process that created the snapshot for a fork. Such a snapshot is never listed, and is removed after its creator
+   * has ended and nothing uses it.
    */
   hiddenFor: ProcessIdentity.nullable(),
 });
@@ -45,7 +44,7 @@ export function newSnapshotId(): SnapshotId {
   return newId("sn");
 }
 
-/** Throws `not_found`, `internal` for a damaged record. */
+/** Reads a snapshot's record. Throws `not_found`, or `internal` for a damaged record. */
 export async function readSnapshot(oci: OciContext, id: SnapshotId): Promise<SnapshotRecord> {
   let text: string;
   try {
@@ -58,7 +57,7 @@ export async function readSnapshot(oci: OciContext, id: SnapshotId): Promise<Sna
   return parsed.data;
 }
 
-/** Writes the record into the draft and shows the whole under its name, in one step. */
+/** Writes the record into the draft, and publishes both under the snapshot's name in one step. */
 export async function publishSnapshot(oci: OciContext, draft: string, record: SnapshotRecord): Promise<void> {
   const file = await open(join(draft, RECORD_NAME), "wx", 0o600);
   try {
@@ -70,12 +69,12 @@ export async function publishSnapshot(oci: OciContext, draft: string, record: Sn
   await rename(draft, snapshotDir(oci, record.id));
 }
 
-/** All snapshots, and the folders of half-made ones whose makers died and of half-removed ones. */
+/** Returns all snapshots, and the folders of half-made ones whose creators died and of half-removed ones. */
 export async function listSnapshots(oci: OciContext): Promise<{ snapshots: SnapshotRecord[]; remains: string[] }> {
   const snapshots: SnapshotRecord[] = [];
   const remains: string[] = [];
   const root = join(oci.context.stateDir, "snapshots");
-  for (const name of await readdir(root).catch(() => [])) {
+  for (const name of await ifErrno(readdir(root), ABSENT, [])) {
     const id = SnapshotId.safeParse(name);
     if (name.startsWith(GONE_PREFIX) || (name.startsWith(DRAFT_PREFIX) && !makerAlive(name))) remains.push(join(root, name));
     if (id.success) snapshots.push(...(await readIfThere(oci, id.data)));
@@ -87,17 +86,20 @@ async function readIfThere(oci: OciContext, id: SnapshotId): Promise<SnapshotRec
   try {
     return [await readSnapshot(oci, id)];
   } catch (error) {
-    // Removed by somebody else between the listing and the reading.
+    // Another process removed it between the listing and the read.
     if (error instanceof CaissonError && error.code === "not_found") return [];
     throw error;
   }
 }
 
-/** A folder to make a snapshot in; its name says who does, so that a sweep can tell a slow maker from a dead one. */
+/**
+ * Creates a folder for a new snapshot. Its name identifies the process, so that a sweep can tell a slow creator from a
+ * dead one.
+ */
 export async function makeSnapshotDraft(oci: OciContext, id: SnapshotId): Promise<string> {
   const root = join(oci.context.stateDir, "snapshots");
   await mkdir(root, { recursive: true, mode: 0o700 });
-  const { pid, startTicks } = oci.store.ownerOf();
+  const { pid, startTicks } = oci.store.thisProcess();
   const draft = join(root, `${DRAFT_PREFIX}${pid}-${startTicks}-${id}`);
   await mkdir(draft, { mode: 0o700 });
   return draft;
@@ -108,12 +110,12 @@ function makerAlive(name: string): boolean {
   return isRunning({ pid: Number(pid), startTicks: Number(startTicks) });
 }
 
-/** Whether a sandbox or another snapshot has one of its layers. */
+/** Whether a sandbox or another snapshot uses one of its layers. */
 export async function isBuiltOn(oci: OciContext, id: SnapshotId): Promise<boolean> {
   return isFolderInUse(oci, snapshotDir(oci, id), { except: id });
 }
 
-/** Whether a sandbox, or a snapshot but the one excepted, has a layer in the folder. */
+/** Whether a sandbox, or a snapshot other than `except`, has a layer in the folder. */
 export async function isFolderInUse(oci: OciContext, folder: string, options: { except?: SnapshotId } = {}): Promise<boolean> {
   const dir = `${folder}/`;
   const uses = ({ root, workspaceLayers }: Basis) =>
@@ -130,13 +132,13 @@ export async function isFolderInUse(oci: OciContext, folder: string, options: { 
 }
 
 /**
- * Removes a snapshot: at once for everybody who looks, then its files. What a crash leaves is for the next sweep.
- * Idempotent.
+ * Removes a snapshot: first its name, so that no process finds it, then its files. The next sweep removes what a crash
+ * leaves. Idempotent.
  */
 export async function removeSnapshotFiles(oci: OciContext, id: SnapshotId): Promise<void> {
-  const gone = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
-  await rename(snapshotDir(oci, id), gone).catch((error: unknown) => {
+  const trashDir = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
+  await rename(snapshotDir(oci, id), trashDir).catch((error: unknown) => {
     if (!isErrno(error, "ENOENT")) throw error;
   });
-  await removeFiles(oci, [gone]);
+  await removeFiles(oci, [trashDir]);
 }

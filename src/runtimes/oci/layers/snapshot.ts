@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import type { SnapshotId } from "../../../contract/ids.ts";
 import { createDiskShares } from "../../../sandbox/disk-shares.ts";
 import type { SandboxRecord } from "../../../sandbox/store.ts";
@@ -11,18 +11,18 @@ import { homeFolders } from "./home.ts";
 import { workspaceFolders } from "./layers.ts";
 import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "./snapshot-store.ts";
 
-/** The copy of a large tree on a file system without reflinks takes its time. */
+/** Copying a large tree takes long on a file system without reflinks. */
 const COPY_TIMEOUT_MS = 30 * 60_000;
 
 export interface SnapshotRequest {
   record: SandboxRecord;
   details: OciDetails;
   name?: string | undefined;
-  /** For a fork. */
+  /** Whether the snapshot is for a fork. */
   hidden: boolean;
 }
 
-/** Copies the upper layers while nothing moves. Throws `unsupported`, `no_space`, `busy`. */
+/** Copies the upper layers while the sandbox is frozen. Throws `unsupported`, `no_space`, `busy`. */
 export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): Promise<SnapshotId> {
   const { record, details } = request;
   refuse(record, details);
@@ -47,7 +47,7 @@ export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): P
       bytes,
       basis,
       spec: record.spec,
-      hiddenFor: request.hidden ? oci.store.ownerOf() : null,
+      hiddenFor: request.hidden ? oci.store.thisProcess() : null,
     });
     return id;
   } catch (error) {
@@ -58,19 +58,15 @@ export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): P
 
 function refuse(record: SandboxRecord, details: OciDetails): void {
   if (details.disk !== "none") {
-    throw new CaissonError("unsupported", `sandbox ${record.id} has a disk of its own, whose files cannot be kept as a snapshot`, {
-      hint: "Make the sandbox without a disk limit.",
+    throw new CaissonError("unsupported", `sandbox ${record.id} has a separate disk, whose files a snapshot cannot store`, {
+      hint: "Create the sandbox without a disk limit.",
     });
   }
   const { workspace } = record.spec;
   if (workspace.kind === "folder" && workspace.access === "rw") {
-    throw new CaissonError(
-      "unsupported",
-      `the workspace of sandbox ${record.id} is the host's own folder, which a snapshot cannot hold still`,
-      {
-        hint: "Use the workspace as an overlay (`:overlay`), which keeps all changes in the sandbox.",
-      },
-    );
+    throw new CaissonError("unsupported", `the workspace of sandbox ${record.id} is a host folder, which a snapshot cannot freeze`, {
+      hint: "Use an overlay workspace (`:overlay`), which keeps all changes in the sandbox.",
+    });
   }
 }
 
@@ -110,7 +106,7 @@ function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Bas
   };
 }
 
-/** As root of the user namespace, which owns the files; links are copied as links. */
+/** Copies a tree as root of the user namespace, which owns the files. Links are copied as links. */
 export async function copyTree(
   oci: OciContext,
   { from, to, owner }: { from: string; to: string; owner?: string | undefined },

@@ -1,20 +1,21 @@
 import { connect, type Socket } from "node:net";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { ignore } from "../../../lib/failures.ts";
 import { type DbusCall, type DbusMessage, decodeMessage, encodeCall } from "./dbus-message.ts";
 import type { DbusValue } from "./dbus-value.ts";
 
-/** Where a bus, or a service itself, listens: a path, or a name in the abstract namespace with a NUL before it. */
+/** Where a bus, or a service itself, listens: a path, or a name in the abstract namespace after a NUL. */
 export interface DbusEndpoint {
   socketPath: string;
-  /** The service itself answers, without a bus between. */
+  /** Whether the service itself answers, without a bus in between. */
   direct: boolean;
 }
 
-/** A short conversation over D-Bus. Everything in it must be over by its deadline. */
+/** A short conversation over D-Bus, which must finish before its deadline. */
 export interface DbusConnection extends Disposable {
   /** Throws `unavailable` for a refusal (`details.errorName` is the bus's name for it), `timeout`, `protocol`. */
   call(call: DbusCall): Promise<DbusValue[]>;
-  /** The first signal that suits, among those that have come and those that will. */
+  /** Resolves to the first matching signal, whether it has arrived already or not. */
   signal(suits: (message: DbusMessage) => boolean): Promise<DbusMessage>;
 }
 
@@ -22,7 +23,7 @@ const SIGNALS_KEPT_MAX = 1000;
 const GREETING_BYTES_MAX = 1024;
 
 /**
- * Connects and proves who we are, which the kernel confirms to the other side. Throws `unavailable`, `timeout`,
+ * Connects and authenticates by uid, which the kernel confirms to the other side. Throws `unavailable`, `timeout`,
  * `protocol`.
  */
 export async function connectDbus(options: { endpoint: DbusEndpoint; uid: number; timeoutMs: number }): Promise<DbusConnection> {
@@ -44,7 +45,7 @@ export async function connectDbus(options: { endpoint: DbusEndpoint; uid: number
   try {
     socket.once("connect", () => socket.write(`\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString("hex")}\r\n`));
     const answer = await conversation.greeting();
-    if (!answer.startsWith("OK ")) throw new CaissonError("unavailable", `${where} does not take us for user ${uid}: ${answer}`);
+    if (!answer.startsWith("OK ")) throw new CaissonError("unavailable", `${where} rejected authentication as uid ${uid}: ${answer}`);
     socket.write("BEGIN\r\n");
     if (!endpoint.direct) {
       await connection.call({ ...busItself, member: "Hello" });
@@ -63,8 +64,7 @@ export const busItself = {
 } as const;
 
 /**
- * The bytes of one connection, sorted into the greeting, answers and signals. After a failure everything rejects with
- * it.
+ * Sorts the bytes of a connection into the greeting, answers and signals. After a failure, everything rejects with it.
  */
 function converse(socket: Socket) {
   const greeting = Promise.withResolvers<string>();
@@ -102,7 +102,7 @@ function converse(socket: Socket) {
   const digest = () => {
     if (!greeted) {
       const end = bytes.indexOf("\r\n");
-      if (end < 0 && bytes.length > GREETING_BYTES_MAX) throw new CaissonError("protocol", "the message bus greets without end");
+      if (end < 0 && bytes.length > GREETING_BYTES_MAX) throw new CaissonError("protocol", "the message bus sent an endless greeting");
       if (end < 0) return;
       greeting.resolve(bytes.toString("latin1", 0, end));
       greeted = true;
@@ -113,8 +113,7 @@ function converse(socket: Socket) {
       deliver(next.message);
     }
   };
-  // Whoever waits for it hears of it; nobody else has to.
-  greeting.promise.catch(() => {});
+  void ignore(greeting.promise, "awaited by the caller");
   socket.on("data", (chunk) => {
     try {
       bytes = Buffer.concat([bytes, chunk]);
@@ -123,7 +122,7 @@ function converse(socket: Socket) {
       fail(error);
     }
   });
-  socket.on("error", (cause) => fail(new CaissonError("unavailable", `the message bus cannot be reached: ${cause.message}`, { cause })));
+  socket.on("error", (cause) => fail(new CaissonError("unavailable", `cannot reach the message bus: ${cause.message}`, { cause })));
   socket.on("close", () => fail(new CaissonError("unavailable", "the message bus closed the connection")));
 
   return {

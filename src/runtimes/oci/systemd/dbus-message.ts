@@ -1,7 +1,7 @@
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { type DbusValue, marshal, unmarshal } from "./dbus-value.ts";
 
-/** What of a message matters to a caller: which it answers, what it is about, and what it says. */
+/** The parts of a message that a caller needs: which call it answers, its subject and its content. */
 export interface DbusMessage {
   type: "call" | "return" | "error" | "signal";
   serial: number;
@@ -14,7 +14,7 @@ export interface DbusMessage {
 }
 
 export interface DbusCall {
-  /** Absent on a connection that leads to the service itself, without a bus between. */
+  /** Absent on a direct connection to the service, without a bus in between. */
   destination?: string | undefined;
   path: string;
   interface: string;
@@ -26,7 +26,7 @@ export interface DbusCall {
 const LITTLE_ENDIAN = 0x6c;
 const PROTOCOL_VERSION = 1;
 const FIXED_BYTES = 16;
-/** Everything we ask and are told fits into a few hundred bytes; the protocol itself would allow 128 MiB. */
+/** Our requests and their answers take a few hundred bytes; the protocol would allow 128 MiB. */
 const MESSAGE_BYTES_MAX = 1024 * 1024;
 const types = ["call", "return", "error", "signal"] as const;
 const field = { path: 1, interface: 2, member: 3, errorName: 4, replySerial: 5, destination: 6, signature: 8 } as const;
@@ -44,10 +44,10 @@ export function encodeCall(call: DbusCall, serial: number): Buffer {
   return Buffer.concat([header, Buffer.alloc(padding(header.length)), body]);
 }
 
-/** The first message in the bytes and how many it takes; null while it is incomplete. Throws `protocol`. */
+/** Returns the first message and its length in bytes, or null while it is incomplete. Throws `protocol`. */
 export function decodeMessage(bytes: Buffer): { message: DbusMessage; length: number } | null {
   if (bytes.length < FIXED_BYTES) return null;
-  if (bytes[0] !== LITTLE_ENDIAN || bytes[3] !== PROTOCOL_VERSION) throw malformed("neither the byte order nor the version is ours");
+  if (bytes[0] !== LITTLE_ENDIAN || bytes[3] !== PROTOCOL_VERSION) throw malformed("a message with another byte order or protocol version");
   const bodyBytes = bytes.readUInt32LE(4);
   const headerBytes = FIXED_BYTES + bytes.readUInt32LE(12);
   const bodyStart = headerBytes + padding(headerBytes);
@@ -79,7 +79,7 @@ export function decodeMessage(bytes: Buffer): { message: DbusMessage; length: nu
   };
 }
 
-/** A body begins at a multiple of eight. */
+/** A body begins at a multiple of eight bytes. */
 function padding(length: number): number {
   return (8 - (length % 8)) % 8;
 }

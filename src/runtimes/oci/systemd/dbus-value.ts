@@ -1,17 +1,17 @@
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 
 export interface DbusVariant {
   signature: string;
   value: DbusValue;
 }
-/** A tuple for a struct, a list for an array; which is which is in the signature. */
+/** A tuple for a struct, a list for an array. The signature tells them apart. */
 export type DbusValue = string | number | bigint | boolean | DbusVariant | DbusValue[];
 
-/** The protocol allows 64 levels; nothing we read has more than a few. */
+/** The protocol allows 64 levels; the messages that we read have only a few. */
 const DEPTH_MAX = 16;
 const ARRAY_BYTES_MAX = 1024 * 1024;
 
-/** Values as the wire has them, little-endian. The types are those of our calls: y b u t s o g v a ( ). */
+/** Encodes values for the wire, little-endian. Supports the types of our calls: y b u t s o g v a ( ). */
 export function marshal(signature: string, values: readonly DbusValue[]): Buffer {
   const out: number[] = [];
   const types = typesIn(signature);
@@ -64,13 +64,13 @@ function write(out: number[], type: string, value: DbusValue): void {
       return;
     }
     default:
-      throw new Error(`the type ${type} cannot be written`);
+      throw new Error(`the type ${type} cannot be encoded`);
   }
 }
 
 /**
- * Reads what the signature says. `offset` is where the bytes begin in their message: alignment counts from there.
- * Throws `protocol`.
+ * Decodes values by their signature. `offset` is where the bytes begin in their message, since alignment counts from
+ * its start. Throws `protocol`.
  */
 export function unmarshal(signature: string, bytes: Buffer, options: { offset?: number } = {}): DbusValue[] {
   const reader = { bytes, at: 0, offset: options.offset ?? 0, depth: 0 };
@@ -137,22 +137,22 @@ function readContainer(reader: Reader, type: string): DbusValue {
       while (reader.at < end) {
         const before = reader.at;
         items.push(read(reader, type.slice(1)));
-        if (reader.at === before) throw malformed("an array of nothing");
+        if (reader.at === before) throw malformed("an array of empty items");
       }
-      if (reader.at !== end) throw malformed("an array that ends within an item");
+      if (reader.at !== end) throw malformed("an array that ends in the middle of an item");
       return items;
     }
     default:
-      throw malformed(`the type ${type}`);
+      throw malformed(`a value of the unsupported type ${type}`);
   }
 }
 
 function deeper<T>(reader: Reader, make: () => T): T {
   if (reader.depth === DEPTH_MAX) throw malformed(`values nested deeper than ${DEPTH_MAX}`);
   reader.depth++;
-  const made = make();
+  const result = make();
   reader.depth--;
-  return made;
+  return result;
 }
 
 function text(reader: Reader, length: number): string {
@@ -163,7 +163,7 @@ function text(reader: Reader, length: number): string {
 
 function take(reader: Reader, count: number): number {
   const start = reader.at;
-  if (start + count > reader.bytes.length) throw malformed("a value that is longer than its message");
+  if (start + count > reader.bytes.length) throw malformed("a value longer than its message");
   reader.at += count;
   return start;
 }
@@ -205,7 +205,7 @@ function alignmentOf(type: string): number {
   }
 }
 
-/** The complete types of a signature, one after another: `sa(sv)u` is `s`, `a(sv)`, `u`. Throws `protocol`. */
+/** Splits a signature into its complete types: `sa(sv)u` into `s`, `a(sv)`, `u`. Throws `protocol`. */
 function typesIn(signature: string): string[] {
   const types: string[] = [];
   for (let at = 0; at < signature.length; ) {
@@ -219,7 +219,7 @@ function typesIn(signature: string): string[] {
 function endOfType(signature: string, start: number): number {
   let at = start;
   while (signature[at] === "a") at++;
-  if (at >= signature.length) throw malformed(`the signature ${JSON.stringify(signature)}`);
+  if (at >= signature.length) throw malformed(`the invalid signature ${JSON.stringify(signature)}`);
   if (signature[at] !== "(" && signature[at] !== "{") return at + 1;
   let open = 0;
   for (; at < signature.length; at++) {
@@ -227,7 +227,7 @@ function endOfType(signature: string, start: number): number {
     if (signature[at] === ")" || signature[at] === "}") open--;
     if (open === 0) return at + 1;
   }
-  throw malformed(`the signature ${JSON.stringify(signature)}`);
+  throw malformed(`the invalid signature ${JSON.stringify(signature)}`);
 }
 
 function malformed(what: string): CaissonError {

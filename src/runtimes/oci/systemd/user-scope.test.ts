@@ -26,7 +26,7 @@ describe("startScope", () => {
   };
   afterEach(() => bus.close());
 
-  it("says hello, listens for the end of the job, asks, and waits for it", async () => {
+  it("greets, subscribes to the job's end, requests the scope and waits", async () => {
     await open();
     await start();
     expect(bus.greetings).toEqual([`\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString("hex")}\r\n`]);
@@ -36,12 +36,12 @@ describe("startScope", () => {
     expect(properties).toContainEqual(["PIDs", { signature: "au", value: [4242] }]);
     expect(properties).toContainEqual(["Delegate", { signature: "b", value: true }]);
   });
-  it("without a bus between, only asks", async () => {
+  it("only sends the request if there is no bus in between", async () => {
     await open();
     await start(true);
     expect(bus.calls.map(({ member }) => member)).toEqual(["StartTransientUnit"]);
   });
-  it("a job that was over before it was announced, and other jobs, do not confuse it", async () => {
+  it("handles a job that ends before its announcement, and ignores other jobs", async () => {
     await open((fake) => {
       fake.answers = (call) =>
         call.member === "StartTransientUnit"
@@ -50,7 +50,7 @@ describe("startScope", () => {
     });
     await start();
   });
-  it("takes the next address where the first is dead", async () => {
+  it("takes the next address if the first is dead", async () => {
     await open();
     const dead = { socketPath: join(folder, "dead"), direct: false };
     await startScope({ endpoints: [dead, { socketPath, direct: false }] }, request);
@@ -84,7 +84,7 @@ describe("startScope", () => {
       },
       { code: "protocol" },
     ],
-  ])("%s is told", async (_, change, error) => {
+  ])("reports %s", async (_, change, error) => {
     await open(change);
     await expect(start()).rejects.toMatchObject(error);
   });
@@ -107,7 +107,7 @@ describe("startScope", () => {
         fake.answers = () => [started];
       },
     ],
-  ])("a bus %s is given up", async (_, change) => {
+  ])("times out on a bus %s", async (_, change) => {
     await open(change);
     await expect(startScope({ endpoints: [{ socketPath, direct: false }] }, { ...request, timeoutMs: 100 })).rejects.toMatchObject({
       code: "timeout",
@@ -134,7 +134,7 @@ describe("startScope with dbus-daemon", () => {
   });
   afterAll(() => daemon?.kill());
 
-  it("the daemon takes every message; there is no systemd behind it", async (context) => {
+  it("sends only messages that the daemon accepts, without a systemd behind it", async (context) => {
     if (daemon === null) return context.skip("dbus-daemon is not installed");
     const endpoints = parseBusAddress(address).map((path) => ({ socketPath: path, direct: false }));
     await expect(startScope({ endpoints }, request)).rejects.toMatchObject({
@@ -153,11 +153,11 @@ describe("findUserSystemd", () => {
       session,
       look: { exists: (path) => there.includes(path), isSocket: (path) => there.includes(path) },
     });
-  it("none without its control group, or without a socket", () => {
+  it("returns null without a control group or without a socket", () => {
     expect(find(["/run/user/1000/bus"])).toBeNull();
     expect(find([dir])).toBeNull();
   });
-  it("the session's own address first, then the bus of the run-time folder, then systemd itself", () => {
+  it("prefers the session's address, then the runtime folder's bus, then systemd", () => {
     const sockets = ["/tmp/b", "/run/u/bus", "/run/u/systemd/private"];
     const session = { runtimeDir: "/run/u", busAddress: "unix:path=/tmp/b,guid=1" };
     expect(find([dir, ...sockets], session)?.endpoints).toEqual([
@@ -166,15 +166,15 @@ describe("findUserSystemd", () => {
       { socketPath: "/run/u/systemd/private", direct: true },
     ]);
   });
-  it("is found without variables, as in a job of cron", () => {
+  it("works without variables, as in a cron job", () => {
     expect(find([dir, "/run/user/1000/bus"])).toMatchObject({ endpoints: [{ socketPath: "/run/user/1000/bus" }], lingering: false });
   });
-  it("knows whether it outlives a logout", () => {
+  it("tells whether systemd outlives a logout", () => {
     expect(find([dir, "/run/user/1000/bus", "/var/lib/systemd/linger/me"])?.lingering).toBe(true);
   });
 });
 
-it("reads addresses of a bus", () => {
+it("parses bus addresses", () => {
   expect(parseBusAddress("unix:path=/run/user/1000/bus")).toEqual(["/run/user/1000/bus"]);
   expect(parseBusAddress("tcp:host=x,port=1;unix:abstract=/tmp/dbus-x,guid=1;unix:guid=2,path=/a%20b")).toEqual(["\0/tmp/dbus-x", "/a b"]);
   expect(parseBusAddress("")).toEqual([]);

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { busItself, connectDbus, type DbusConnection, type DbusEndpoint } from "./dbus-connection.ts";
 import type { DbusValue } from "./dbus-value.ts";
 import type { UserSystemd } from "./user-systemd.ts";
@@ -6,9 +6,9 @@ import type { UserSystemd } from "./user-systemd.ts";
 export const SCOPE_SLICE = "app.slice";
 const systemd = { path: "/org/freedesktop/systemd1", interface: "org.freedesktop.systemd1.Manager" } as const;
 const SYSTEMD_NAME = "org.freedesktop.systemd1";
-/** All of it is one call and a move between groups; a machine under load may take its time over that. */
+/** Covers one call and a move between groups, which can take long on a loaded machine. */
 const SCOPE_TIMEOUT_MS = 20_000;
-/** When the user's systemd ends, on a logout or a shutdown, a sandbox has this long before it is killed. */
+/** How long a sandbox may take to end before it is killed, after the user's systemd ends on a logout or a shutdown. */
 const STOP_TIMEOUT_US = 5_000_000n;
 
 export interface ScopeRequest {
@@ -20,9 +20,9 @@ export interface ScopeRequest {
 }
 
 /**
- * Has the user's systemd make a scope with the process in it, whose control groups below are the caller's to arrange,
- * and resolves when it is there. Only systemd can do that for a process of a login session: no user may move one from
- * there. The scope goes when its last process does. Throws `unavailable` (`details.errorName` where systemd refused),
+ * Asks the user's systemd for a scope with the process in it, and resolves when the scope exists. The caller arranges
+ * the control groups below it. Only systemd can do this for a process of a login session, which no user may move out of
+ * there. The scope ends with its last process. Throws `unavailable` (with `details.errorName` if systemd refused),
  * `timeout`.
  */
 export async function startScope(manager: Pick<UserSystemd, "endpoints">, request: ScopeRequest): Promise<void> {
@@ -38,7 +38,7 @@ export async function startScope(manager: Pick<UserSystemd, "endpoints">, reques
     using open = connection;
     return await askForScope(open, endpoint, request);
   }
-  throw unreachable ?? new CaissonError("unavailable", "the user's systemd listens nowhere");
+  throw unreachable ?? new CaissonError("unavailable", "the user's systemd does not listen anywhere");
 }
 
 async function askForScope(connection: DbusConnection, endpoint: DbusEndpoint, request: ScopeRequest): Promise<void> {
@@ -65,7 +65,7 @@ function scopeProperties({ pid, description }: ScopeRequest): DbusValue[] {
     ["Slice", { signature: "s", value: SCOPE_SLICE }],
     ["PIDs", { signature: "au", value: [pid] }],
     ["Delegate", { signature: "b", value: true }],
-    // One that has failed is as gone as one that ended well.
+    // systemd then removes a failed scope like any other that has ended.
     ["CollectMode", { signature: "s", value: "inactive-or-failed" }],
     ["TimeoutStopUSec", { signature: "t", value: STOP_TIMEOUT_US }],
   ];

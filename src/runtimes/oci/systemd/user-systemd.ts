@@ -2,7 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { DbusEndpoint } from "./dbus-connection.ts";
 
-/** What the user's session says of itself, as the composition root read it. */
+/** The variables of the user's session, as read by the composition root. */
 export interface UserSession {
   /** `$XDG_RUNTIME_DIR` */
   runtimeDir?: string;
@@ -10,20 +10,20 @@ export interface UserSession {
   busAddress?: string;
 }
 
-/** The systemd that runs for one user, and starts units in control groups which that user owns. */
+/** A user's own systemd, which starts units in control groups that the user owns. */
 export interface UserSystemd {
-  /** Where it can be asked, in order of preference. */
+  /** Where it listens, in order of preference. */
   endpoints: DbusEndpoint[];
-  /** Its own control group; everything below belongs to the user. */
+  /** Its own control group. Everything below belongs to the user. */
   dir: string;
-  /** Whether it, and what runs below it, outlives the user's last session. */
+  /** Whether it outlives the user's last session, with everything that runs below it. */
   lingering: boolean;
 }
 
 export const LINGER_FIX = "loginctl enable-linger";
 
 export interface UserSystemdOptions {
-  /** Of the unified hierarchy. */
+  /** The mount point of the unified hierarchy. */
   mountPoint: string;
   uid: number;
   userName: string;
@@ -31,7 +31,7 @@ export interface UserSystemdOptions {
   look?: { isSocket(path: string): boolean; exists(path: string): boolean };
 }
 
-/** Null where there is none. Starts and asks nothing. */
+/** Finds the user's systemd without starting or asking anything. Returns null if it is not running. */
 export function findUserSystemd(options: UserSystemdOptions): UserSystemd | null {
   const { mountPoint, uid, session, look = machine } = options;
   const dir = join(mountPoint, "user.slice", `user-${uid}.slice`, `user@${uid}.service`);
@@ -40,7 +40,7 @@ export function findUserSystemd(options: UserSystemdOptions): UserSystemd | null
   const endpoints = [
     ...parseBusAddress(session.busAddress ?? "").map((socketPath) => ({ socketPath, direct: false })),
     { socketPath: join(runtimeDir, "bus"), direct: false },
-    // Where no message bus is installed, systemd itself still listens, as it does for `systemctl --user`.
+    // Without a message bus, systemd itself still listens, as it does for `systemctl --user`.
     { socketPath: join(runtimeDir, "systemd", "private"), direct: true },
   ].filter(
     ({ socketPath }, index, all) =>
@@ -51,8 +51,8 @@ export function findUserSystemd(options: UserSystemdOptions): UserSystemd | null
 }
 
 /**
- * The sockets in a D-Bus address, such as `unix:path=/run/user/1000/bus,guid=…;unix:abstract=/tmp/x`. Other transports
- * are left out.
+ * Returns the sockets in a D-Bus address, such as `unix:path=/run/user/1000/bus,guid=…;unix:abstract=/tmp/x`. Leaves
+ * out other transports.
  */
 export function parseBusAddress(address: string): string[] {
   return address.split(";").flatMap((each) => {

@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { readRawTar } from "../../../sandbox/tar/tar-reader.ts";
 import { decompressed } from "./decompress.ts";
 import { type ImageStore, notAnImage, openPlainFile } from "./image-store.ts";
@@ -9,26 +9,26 @@ const PARTS_MAX = 4096;
 const ALIASES_MAX = 8;
 
 /**
- * Spreads out an image archive (`docker save`, oci-archive; plain, gzip or zstd) into a folder of ours, each part under
- * a number: no name of the archive ever becomes a path. Throws `invalid`, `too_large`.
+ * Unpacks an image archive (`docker save`, oci-archive; plain, gzip or zstd) into a folder of ours, each part under a
+ * number, so that no name in the archive ever becomes a path. Throws `invalid`, `too_large`.
  */
 export async function archiveStore(options: { archive: string; folder: string; bytesMax: number }): Promise<ImageStore> {
   const { archive, folder, bytesMax } = options;
   const parts = new Map<string, string>();
-  // Old archives store a layer that occurs twice once, and a link to it.
+  // Old archives store a repeated layer once, with links to it.
   const aliases = new Map<string, string>();
   const file = await openPlainFile(archive, bytesMax);
   let bytes = 0;
   try {
     const source = file.createReadStream({ highWaterMark: 256 * 1024, autoClose: false });
-    for await (const entry of readRawTar(limited(decompressed(chunks(source)), bytesMax), { drain: true })) {
+    for await (const entry of readRawTar(limitBytes(decompressed(chunks(source)), bytesMax), { drain: true })) {
       const name = normal(entry.name);
       if (parts.size + aliases.size >= PARTS_MAX) throw new CaissonError("too_large", `${archive} has more than ${PARTS_MAX} parts`);
       if (entry.kind === "link") aliases.set(name, normal(join("/", name, "..", entry.linkName)));
       if (entry.kind === "hardLink") aliases.set(name, normal(entry.linkName));
       if (entry.kind !== "file") continue;
       bytes += entry.size;
-      if (bytes > bytesMax) throw new CaissonError("too_large", `${archive} holds more than ${bytesMax} bytes`);
+      if (bytes > bytesMax) throw new CaissonError("too_large", `${archive} contains more than ${bytesMax} bytes`);
       const path = join(folder, String(parts.size));
       await save(path, entry.content);
       parts.set(name, path);
@@ -70,12 +70,12 @@ async function* chunks(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield* source;
 }
 
-/** Padding and what follows the end count as well, or a bomb could hide there. */
-async function* limited(source: AsyncIterable<Uint8Array>, bytesMax: number): AsyncGenerator<Uint8Array> {
+/** Counts padding and whatever follows the end as well, where a bomb could hide. */
+async function* limitBytes(source: AsyncIterable<Uint8Array>, bytesMax: number): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   for await (const chunk of source) {
     bytes += chunk.length;
-    if (bytes > bytesMax * 2) throw new CaissonError("too_large", `the archive holds more than ${bytesMax} bytes`);
+    if (bytes > bytesMax * 2) throw new CaissonError("too_large", `the archive contains more than ${bytesMax} bytes`);
     yield chunk;
   }
 }

@@ -6,25 +6,28 @@ import { createInterface } from "node:readline";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { z } from "zod";
-import { CaissonError } from "../../../contract/error.ts";
-import type { BuildImage } from "../../../contract/image-verbs.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import type { BuildImage } from "../../../contract/image/image-verbs.ts";
+import { ifErrnoSync, ignore, UNREACHABLE } from "../../../lib/failures.ts";
 import { findProgram } from "../discover.ts";
 
 const LINE_CHARACTERS_MAX = 500;
-/** On a disk, and open to the other ids that it downloads and installs as: a folder of the user's own is not. */
+/**
+ * On a disk, and accessible to the other ids that mmdebstrap downloads and installs as, unlike the user's own folders.
+ */
 const WORK_FOLDER = "/var/tmp";
 const KILL_GRACE_MS = 10_000;
 
 export interface DebianArchive {
-  /** Of the plain archive. */
+  /** The digest of the uncompressed archive. */
   digest: string;
   suite: string;
 }
 
 /**
- * Has mmdebstrap write a Debian system to `target`, as a tar archive, and yields its own lines on the way. As an
- * ordinary user it works in a user namespace of its own. It ends when we do, and cleans up after itself. Throws
- * `unavailable` without mmdebstrap and when it fails.
+ * Runs mmdebstrap to write a Debian system to `target` as a tar archive, and yields its output lines. As an ordinary
+ * user it works in a user namespace. It ends with this process, and cleans up after itself. Throws `unavailable` if
+ * mmdebstrap is missing or fails.
  */
 export async function* bootstrapDebian(options: {
   request: z.output<typeof BuildImage>;
@@ -39,7 +42,7 @@ export async function* bootstrapDebian(options: {
       hint: "Install it: `apt install mmdebstrap` (as an ordinary user also `uidmap`).",
     });
   const suite = request.suite ?? ownSuite();
-  // It is told to end when we die, whatever we die of: the name is util-linux's, which every distribution has.
+  // setpriv makes the kernel signal mmdebstrap when we die. It is part of util-linux, which every distribution has.
   const argv = [
     "--pdeathsig",
     "TERM",
@@ -52,12 +55,11 @@ export async function* bootstrapDebian(options: {
   const child = spawn("setpriv", [...argv, "--", suite, "-", ...(request.mirror === undefined ? [] : [request.mirror])], {
     stdio: ["ignore", "pipe", "pipe"],
     cwd: "/",
-    // Settings of dpkg and apt in the user's home are not for images.
+    // Settings of dpkg and apt in the user's home must not affect images.
     env: { HOME: "/nonexistent", PATH: path, LC_ALL: "C.UTF-8", TMPDIR: WORK_FOLDER },
   });
   const ended = once(child, "close") as Promise<[number | null]>;
-  // Its failures are told where they are awaited.
-  ended.catch(() => {});
+  void ignore(ended, "awaited below");
   try {
     const digest = createHash("sha256");
     const writing = pipeline(
@@ -76,22 +78,18 @@ export async function* bootstrapDebian(options: {
     await writing.catch((cause) => failedToWrite(cause, options.target));
     if (exitCode === 0) return { digest: `sha256:${digest.digest("hex")}`, suite };
     throw new CaissonError("unavailable", `mmdebstrap could not build the image${reason === "" ? "" : `: ${reason}`}`, {
-      hint: "Check the names of the suite and the packages, and the network; on another system than Debian `apt install debian-archive-keyring`, too.",
+      hint: "Check the suite and package names, and the network. On systems other than Debian, also run `apt install debian-archive-keyring`.",
     });
   } finally {
     await end(child, ended);
   }
 }
 
-/** The release of this machine, where it is a Debian. */
+/** Returns this machine's release on Debian, otherwise `stable`. */
 function ownSuite(): string {
-  try {
-    const text = readFileSync("/etc/os-release", "utf8");
-    const suite = /^VERSION_CODENAME="?([a-z]+)"?$/m.exec(text)?.[1];
-    return /^ID=debian$/m.test(text) && suite !== undefined ? suite : "stable";
-  } catch {
-    return "stable";
-  }
+  const text = ifErrnoSync(() => readFileSync("/etc/os-release", "utf8"), UNREACHABLE, "");
+  const suite = /^VERSION_CODENAME="?([a-z]+)"?$/m.exec(text)?.[1];
+  return /^ID=debian$/m.test(text) && suite !== undefined ? suite : "stable";
 }
 
 function includes(packages: readonly string[]): string[] {
@@ -103,7 +101,7 @@ function hashing(digest: ReturnType<typeof createHash>, bytesMax: number): Trans
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
-      if (bytes > bytesMax) return done(new CaissonError("too_large", `the image has more than ${bytesMax} bytes`));
+      if (bytes > bytesMax) return done(new CaissonError("too_large", `the image is larger than ${bytesMax} bytes`));
       digest.update(chunk);
       done(null, chunk);
     },
@@ -113,14 +111,14 @@ function hashing(digest: ReturnType<typeof createHash>, bytesMax: number): Trans
 function failedToWrite(cause: NodeJS.ErrnoException, target: string): never {
   if (cause instanceof CaissonError) throw cause;
   const full = cause.code === "ENOSPC" || cause.code === "EDQUOT";
-  throw new CaissonError(full ? "no_space" : "internal", `the image could not be written to ${target}`, { cause });
+  throw new CaissonError(full ? "no_space" : "internal", `could not write the image to ${target}`, { cause });
 }
 
-/** It removes what it was making, if it is given the time. */
+/** Ends mmdebstrap, and gives it time to remove its unfinished work. */
 async function end(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill("SIGTERM");
   const timer = setTimeout(() => child.kill("SIGKILL"), KILL_GRACE_MS);
-  await ended.catch(() => {});
+  await ignore(ended, "the caller awaits it");
   clearTimeout(timer);
 }

@@ -1,13 +1,13 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ImageName, ImageView } from "../../../contract/image-verbs.ts";
-import { jsonOrNull } from "../../../lib/json-or-null.ts";
+import { ImageName, ImageView } from "../../../contract/image/image-verbs.ts";
+import { ABSENT, ifErrno, jsonOrNull } from "../../../lib/failures.ts";
 
-/** Names of images that were built here, each a record that says which template it stands for. */
+/** The names of images that were built here, each with a record of its template. */
 export interface BuiltImages {
-  /** Null when there is none of that name, or its record cannot be read. */
+  /** Returns null if there is no such name, or its record is unreadable. */
   find(name: string): Promise<ImageView | null>;
-  /** By name. */
+  /** Sorted by name. */
   list(): Promise<ImageView[]>;
   save(image: ImageView): Promise<void>;
   remove(name: string): Promise<void>;
@@ -18,12 +18,12 @@ export function builtImages(stateDir: string): BuiltImages {
   const path = (name: string) => join(folder, `${name}.json`);
   const find = async (name: string) => {
     if (!ImageName.safeParse(name).success) return null;
-    return ImageView.safeParse(jsonOrNull(await readFile(path(name), "utf8").catch(() => ""))).data ?? null;
+    return ImageView.safeParse(jsonOrNull(await ifErrno(readFile(path(name), "utf8"), ABSENT, ""))).data ?? null;
   };
   return {
     find,
     async list() {
-      const names = (await readdir(folder).catch(() => [])).flatMap((file) => /^(.+)\.json$/.exec(file)?.[1] ?? []);
+      const names = (await ifErrno(readdir(folder), ABSENT, [])).flatMap((file) => /^(.+)\.json$/.exec(file)?.[1] ?? []);
       const found = await Promise.all(names.sort().map(find));
       return found.filter((image) => image !== null);
     },

@@ -2,8 +2,8 @@ import { pipeline, Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 
 /**
- * The bytes behind gzip or zstd, or as they are. Goes by the first bytes, not by what a manifest says of them. Errors
- * are the stream's own.
+ * Yields gzip or zstd data decompressed, and other data unchanged. Decides by the first bytes, not by the manifest.
+ * Errors are the stream's own.
  */
 export async function* decompressed(source: AsyncGenerator<Buffer>): AsyncGenerator<Uint8Array> {
   const first = await source.next();

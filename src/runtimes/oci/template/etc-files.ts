@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 
-/** The names of the sandbox's user and machine; the guest's defaults agree with them. */
+/** The names of the sandbox's user and machine. The guest's defaults match them. */
 export const sandboxUser = { name: "user", uid: 1000, gid: 1000, home: "/home/user" } as const;
 export const sandboxHostname = "caisson";
 
@@ -11,72 +11,72 @@ export interface GeneratedFile {
 }
 
 /**
- * One path of the host's /etc that is copied, as it is needed and holds no secret. Only what everybody may read is
- * copied.
+ * A path of the host's /etc that is copied because programs need it and it contains no secret. Only world-readable
+ * files are copied.
  */
 export interface EtcCopy {
   path: string;
   why: string;
-  /** Names below it that are left out. */
+  /** Matches names below it that are left out. */
   except?: RegExp;
 }
 
 const fixedCopies: readonly EtcCopy[] = [
-  { path: "/etc/ld.so.cache", why: "programs find their libraries" },
-  { path: "/etc/ld.so.conf", why: "programs find their libraries" },
-  { path: "/etc/ld.so.conf.d", why: "programs find their libraries" },
-  { path: "/etc/alternatives", why: "names such as java and editor lead to programs through it" },
-  { path: "/etc/ssl/certs", why: "certificates of public authorities", except: /\.key$/ },
+  { path: "/etc/ld.so.cache", why: "programs need it to find their libraries" },
+  { path: "/etc/ld.so.conf", why: "programs need it to find their libraries" },
+  { path: "/etc/ld.so.conf.d", why: "programs need it to find their libraries" },
+  { path: "/etc/alternatives", why: "resolves names such as java and editor to programs" },
+  { path: "/etc/ssl/certs", why: "public CA certificates", except: /\.key$/ },
   { path: "/etc/ssl/openssl.cnf", why: "openssl's defaults" },
-  { path: "/etc/pki/tls/certs", why: "certificates of public authorities", except: /\.key$|^localhost/ },
+  { path: "/etc/pki/tls/certs", why: "public CA certificates", except: /\.key$|^localhost/ },
   { path: "/etc/pki/tls/openssl.cnf", why: "openssl's defaults" },
-  { path: "/etc/pki/ca-trust/extracted", why: "certificates of public authorities" },
-  { path: "/etc/pki/java", why: "certificates of public authorities for Java" },
-  { path: "/etc/crypto-policies", why: "which ciphers libraries may use" },
+  { path: "/etc/pki/ca-trust/extracted", why: "public CA certificates" },
+  { path: "/etc/pki/java", why: "public CA certificates for Java" },
+  { path: "/etc/crypto-policies", why: "ciphers that libraries may use" },
   { path: "/etc/localtime", why: "the time zone" },
   { path: "/etc/timezone", why: "the time zone" },
-  { path: "/etc/locale.alias", why: "names of languages" },
-  { path: "/etc/locale.conf", why: "names of languages" },
-  { path: "/etc/mime.types", why: "kinds of files by their name" },
-  { path: "/etc/magic", why: "kinds of files by their content" },
-  { path: "/etc/magic.mime", why: "kinds of files by their content" },
-  { path: "/etc/protocols", why: "names of protocols" },
-  { path: "/etc/services", why: "names of ports" },
-  { path: "/etc/rpc", why: "names of services" },
-  { path: "/etc/networks", why: "names of networks" },
-  { path: "/etc/ethertypes", why: "names of protocols" },
-  { path: "/etc/gai.conf", why: "the order of addresses" },
-  { path: "/etc/os-release", why: "which distribution this is" },
-  { path: "/etc/lsb-release", why: "which distribution this is" },
-  { path: "/etc/debian_version", why: "which distribution this is" },
-  { path: "/etc/redhat-release", why: "which distribution this is" },
-  { path: "/etc/inputrc", why: "keys of the command line" },
-  { path: "/etc/terminfo", why: "kinds of terminals" },
-  { path: "/etc/fonts", why: "programs that draw text find fonts" },
-  { path: "/etc/perl", why: "Perl's own settings" },
-  { path: "/etc/maven/m2.conf", why: "Maven starts with it; its settings.xml, which may hold passwords, stays out" },
-  { path: "/etc/maven/logging", why: "Maven starts with it" },
-  { path: "/etc/dotnet/install_location", why: ".NET programs find their runtime" },
+  { path: "/etc/locale.alias", why: "locale names" },
+  { path: "/etc/locale.conf", why: "locale names" },
+  { path: "/etc/mime.types", why: "file types by name" },
+  { path: "/etc/magic", why: "file types by content" },
+  { path: "/etc/magic.mime", why: "file types by content" },
+  { path: "/etc/protocols", why: "protocol names" },
+  { path: "/etc/services", why: "port names" },
+  { path: "/etc/rpc", why: "service names" },
+  { path: "/etc/networks", why: "network names" },
+  { path: "/etc/ethertypes", why: "protocol names" },
+  { path: "/etc/gai.conf", why: "address preferences" },
+  { path: "/etc/os-release", why: "identifies the distribution" },
+  { path: "/etc/lsb-release", why: "identifies the distribution" },
+  { path: "/etc/debian_version", why: "identifies the distribution" },
+  { path: "/etc/redhat-release", why: "identifies the distribution" },
+  { path: "/etc/inputrc", why: "command-line key bindings" },
+  { path: "/etc/terminfo", why: "terminal types" },
+  { path: "/etc/fonts", why: "programs need it to find fonts" },
+  { path: "/etc/perl", why: "Perl's settings" },
+  { path: "/etc/maven/m2.conf", why: "Maven needs it to start; its settings.xml, which may contain passwords, stays out" },
+  { path: "/etc/maven/logging", why: "Maven needs it to start" },
+  { path: "/etc/dotnet/install_location", why: ".NET programs need it to find their runtime" },
   { path: "/etc/chromium.d", why: "Chromium's start-up script reads it" },
-  { path: "/etc/chromium", why: "Chromium's own settings", except: /^policies$/ },
-  { path: "/etc/firefox", why: "Firefox's own settings", except: /^policies$/ },
-  { path: "/etc/firefox-esr", why: "Firefox's own settings", except: /^policies$/ },
-  { path: "/etc/glvnd", why: "programs that draw find a driver" },
-  { path: "/etc/vulkan", why: "programs that draw find a driver" },
-  { path: "/etc/OpenCL", why: "programs that compute find a driver" },
-  { path: "/etc/texmf", why: "TeX's own settings" },
+  { path: "/etc/chromium", why: "Chromium's settings", except: /^policies$/ },
+  { path: "/etc/firefox", why: "Firefox's settings", except: /^policies$/ },
+  { path: "/etc/firefox-esr", why: "Firefox's settings", except: /^policies$/ },
+  { path: "/etc/glvnd", why: "graphics programs need it to find a driver" },
+  { path: "/etc/vulkan", why: "graphics programs need it to find a driver" },
+  { path: "/etc/OpenCL", why: "compute programs need it to find a driver" },
+  { path: "/etc/texmf", why: "TeX's settings" },
   { path: "/etc/ImageMagick-6", why: "ImageMagick's limits" },
   { path: "/etc/ImageMagick-7", why: "ImageMagick's limits" },
 ];
 
 const versionedCopies: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
-  { pattern: /^(?:\.java|java|java-[\w.-]+)$/, why: "Java's own settings", except: /password|\.prefs/ },
-  { pattern: /^python[\d.]+$/, why: "Python's own settings" },
-  { pattern: /^php$/, why: "which extensions PHP loads", except: /^(?:php\.ini|fpm|apache2|cgi)$/ },
-  { pattern: /^R$/, why: "R's own settings" },
+  { pattern: /^(?:\.java|java|java-[\w.-]+)$/, why: "Java's settings", except: /password|\.prefs/ },
+  { pattern: /^python[\d.]+$/, why: "Python's settings" },
+  { pattern: /^php$/, why: "PHP extensions to load", except: /^(?:php\.ini|fpm|apache2|cgi)$/ },
+  { pattern: /^R$/, why: "R's settings" },
 ];
 
-/** What of the host's /etc is copied, of which only what exists matters. */
+/** Returns the paths of the host's /etc to copy, whether or not they exist. */
 export function etcCopies(etc = "/etc"): EtcCopy[] {
   const versioned = readdirSync(etc)
     .sort()
@@ -88,7 +88,10 @@ export function etcCopies(etc = "/etc"): EtcCopy[] {
   return [...fixedCopies, ...versioned];
 }
 
-/** The files of /etc that say who and where we are: generated, so that nothing of the host shows. */
+/**
+ * Returns the files of /etc that identify the user and the machine. They are generated, so that nothing of the host
+ * shows.
+ */
 export function etcGenerated(options: { shell: string; accounts?: SystemAccounts }): GeneratedFile[] {
   const { shell, accounts = noAccounts } = options;
   const file = (path: string, ...lines: string[]) => ({ path, mode: 0o644, content: `${lines.join("\n")}\n` });
@@ -99,22 +102,22 @@ export function etcGenerated(options: { shell: string; accounts?: SystemAccounts
     file("/etc/hostname", sandboxHostname),
     file("/etc/hosts", `127.0.0.1 localhost ${sandboxHostname}`, `::1 localhost ip6-localhost ip6-loopback`),
     file("/etc/host.conf", "multi on"),
-    file("/etc/resolv.conf", "# No name server: the sandbox has no network of its own."),
+    file("/etc/resolv.conf", "# No name server: the sandbox has no network."),
     file("/etc/shells", "/bin/sh", ...(shell === "/bin/sh" ? [] : [shell])),
     file("/etc/profile", ...profileLines),
     file("/etc/bash.bashrc", ...bashrcLines),
     file("/etc/bashrc", ...bashrcLines),
-    file("/etc/fstab", "# Mounts are the host's."),
+    file("/etc/fstab", "# The host manages the mounts."),
   ];
 }
 
-/** Where names of all kinds come from. */
+/** Returns the text of nsswitch.conf, which says where names of each kind come from. */
 export function nameServiceSwitch({ hosts }: { hosts: string }): string {
   const kinds = ["passwd", "group", "shadow", "hosts", "networks", "protocols", "services", "ethers", "rpc"];
   return kinds.map((kind) => `${kind}: ${kind === "hosts" ? hosts : "files"}\n`).join("");
 }
 
-/** Accounts of the machine that programs inside look up by name: name, uid, gid. */
+/** The machine's accounts that programs inside look up by name: name, uid, gid. */
 export interface SystemAccounts {
   users: readonly (readonly [string, number, number])[];
   groups: readonly (readonly [string, number])[];
@@ -122,7 +125,7 @@ export interface SystemAccounts {
 
 export const noAccounts: SystemAccounts = { users: [], groups: [] };
 
-/** Name, uid, gid: the same on all distributions that matter; programs look some of them up by name. */
+/** Name, uid and gid, which are the same on all relevant distributions. Programs look some of them up by name. */
 const systemUsers: readonly (readonly [string, number, number])[] = [
   ["daemon", 1, 1],
   ["bin", 2, 2],
@@ -168,7 +171,7 @@ function groupLines({ groups }: SystemAccounts): string[] {
   ];
 }
 
-/** A login shell must not lose the toolchains, so PATH stays as it was given. */
+/** A login shell must not lose the toolchains, so PATH is only set if it is empty. */
 const profileLines = [
   'if [ -z "$PATH" ]; then export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; fi',
   "umask 022",

@@ -1,5 +1,6 @@
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
+import { lstatOrNull } from "../../../lib/paths.ts";
 
 const SETTINGS_BYTES_MAX = 64 * 1024;
 
@@ -14,28 +15,21 @@ export function isElf(path: string): boolean {
   return isFile(path) && readStart(path, 4).toString("latin1") === "\x7fELF";
 }
 
-/** The text of a small regular file, or nothing. */
+/** Returns the text of a small regular file, or an empty string for anything else. */
 export function readSmall(path: string): string {
   const stat = lstatOrNull(path);
   if (stat === null || !stat.isFile() || stat.size > SETTINGS_BYTES_MAX) return "";
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
+  return ifErrnoSync(() => readFileSync(path, "utf8"), UNREACHABLE, "");
 }
 
 function readStart(path: string, length: number): Buffer {
+  const fd = ifErrnoSync(() => openSync(path, "r"), UNREACHABLE, null);
+  if (fd === null) return Buffer.alloc(0);
   const buffer = Buffer.alloc(length);
   try {
-    const fd = openSync(path, "r");
-    try {
-      readSync(fd, buffer, 0, length, 0);
-    } finally {
-      closeSync(fd);
-    }
-  } catch {
-    return Buffer.alloc(0);
+    readSync(fd, buffer, 0, length, 0);
+  } finally {
+    closeSync(fd);
   }
   return buffer;
 }

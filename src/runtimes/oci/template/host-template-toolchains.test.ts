@@ -15,7 +15,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const plant = (files: Record<string, string>) => plantIn(home, files);
 const template = (...path: string[]) => templateOf(home, path);
 
-/** Every file of the home that a sandbox could read, relative to the home, with its content. */
+/** Returns every file in the home that a sandbox could read, relative to the home, with its content. */
 function visible(found: HostTemplate): Map<string, string> {
   const files = new Map<string, string>();
   const walk = (path: string) => {
@@ -39,7 +39,7 @@ const pathInside = (found: HostTemplate) =>
     .filter((entry) => entry.startsWith(home))
     .map((entry) => entry.slice(home.length + 1));
 
-/** What every home has, and no sandbox may see. */
+/** Files that every home has and no sandbox may see. */
 const homeSecrets = Object.fromEntries(
   [
     ".npmrc",
@@ -58,7 +58,7 @@ interface Case {
   name: string;
   files: Record<string, string>;
   path: string[];
-  /** What must be readable inside. */
+  /** Files that must be readable inside. */
   sees: string[];
   inside: string[];
   env?: (home: string) => Record<string, string>;
@@ -261,7 +261,7 @@ const cases: Case[] = [
 ];
 
 describe("toolchains in the user's home", () => {
-  it.each(cases)("$name: the programs, and no credentials", async ({ files, path, sees, inside, env }) => {
+  it.each(cases)("$name: show the programs, and no credentials", async ({ files, path, sees, inside, env }) => {
     plant({ ...homeSecrets, ...files });
     const found = await template(...path);
     const seen = visible(found);
@@ -269,7 +269,7 @@ describe("toolchains in the user's home", () => {
     expect([...seen].filter(([, content]) => content.includes(SECRET)).map(([name]) => name)).toEqual([]);
     expect(pathInside(found)).toEqual(inside);
     expect(found.env).toMatchObject(env?.(home) ?? {});
-    // Mount points exist with all their parents, and nothing above a mount shows anything.
+    // Mount points exist with all their parents, and no folder above a mount shows its content.
     const folders = new Set(found.folders.map((folder) => folder.path));
     for (const bind of found.binds) {
       for (let at = bind.kind === "folder" ? bind.target : dirname(bind.target); at !== "/"; at = dirname(at))

@@ -14,16 +14,16 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const plant = (files: Record<string, string>) => plantIn(home, files);
 const template = (...path: string[]) => templateOf(home, path);
 
-describe("odd entries of PATH", () => {
+describe("odd PATH entries", () => {
   const ignored = (found: HostTemplate) => found.describe().filter(({ what }) => what === "ignored");
   const mounts = (found: HostTemplate) =>
     found.binds.map(({ source }) => source).filter((source) => !/^\/(?:usr|bin|sbin|lib\w*)$/.test(source));
 
-  it("of a home in a folder that sandboxes have for themselves are ignored for that reason", async () => {
+  it("are ignored with the reason if the home is in a reserved folder", async () => {
     plant({ ".cargo/bin/cargo": "x" });
     const found = await hostTemplate({ home, path: join(home, ".cargo/bin"), reserved: [root] });
     expect(ignored(found)).toEqual([
-      { path: join(home, ".cargo/bin"), what: "ignored", why: `the home folder is below ${root}, which sandboxes have for themselves` },
+      { path: join(home, ".cargo/bin"), what: "ignored", why: `the home folder is below ${root}, which sandboxes use themselves` },
     ]);
   });
 
@@ -56,27 +56,27 @@ describe("odd entries of PATH", () => {
     expect(found.env.PATH).toBe("/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   });
 
-  it("such as folders that everybody may write to", async () => {
+  it("are ignored if everybody may write to the folder", async () => {
     plant({ ".cargo/bin/cargo": "x" });
     chmodSync(join(home, ".cargo/bin"), 0o777);
     expect(mounts(await template(".cargo/bin"))).toEqual([]);
   });
 
-  it("such as a toolchain reached through a link out of the home", async () => {
+  it("are ignored if a link out of the home leads to the toolchain", async () => {
     const elsewhere = join(root, "elsewhere");
     mkdirSync(join(elsewhere, "bin"), { recursive: true });
     symlinkSync(elsewhere, join(home, ".cargo"));
     expect(mounts(await template(".cargo/bin"))).toEqual([]);
   });
 
-  it("such as one in the workspace", async () => {
+  it("are ignored if the toolchain is in the workspace", async () => {
     plant({ ".cargo/bin/cargo": "x" });
     const found = await hostTemplate({ home, path: join(home, ".cargo/bin"), reserved: [], avoid: [home] });
     expect(mounts(found)).toEqual([]);
-    expect(ignored(found)[0]?.why).toContain("not to be trusted");
+    expect(ignored(found)[0]?.why).toContain("not trusted");
   });
 
-  it("such as homes that are none, or lie where sandboxes mount", async () => {
+  it("are ignored if the home is not a folder, or is where sandboxes mount", async () => {
     plant({ ".cargo/bin/cargo": "x" });
     const path = join(home, ".cargo/bin");
     for (const odd of ["/", "", "relative", "/nonexistent"])
@@ -85,15 +85,15 @@ describe("odd entries of PATH", () => {
   });
 });
 
-describe("the system's part", () => {
-  it("is /usr with its links, and nothing else of the host's folders", async () => {
+describe("the system's part of the template", () => {
+  it("is /usr with its links, and no other host folder", async () => {
     const found = await hostTemplate({ home: "/nonexistent", path: "/usr/bin:/bin" });
     expect(found.binds.map(({ source }) => source)).toContain("/usr");
     for (const { source } of found.binds) expect(source).toMatch(/^\/(usr|bin|sbin|lib\w*)$/);
     for (const { target } of found.links.filter(({ path }) => /^\/(bin|sbin|lib)/.test(path))) expect(target).toMatch(/^\/?usr\//);
   });
 
-  it("copies nothing secret of /etc", async () => {
+  it("copies no secrets from /etc", async () => {
     const found = await hostTemplate({ home: "/nonexistent", path: "" });
     const secret = /shadow|ssh|gitconfig|npmrc|pip\.conf|auth|private|wgetrc|sudoers|settings\.xml|machine-id/;
     expect(found.copies.map(({ path }) => path).filter((path) => secret.test(path))).toEqual([]);
@@ -102,7 +102,7 @@ describe("the system's part", () => {
     );
   });
 
-  it("describes all that is visible", async () => {
+  it("describes everything that is visible", async () => {
     const found = await hostTemplate({ home: "/nonexistent", path: "" });
     const paths = found.describe().map(({ path }) => path);
     for (const { target } of found.binds) expect(paths).toContain(target);

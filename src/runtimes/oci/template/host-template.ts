@@ -1,23 +1,20 @@
-import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
 import { withoutTrailingSlashes } from "../../../contract/trailing-slashes.ts";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { isWithin, lstatOrNull, realPathOrNull } from "../../../lib/paths.ts";
 import { type EtcCopy, etcCopies, etcGenerated, type GeneratedFile, noAccounts, sandboxUser } from "./etc-files.ts";
-import { isWithin, skeletonFolders } from "./skeleton-folders.ts";
+import { skeletonFolders } from "./skeleton-folders.ts";
 import { systemPackages } from "./system-packages.ts";
 import type { Toolchain } from "./toolchain.ts";
 import { toolchainAt } from "./toolchains.ts";
 
-/** Entries of PATH beyond this many are not looked at. */
+/** PATH entries beyond this number are ignored. */
 const PATH_ENTRIES_MAX = 128;
 const standardPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/** Folders that the runtime mounts itself: nothing of the host may be put below them. */
+/** Folders that the runtime mounts itself. Nothing from the host may be put below them. */
 const reservedFolders = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var", "/workspace"];
 
-/**
- * A folder or file of the host that is visible inside. To be mounted with everything below it read-only, `nosuid` and
- * `nodev`.
- */
+/** A host folder or file that is visible inside, mounted with everything below it read-only, `nosuid` and `nodev`. */
 export interface TemplateBind {
   source: string;
   target: string;
@@ -33,29 +30,28 @@ export interface TemplateFolder {
 
 export interface TemplateEntry {
   path: string;
-  /** `mounted`, `copied`, `generated`, `link`, `hidden` or `ignored`. */
   what: "mounted" | "copied" | "generated" | "link" | "hidden" | "ignored";
   why: string;
 }
 
 /**
- * The machine's own toolchain as a template: all that a sandbox sees of the host. Plain data; nothing has been made
- * yet.
+ * The machine's own toolchain as a template: everything that a sandbox sees of the host. Plain data; nothing has been
+ * created yet.
  */
 export interface HostTemplate {
   /** Parents before children. */
   binds: readonly TemplateBind[];
-  /** Every folder of the skeleton, mount points included; parents before children. */
+  /** Every folder of the skeleton, including mount points; parents before children. */
   folders: readonly TemplateFolder[];
   links: readonly { path: string; target: string }[];
   files: readonly GeneratedFile[];
-  /** Paths of the host's /etc copied into the skeleton. */
+  /** Paths of the host's /etc that are copied into the skeleton. */
   copies: readonly EtcCopy[];
   /** Paths inside, below the binds, that exist and must be covered (an OCI runtime's `maskedPaths`). */
   hidden: readonly string[];
-  /** What every command is given, PATH among them. */
+  /** The environment of every command, including PATH. */
   env: Readonly<Record<string, string>>;
-  /** All of it for people: what is visible where, why, and which entries of PATH were left out. */
+  /** Describes all of it for people: what is visible where, why, and which PATH entries were left out. */
   describe(): TemplateEntry[];
 }
 
@@ -64,21 +60,21 @@ export interface HostTemplateOptions {
   home: string;
   /** The user's PATH. */
   path: string;
-  /** Folders from which nothing may come, such as the workspace. */
+  /** Folders from which nothing may be taken, such as the workspace. */
   avoid?: readonly string[];
-  /** Where nothing may be mounted; the default suits the oci runtime. */
+  /** Folders in which nothing may be mounted. The default suits the oci runtime. */
   reserved?: readonly string[];
-  /** Root inside may install packages of the distribution, over the machine's own. */
+  /** Whether root inside may install the distribution's packages over the machine's own. */
   installsPackages?: boolean;
 }
 
 /**
- * Decides what of this machine is visible inside: /usr with its links, of /etc what programs need to work, and
- * toolchains in the user's home that are on PATH and of a known layout. Everything else on PATH is ignored, with a
- * note. Looks at the disk, changes nothing. Never throws for odd input.
+ * Decides what is visible of this machine inside: /usr with its links, what programs need from /etc, and toolchains in
+ * the user's home that are on PATH and have a known layout. Everything else on PATH is ignored, with a note. Reads the
+ * disk but changes nothing. Never throws for odd input.
  */
 export async function hostTemplate(options: HostTemplateOptions): Promise<HostTemplate> {
-  // Synchronous on purpose: a few dozen look-ups of local names cost less than one trip through the thread pool each.
+  // Synchronous on purpose: a few dozen lookups of local names cost less than a trip through the thread pool for each.
   const reserved = options.reserved ?? reservedFolders;
   const { binds: system, links } = systemFolders();
   const picked = pickToolchains(options, { system, reserved, avoid: [...(options.avoid ?? [])] });
@@ -114,19 +110,19 @@ export async function hostTemplate(options: HostTemplateOptions): Promise<HostTe
     describe: () => [
       ...binds.map(({ target, why }): TemplateEntry => ({ path: target, what: "mounted", why })),
       ...[...links, ...picked.links].map(
-        ({ path, target }): TemplateEntry => ({ path, what: "link", why: `leads to ${target}, as on the host` }),
+        ({ path, target }): TemplateEntry => ({ path, what: "link", why: `links to ${target}, as on the host` }),
       ),
       ...copies.map(({ path, why }): TemplateEntry => ({ path, what: "copied", why })),
       ...files.map(({ path }): TemplateEntry => ({ path, what: "generated", why: "generated" })),
-      ...hidden.map((path): TemplateEntry => ({ path, what: "hidden", why: "may hold credentials" })),
+      ...hidden.map((path): TemplateEntry => ({ path, what: "hidden", why: "may contain credentials" })),
       ...picked.ignored,
     ],
   };
 }
 
 /**
- * Settings for the whole machine that lie below /usr, npm's with its tokens among them. Some distributions keep their
- * own defaults in /usr/etc, so there only the files that may hold a secret are covered.
+ * Machine-wide settings below /usr, including npm's with its tokens. Some distributions keep their own defaults in
+ * /usr/etc, so there only the files that may contain a secret are hidden.
  */
 const hiddenBelowUsr = [
   "/usr/etc/gitconfig",
@@ -144,29 +140,29 @@ const fixedLinks = [
 ];
 
 /**
- * Where programs inside install others for the user: pip, uv and, by this setting, npm, whose own place is not
+ * Where programs inside install others for the user: pip, uv and, through this setting, npm, whose own folder is not
  * writable.
  */
 const userPrograms = `${sandboxUser.home}/.local/bin`;
 const npmSettings: GeneratedFile = { path: `${sandboxUser.home}/.npmrc`, mode: 0o644, content: `prefix=${sandboxUser.home}/.local\n` };
 
-/** Native packages are compiled against the headers that are there, instead of ones that a sandbox cannot download. */
+/** Lets native packages compile against the installed headers, which a sandbox could not download. */
 function nodeHeaders(path: readonly string[]): { npm_config_nodedir?: string } {
   const node = path.map((folder) => join(folder, "node")).find(exists);
   const prefix = node === undefined ? undefined : dirname(dirname(node));
   return prefix !== undefined && exists(join(prefix, "include/node/common.gypi")) ? { npm_config_nodedir: prefix } : {};
 }
 
-/** /usr, and /bin and its kin as the host has them: links on a merged tree, folders otherwise. */
+/** Returns /usr, and /bin and its kin as on the host: links on a merged tree, folders otherwise. */
 function systemFolders(): { binds: TemplateBind[]; links: { path: string; target: string }[] } {
-  const binds: TemplateBind[] = [{ source: "/usr", target: "/usr", kind: "folder", why: "programs and libraries of the system" }];
+  const binds: TemplateBind[] = [{ source: "/usr", target: "/usr", kind: "folder", why: "system programs and libraries" }];
   const links: { path: string; target: string }[] = [];
   for (const name of readdirSync("/").sort()) {
     if (!/^(?:bin|sbin|lib\w*)$/.test(name)) continue;
     const path = `/${name}`;
     const stat = lstatSync(path);
     if (stat.isSymbolicLink()) links.push({ path, target: readlinkSync(path) });
-    else if (stat.isDirectory()) binds.push({ source: path, target: path, kind: "folder", why: "programs and libraries of the system" });
+    else if (stat.isDirectory()) binds.push({ source: path, target: path, kind: "folder", why: "system programs and libraries" });
   }
   return { binds, links };
 }
@@ -213,9 +209,9 @@ function pickToolchains(
   return picked;
 }
 
-const UNKNOWN_LAYOUT: string = "not the layout of a toolchain that is known to hold no credentials";
+const UNKNOWN_LAYOUT: string = "not a toolchain layout that is known to contain no credentials";
 
-/** The toolchain behind one entry of PATH, or the reason why it is left out. */
+/** Returns the toolchain behind a PATH entry, or the reason for leaving it out. */
 function admit(
   entry: string,
   home: string | null,
@@ -223,19 +219,19 @@ function admit(
 ): Toolchain | string {
   if (!isAbsolute(entry) || normalize(entry) !== (withoutTrailingSlashes(entry) || "/")) return "not a plain absolute path";
   const folder = realFolder(entry);
-  if (folder === null) return "not a folder that exists";
+  if (folder === null) return "not an existing folder";
   if (rules.system.some(({ source }) => isWithin(folder, source))) return { name: "system", mounts: [], path: [entry] };
   const avoid = rules.avoid.map((path) => realFolder(path) ?? path);
   const untrusted = (path: string) => avoid.find((each) => isWithin(path, each));
   const found = untrusted(folder) !== undefined ? null : (optFolder(folder) ?? (home === null ? null : toolchainAt(folder, home)));
   const from = [folder, ...(found?.mounts ?? [])].map(untrusted).find((each) => each !== undefined);
-  if (from !== undefined) return `lies in ${from}, whose content is not to be trusted`;
+  if (from !== undefined) return `is in ${from}, whose content is not trusted`;
   if (found === null) return UNKNOWN_LAYOUT;
   const problem = found.mounts.map((path) => mountProblem(path, rules.reserved)).find((text) => text !== null);
   return problem ?? found;
 }
 
-/** A program's own folder in /opt, when one of its folders is on PATH. */
+/** Returns a program's own folder in /opt, if one of its folders is on PATH. */
 function optFolder(folder: string): Toolchain | null {
   const own = /^\/opt\/[^/]+/.exec(folder)?.[0];
   if (own === undefined) return null;
@@ -244,14 +240,14 @@ function optFolder(folder: string): Toolchain | null {
 }
 
 function mountProblem(path: string, reserved: readonly string[]): string | null {
-  const taken = reserved.find((folder) => isWithin(path, folder));
-  if (taken !== undefined) return `lies in ${taken}, which sandboxes have for themselves`;
+  const reservedFolder = reserved.find((folder) => isWithin(path, folder));
+  if (reservedFolder !== undefined) return `is in ${reservedFolder}, which sandboxes use themselves`;
   const stat = lstatOrNull(path);
-  if (stat === null) return `${path} may not be entered`;
-  if (realPath(path) !== path) return `${path} is reached through a link`;
-  // Whoever can write there could hand programs to every sandbox.
-  if ((stat.mode & 0o002) !== 0) return `${path} can be written by everybody`;
-  if (/[\n\0:,\\]/.test(path)) return `${path} has characters that cannot be mounted`;
+  if (stat === null) return `${path} is not accessible`;
+  if (realPathOrNull(path) !== path) return `${path} is reached through a link`;
+  // Users who can write there could plant programs in every sandbox.
+  if ((stat.mode & 0o002) !== 0) return `${path} is writable by everybody`;
+  if (/[\n\0:,\\]/.test(path)) return `${path} contains characters that cannot be mounted`;
   return null;
 }
 
@@ -261,24 +257,16 @@ function usableHome(home: string, reserved: readonly string[]): string | null {
   return real === null || real === "/" || reserved.some((folder) => isWithin(real, folder)) ? null : real;
 }
 
-/** Why toolchains of a home are not looked for. */
+/** Returns why the toolchains of a home are not searched, or null. */
 function whyUnusable(home: string, reserved: readonly string[]): string | null {
   const real = isAbsolute(home) ? realFolder(home) : null;
-  const taken = real === null ? undefined : reserved.find((folder) => isWithin(real, folder));
-  return taken === undefined ? null : `the home folder is below ${taken}, which sandboxes have for themselves`;
+  const reservedFolder = real === null ? undefined : reserved.find((folder) => isWithin(real, folder));
+  return reservedFolder === undefined ? null : `the home folder is below ${reservedFolder}, which sandboxes use themselves`;
 }
 
 function realFolder(path: string): string | null {
-  const real = realPath(path);
+  const real = realPathOrNull(path);
   return real !== null && lstatOrNull(real)?.isDirectory() === true ? real : null;
-}
-
-function realPath(path: string): string | null {
-  try {
-    return realpathSync(path);
-  } catch {
-    return null;
-  }
 }
 
 function exists(path: string): boolean {

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
+import { lstatOrNull } from "../../../lib/paths.ts";
 import { type GeneratedFile, sandboxHostname, sandboxUser } from "./etc-files.ts";
 import type { TemplateFolder } from "./host-template.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
@@ -7,9 +8,9 @@ import { resolveInRoot } from "./resolve-in-root.ts";
 const ACCOUNTS_BYTES_MAX = 1024 * 1024;
 
 /**
- * What a sandbox adds to an image: the sandbox's user among the image's own accounts, names of the machine, and folders
- * to mount on. For a layer above the image, which itself is never changed. The image's files are read inside it,
- * whatever its links say; an odd file counts as empty.
+ * Returns what a sandbox adds to an image: the sandbox's user among the image's accounts, the machine's names, and
+ * folders to mount on. They go into a layer above the image, which itself never changes. The image's files are read
+ * inside it, wherever its links lead; an odd file counts as empty.
  */
 export function imageFiles(options: { rootfsDir: string }): { files: GeneratedFile[]; folders: TemplateFolder[] } {
   const { rootfsDir } = options;
@@ -24,7 +25,7 @@ export function imageFiles(options: { rootfsDir: string }): { files: GeneratedFi
       file("/etc/group", ...withOwn(group, name, `${name}:x:${gid}:`)),
       file("/etc/hostname", sandboxHostname),
       file("/etc/hosts", `127.0.0.1 localhost ${sandboxHostname}`, "::1 localhost ip6-localhost ip6-loopback"),
-      file("/etc/resolv.conf", "# No name server: the sandbox has no network of its own."),
+      file("/etc/resolv.conf", "# No name server: the sandbox has no network."),
     ],
     folders: [
       ...["/dev", "/etc", "/home", "/proc", "/run", "/sys"].map((path): TemplateFolder => ({ path, mode: 0o755, owner: "root" })),
@@ -35,7 +36,7 @@ export function imageFiles(options: { rootfsDir: string }): { files: GeneratedFi
   };
 }
 
-/** Well-formed lines only, root first and always there. */
+/** Returns the well-formed lines, with one for root added if it is missing. */
 function accounts(text: string, options: { fields: number; root: string }): string[] {
   const lines = text.split("\n").filter((line) => {
     const parts = line.split(":");
@@ -45,8 +46,8 @@ function accounts(text: string, options: { fields: number; root: string }): stri
 }
 
 /**
- * Ours comes before any other of the same number, so that looking up the number gives our name; another of the same
- * name goes.
+ * Puts our line before any other with the same number, so that looking up the number gives our name. Drops other lines
+ * with our name.
  */
 function withOwn(lines: string[], name: string, own: string): string[] {
   const others = lines.filter((line) => !line.startsWith(`${name}:`));
@@ -57,16 +58,14 @@ function withOwn(lines: string[], name: string, own: string): string[] {
 function read(root: string, path: string): string {
   const found = resolveInRoot(root, path.split("/"));
   if (found === null) return "";
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const fd = ifErrnoSync(() => openSync(root + found, flags), [...UNREACHABLE, "ENXIO"], null);
+  if (fd === null) return "";
   try {
-    const fd = openSync(root + found, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      const stat = fstatSync(fd);
-      return stat.isFile() && stat.size <= ACCOUNTS_BYTES_MAX ? readFileSync(fd, "utf8") : "";
-    } finally {
-      closeSync(fd);
-    }
-  } catch {
-    return "";
+    const stat = fstatSync(fd);
+    return stat.isFile() && stat.size <= ACCOUNTS_BYTES_MAX ? readFileSync(fd, "utf8") : "";
+  } finally {
+    closeSync(fd);
   }
 }
 

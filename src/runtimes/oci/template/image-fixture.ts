@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { type FixtureEntry, tarOf } from "../../../sandbox/tar/testing.ts";
+import { type FixtureEntry, tarOf } from "../../../sandbox/tar/testing-tar.ts";
 
 export interface FixtureImage {
   layers: FixtureEntry[][];
@@ -10,14 +10,14 @@ export interface FixtureImage {
   architecture?: string;
   config?: Record<string, unknown>;
   compression?: "gzip" | "zstd" | "none";
-  /** Zeros behind the end of each layer's archive. */
+  /** Zeros after the end of each layer's archive. */
   trailingBytes?: number;
 }
 
 const digestOf = (data: Uint8Array) => `sha256:${createHash("sha256").update(data).digest("hex")}`;
 const here = process.arch === "x64" ? "amd64" : process.arch;
 
-/** Makes an OCI layout folder for tests. Returns the digest of each image's manifest. */
+/** Creates an OCI layout folder for tests. Returns the digest of each image's manifest. */
 export function writeLayout(folder: string, images: readonly FixtureImage[]): string[] {
   mkdirSync(join(folder, "blobs/sha256"), { recursive: true });
   const put = (data: Buffer) => {
@@ -44,7 +44,7 @@ export function writeLayout(folder: string, images: readonly FixtureImage[]): st
   return manifests.map(({ digest }) => digest);
 }
 
-/** What `docker save` of old wrote: a folder for each layer, and links for layers that occur twice. */
+/** Packs an image as old versions of `docker save` did: a folder for each layer, and links for repeated layers. */
 export function dockerArchive(image: FixtureImage, names: readonly string[] = ["example.test/app:1"]): Buffer {
   const tars = image.layers.map((layer) => tarOf(layer));
   const config = JSON.stringify(documentOf(image, tars));
@@ -60,7 +60,7 @@ export function dockerArchive(image: FixtureImage, names: readonly string[] = ["
   return tarOf([...entries, { name: "config.json", content: config }, { name: "manifest.json", content: manifest }]);
 }
 
-/** The files of a layout folder as an oci-archive. */
+/** Packs the files of a layout folder as an oci-archive. */
 export function archiveOf(folder: string): Buffer {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return tarOf(

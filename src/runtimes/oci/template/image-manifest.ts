@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const LAYERS_MAX = 256;
 
-export const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/, "only sha256 digests are known");
+export const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/, "only sha256 digests are supported");
 
 const Descriptor = z.object({
   mediaType: z.string().max(256).optional(),
@@ -20,7 +20,7 @@ export type ImageIndex = z.infer<typeof ImageIndex>;
 export const ImageManifest = z.object({ config: Descriptor, layers: z.array(Descriptor).max(LAYERS_MAX) });
 export type ImageManifest = z.infer<typeof ImageManifest>;
 
-/** `manifest.json` of what `docker save` writes. */
+/** `manifest.json` as `docker save` writes it. */
 export const DockerManifest = z
   .array(
     z.object({
@@ -34,7 +34,7 @@ export const DockerManifest = z
 
 const StringList = z.array(z.string().max(131_072)).max(4096).nullish();
 
-/** The configuration of an image, as far as a sandbox has use for it. */
+/** The parts of an image's configuration that a sandbox uses. */
 export const ImageDocument = z.object({
   architecture: z.string().max(64),
   os: z.string().max(64),
@@ -63,7 +63,7 @@ export type ImageConfig = z.infer<typeof ImageConfig>;
 
 export const emptyImageConfig: ImageConfig = { env: {}, workdir: "/", user: null, entrypoint: [], command: [] };
 
-/** Variables without a usable name or with NUL are left out; a working folder that is not absolute counts as none. */
+/** Leaves out variables with an unusable name or a NUL, and a working folder that is not a plain absolute path. */
 export function imageConfigOf(document: ImageDocument): ImageConfig {
   const config = document.config ?? {};
   const env: Record<string, string> = {};

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { beforeEach, describe, expect, it } from "vitest";
-import { tarOf } from "../../../sandbox/tar/testing.ts";
+import { tarOf } from "../../../sandbox/tar/testing-tar.ts";
 import { writeLayout } from "./image-fixture.ts";
 import { refusal, sound, useImageFolder } from "./testing-image.ts";
 
@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 
 describe("a hostile image", () => {
-  it.each(["dev", "proc", "sys", "etc"])("with a link in the place of /%s is refused", async (name) => {
+  it.each(["dev", "proc", "sys", "etc"])("is refused with a link in place of /%s", async (name) => {
     writeFileSync(at("victim"), "untouched");
     writeLayout(at("layout"), [
       { layers: [[{ name: "bin/sh" }, { name, type: "2", link: folder }, { name: `${name}/victim`, content: "owned" }]] },
@@ -22,17 +22,17 @@ describe("a hostile image", () => {
     expect(templates()).toEqual([]);
   });
 
-  it("as a folder with such links is refused too", async () => {
+  it("is refused as a folder with such links", async () => {
     mkdirSync(at("root/bin"), { recursive: true });
     symlinkSync("/dev", at("root/dev"));
     await expect(resolve(at("root"))).rejects.toThrow(refusal("unsafe"));
   });
 
-  it("that grows without end is refused, wherever the bytes are", async () => {
+  it("is refused if it grows without end, wherever the bytes are", async () => {
     const limits = { bytesMax: 100_000, entriesMax: 100 };
     writeLayout(at("layout"), [{ layers: [[{ name: "zeros", content: Buffer.alloc(1_000_000) }]] }]);
     await expect(resolve(at("layout"), { limits })).rejects.toThrow(refusal("too_large"));
-    // Behind the end of a layer, and of the archive.
+    // After the end of a layer, and of the archive.
     writeLayout(at("trailing"), [{ layers: [[{ name: "a" }]], trailingBytes: 1_000_000 }]);
     await expect(resolve(at("trailing"), { limits })).rejects.toThrow(refusal("too_large"));
     const trailing = Buffer.concat([tarOf([{ name: "a" }]), Buffer.alloc(1_000_000)]);
@@ -42,8 +42,8 @@ describe("a hostile image", () => {
   });
 });
 
-describe("what is not an image", () => {
-  it("is refused with what is accepted", async () => {
+describe("a reference that cannot be resolved", () => {
+  it("is refused with a hint that says what is accepted", async () => {
     writeFileSync(at("text"), "hello");
     mkdirSync(at("empty"));
     for (const reference of [at("text"), at("empty"), "/dev/null", "--option", "UPPER CASE", "a b", ""]) {
@@ -55,14 +55,14 @@ describe("what is not an image", () => {
       await expect(resolve(reference), reference).rejects.toThrow(refusal("not_found"));
   });
 
-  it("is unavailable without skopeo when it is a name in a registry", async () => {
+  it("is unavailable without skopeo if it is a name in a registry", async () => {
     const fetch = resolve("registry.invalid/app:1", { env: { PATH: folder } });
     await expect(fetch).rejects.toThrow(
       expect.objectContaining({ code: "unavailable", hint: expect.stringContaining("apt install skopeo") }),
     );
   });
 
-  it("is not begun when it was cancelled", async () => {
+  it("leaves nothing if the request was cancelled before the start", async () => {
     writeLayout(at("layout"), [sound]);
     await expect(resolve(at("layout"), { signal: AbortSignal.abort(), inside: undefined })).rejects.toThrow(refusal("cancelled"));
     expect(templates()).toEqual([]);

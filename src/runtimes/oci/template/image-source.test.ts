@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { imageSource } from "./image-source.ts";
 
-test("a name is a name, also when something in the current folder is called so; a path is a path", () => {
+test("tells a name from a path, even if the current folder has such a file", () => {
   for (const name of ["src", "package.json"]) {
     expect(existsSync(name)).toBe(true);
     expect(imageSource(name)).toEqual({ kind: "registry", reference: name });

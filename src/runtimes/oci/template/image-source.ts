@@ -1,8 +1,9 @@
 import { closeSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
-import { parseImageReference } from "../../../contract/image-reference.ts";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { parseImageReference } from "../../../contract/image/image-reference.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
+import { lstatOrNull } from "../../../lib/paths.ts";
 import { notAnImage } from "./image-store.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
 
@@ -13,8 +14,8 @@ export type ImageSource =
   | { kind: "registry"; reference: string };
 
 /**
- * Finds what a reference names; on disk, a tag may follow the last colon. Throws `not_found`, and `invalid` with a hint
- * of what is accepted.
+ * Finds what a reference names. On disk, a tag may follow the last colon. Throws `not_found`, or `invalid` with a hint
+ * that says what is accepted.
  */
 export function imageSource(reference: string): ImageSource {
   const parsed = parseImageReference(reference);
@@ -26,7 +27,7 @@ export function imageSource(reference: string): ImageSource {
   const colon = place.lastIndexOf(":");
   const tagged = colon > 0 && !place.slice(colon).includes("/") ? sourceOnDisk(place.slice(0, colon), place.slice(colon + 1)) : null;
   if (tagged !== null) return tagged;
-  // docker-archive:PATH:NAME:TAG, where the name itself has a colon.
+  // docker-archive:PATH:NAME:TAG, where the name itself contains a colon.
   const first = place.indexOf(":");
   const named = first > 0 && first !== colon ? sourceOnDisk(place.slice(0, first), place.slice(first + 1)) : null;
   if (named !== null) return named;
@@ -46,13 +47,13 @@ function sourceOnDisk(path: string, tag: string | null): ImageSource | null {
   return { kind: "rootfs", folder: absolute };
 }
 
-/** Throws `denied` for a path that may not be looked at. */
+/** Throws `denied` for a path that may not be accessed. */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code;
-    if (code === "EACCES") throw new CaissonError("denied", `the image ${path} may not be read`, { cause });
+    if (code === "EACCES") throw new CaissonError("denied", `the image ${path} is not readable`, { cause });
     return undefined;
   }
 }
@@ -62,7 +63,7 @@ const machines: Record<string, { number: number; name: string }> = {
   arm64: { number: 183, name: "aarch64" },
 };
 
-/** Looks at a program that every root file system has. Throws `unsupported` when it is for another processor. */
+/** Checks a program that every root file system has. Throws `unsupported` if it is for another processor. */
 export function checkRootProcessor(root: string, arch: string): void {
   const wanted = machines[arch];
   if (wanted === undefined) return;
@@ -81,15 +82,12 @@ export function checkRootProcessor(root: string, arch: string): void {
 function machineOf(path: string): number | null {
   if (lstatOrNull(path)?.isFile() !== true) return null;
   const header = Buffer.alloc(20);
+  const fd = ifErrnoSync(() => openSync(path, "r"), UNREACHABLE, null);
+  if (fd === null) return null;
   try {
-    const fd = openSync(path, "r");
-    try {
-      readSync(fd, header, 0, header.length, 0);
-    } finally {
-      closeSync(fd);
-    }
-  } catch {
-    return null;
+    readSync(fd, header, 0, header.length, 0);
+  } finally {
+    closeSync(fd);
   }
   return header.toString("latin1", 0, 4) === "\x7fELF" ? header.readUInt16LE(18) : null;
 }

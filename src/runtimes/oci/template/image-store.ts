@@ -3,36 +3,37 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import type { z } from "zod";
-import { CaissonError } from "../../../contract/error.ts";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { lstatOrNull } from "../../../lib/paths.ts";
 import { type Descriptor, DockerManifest, ImageDocument, ImageIndex, ImageManifest } from "./image-manifest.ts";
 
-/** Manifests and configurations; layers are bounded elsewhere. */
+/** Bounds manifests and configurations. Layers are bounded elsewhere. */
 const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
-/** By Node's names. */
+/** Architectures by Node's names. */
 export const ociArchitectures: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 
 /**
- * Files of an image before it is unpacked, by their names in its layout: a folder, or an archive spread out on disk.
+ * The files of an image that is not unpacked yet, by their names in its layout: a folder, or an archive extracted to
+ * disk.
  */
 export interface ImageStore {
-  /** What it is called in messages. */
+  /** The image's name in messages. */
   readonly name: string;
-  /** The path of a file on disk, or null. */
+  /** Returns the path of a file on disk, or null. */
   find(name: string): string | null;
 }
 
 export interface LayerFile {
   path: string;
-  /** Of the file as it lies there; null where the format gives none. */
+  /** The digest of the stored file, or null if the format gives none. */
   digest: string | null;
-  /** Of the archive inside. */
+  /** The digest of the archive inside. */
   diffId: string;
 }
 
-/** An image that was understood: which one it is, and what it is made of. */
+/** An image that was understood: its identity and its parts. */
 export interface FoundImage {
-  /** The manifest's digest; for a docker archive, which has none, the configuration's. */
+  /** The manifest's digest or, for a docker archive, which has none, the configuration's. */
   digest: string;
   document: ImageDocument;
   layers: LayerFile[];
@@ -43,9 +44,9 @@ export function folderStore(folder: string): ImageStore {
 }
 
 /**
- * Chooses an image of an OCI layout or docker archive: by its tag, or the only one; of several processors' the one for
- * `arch` (Node's name). Throws `invalid` for what is not an image or damaged, `not_found` for an unknown tag,
- * `unsupported` for another processor.
+ * Chooses an image of an OCI layout or docker archive: by its tag, or the only one; and among several processors, the
+ * one for `arch` (Node's name). Throws `invalid` for an image that is damaged or not an image, `not_found` for an
+ * unknown tag, `unsupported` for another processor.
  */
 export async function findImage(store: ImageStore, options: { tag: string | null; arch: string }): Promise<FoundImage> {
   const index = store.find("index.json");
@@ -82,7 +83,7 @@ function isNamed(name: string | undefined, tag: string): boolean {
   return name !== undefined && (name === tag || name.endsWith(`:${tag}`) || name.endsWith(`/${tag}`));
 }
 
-/** Follows one list of manifests, which is how images for several processors are stored. */
+/** Follows one list of manifests, the form in which images for several processors are stored. */
 async function choosePlatform(
   store: ImageStore,
   candidates: Descriptor[],
@@ -105,7 +106,7 @@ async function choosePlatform(
   if (first !== undefined && second === undefined && !isList(first)) return first;
   if (first !== undefined && second !== undefined) {
     const tags = candidates.flatMap(({ annotations }) => annotations?.["org.opencontainers.image.ref.name"] ?? []);
-    throw new CaissonError("invalid", `${store.name} holds several images`, {
+    throw new CaissonError("invalid", `${store.name} contains several images`, {
       hint: `Name one of its tags: ${tags.join(", ") || "it has none"}.`,
     });
   }
@@ -115,7 +116,7 @@ async function choosePlatform(
       images.map(({ platform }) => `${platform?.os}/${platform?.architecture}`),
       wanted,
     );
-  if (options.tag === null) throw invalid(store, "its index names no image");
+  if (options.tag === null) throw invalid(store, "its index lists no image");
   throw new CaissonError("not_found", `${store.name} has no image with the tag ${options.tag}`);
 }
 
@@ -129,7 +130,7 @@ async function dockerImage(store: ImageStore, options: { tag: string | null }): 
   if (first === undefined) throw new CaissonError("not_found", `${store.name} has no image with the tag ${tag}`);
   if (second !== undefined) {
     const names = manifests.flatMap(({ RepoTags }) => RepoTags ?? []);
-    throw new CaissonError("invalid", `${store.name} holds several images`, {
+    throw new CaissonError("invalid", `${store.name} contains several images`, {
       hint: `Name one of them after a colon: ${names.join(", ")}.`,
     });
   }
@@ -158,13 +159,13 @@ function fileOf(store: ImageStore, name: string): string {
   return path;
 }
 
-/** Opens a plain file for reading: not through a link, not a FIFO that would block, not longer than allowed. */
+/** Opens a regular file for reading: not through a link, not a FIFO that would block, and not larger than allowed. */
 export async function openPlainFile(path: string, bytesMax: number): Promise<FileHandle> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   const stat = await file.stat();
   if (stat.isFile() && stat.size <= bytesMax) return file;
   await file.close();
-  throw new CaissonError("invalid", `${path} is not a plain file of at most ${bytesMax} bytes`);
+  throw new CaissonError("invalid", `${path} is not a regular file of at most ${bytesMax} bytes`);
 }
 
 async function readDocument(path: string, store: ImageStore): Promise<Buffer> {
@@ -190,7 +191,7 @@ function parse<T>(schema: z.ZodType<T>, data: Buffer, store: ImageStore, what: s
   }
   const outcome = schema.safeParse(value);
   if (outcome.success) return outcome.data;
-  throw new CaissonError("invalid", `${store.name} is not a usable image: ${what} is not as it should be`, { cause: outcome.error });
+  throw new CaissonError("invalid", `${store.name} is not a usable image: ${what} has an unexpected format`, { cause: outcome.error });
 }
 
 function invalid(store: ImageStore, why: string): CaissonError {
@@ -203,9 +204,9 @@ function wrongProcessor(store: ImageStore, has: string[], wanted: string): Caiss
   });
 }
 
-/** What is accepted, for everything that is not. */
+/** Returns the error for a reference that is not an image, with a hint that says what is accepted. */
 export function notAnImage(reference: string): CaissonError {
   return new CaissonError("invalid", `${reference} is not an image`, {
-    hint: "An image is a folder with a root file system, an OCI layout folder (`/DIR`, `./DIR` or `./DIR:TAG`), an archive made by `docker save` or `skopeo copy … oci-archive:`, or a name in a registry such as `debian:12`.",
+    hint: "Use a folder with a root file system, an OCI layout folder (`/DIR`, `./DIR` or `./DIR:TAG`), an archive made by `docker save` or `skopeo copy … oci-archive:`, or a name in a registry such as `debian:12`.",
   });
 }

@@ -22,7 +22,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const at = (name: string) => join(folder, name);
 const resolve = (reference: string) => resolveImage({ reference, stateDir });
 
-/** An image with one static program, which says where it is. */
+/** Writes an image with one static program, which prints where it runs. */
 function writeProgramImage(): void {
   writeFileSync(at("hello.c"), '#include <stdio.h>\nint main(void) { printf("inside\\n"); return 0; }\n');
   execFileSync("cc", ["-static", "-O1", "-o", at("hello"), at("hello.c")]);
@@ -42,8 +42,8 @@ function writeProgramImage(): void {
   ]);
 }
 
-describe("an image unpacked by a process of its own", () => {
-  it.skipIf(!isRoot)("has the image's owners, bounded, and no setuid bits", async () => {
+describe("an image unpacked by a separate process", () => {
+  it.skipIf(!isRoot)("keeps the image's owners within bounds, and drops setuid bits", async () => {
     writeProgramImage();
     const { rootfsDir } = await resolve(at("layout"));
     expect(lstatSync(join(rootfsDir, "bin/hello"))).toMatchObject({ uid: 12, gid: 34 });
@@ -61,7 +61,7 @@ describe("an image unpacked by a process of its own", () => {
       root: { path: rootfsDir, readonly: true },
       mounts: [
         { destination: "/proc", source: "proc", type: "proc" },
-        // Of its own: where temporary files lie, devices may not work.
+        // A separate one: devices may not work in the temporary folder.
         { destination: "/dev", source: "tmpfs", type: "tmpfs", options: ["nosuid", "mode=755"] },
       ],
       linux: { namespaces: [{ type: "pid" }, { type: "mount" }] },
@@ -73,7 +73,7 @@ describe("an image unpacked by a process of its own", () => {
     expect([outcome.stdout, outcome.stderr]).toEqual(["inside\n", ""]);
   });
 
-  it.skipIf(!installed("skopeo"))("is the same through every format that skopeo writes", async () => {
+  it.skipIf(!installed("skopeo"))("is the same in every format that skopeo writes", async () => {
     writeProgramImage();
     const plain = await resolve(at("layout"));
     const copy = (target: string) =>
@@ -85,7 +85,7 @@ describe("an image unpacked by a process of its own", () => {
     expect(await resolve(`${at("copy")}:again`)).toEqual(plain);
     const docker = await resolve(`${at("docker.tar")}:hello:2`);
     expect(readFileSync(join(docker.rootfsDir, "bin/hello"))).toEqual(readFileSync(join(plain.rootfsDir, "bin/hello")));
-    // docker's own format of the layout, with a list of manifests
+    // Docker's own format of the layout, with a list of manifests.
     execFileSync("skopeo", [
       "--insecure-policy",
       "copy",
@@ -100,7 +100,7 @@ describe("an image unpacked by a process of its own", () => {
     expect((await resolve(at("v2s2"))).digest).toMatch(/^sha256:/);
   });
 
-  it.skipIf(!installed("umoci"))("is unpacked as umoci does it", async () => {
+  it.skipIf(!installed("umoci"))("has the same files as when umoci unpacks it", async () => {
     writeProgramImage();
     const { rootfsDir } = await resolve(at("layout"));
     execFileSync("umoci", ["raw", "unpack", "--rootless", "--image", `${at("layout")}:latest`, at("umoci")], { stdio: "pipe" });
@@ -108,18 +108,18 @@ describe("an image unpacked by a process of its own", () => {
     expect(tree(rootfsDir)).toEqual(tree(at("umoci")));
   });
 
-  it("leaves only a draft when its caller is killed, and the next sweep removes that", async () => {
+  it("leaves only a draft when its caller is killed, which the next sweep removes", async () => {
     writeLayout(at("layout"), [{ layers: [Array.from({ length: 20_000 }, (_, index) => ({ name: `f/${index}`, content: "x" }))] }]);
     const program = `import { resolveImage } from ${JSON.stringify(join(import.meta.dirname, "image.ts"))}; await resolveImage(${JSON.stringify({ reference: at("layout"), stateDir })});`;
     mkdirSync(join(stateDir, "templates"), { recursive: true });
-    const begun = new Promise<void>((begin) => {
+    const firstChange = new Promise<void>((begin) => {
       const watcher = watch(join(stateDir, "templates"), () => {
         watcher.close();
         begin();
       });
     });
     const child = spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: "ignore" });
-    await begun;
+    await firstChange;
     const draft = readdirSync(join(stateDir, "templates")).find((name) => name.startsWith(".draft")) ?? "";
     const cache = createTemplateCache({ stateDir });
     expect(await cache.sweep()).toBe(0);

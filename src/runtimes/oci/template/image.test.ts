@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { beforeEach, describe, expect, it } from "vitest";
-import { tarOf } from "../../../sandbox/tar/testing.ts";
+import { tarOf } from "../../../sandbox/tar/testing-tar.ts";
 import { imageFiles } from "./image-files.ts";
 import { archiveOf, dockerArchive, writeLayout } from "./image-fixture.ts";
 import { refusal, sound, useImageFolder } from "./testing-image.ts";
@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 
 describe("an OCI layout", () => {
-  it.each(["gzip", "zstd", "none"] as const)("is unpacked and its configuration read (%s)", async (compression) => {
+  it.each(["gzip", "zstd", "none"] as const)("is unpacked, and its configuration is read (%s)", async (compression) => {
     const [digest] = writeLayout(at("layout"), [{ ...sound, compression }]);
     const image = await resolve(at("layout"));
     expect(image.digest).toBe(digest);
@@ -49,14 +49,14 @@ describe("an OCI layout", () => {
     expect(existsSync(join(first.rootfsDir, "mark"))).toBe(true);
   });
 
-  it("is the same for all who ask at the same time", async () => {
+  it("is the same for concurrent callers", async () => {
     writeLayout(at("layout"), [sound]);
     const found = await Promise.all([1, 2, 3].map(() => resolve(at("layout"))));
     expect(new Set(found.map(({ rootfsDir }) => rootfsDir)).size).toBe(1);
     expect(templates()).toHaveLength(1);
   });
 
-  it("with several images needs a tag", async () => {
+  it("requires a tag if it has several images", async () => {
     writeLayout(at("layout"), [sound, { ...sound, tag: "two", config: { WorkingDir: "/two" } }]);
     await expect(resolve(at("layout"))).rejects.toThrow(
       expect.objectContaining({ code: "invalid", hint: expect.stringContaining("one, two") }),
@@ -65,14 +65,14 @@ describe("an OCI layout", () => {
     await expect(resolve(`${at("layout")}:three`)).rejects.toThrow(refusal("not_found"));
   });
 
-  it("of another processor is unsupported", async () => {
+  it("is unsupported for another processor", async () => {
     writeLayout(at("layout"), [{ ...sound, architecture: "riscv64" }]);
     await expect(resolve(at("layout"))).rejects.toThrow(
       expect.objectContaining({ code: "unsupported", message: expect.stringContaining("riscv64") }),
     );
   });
 
-  it("for several processors gives the one for this machine", async () => {
+  it("resolves to the image for this machine among several processors", async () => {
     const digests = writeLayout(at("layout"), [
       { ...sound, config: { WorkingDir: "/here" } },
       { ...sound, architecture: "riscv64" },
@@ -91,7 +91,7 @@ describe("an OCI layout", () => {
     expect((await resolve(at("layout"))).config.workdir).toBe("/here");
   });
 
-  it("that is damaged is refused and leaves nothing", async () => {
+  it("is refused if it is damaged, and leaves nothing", async () => {
     writeLayout(at("layout"), [{ ...sound, compression: "none" }]);
     const blobs = readdirSync(at("layout/blobs/sha256")).map((name) => at(`layout/blobs/sha256/${name}`));
     for (const blob of blobs) {
@@ -114,7 +114,7 @@ describe("an OCI layout", () => {
   });
 });
 
-it("a configuration that was changed without its digest is refused", async () => {
+it("refuses a configuration that was changed without its digest", async () => {
   writeLayout(at("layout"), [sound]);
   for (const name of readdirSync(at("layout/blobs/sha256"))) {
     const path = at(`layout/blobs/sha256/${name}`);
@@ -125,7 +125,7 @@ it("a configuration that was changed without its digest is refused", async () =>
 });
 
 describe("an archive", () => {
-  it.each(["plain", "gzip"])("of docker save is unpacked, a layer that occurs twice too (%s)", async (how) => {
+  it.each(["plain", "gzip"])("of docker save is unpacked, even with repeated layers (%s)", async (how) => {
     const layer = [{ name: "bin/tool", content: "x" }];
     const archive = dockerArchive({ layers: [layer, [{ name: "etc/x", content: "y" }], layer], config: { WorkingDir: "/w" } });
     writeFileSync(at("image.tar"), how === "gzip" ? gzipSync(archive) : archive);
@@ -142,14 +142,14 @@ describe("an archive", () => {
     expect(await resolve(at("image.tar"))).toEqual(await resolve(at("layout")));
   });
 
-  it("that changed is read again", async () => {
+  it("is read again after it changes", async () => {
     writeFileSync(at("image.tar"), dockerArchive({ layers: [[{ name: "bin/a" }]] }));
     const first = await resolve(at("image.tar"));
     writeFileSync(at("image.tar"), dockerArchive({ layers: [[{ name: "bin/bb" }]] }));
     expect((await resolve(at("image.tar"))).digest).not.toBe(first.digest);
   });
 
-  it("cannot name files outside, nor lie about its layers", async () => {
+  it("cannot name files outside or lie about its layers", async () => {
     writeFileSync(at("victim"), "untouched");
     const config = JSON.stringify({
       architecture: "arm64",
@@ -173,13 +173,13 @@ describe("an archive", () => {
 });
 
 describe("a root file system folder", () => {
-  it("is used as it lies", async () => {
+  it("is used in place", async () => {
     mkdirSync(at("root/etc"), { recursive: true });
     expect(await resolve(at("root"))).toMatchObject({ digest: null, rootfsDir: at("root") });
     expect(existsSync(join(stateDir, "templates"))).toBe(false);
   });
 
-  it("for another processor is unsupported, also behind links", async () => {
+  it("is unsupported for another processor, even behind links", async () => {
     mkdirSync(at("root/usr/bin"), { recursive: true });
     symlinkSync("/usr/bin", at("root/bin"));
     const program = Buffer.alloc(64);

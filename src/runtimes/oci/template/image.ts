@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../../../contract/error.ts";
-import type { ImageView } from "../../../contract/image-verbs.ts";
-import { LOCAL_OWNER } from "../../../contract/owner.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import type { ImageView } from "../../../contract/image/image-verbs.ts";
+import { LOCAL_OWNER } from "../../../contract/token/owner.ts";
+import { ABSENT, ifErrno, jsonOrNull } from "../../../lib/failures.ts";
 import { createDiskShares, type DiskShares } from "../../../sandbox/disk-shares.ts";
 import { archiveStore } from "./archive-store.ts";
 import { builtImages } from "./built-images.ts";
@@ -24,7 +25,7 @@ export interface ImageLimits {
   unpackTimeoutMs: number;
 }
 
-/** What an image may unpack to, and how long that may take, unless the caller says otherwise. */
+/** Default bounds on what an image may unpack to, and how long that may take. */
 export const defaultImageLimits: ImageLimits = {
   bytesMax: 32 * 1024 ** 3,
   entriesMax: 2_000_000,
@@ -35,19 +36,20 @@ export const defaultImageLimits: ImageLimits = {
 const ImageRecordText = z
   .string()
   .transform((text, context) => {
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      context.addIssue("not JSON");
-      return z.NEVER;
-    }
+    const value = jsonOrNull(text);
+    if (value !== null) return value;
+    context.addIssue("not JSON");
+    return z.NEVER;
   })
   .pipe(z.object({ digest: Digest, config: ImageConfig }));
 
 export interface ImageTemplate {
-  /** Which image it is; null for a folder that is used as it lies. */
+  /** The image's digest, or null for a folder that is used in place. */
   digest: string | null;
-  /** The root file system, for a read-only layer. Ids on disk are the image's own (a given folder: whatever it has). */
+  /**
+   * The root file system, for a read-only layer. On disk it has the image's own ids; a folder that is used in place has
+   * whatever ids it had.
+   */
   rootfsDir: string;
   config: ImageConfig;
 }
@@ -60,17 +62,20 @@ export interface ResolveImageOptions {
   arch?: string;
   /** For skopeo: PATH, HOME, proxies. */
   env?: Readonly<Record<string, string>>;
-  /** Where ids can only be set in a user namespace (rootless): runs a program as its root. */
+  /** Runs a program as root of a user namespace, if ids can only be set there (rootless). */
   inside?: RunInside | undefined;
   /** Removes a tree with files of such ids. */
   remove?: (path: string) => Promise<void>;
-  /** False where there is a single id: then everything belongs to it. */
+  /** False if there is a single id, to which everything then belongs. */
   keepOwners?: boolean;
-  /** For whom it is, and whose share of the disk it counts for; absent: the user of this machine. */
+  /**
+   * The owner that requests the image, and whose share of the disk it counts toward. Absent for the user of this
+   * machine.
+   */
   owner?: string | undefined;
-  /** Absent: images are fetched for the user of this machine alone. */
+  /** If absent, images are fetched only for the user of this machine. */
   fetchFor?: FetchImageFor | undefined;
-  /** Asks the registry again although the name was fetched before. */
+  /** Asks the registry even if the name was fetched before. */
   refresh?: boolean;
   limits?: Partial<ImageLimits>;
   signal?: AbortSignal | undefined;
@@ -78,11 +83,10 @@ export interface ResolveImageOptions {
 }
 
 /**
- * Finds an image, among those built here first, and has it unpacked under `<stateDir>/templates`, once for each
- * digest; two processes that want the same image at the same time both get it. What is returned stays as it is. A name
- * in a registry is fetched once. Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another
- * processor), `unsafe` (tricks in the archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer),
- * `cancelled`, `timeout`.
+ * Finds an image, first among those built here, and unpacks it under `<stateDir>/templates`, once for each digest. Two
+ * processes that want the same image at the same time both get it. The result never changes. A name in a registry is
+ * fetched once. Throws `not_found`, `invalid` (not an image, damaged), `unsupported` (another processor), `unsafe`
+ * (tricks in the archive), `too_large`, `no_space`, `unavailable` (no skopeo, no answer), `cancelled`, `timeout`.
  */
 export async function resolveImage(options: ResolveImageOptions): Promise<ImageTemplate> {
   const built = await builtImages(options.stateDir).find(options.reference);
@@ -117,13 +121,15 @@ export async function resolveImage(options: ResolveImageOptions): Promise<ImageT
 async function builtTemplate(stateDir: string, image: ImageView): Promise<ImageTemplate> {
   const template = await cached(createTemplateCache({ stateDir }), image.digest);
   if (template !== null) return template;
-  throw new CaissonError("not_found", `the files of image ${image.name} are gone`, { hint: "Build it again: `caisson image build`." });
+  throw new CaissonError("not_found", `the files of image ${image.name} no longer exist`, {
+    hint: "Build it again: `caisson image build`.",
+  });
 }
 
-/** The template of this digest, or null. One whose record cannot be read is as good as none, and is never used. */
+/** Returns the template of this digest, or null. One with an unreadable record counts as missing, and is never used. */
 async function cached(cache: TemplateCache, digest: string): Promise<ImageTemplate | null> {
   const folder = cache.path(templateName(digest));
-  const text = await readFile(join(folder, "image.json"), "utf8").catch(() => null);
+  const text = await ifErrno(readFile(join(folder, "image.json"), "utf8"), ABSENT, null);
   const record = ImageRecordText.safeParse(text);
   return record.success ? { ...record.data, rootfsDir: join(folder, "rootfs") } : null;
 }
@@ -139,7 +145,7 @@ async function withDraft<T>(cache: TemplateCache, work: (draft: string) => Promi
   }
 }
 
-/** Brings the parts of an image that is not a folder into the draft. */
+/** Brings the parts of an archive or of an image in a registry into the draft. */
 async function gather(
   source: Exclude<ImageSource, { kind: "rootfs" | "layout" }>,
   options: ResolveImageOptions,
@@ -153,7 +159,7 @@ async function gather(
   }
   const { owner = LOCAL_OWNER } = options;
   if (owner !== LOCAL_OWNER) {
-    if (options.fetchFor === undefined) throw new CaissonError("denied", "images are fetched for the machine's user alone");
+    if (options.fetchFor === undefined) throw new CaissonError("denied", "only the machine's user may fetch images");
     const architecture = ociArchitectures[options.arch ?? process.arch] ?? process.arch;
     const { bytesMax, fetchTimeoutMs: timeoutMs } = limits;
     const { fetchFor } = options;
@@ -169,7 +175,7 @@ async function gather(
   return { ...folderStore(folder), name: source.reference };
 }
 
-/** Makes the template of an image whose parts lie in the draft, and says how much its files hold. */
+/** Creates the template of an image whose parts are in the draft, and returns the size of its files. */
 export async function unpackFound(work: {
   options: ResolveImageOptions;
   cache: TemplateCache;
@@ -205,7 +211,7 @@ export async function unpackFound(work: {
   return { template: { ...record, rootfsDir: join(folder, "rootfs") }, bytes };
 }
 
-/** Fetches or unpacks while the disk, and the share of the one it is for, have room. */
+/** Fetches or unpacks while the disk and the owner's share of it have room. */
 async function whileRoom<Result>(
   { stateDir, disk = createDiskShares({ stateDir }), owner, signal }: ResolveImageOptions,
   measured: { measured?: string },
@@ -215,8 +221,8 @@ async function whileRoom<Result>(
 }
 
 /**
- * A power cut must not leave a template that looks whole and has empty files. Where `sync` is missing the kernel writes
- * in its own time.
+ * A power cut must not leave a template that looks complete but has empty files. Without `sync`, the kernel writes in
+ * its own time.
  */
 async function flush(folder: string): Promise<void> {
   const env = { PATH: "/usr/bin:/bin" };
@@ -226,8 +232,8 @@ async function flush(folder: string): Promise<void> {
 }
 
 /**
- * Names and archives are looked up by what they were when they were unpacked. A name that the machine's user fetched,
- * perhaps with a password, says nothing to other owners: they fetch without one.
+ * Returns the key under which a name or an archive is looked up; for an archive it includes the file's state. A name
+ * that the machine's user fetched, perhaps with a password, tells other owners nothing: they fetch without one.
  */
 async function referenceKey(
   source: Exclude<ImageSource, { kind: "rootfs" | "layout" }>,
@@ -242,7 +248,7 @@ async function referenceKey(
 const referencePath = (cache: TemplateCache, key: string) => join(cache.folder, "references", key);
 
 async function knownDigest(cache: TemplateCache, key: string): Promise<string | null> {
-  const text = await readFile(referencePath(cache, key), "utf8").catch(() => "");
+  const text = await ifErrno(readFile(referencePath(cache, key), "utf8"), ABSENT, "");
   return Digest.safeParse(text).data ?? null;
 }
 
@@ -253,7 +259,7 @@ async function rememberDigest(cache: TemplateCache, key: string, digest: string)
   await writeFile(draft, digest, { mode: 0o600 });
   await rename(draft, path).catch(async (cause) => {
     await rm(draft, { force: true });
-    throw new CaissonError("internal", `the name of an image could not be recorded in ${path}`, { cause });
+    throw new CaissonError("internal", `could not record an image's name in ${path}`, { cause });
   });
 }
 

@@ -16,7 +16,7 @@ const plant = (path: string, content: string) => {
 };
 const template = (path: string, avoid: string[] = []) => hostTemplate({ home, path: at(path), reserved: [], avoid });
 
-test("a program that lies elsewhere is linked where the host has it, and not at all when it comes from the workspace", async () => {
+test("links a program in another folder as on the host, unless the workspace has it", async () => {
   plant(".local/share/claude/versions/2", "\x7fELF…");
   mkdirSync(at(".local/bin"));
   symlinkSync("../share/claude/versions/2", at(".local/bin/claude"));
@@ -27,7 +27,7 @@ test("a program that lies elsewhere is linked where the host has it, and not at 
   expect(found.links).not.toContainEqual(link);
 });
 
-test("native packages are compiled against the headers of the Node that is on PATH, where there are any", async () => {
+test("compiles native packages against the headers of the Node on PATH, if any", async () => {
   const prefix = ".nvm/versions/node/v24.0.0";
   plant(`${prefix}/bin/node`, "x");
   plant(`${prefix}/include/node/common.gypi`, "{}");
@@ -36,7 +36,7 @@ test("native packages are compiled against the headers of the Node that is on PA
   expect((await template(".nvm/versions/node/v22.0.0/bin")).env.npm_config_nodedir).toBeUndefined();
 });
 
-test("what is installed inside is on PATH there, and npm installs where the user may write", async () => {
+test("puts programs installed inside on PATH, and lets npm install for the user", async () => {
   const found = await template("");
   expect(found.env.PATH?.split(":")[0]).toBe("/home/user/.local/bin");
   expect(found.folders).toContainEqual({ path: "/home/user/.local/bin", mode: 0o755, owner: "user" });

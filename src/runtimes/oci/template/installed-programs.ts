@@ -1,25 +1,24 @@
-import { realpathSync } from "node:fs";
 import { join, relative } from "node:path";
+import { realPathOrNull } from "../../../lib/paths.ts";
 import { isElf, isFile, isFolder } from "./file-checks.ts";
 import type { Toolchain } from "./toolchain.ts";
 
-/** Programs that their own installers put into `~/.local/bin`: compiled ones there, or links to where they are. */
+/** Programs whose own installers put them into `~/.local/bin`: compiled ones, or links to where they are. */
 const known = [
   ...["uv", "uvx", "ruff", "just", "bun", "deno", "pnpm", "zig", "esbuild"],
   ...["claude", "codex", "opencode", "gemini", "qwen", "copilot", "cursor-agent", "amp", "goose", "crush", "cline", "pi"],
 ];
 
 /**
- * `~/.local/bin` collects scripts of the user's own, with whatever they hold: only known programs, and only as compiled
- * ones or where their installers put them.
+ * `~/.local/bin` collects the user's own scripts, with whatever they contain. So only known programs are taken, and
+ * only compiled ones or those in the place where their installers put them.
  */
 export function localBin(rest: string, home: string): Toolchain | null {
   if (rest !== ".local/bin" && rest !== "bin") return null;
   const folder = join(home, rest);
   const compiled = known.map((name) => join(folder, name)).filter(isElf);
   const linked = known.flatMap((name) => linkedProgram(join(folder, name), home));
-  if (compiled.length + linked.length === 0)
-    return { name: rest, mounts: [], path: [], note: "Holds none of the programs that are taken from there." };
+  if (compiled.length + linked.length === 0) return { name: rest, mounts: [], path: [], note: "Contains none of the supported programs." };
   return {
     name: "single programs",
     mounts: [...new Set([...compiled, ...linked.map(({ mount }) => mount)])],
@@ -29,11 +28,11 @@ export function localBin(rest: string, home: string): Toolchain | null {
 }
 
 /**
- * Of a link to a version of a program, or to a package of npm's, that version or package alone: its folder may hold
- * settings.
+ * For a link to a version of a program, or to an npm package, returns that version or package alone: the folder above
+ * may contain settings.
  */
 function linkedProgram(path: string, home: string): { path: string; target: string; mount: string }[] {
-  const target = realOrNull(path);
+  const target = realPathOrNull(path);
   if (target === null || target === path || !isFile(target)) return [];
   const part = /^\.local\/(?:share\/[^/]+\/versions\/[^/]+|lib\/node_modules\/(?:@[^/]+\/)?[^/]+)(?=\/|$)/.exec(
     relative(home, target),
@@ -45,25 +44,17 @@ export function opencode(rest: string, home: string): Toolchain | null {
   return rest === ".opencode/bin" ? { name: "opencode", mounts: [join(home, rest)], path: [join(home, rest)] } : null;
 }
 
-/** Where users have npm put programs when the system's folder is not theirs. */
+/** Where users let npm put programs if they do not own the system's folder. */
 export function npmPrefix(rest: string, home: string): Toolchain | null {
   if (!/^\.npm-(?:global|packages)\/bin$/.test(rest)) return null;
   return { name: "npm's global packages", ...nodePrefix(join(home, rest, "..")) };
 }
 
-/** Of a Node prefix, not `etc`, where npm's global settings and tokens lie. */
+/** Returns the parts of a Node prefix without `etc`, which contains npm's global settings and tokens. */
 export function nodePrefix(prefix: string): Pick<Toolchain, "mounts" | "path" | "hidden"> {
   return {
     mounts: ["bin", "lib", "include"].map((part) => join(prefix, part)).filter(isFolder),
     path: [join(prefix, "bin")],
     hidden: [join(prefix, "lib/node_modules/npm/npmrc")],
   };
-}
-
-function realOrNull(path: string): string | null {
-  try {
-    return realpathSync(path);
-  } catch {
-    return null;
-  }
 }

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type FixtureEntry, tarOf } from "../../../sandbox/tar/testing.ts";
+import { type FixtureEntry, tarOf } from "../../../sandbox/tar/testing-tar.ts";
 import { createLayerUnpacker } from "./layer-unpacker.ts";
 
 let folder = "";
@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   try {
-    // Whatever an archive tried, what lies next to the target is as it was.
+    // Whatever an archive tried, the files next to the target are unchanged.
     expect(readFileSync(join(outside, "victim"), "utf8")).toBe("untouched");
     expect(lstatSync(join(outside, "victim")).mode & 0o777).toBe(0o600);
     expect(lstatSync(outside).mode & 0o777).toBe(0o700);
@@ -59,7 +59,7 @@ const text = (path: string) => readFileSync(inTarget(path), "utf8");
 const refusal = (code: string) => expect.objectContaining({ code });
 
 describe("a sound image", () => {
-  it("is unpacked with modes, links and hard links, and without setuid bits", async () => {
+  it("is unpacked with modes, links and hard links, but without setuid bits", async () => {
     await unpack([
       [
         { name: "./", type: "5", mode: 0o755 },
@@ -81,7 +81,7 @@ describe("a sound image", () => {
     expect(lstatSync(inTarget("usr/bin/su")).mtimeMs).toBe(1_700_000_000_000);
   });
 
-  it("leaves out devices and FIFOs, and says how many", async () => {
+  it("leaves out devices and FIFOs, and counts them", async () => {
     const counts = await unpack([
       [{ name: "dev/sda", type: "4" }, { name: "dev/null", type: "3" }, { name: "pipe", type: "6" }, { name: "f" }],
     ]);
@@ -90,7 +90,7 @@ describe("a sound image", () => {
     expect(existsSync(inTarget("pipe"))).toBe(false);
   });
 
-  it("keeps names that are not UTF-8 apart", async () => {
+  it("distinguishes names that are not UTF-8", async () => {
     await unpack([
       [
         { name: "\xff", content: "1" },
@@ -119,7 +119,7 @@ describe("a sound image", () => {
     expect(lstatSync(inTarget("was-file")).isDirectory()).toBe(true);
   });
 
-  it("takes away what whiteouts name, of earlier layers only", async () => {
+  it("removes what whiteouts name, but only of earlier layers", async () => {
     await unpack([
       [
         { name: "d/gone", content: "1" },
@@ -142,7 +142,7 @@ describe("a sound image", () => {
     expect(existsSync(inTarget("f"))).toBe(false);
   });
 
-  it("takes the last of entries that occur twice", async () => {
+  it("uses the last of repeated entries", async () => {
     await unpack([
       [
         { name: "a", content: "first" },
@@ -245,7 +245,7 @@ describe("a hostile image", () => {
     expect(text("h")).toBe("mine");
   });
 
-  it("cannot have the mode of a folder outside changed, by a link in the place of a folder", async () => {
+  it("cannot change the mode of an outside folder through a link in its place", async () => {
     await unpack([
       [
         { name: "d/outside/", type: "5", mode: 0o777 },
@@ -257,13 +257,13 @@ describe("a hostile image", () => {
     expect(readlinkSync(inTarget("d"))).toBe(folder);
   });
 
-  it("cannot remove outside with whiteouts", async () => {
+  it("cannot remove files outside with whiteouts", async () => {
     await unpack([[{ name: "l", type: "2", link: outside }], [{ name: "l/.wh.victim" }, { name: "l/.wh..wh..opq" }, { name: ".wh.l" }]]);
     expect(existsSync(inTarget("l"))).toBe(false);
     for (const name of [".wh...", ".wh..", ".wh."]) await expect(unpack([[{ name }]])).rejects.toThrow(refusal("unsafe"));
   });
 
-  it("is refused for links that lead in circles, or a file in the place of a folder", async () => {
+  it("is refused for circular links, or a file in place of a folder", async () => {
     await expect(
       unpack([
         [
@@ -283,7 +283,7 @@ describe("a hostile image", () => {
     ).rejects.toThrow(refusal("unsafe"));
   });
 
-  it("is refused past the limits", async () => {
+  it("is refused beyond the limits", async () => {
     await expect(unpack([[{ name: "a", content: "x".repeat(2000) }]], { bytesMax: 1000 })).rejects.toThrow(refusal("too_large"));
     await expect(unpack([[{ name: "a", size: 8e9 }]])).rejects.toThrow(refusal("too_large"));
     const many = Array.from({ length: 11 }, (_, index) => ({ name: `f${index}` }));

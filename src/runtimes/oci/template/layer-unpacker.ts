@@ -19,20 +19,20 @@ import {
   utimesSync,
   writeSync,
 } from "node:fs";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { type RawTarEntry, readRawTar } from "../../../sandbox/tar/tar-reader.ts";
 import { resolveInRoot } from "./resolve-in-root.ts";
 
-/** A sandbox has ids 0 to 65,535; what an image gives to others becomes nobody's. */
+/** A sandbox has ids 0 to 65,535. Files of other ids in an image get the id 65,534. */
 const IDS_MAX = 65_535;
 const NOBODY = 65_534;
 const WHITEOUT = ".wh.";
 const OPAQUE = ".wh..wh..opq";
 
 export interface UnpackOptions {
-  /** An empty folder that nobody else can reach. */
+  /** An empty folder that no other process can reach. */
   target: string;
-  /** Whether the image's ids are put on disk; needs root, on the host or in a user namespace. */
+  /** Whether to set the image's ids on disk, which requires root on the host or in a user namespace. */
   keepOwners: boolean;
   bytesMax: number;
   entriesMax: number;
@@ -40,8 +40,8 @@ export interface UnpackOptions {
 
 export interface LayerUnpacker {
   /**
-   * Puts one layer over those before it. Never writes outside the target: links in the way are resolved inside it.
-   * Devices and FIFOs are left out, setuid and setgid bits and extended attributes dropped. Throws `unsafe`, `invalid`,
+   * Puts a layer on top of those before it. Never writes outside the target: links in the way are resolved inside it.
+   * Leaves out devices and FIFOs, and drops setuid and setgid bits and extended attributes. Throws `unsafe`, `invalid`,
    * `too_large`, `no_space`.
    */
   add(layer: AsyncIterable<Uint8Array>): Promise<void>;
@@ -49,9 +49,9 @@ export interface LayerUnpacker {
 }
 
 /**
- * Synchronous file work, as it is run in a process of its own: a layer is tens of thousands of small operations, and
- * each costs ten times as much through the thread pool. The target belongs to that process alone, so that what `lstat`
- * says is still true at the next call.
+ * Creates an unpacker for a separate process, with synchronous file operations: a layer has tens of thousands of
+ * small ones, and each costs ten times as much through the thread pool. The target belongs to that process alone, so
+ * that what `lstat` reports is still true at the next call.
  */
 export function createLayerUnpacker(options: UnpackOptions): LayerUnpacker {
   const counts = { entries: 0, bytes: 0, leftOut: 0 };
@@ -73,11 +73,11 @@ export function createLayerUnpacker(options: UnpackOptions): LayerUnpacker {
 
 interface LayerState extends UnpackOptions {
   counts: { entries: number; bytes: number; leftOut: number };
-  /** Paths this layer made, which its own whiteouts do not concern. */
+  /** Paths that this layer created, to which its own whiteouts do not apply. */
   written: Set<string>;
-  /** Modes and owners of folders are set last: a folder that may not be written to must be filled first. */
+  /** Folders whose modes and owners are set last: a read-only folder must be filled first. */
   folders: Map<string, RawTarEntry>;
-  /** Folders by the name the archive uses, so that each is resolved once. */
+  /** Folders by their name in the archive, so that each is resolved once. */
   parents: Map<string, string>;
 }
 
@@ -86,7 +86,7 @@ async function apply(state: LayerState, entry: RawTarEntry): Promise<void> {
   if (parts.includes("..")) throw unsafe(entry.name, "leads upwards");
   const last = parts.pop();
   if (last === undefined) {
-    if (entry.kind !== "folder") throw unsafe(entry.name, "takes the place of the root folder");
+    if (entry.kind !== "folder") throw unsafe(entry.name, "replaces the root folder");
     state.folders.set("", entry);
     return;
   }
@@ -103,12 +103,13 @@ async function apply(state: LayerState, entry: RawTarEntry): Promise<void> {
     return;
   }
   if (existing !== undefined && !(entry.kind === "folder" && existing.isDirectory())) removeExisting(state, path, existing);
-  for (let made = path; made !== "" && !state.written.has(made); made = made.slice(0, made.lastIndexOf("/"))) state.written.add(made);
+  for (let current = path; current !== "" && !state.written.has(current); current = current.slice(0, current.lastIndexOf("/")))
+    state.written.add(current);
   if (entry.kind === "folder") {
     if (existing?.isDirectory() !== true) mkdirSync(onDisk(state, path), 0o700);
     state.folders.set(path, entry);
   } else if (entry.kind === "link") {
-    if (entry.linkName === "") throw unsafe(entry.name, "is a link to nothing");
+    if (entry.linkName === "") throw unsafe(entry.name, "is a link without a target");
     symlinkSync(Buffer.from(entry.linkName, "latin1"), onDisk(state, path));
     if (state.keepOwners) lchownSync(onDisk(state, path), id(entry.uid), id(entry.gid));
     lutimesSync(onDisk(state, path), entry.modifiedMs / 1000, entry.modifiedMs / 1000);
@@ -125,7 +126,7 @@ function hardLink(state: LayerState, entry: RawTarEntry, path: string): void {
   if (last === undefined || last === ".." || parts.includes("..")) throw unsafe(entry.name, "is a hard link that leads upwards");
   const original = `${parentOf(state, parts)}/${last}`;
   const found = stat(state, original);
-  // link(2) does not follow a link at the end, and what lies in the target came from the archive.
+  // link(2) does not follow a final link, and everything in the target came from the archive.
   if (found === undefined || found.isDirectory()) throw unsafe(entry.name, "is a hard link to nothing in the image");
   linkSync(onDisk(state, original), onDisk(state, path));
 }
@@ -145,7 +146,7 @@ async function writeFile(state: LayerState, entry: RawTarEntry, path: string): P
   }
 }
 
-/** `.wh.NAME` takes NAME of the layers below away; the opaque one takes all they had in this folder. */
+/** `.wh.NAME` removes NAME of the layers below; the opaque whiteout removes everything that they had in this folder. */
 function whiteOut(state: LayerState, parent: string, last: string, name: string): void {
   if (last === OPAQUE) {
     for (const child of readdirSync(onDisk(state, parent), { encoding: "latin1" })) {
@@ -154,15 +155,15 @@ function whiteOut(state: LayerState, parent: string, last: string, name: string)
     }
     return;
   }
-  if (last.startsWith(`${WHITEOUT}${WHITEOUT}`)) return; // notes of a storage driver
-  const gone = last.slice(WHITEOUT.length);
-  if (gone === "" || gone === "." || gone === "..") throw unsafe(name, "takes away what is not in the image");
-  const path = `${parent}/${gone}`;
+  if (last.startsWith(`${WHITEOUT}${WHITEOUT}`)) return; // metadata of a storage driver
+  const removedName = last.slice(WHITEOUT.length);
+  if (removedName === "" || removedName === "." || removedName === "..") throw unsafe(name, "removes what is not in the image");
+  const path = `${parent}/${removedName}`;
   const existing = stat(state, path);
   if (existing !== undefined && !state.written.has(path)) removeExisting(state, path, existing);
 }
 
-/** The real folder, inside the target, that the archive means by this name; made where it is missing. */
+/** Returns the real folder, inside the target, for a folder's name in the archive. Creates it if it is missing. */
 function parentOf(state: LayerState, parts: string[]): string {
   const key = parts.join("/");
   const known = state.parents.get(key);
@@ -171,7 +172,7 @@ function parentOf(state: LayerState, parts: string[]): string {
     onMissing: (path) => mkdirSync(onDisk(state, path), 0o755),
   });
   if (found === null || (found !== "" && stat(state, found)?.isDirectory() !== true))
-    throw unsafe(key, "lies below something that is not a folder");
+    throw unsafe(key, "is below something that is not a folder");
   state.parents.set(key, found);
   return found;
 }
@@ -179,10 +180,10 @@ function parentOf(state: LayerState, parts: string[]): string {
 function removeExisting(state: LayerState, path: string, existing: Stats | undefined): void {
   if (existing?.isDirectory() === true) {
     rmSync(onDisk(state, path), { recursive: true, force: true });
-    // A link may take its place next, and what is still to be set on folders in it would land where the link leads.
+    // A link may replace it next. Pending changes to folders below it would then take effect where the link leads.
     for (const folder of state.folders.keys()) if (folder === path || folder.startsWith(`${path}/`)) state.folders.delete(folder);
   } else unlinkSync(onDisk(state, path));
-  // What was resolved through it may mean something else now.
+  // Names that were resolved through it may lead elsewhere now.
   if (existing?.isFile() !== true) state.parents.clear();
 }
 
@@ -200,7 +201,7 @@ function stat(state: LayerState, path: string): Stats | undefined {
   return lstatSync(onDisk(state, path), { throwIfNoEntry: false });
 }
 
-/** Paths within the target are latin1 text for bytes; the target itself is a path of ours. */
+/** Paths within the target are bytes as latin1 text. The target itself is our own path. */
 function onDisk(state: LayerState, path: string): Buffer {
   return Buffer.concat([Buffer.from(state.target), Buffer.from(path, "latin1")]);
 }

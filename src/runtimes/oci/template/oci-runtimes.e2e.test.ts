@@ -12,7 +12,7 @@ const isRoot = process.getuid?.() === 0;
 const installed = (program: string) => spawnSync(program, ["--version"]).status === 0;
 const UNIFIED = "/sys/fs/cgroup/unified";
 
-/** A program that makes every call of the table, with arguments that do no harm where it is not refused. */
+/** Returns a program that makes every call of the table, with arguments that do no harm if it is not refused. */
 function probeSource(): string {
   const calls = [...refused, ...absent].flatMap(({ names }) => names);
   const tries = calls.map((name) => `#ifdef __NR_${name}\n  try("${name}", syscall(__NR_${name}, -1L, -1L, -1L, -1L, -1L, -1L));\n#endif`);
@@ -61,7 +61,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs a program as the sandbox's user in a bundle of the host template, without any capability. */
+/** Runs a program as the sandbox's user in a bundle of the host template, without capabilities. */
 function run(runtime: string, args: string[]): { status: number | null; stdout: string; stderr: string } {
   const bundle = mkdtempSync(join(folder, "bundle-"));
   const bind = (source: string, destination: string) => ({
@@ -102,7 +102,7 @@ function run(runtime: string, args: string[]): { status: number | null; stdout: 
   mkdirSync(join(bundle, "state"));
   const id = `caisson-test-${process.pid}-${bundle.slice(-6)}`;
   const command = [runtime, "--root", join(bundle, "state"), "run", "-b", bundle, id];
-  // crun takes a machine with both kinds of cgroups for one with the second kind only, unless it cannot see that mount.
+  // crun mistakes a machine with both cgroup versions for one with v2 only, unless that mount is hidden from it.
   const hybrid = runtime === "crun" && existsSync(UNIFIED) ? ["unshare", "-m", "sh", "-c", `umount ${UNIFIED} && exec "$@"`, "sh"] : [];
   const [program = "", ...rest] = [...hybrid, ...command];
   const outcome = spawnSync(program, rest, { encoding: "utf8", timeout: 50_000 });
@@ -112,7 +112,7 @@ function run(runtime: string, args: string[]): { status: number | null; stdout: 
 describe.each(["runc", "crun"])("%s", (runtime) => {
   const usable = isRoot && installed(runtime);
 
-  it.skipIf(!usable)("refuses each call of the table with the answer it should have", () => {
+  it.skipIf(!usable)("answers each call of the table as specified", () => {
     const { stdout, stderr, status } = run(runtime, ["/tmp/probe"]);
     expect([status, stderr]).toEqual([0, ""]);
     const seen = new Map(
@@ -165,10 +165,10 @@ describe.each(["runc", "crun"])("%s", (runtime) => {
   ];
   for (const [program, args, expected] of programs) {
     const there = usable && spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
-    it.skipIf(!there)(`runs ${program} of the host`, () => expect(run(runtime, args)).toEqual({ status: 0, stdout: expected, stderr: "" }));
+    it.skipIf(!there)(`runs the host's ${program}`, () => expect(run(runtime, args)).toEqual({ status: 0, stdout: expected, stderr: "" }));
   }
 
-  it.skipIf(!usable)("shows nothing of the homes but toolchains, and hides settings that may hold tokens", () => {
+  it.skipIf(!usable)("shows only toolchains of the homes, and hides settings that may have tokens", () => {
     const { stdout } = run(runtime, [
       "sh",
       "-c",
@@ -186,6 +186,6 @@ describe.each(["runc", "crun"])("%s", (runtime) => {
   });
 });
 
-it("the host's passwd is not the sandbox's", () => {
+it("the sandbox has its own passwd file", () => {
   expect(readFileSync(join(skeleton, "etc/passwd"), "utf8")).not.toBe(readFileSync("/etc/passwd", "utf8"));
 });

@@ -14,17 +14,17 @@ const skopeo = spawnSync("skopeo", ["--version"]).status === 0;
 let folder = "";
 let server: Server;
 let address = "";
-let asked: string[] = [];
+let urls: string[] = [];
 let digest = "";
 
-/** As much of a registry as a pull needs, over the blobs of a layout. */
+/** Serves as much of a registry as a pull needs, from the blobs of a layout. */
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
-  asked = [];
+  urls = [];
   [digest = ""] = writeLayout(join(folder, "layout"), [{ layers: [[{ name: "bin/tool", content: "x" }]], config: { WorkingDir: "/srv" } }]);
   server = createServer((request, response) => {
     const url = request.url ?? "";
-    asked.push(url);
+    urls.push(url);
     const [, kind, wanted] = /^\/v2\/team\/app\/(manifests|blobs)\/(.+)$/.exec(url) ?? [];
     const blob = join(folder, "layout/blobs", (wanted === "1" ? digest : (wanted ?? "")).replace(":", "/"));
     if (url === "/v2/") response.end("{}");
@@ -57,28 +57,28 @@ const resolve = (name: string, options: { refresh?: boolean; signal?: AbortSigna
   });
 
 describe.skipIf(!skopeo)("a name in a registry", () => {
-  it("is fetched once, and again when asked to", async () => {
+  it("is fetched once, and again on request", async () => {
     const image = await resolve(`${address}/team/app:1`);
     expect(image).toMatchObject({ digest, config: { workdir: "/srv" } });
     expect(readFileSync(join(image.rootfsDir, "bin/tool"), "utf8")).toBe("x");
-    const before = asked.length;
+    const before = urls.length;
     expect(before).toBeGreaterThan(2);
     expect(await resolve(`${address}/team/app:1`)).toEqual(image);
-    expect(asked.length).toBe(before);
+    expect(urls.length).toBe(before);
     expect(await resolve(`docker://${address}/team/app:1`, { refresh: true })).toEqual(image);
-    expect(asked.length).toBeGreaterThan(before);
+    expect(urls.length).toBeGreaterThan(before);
   });
 
   it("can be a digest", async () => {
     expect((await resolve(`${address}/team/app@${digest}`)).digest).toBe(digest);
   });
 
-  it("that is not there is unavailable, and nothing is left", async () => {
+  it("is unavailable if it does not exist, and leaves nothing", async () => {
     await expect(resolve(`${address}/team/missing:1`)).rejects.toThrow(expect.objectContaining({ code: "unavailable" }));
     expect(readdirSync(join(folder, "state/templates"))).toEqual([]);
   });
 
-  it("is given up on abort, and nothing is left", async () => {
+  it("is cancelled on abort, and leaves nothing", async () => {
     server.removeAllListeners("request");
     const controller = new AbortController();
     server.on("request", () => controller.abort());

@@ -1,14 +1,14 @@
-import { CaissonError } from "../../../contract/error.ts";
-import type { ImageFetch } from "../../../contract/image-fetch.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import type { ImageFetch } from "../../../contract/image/image-fetch.ts";
 import { runProgram } from "./run-program.ts";
 
-/** How images are fetched for owners other than the machine's user, whose credentials are not theirs. */
+/** Fetches images for owners other than the machine's user, without that user's credentials. */
 export type FetchImageFor = (request: ImageFetch) => Promise<void>;
 
 /**
- * Fetches an image into an OCI layout folder that does not exist yet, by skopeo, with the credentials and policy the
- * user gave to that tool. Throws `unavailable` without skopeo or when the registry does not give the image,
- * `cancelled`, `timeout`.
+ * Fetches an image with skopeo into an OCI layout folder that does not exist yet, with the credentials and the policy
+ * that the user configured for skopeo. Throws `unavailable` if skopeo is missing or the registry does not provide the
+ * image, `cancelled`, `timeout`.
  */
 export async function fetchImage(options: {
   reference: string;
@@ -22,7 +22,7 @@ export async function fetchImage(options: {
     env: options.env,
     timeoutMs: options.timeoutMs,
     signal: options.signal,
-    missing: { hint: "Install it with `apt install skopeo`, or give a folder or an archive instead of a name in a registry." },
+    missing: { hint: "Install it with `apt install skopeo`, or use a folder or an archive instead of a name in a registry." },
   });
   if (outcome.exitCode === 0) return;
   throw new CaissonError("unavailable", `the image ${options.reference} could not be fetched: ${outcome.lastLine || "skopeo failed"}`, {

@@ -1,11 +1,12 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
 
 const LINKS_MAX = 40;
 
 /**
- * Where a path leads inside a tree, as for a process whose root the tree is: links, absolute ones too, never lead out
- * of it. The result has no link in it and begins with `/`, or is empty for the tree itself; null when it cannot be
- * followed. Paths are latin1 text for bytes. Only true for a tree that nobody changes meanwhile.
+ * Resolves a path inside a tree, as for a process whose root is that tree: links, even absolute ones, never lead out of
+ * it. The result contains no link and begins with `/`, or is empty for the tree itself; null if the path cannot be
+ * followed. Paths are bytes as latin1 text. Only valid while the tree does not change.
  */
 export function resolveInRoot(root: string, parts: readonly string[], options: { onMissing?: (path: string) => void } = {}): string | null {
   const left = [...parts].reverse();
@@ -41,10 +42,5 @@ export function resolveInRoot(root: string, parts: readonly string[], options: {
 }
 
 function statOf(place: Buffer): Stats | undefined | null {
-  try {
-    return lstatSync(place, { throwIfNoEntry: false });
-  } catch {
-    // It lies in a folder that may not be entered, or its name is too long.
-    return null;
-  }
+  return ifErrnoSync(() => lstatSync(place, { throwIfNoEntry: false }), UNREACHABLE, null);
 }

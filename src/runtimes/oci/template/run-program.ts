@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 
 const OUTPUT_BYTES_MAX = 256 * 1024;
 const LINE_CHARACTERS_MAX = 500;
@@ -7,12 +7,12 @@ const LINE_CHARACTERS_MAX = 500;
 export interface ProgramOutcome {
   exitCode: number | null;
   stdout: string;
-  /** The last words on stderr, for messages. */
+  /** The last line on stderr, for messages. */
   lastLine: string;
 }
 
 /**
- * Runs a tool of the host to its end, without a shell, killed on abort or after the time. Throws `unavailable` when it
+ * Runs a host tool to completion, without a shell. Kills it on abort or after the timeout. Throws `unavailable` if it
  * is not installed, `cancelled`, `timeout`.
  */
 export async function runProgram(options: {
@@ -42,7 +42,7 @@ export async function runProgram(options: {
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr = (stderr + text).slice(-OUTPUT_BYTES_MAX);
   });
-  // A program that ends before it has read its input says why by its exit.
+  // The exit status of a program that ends before it has read its input tells why.
   child.stdin.on("error", () => {});
   child.stdin.end(options.stdin ?? "");
   child.on("error", (cause) => {

@@ -1,10 +1,11 @@
 import { dirname } from "node:path";
+import { isWithin } from "../../../lib/paths.ts";
 import { sandboxUser } from "./etc-files.ts";
 import type { TemplateFolder } from "./host-template.ts";
 
 /**
- * Every folder that has to be there, with its parents. What lies in the sandbox user's home is theirs, and what
- * toolchains want to write to.
+ * Returns every folder that must exist, with its parents. The sandbox's user owns the contents of the home folder, and
+ * folders that toolchains write to.
  */
 export function skeletonFolders({ paths, users }: { paths: string[]; users: string[] }): TemplateFolder[] {
   const fixed = ["/dev", "/etc", "/home", sandboxUser.home, "/mnt", "/opt", "/proc", "/root", "/run", "/srv", "/sys", "/tmp", "/usr"];
@@ -18,8 +19,4 @@ export function skeletonFolders({ paths, users }: { paths: string[]; users: stri
     mode: path === "/tmp" || path === "/run/lock" ? 0o1777 : 0o755,
     owner: isWithin(path, sandboxUser.home) || path === "/workspace" || users.includes(path) ? "user" : "root",
   }));
-}
-
-export function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 }

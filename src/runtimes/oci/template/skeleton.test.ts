@@ -50,7 +50,7 @@ function template(): SkeletonOptions["template"] {
 const drafts = () => readdirSync(join(stateDir, "templates")).filter((name) => name.startsWith(".draft"));
 
 describe("writeSkeleton", () => {
-  it("makes folders, links, files and copies of what everybody may read", async () => {
+  it("creates folders, links, files and copies of world-readable files", async () => {
     const dir = await writeSkeleton({ template: template(), stateDir });
     expect(lstatSync(join(dir, "tmp")).mode & 0o7777).toBe(0o1777);
     expect(readlinkSync(join(dir, "bin"))).toBe("usr/bin");
@@ -62,7 +62,7 @@ describe("writeSkeleton", () => {
     expect(drafts()).toEqual([]);
   });
 
-  it("gives the same folder for the same host and another for a changed one", async () => {
+  it("returns the same folder for the same host, and another after a change", async () => {
     const first = await writeSkeleton({ template: template(), stateDir });
     expect(await writeSkeleton({ template: template(), stateDir })).toBe(first);
     writeFileSync(join(etc, "public"), "changed");
@@ -75,9 +75,9 @@ describe("writeSkeleton", () => {
     expect(await writeSkeleton({ template: template(), stateDir })).not.toBe(second);
   });
 
-  it("is made once by many at the same time", async () => {
-    const made = await Promise.all(Array.from({ length: 8 }, () => writeSkeleton({ template: template(), stateDir })));
-    expect(new Set(made).size).toBe(1);
+  it("creates one skeleton for concurrent callers", async () => {
+    const skeletons = await Promise.all(Array.from({ length: 8 }, () => writeSkeleton({ template: template(), stateDir })));
+    expect(new Set(skeletons).size).toBe(1);
     expect(readdirSync(join(stateDir, "templates"))).toHaveLength(1);
   });
 
@@ -87,7 +87,7 @@ describe("writeSkeleton", () => {
     expect(readdirSync(join(stateDir, "templates"))).toEqual([]);
   });
 
-  it.skipIf(process.getuid?.() !== 0)("gives files to the ids it is told", async () => {
+  it.skipIf(process.getuid?.() !== 0)("assigns files to the requested ids", async () => {
     const owners = { root: { uid: 100_000, gid: 100_000 }, user: { uid: 101_000, gid: 101_000 } };
     const dir = await writeSkeleton({ template: template(), stateDir, owners });
     const owner = (path: string) => lstatSync(join(dir, path)).uid;
@@ -96,7 +96,7 @@ describe("writeSkeleton", () => {
     ]);
   });
 
-  it("holds what programs need, and nothing of the host's accounts", async () => {
+  it("contains what programs need, but none of the host's accounts", async () => {
     const dir = await writeSkeleton({ template: await hostTemplate({ home: "/nonexistent", path: "" }), stateDir });
     expect(readFileSync(join(dir, "etc/passwd"), "utf8")).toMatch(/^user:x:1000:1000:/m);
     expect(existsSync(join(dir, "etc/shadow"))).toBe(false);
@@ -106,8 +106,8 @@ describe("writeSkeleton", () => {
   });
 });
 
-describe("the cache of templates", () => {
-  it("sweeps the drafts of processes that are gone, and no others", async () => {
+describe("the template cache", () => {
+  it("sweeps the drafts of dead processes and no others", async () => {
     const cache = createTemplateCache({ stateDir });
     const mine = await cache.draft();
     mkdirSync(join(cache.folder, ".draft-999999999-1-0123456789ab/deep"), { recursive: true });
@@ -118,4 +118,9 @@ describe("the cache of templates", () => {
     expect(await cache.sweep()).toBe(3);
     expect(readdirSync(cache.folder).sort()).toEqual([mine.slice(cache.folder.length + 1), "image-x"].sort());
   });
+});
+
+it("does not treat a template that cannot be looked up as absent", async () => {
+  symlinkSync("templates", join(stateDir, "templates"));
+  await expect(createTemplateCache({ stateDir }).has("x")).rejects.toMatchObject({ code: "ELOOP" });
 });

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { type Dirent, readdirSync, type Stats } from "node:fs";
 import { chmod, lchown, mkdir, open, readlink, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { CaissonError } from "../../../contract/error.ts";
-import { isErrno } from "../../../lib/is-errno.ts";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { ifErrno, ifErrnoSync, isErrno, UNREACHABLE } from "../../../lib/failures.ts";
+import { lstatOrNull } from "../../../lib/paths.ts";
 import type { EtcCopy } from "./etc-files.ts";
 import type { HostTemplate } from "./host-template.ts";
 import { createTemplateCache } from "./template-cache.ts";
@@ -12,23 +12,23 @@ import { createTemplateCache } from "./template-cache.ts";
 const COPY_ENTRIES_MAX = 5_000;
 const COPY_FILE_BYTES_MAX = 8 * 1024 * 1024;
 const COPY_DEPTH_MAX = 8;
-/** Raised when the way skeletons are laid out changes, so that old ones are not used. */
+/** Increased when the layout of skeletons changes, so that old ones are not used. */
 const LAYOUT = 1;
 
 export interface SkeletonOptions {
   template: Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
   stateDir: string;
   /**
-   * The ids on disk of root and of the sandbox's user; absent: all is owned by whoever calls, for mounts that map ids.
+   * The ids on disk of root and of the sandbox's user. If absent, the caller owns everything, for mounts that map ids.
    */
   owners?: { root: { uid: number; gid: number }; user: { uid: number; gid: number } };
 }
 
 /**
- * Makes the lowest layer of a host sandbox: folders, links, generated files and copies of what /etc must hold. Returns
- * its folder. The same template gives the same folder, made once; a changed host gives a new one, and the old stays for
- * the sandboxes that use it. Atomic: the folder appears whole or not at all, whoever else makes it at the same time.
- * Throws `no_space`, `denied`, `internal`.
+ * Creates the lowest layer of a host sandbox: folders, links, generated files and copies from /etc. Returns its folder.
+ * The same template always gives the same folder, which is created once. A changed host gives a new one, and the old
+ * one stays for the sandboxes that use it. Atomic: the folder appears complete or not at all, even with concurrent
+ * creators. Throws `no_space`, `denied`, `internal`.
  */
 export async function writeSkeleton(options: SkeletonOptions): Promise<string> {
   const cache = createTemplateCache({ stateDir: options.stateDir });
@@ -41,12 +41,12 @@ export async function writeSkeleton(options: SkeletonOptions): Promise<string> {
     return await cache.publish(draft, name);
   } catch (cause) {
     await cache.discard(draft);
-    throw translated(cause, cache.path(name));
+    throw toSkeletonError(cause, cache.path(name));
   }
 }
 
 /**
- * What the skeleton is made from: the generated parts in full, the copied ones by the times and sizes of their
+ * Hashes what the skeleton is made from: generated parts in full, copied parts by the times and sizes of their
  * originals.
  */
 function fingerprint({ template, owners }: SkeletonOptions): string {
@@ -55,7 +55,7 @@ function fingerprint({ template, owners }: SkeletonOptions): string {
   hash.update(JSON.stringify({ LAYOUT, folders, links, files, owners: owners ?? null }));
   for (const copy of template.copies) {
     walk(copy, (path, _kind, stat) => {
-      // A link has no stat here: one that changes is made anew, which shows in the time of its folder.
+      // A link has no stat here. A changed link is a new one, which shows in the time of its folder.
       hash.update(stat === undefined ? `${path}\n` : `${path}\0${stat.mode} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}\n`);
     });
   }
@@ -68,9 +68,9 @@ async function fill(draft: string, { template, owners }: SkeletonOptions): Promi
   };
   await own(draft, "root");
   const folder = async (path: string, mode: number, owner: "root" | "user") => {
-    const made = await mkdir(draft + path).then(() => true, ignoreExisting);
-    if (!made) return;
-    // mkdir's mode is narrowed by the umask, and the sticky bit is not its business.
+    const isNew = await mkdir(draft + path).then(() => true, ignoreExisting);
+    if (!isNew) return;
+    // mkdir applies the umask to its mode, and does not set the sticky bit.
     await chmod(draft + path, mode);
     await own(draft + path, owner);
   };
@@ -101,8 +101,7 @@ async function fill(draft: string, { template, owners }: SkeletonOptions): Promi
 type Kind = "folder" | "file" | "link";
 
 /**
- * Visits what everybody may read, parents first. Folders that not everybody may enter are passed over with all they
- * hold.
+ * Visits world-readable entries, parents first. Skips folders that not everybody may enter, with all their contents.
  */
 function walk(copy: EtcCopy, visit: (path: string, kind: Kind, stat?: Stats) => void): void {
   let entries = 0;
@@ -124,19 +123,17 @@ function walk(copy: EtcCopy, visit: (path: string, kind: Kind, stat?: Stats) => 
 }
 
 function list(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
-  } catch {
-    // It went away, or is not ours to read: then it is not in the skeleton either.
-    return [];
-  }
+  // A missing or unreadable folder is left out of the skeleton.
+  const entries = ifErrnoSync(() => readdirSync(folder, { withFileTypes: true }), UNREACHABLE, []);
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /**
- * Copies a file that everybody may read, checked on the open descriptor. False when it is gone or not public any more.
+ * Copies a world-readable file, checked on the open descriptor. Returns false if it no longer exists or is no longer
+ * public.
  */
 async function copyPublic(from: string, to: string): Promise<boolean> {
-  const source = await open(from, "r").catch(() => null);
+  const source = await ifErrno(open(from, "r"), [...UNREACHABLE, "ENXIO"], null);
   if (source === null) return false;
   try {
     const stat = await source.stat();
@@ -148,7 +145,10 @@ async function copyPublic(from: string, to: string): Promise<boolean> {
   }
 }
 
-/** On disk before the rename that shows it: a power cut must not leave a whole-looking skeleton with empty files. */
+/**
+ * Writes to disk before the rename that publishes the file: a power cut must not leave a skeleton that looks complete
+ * but has empty files.
+ */
 async function writeDurably(path: string, content: Uint8Array, mode: number): Promise<void> {
   const file = await open(path, "wx", mode);
   try {
@@ -165,9 +165,9 @@ function ignoreExisting(cause: unknown): false {
   return false;
 }
 
-function translated(cause: unknown, target: string): CaissonError {
+function toSkeletonError(cause: unknown, target: string): CaissonError {
   const code = (cause as NodeJS.ErrnoException).code;
-  const message = `the skeleton ${target} of the host template could not be made`;
+  const message = `could not create the skeleton ${target} of the host template`;
   if (code === "ENOSPC" || code === "EDQUOT")
     return new CaissonError("no_space", message, { cause, hint: "Free some space on that disk." });
   if (code === "EACCES" || code === "EPERM" || code === "EROFS") return new CaissonError("denied", message, { cause });

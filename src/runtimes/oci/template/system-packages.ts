@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
-import { lstatOrNull } from "../../../lib/lstat-or-null.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
+import { lstatOrNull } from "../../../lib/paths.ts";
 import type { EtcCopy, GeneratedFile, SystemAccounts } from "./etc-files.ts";
 import type { TemplateBind } from "./host-template.ts";
 
-/** Where dpkg keeps what is installed. */
+/** The folder in which dpkg records installed packages. */
 export const dpkgState = "/var/lib/dpkg";
 
 export interface SystemPackages {
@@ -15,15 +16,15 @@ export interface SystemPackages {
 }
 
 /**
- * What apt and dpkg need besides /usr so that root inside can install packages over the machine's own: the list of what
- * is installed, and where more comes from. Sources are the distribution's public archives: the user's own may name
- * hosts and passwords that are nobody's business inside. Null where dpkg does not manage this machine.
+ * Returns what apt and dpkg need besides /usr so that root inside can install packages over the machine's own: the list
+ * of installed packages, and the sources of others. Sources are the distribution's public archives: the user's own may
+ * contain hosts and passwords that must not be visible inside. Null if dpkg does not manage this machine.
  */
 export function systemPackages(machine: { osRelease?: string; arch?: string } = {}): SystemPackages | null {
   if (lstatOrNull(`${dpkgState}/status`) === null) return null;
   const sources = packageSources({ osRelease: machine.osRelease ?? textOf("/etc/os-release"), arch: machine.arch ?? process.arch });
   return {
-    binds: [{ source: dpkgState, target: dpkgState, kind: "folder", why: "which packages are installed, for apt" }],
+    binds: [{ source: dpkgState, target: dpkgState, kind: "folder", why: "installed packages, for apt" }],
     folders: [
       "/etc/apt/apt.conf.d",
       "/etc/apt/preferences.d",
@@ -35,7 +36,7 @@ export function systemPackages(machine: { osRelease?: string; arch?: string } = 
       "/var/log/apt",
     ],
     files: [
-      // Packages that make a user of their own need these. Nobody gains anything by them: root inside is not gained.
+      // Packages that create a user need these. They grant no rights: no user can become root with them.
       { path: "/etc/pam.d/other", mode: 0o644, content: pamRules },
       { path: "/etc/shadow", mode: 0o640, content: "root:*:19000:0:99999:7:::\n" },
       { path: "/etc/gshadow", mode: 0o640, content: "root:*::\n" },
@@ -43,11 +44,11 @@ export function systemPackages(machine: { osRelease?: string; arch?: string } = 
     ],
     copies: [
       { path: "/etc/apt/trusted.gpg.d", why: "public keys of package archives" },
-      { path: "/etc/dpkg", why: "dpkg's own settings" },
-      { path: "/etc/debconf.conf", why: "packages are configured with it" },
-      { path: "/etc/adduser.conf", why: "packages make users with it" },
+      { path: "/etc/dpkg", why: "dpkg's settings" },
+      { path: "/etc/debconf.conf", why: "packages use it for their configuration" },
+      { path: "/etc/adduser.conf", why: "packages create users with it" },
       { path: "/etc/deluser.conf", why: "packages remove users with it" },
-      { path: "/etc/login.defs", why: "packages make users with it" },
+      { path: "/etc/login.defs", why: "packages create users with it" },
     ],
     accounts: packageAccounts({
       overrides: textOf(`${dpkgState}/statoverride`),
@@ -60,8 +61,8 @@ export function systemPackages(machine: { osRelease?: string; arch?: string } = 
 const pamRules = ["auth", "account", "password", "session"].map((kind) => `${kind} required pam_permit.so\n`).join("");
 
 /**
- * Stands in for apt where it cannot work: the files of the machine belong to nobody in an ordinary user's sandbox, so
- * that its root may not replace them. Says why and what to do, instead of "are you root?".
+ * Replaces apt where it cannot work: in an ordinary user's sandbox, the machine's files belong to `nobody`, so root
+ * inside may not replace them. Says why and what to do, instead of "are you root?".
  */
 export function refusedPackageTools(): GeneratedFile[] {
   if (lstatOrNull(`${dpkgState}/status`) === null) return [];
@@ -82,7 +83,7 @@ done
 exec /usr/bin/${name} "$@"
 `;
 
-/** In the format of `deb822`, for the distributions whose archives are known. */
+/** Returns the sources in `deb822` format, or null for a distribution whose archives are not known. */
 export function packageSources({ osRelease, arch }: { osRelease: string; arch: string }): string | null {
   const field = (name: string) => new RegExp(`^${name}="?([a-z0-9.-]+)"?$`, "m").exec(osRelease)?.[1];
   const [id, suite] = [field("ID"), field("VERSION_CODENAME")];
@@ -101,8 +102,8 @@ export function packageSources({ osRelease, arch }: { osRelease: string; arch: s
 }
 
 /**
- * The accounts that dpkg's list of overridden modes names, by this machine's ids: dpkg does nothing at all while it
- * does not know one of them. And the one as which apt downloads.
+ * Returns the accounts in dpkg's list of overridden modes, with this machine's ids: dpkg refuses to work if it does not
+ * know one of them. Adds the account as which apt downloads.
  */
 export function packageAccounts(files: { overrides: string; passwd: string; group: string }): SystemAccounts {
   const named = files.overrides.split("\n").map((line) => line.split(" "));
@@ -116,12 +117,12 @@ export function packageAccounts(files: { overrides: string; passwd: string; grou
   };
 }
 
-/** People's accounts are none of apt's business, and root's is there anyway. */
+/** Whether it is a system account. People's accounts do not concern apt, and root's exists anyway. */
 function isSystem([name, id]: readonly [string, number, ...number[]]): boolean {
   return name !== "_apt" && id > 0 && id < 1000;
 }
 
-/** In parts: a search of our sources for addresses of registries that slipped in is to find none. */
+/** In parts, so that a search of our sources for stray registry addresses finds none. */
 const debianHost = ["deb", "debian", "org"].join(".");
 
 function stanza({ uri, suites, components, keyring }: { uri: string; suites: string[]; components: string; keyring: string }): string {
@@ -130,9 +131,5 @@ function stanza({ uri, suites, components, keyring }: { uri: string; suites: str
 }
 
 function textOf(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
+  return ifErrnoSync(() => readFileSync(path, "utf8"), UNREACHABLE, "");
 }

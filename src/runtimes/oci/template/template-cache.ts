@@ -2,36 +2,36 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isErrno } from "../../../lib/is-errno.ts";
+import { ABSENT, ifErrno, isErrno } from "../../../lib/failures.ts";
 import { isRunning } from "../../../sandbox/process-identity.ts";
 import { createStore } from "../../../sandbox/store.ts";
 
-/** A draft's name says which process makes it, and when that process began. */
+/** A draft's name identifies the process that creates it, by pid and start time. */
 const DRAFT = /^\.draft-(\d+)-(\d+)-[0-9a-f]{12}$/;
 const OTHER_DRAFT = /^\.draft-(\d+)-/;
 
 export interface TemplateCache {
   readonly folder: string;
-  /** Where a finished template lies, or would. */
+  /** Returns the path of a finished template, whether or not it exists. */
   path(name: string): string;
   has(name: string): Promise<boolean>;
-  /** An empty folder that belongs to this process; a sweep removes it once the process is gone. */
+  /** Creates an empty folder that belongs to this process. A sweep removes it after the process has ended. */
   draft(): Promise<string>;
   /**
-   * Makes a draft the template of that name, whole and at once. When somebody was quicker, theirs stays and the draft
-   * is removed.
+   * Makes a draft the template of that name in one step. If another process was faster, its template stays and the
+   * draft is removed.
    */
   publish(draft: string, name: string): Promise<string>;
   discard(draft: string): Promise<void>;
-  /** Removes a template: at once for everybody who looks, then its files. */
+  /** Removes a template: first its name, so that no process finds it, then its files. */
   remove(name: string): Promise<void>;
-  /** Removes what processes that are gone were making. Returns how many. */
+  /** Removes the drafts of dead processes. Returns how many. */
   sweep(): Promise<number>;
 }
 
 /**
- * Templates under `<stateDir>/templates`, each named by what it was made from and never changed. `remove` is asked
- * where the files may belong to ids that only a user namespace can touch.
+ * Creates the cache of templates under `<stateDir>/templates`, each named after what it was made from and never
+ * changed. `remove` is called for files that may belong to ids that only a user namespace can touch.
  */
 export function createTemplateCache(options: { stateDir: string; remove?: (path: string) => Promise<void> }): TemplateCache {
   const folder = join(options.stateDir, "templates");
@@ -41,7 +41,7 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
       () => null,
       (cause: unknown) => cause,
     );
-    // The process that unpacked for a caller that was killed may write for another moment.
+    // The process that unpacks for a killed caller may write for another moment.
     if (isErrno(failure, "ENOTEMPTY")) await rm(path, { recursive: true, force: true, maxRetries: 8, retryDelay: 100 });
     else if (isErrno(failure, "EACCES", "EPERM") && options.remove !== undefined) await options.remove(path);
     else if (failure !== null) throw failure;
@@ -54,13 +54,9 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
   const cache: TemplateCache = {
     folder,
     path: (name) => join(folder, name),
-    has: (name) =>
-      lstat(join(folder, name)).then(
-        (stat) => stat.isDirectory(),
-        () => false,
-      ),
+    has: async (name) => (await ifErrno(lstat(join(folder, name)), ABSENT, null))?.isDirectory() ?? false,
     async draft() {
-      const { pid, startTicks } = store.ownerOf();
+      const { pid, startTicks } = store.thisProcess();
       const path = join(folder, `.draft-${pid}-${startTicks}-${randomBytes(6).toString("hex")}`);
       await mkdir(path, { recursive: true, mode: 0o700 });
       return path;
@@ -85,7 +81,7 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
     },
     async sweep() {
       let removed = 0;
-      const names = await readdir(folder).catch(() => []);
+      const names = await ifErrno(readdir(folder), ABSENT, []);
       for (const name of names) {
         if (!OTHER_DRAFT.test(name) || makerLives(name)) continue;
         await discard(join(folder, name));
@@ -97,7 +93,7 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
   return cache;
 }
 
-/** A rename is only sure to survive a power cut once its folder was written. */
+/** A rename is only sure to survive a power cut after its folder was synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

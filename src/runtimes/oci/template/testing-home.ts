@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type HostTemplate, hostTemplate } from "./host-template.ts";
 
-/** A user's empty home, and the folder to remove after the test. */
+/** Creates a user's empty home, and the folder to remove after the test. */
 export function makeHome(): { root: string; home: string } {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "caisson-test-")));
   const home = join(root, "home/ada");
@@ -11,7 +11,7 @@ export function makeHome(): { root: string; home: string } {
   return { root, home };
 }
 
-/** Files by path relative to the home; a value that begins with `->` is a link. */
+/** Writes files by their path relative to the home. A value that begins with `->` becomes a link. */
 export function plantIn(home: string, files: Record<string, string>): void {
   for (const [path, content] of Object.entries(files)) {
     const at = join(home, path);
@@ -21,6 +21,6 @@ export function plantIn(home: string, files: Record<string, string>): void {
   }
 }
 
-/** The template for a PATH of these folders of the home. */
+/** Returns the template for a PATH of these folders in the home. */
 export const templateOf = (home: string, path: readonly string[]): Promise<HostTemplate> =>
   hostTemplate({ home, path: path.map((entry) => join(home, entry)).join(":"), reserved: ["/proc"] });

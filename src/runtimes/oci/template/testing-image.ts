@@ -7,7 +7,7 @@ import type { FixtureImage } from "./image-fixture.ts";
 import { type UnpackRequest, unpackImage } from "./unpack-image.ts";
 import type { RunInside } from "./unpack-process.ts";
 
-/** Unpacks in this process, which saves a start of Node for each test; image.e2e.test.ts has the real one. */
+/** Unpacks in this process, which saves a start of Node for each test; image.e2e.test.ts covers the real one. */
 const inProcess: RunInside = async (argv) => {
   const request = JSON.parse(readFileSync(argv.at(-1) ?? "", "utf8")) as UnpackRequest;
   const answer = await unpackImage(request).then(
@@ -41,7 +41,7 @@ export const sound: FixtureImage = {
   },
 };
 
-/** Gives each test of the file a folder of its own, with its state in `state`, and what is done in it. */
+/** Gives each test of the file a separate folder, with its state in `state`, and helpers for it. */
 export function useImageFolder() {
   let folder = "";
   let stateDir = "";
@@ -51,7 +51,7 @@ export function useImageFolder() {
   });
   afterEach(() => {
     try {
-      // Whatever happened, no draft is left; only whole templates and their names.
+      // No draft may remain, only complete templates and their names.
       if (existsSync(join(stateDir, "templates")))
         expect(readdirSync(join(stateDir, "templates")).filter((name) => !/^(image-|references$)/.test(name))).toEqual([]);
     } finally {

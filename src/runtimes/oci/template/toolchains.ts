@@ -1,16 +1,18 @@
-import { readdirSync, realpathSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join, relative } from "node:path";
+import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
+import { realPathOrNull } from "../../../lib/paths.ts";
 import { isFile, isFolder, readSmall } from "./file-checks.ts";
 import { localBin, nodePrefix, npmPrefix, opencode } from "./installed-programs.ts";
 import type { Layout, Toolchain } from "./toolchain.ts";
 
-/** More versions or tools than this in one toolchain folder are left out. */
+/** Further versions or tools in one toolchain folder are left out. */
 const TOOLS_MAX = 32;
 
 /**
- * The toolchain that a folder on PATH belongs to, or null when its layout is not known. Both paths are free of links.
- * Only known layouts are admitted, and of each only the folders that hold programs: never the folder above, where such
- * tools keep tokens.
+ * Returns the toolchain that a folder on PATH belongs to, or null if its layout is not known. Neither path may contain
+ * links. Of a known layout, only the folders with programs are visible, never the folder above, where such tools keep
+ * tokens.
  */
 export function toolchainAt(folder: string, home: string): Toolchain | null {
   const rest = relative(home, folder);
@@ -29,7 +31,7 @@ function cargo(rest: string, home: string): Toolchain | null {
   const rustup = join(home, ".rustup");
   const found: Toolchain = { name: "cargo", mounts: [join(home, rest)], path: [join(home, rest)] };
   if (!isFolder(join(rustup, "toolchains"))) return found;
-  // The user's own settings list folders of theirs, so only the default toolchain is carried over.
+  // The user's own settings list the user's folders, so only the default toolchain is carried over.
   const chosen = /^default_toolchain\s*=\s*"([\w.+-]+)"/m.exec(readSmall(join(rustup, "settings.toml")))?.[1];
   const settings = [
     'version = "12"',
@@ -49,7 +51,9 @@ function cargo(rest: string, home: string): Toolchain | null {
   };
 }
 
-/** pyenv and its kin: shims are scripts that look for the version to use, so they need the tool and every version. */
+/**
+ * pyenv and its kin. Their shims are scripts that look up the version to use, so they need the tool and every version.
+ */
 function shimmed(rest: string, home: string): Toolchain | null {
   const name = /^\.(pyenv|rbenv|nodenv)\/(?:shims|bin)$/.exec(rest)?.[1];
   if (name === undefined) return null;
@@ -61,7 +65,7 @@ function shimmed(rest: string, home: string): Toolchain | null {
     name,
     mounts,
     path: [join(home, rest)],
-    // pip reads the settings of its installation, and an index there may carry a password.
+    // pip reads settings from its installation, and an index there may include a password.
     hidden: children(versions).flatMap((version) => [
       join(version, "pip.conf"),
       join(version, "etc"),
@@ -72,7 +76,7 @@ function shimmed(rest: string, home: string): Toolchain | null {
   };
 }
 
-/** nvm and fnm: a Node prefix for each version. */
+/** nvm and fnm, which have a Node prefix for each version. */
 function node(rest: string, home: string): Toolchain | null {
   const nvm = /^(?:\.nvm|\.config\/nvm)\/versions\/(?:node|io\.js)\/[^/]+\/bin$/.test(rest);
   const fnm = /^(?:\.local\/share\/fnm|\.fnm)\/node-versions\/[^/]+\/installation\/bin$/.test(rest);
@@ -80,7 +84,7 @@ function node(rest: string, home: string): Toolchain | null {
   return { name: nvm ? "nvm" : "fnm", ...nodePrefix(join(home, rest, "..")) };
 }
 
-/** Volta's shims want to write to its folder; the default Node is put on PATH before them. */
+/** Volta's shims need to write to its folder, so the default Node is put on PATH instead. */
 function volta(rest: string, home: string): Toolchain | null {
   if (rest !== ".volta/bin") return null;
   const base = join(home, ".volta");
@@ -94,8 +98,8 @@ function volta(rest: string, home: string): Toolchain | null {
 }
 
 /**
- * mise's shims read the user's configuration, which may set secret variables; the installed tools themselves are put on
- * PATH instead.
+ * mise's shims read the user's configuration, which may set secret variables, so the installed tools themselves are put
+ * on PATH instead.
  */
 function mise(rest: string, home: string): Toolchain | null {
   const base = /^(\.local\/share\/(?:mise|rtx))\/(?:shims$|installs\/)/.exec(rest)?.[1];
@@ -112,7 +116,7 @@ function mise(rest: string, home: string): Toolchain | null {
   return merge("mise", found);
 }
 
-/** asdf's shims need its plugins and the user's `~/.tool-versions`: the versions named there go on PATH directly. */
+/** asdf's shims need its plugins and the user's `~/.tool-versions`, so the versions named there go on PATH directly. */
 function asdf(rest: string, home: string): Toolchain | null {
   const direct = /^\.asdf\/installs\/([^/]+)\/([^/]+)(?:\/|$)/.exec(rest);
   const installs = join(home, ".asdf/installs");
@@ -134,7 +138,7 @@ function asdf(rest: string, home: string): Toolchain | null {
   return merge("asdf", found);
 }
 
-/** One version of one tool in a manager's `installs`. */
+/** Returns one version of one tool in a manager's `installs`. */
 function installed(tool: string, folder: string): Omit<Toolchain, "name"> {
   if (tool === "node" || tool === "nodejs") return nodePrefix(folder);
   const bin = join(folder, "bin");
@@ -146,7 +150,7 @@ function installed(tool: string, folder: string): Omit<Toolchain, "name"> {
 }
 
 function go(rest: string, home: string): Toolchain | null {
-  // Of GOPATH the programs only: the module cache next to them holds private sources.
+  // Only the programs of GOPATH: the module cache next to them contains private sources.
   if (rest === "go/bin") return { name: "go", mounts: [join(home, rest)], path: [join(home, rest)] };
   const root = /^(sdk\/go[\w.]+|\.local\/go|\.go)\/bin$/.exec(rest)?.[1];
   if (root === undefined || !isFile(join(home, root, "VERSION"))) return null;
@@ -157,7 +161,7 @@ function sdkman(rest: string, home: string): Toolchain | null {
   const [, candidate, version] = /^\.sdkman\/candidates\/([^/]+)\/([^/]+)\/bin$/.exec(rest) ?? [];
   if (candidate === undefined || version === undefined) return null;
   const folder = join(home, ".sdkman/candidates", candidate, version);
-  // Maven refuses an empty settings file, so one with servers (and their passwords) cannot be covered: then all of it
+  // Maven refuses an empty settings file, so one with servers (and their passwords) cannot be hidden. Then all of it
   // stays out.
   const settings = withoutComments(readSmall(join(folder, "conf/settings.xml")));
   if (/<(?:server|proxy|profile)\b/.test(settings)) {
@@ -165,7 +169,7 @@ function sdkman(rest: string, home: string): Toolchain | null {
       name: `sdkman ${candidate}`,
       mounts: [],
       path: [],
-      note: `Left out: ${join(folder, "conf/settings.xml")} may hold credentials.`,
+      note: `Left out: ${join(folder, "conf/settings.xml")} may contain credentials.`,
     };
   }
   return {
@@ -201,33 +205,26 @@ function newest(folder: string): string | undefined {
     .at(-1);
 }
 
-/** Real folders only: a link is another name for one of them, or leads away. */
+/** Returns real folders only: a link is another name for one of them, or leads elsewhere. */
 function children(folder: string): string[] {
-  try {
-    const entries = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
-    return entries.slice(0, TOOLS_MAX).map((entry) => join(folder, entry.name));
-  } catch {
-    return [];
-  }
+  const entries = ifErrnoSync(() => readdirSync(folder, { withFileTypes: true }), UNREACHABLE, []);
+  const folders = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
+  return folders.slice(0, TOOLS_MAX).map((entry) => join(folder, entry.name));
 }
 
 function resolveWithin(path: string, folder: string): string | undefined {
-  try {
-    const real = realpathSync(path);
-    return real.startsWith(`${folder}/`) ? real : undefined;
-  } catch {
-    return undefined;
-  }
+  const real = realPathOrNull(path);
+  return real?.startsWith(`${folder}/`) ? real : undefined;
 }
 
-/** Of a text in XML. A comment that does not end stays. */
+/** Removes the comments from XML text. An unterminated comment stays. */
 function withoutComments(text: string): string {
-  let kept = "";
+  let result = "";
   for (let at = 0; ; ) {
     const begin = text.indexOf("<!--", at);
     const end = begin < 0 ? -1 : text.indexOf("-->", begin + 4);
-    if (end < 0) return kept + text.slice(at);
-    kept += text.slice(at, begin);
+    if (end < 0) return result + text.slice(at);
+    result += text.slice(at, begin);
     at = end + 3;
   }
 }

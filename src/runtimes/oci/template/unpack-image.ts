@@ -1,25 +1,26 @@
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync } from "node:fs";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { ignore } from "../../../lib/failures.ts";
 import { decompressed } from "./decompress.ts";
 import { type LayerFile, openPlainFile } from "./image-store.ts";
 import { createLayerUnpacker } from "./layer-unpacker.ts";
 
 export interface UnpackRequest {
   layers: LayerFile[];
-  /** Does not exist yet. */
+  /** Must not exist yet. */
   target: string;
   keepOwners: boolean;
   bytesMax: number;
   entriesMax: number;
 }
 
-/** Folders that sandboxes mount over: a link there would say where the mount lands. */
+/** Folders that sandboxes mount over. A link there would redirect the mount. */
 const mustBeFolders = ["dev", "etc", "proc", "sys"];
 
 /**
- * Unpacks the layers one over the other and checks the digests of each. On failure the target is left for the caller to
- * remove. Throws `unsafe` for any trick, `invalid` for damage, `too_large`, `no_space`.
+ * Unpacks the layers on top of each other, and checks the digests of each. On failure, the caller removes the target.
+ * Throws `unsafe` for any trick, `invalid` for damage, `too_large`, `no_space`.
  */
 export async function unpackImage(request: UnpackRequest): Promise<{ entries: number; bytes: number; leftOut: number }> {
   const { layers, target, bytesMax } = request;
@@ -34,9 +35,9 @@ export async function unpackImage(request: UnpackRequest): Promise<{ entries: nu
     const contents = (async function* () {
       for await (const chunk of decompressed(hashed(source, packed))) {
         expanded += chunk.length;
-        // Headers and padding come on top of what files hold; past twice the bound it is a bomb.
+        // Headers and padding add to the size of the files. Beyond twice the bound, it is a bomb.
         if (expanded > bytesMax * 2)
-          throw new CaissonError("too_large", `the image was refused: its layers hold more than ${bytesMax} bytes`);
+          throw new CaissonError("too_large", `the image was refused: its layers contain more than ${bytesMax} bytes`);
         plain.update(chunk);
         yield chunk;
       }
@@ -44,10 +45,10 @@ export async function unpackImage(request: UnpackRequest): Promise<{ entries: nu
     try {
       await unpacker.add(contents);
     } catch (cause) {
-      throw translated(cause, layer);
+      throw toUnpackError(cause, layer);
     } finally {
       source.destroy();
-      await file.close().catch(() => {});
+      await ignore(file.close(), "read to its end, or we throw the first error");
     }
     verify(layer.digest, packed.digest("hex"));
     verify(layer.diffId, plain.digest("hex"));
@@ -56,13 +57,13 @@ export async function unpackImage(request: UnpackRequest): Promise<{ entries: nu
   return unpacker.counts;
 }
 
-/** Throws `unsafe` when a root file system has a link where sandboxes mount something. */
+/** Throws `unsafe` if a root file system has a link where sandboxes mount something. */
 export function checkRoot(root: string): void {
   for (const name of mustBeFolders) {
     const stat = lstatSync(`${root}/${name}`, { throwIfNoEntry: false });
     if (stat === undefined || stat.isDirectory()) continue;
     throw new CaissonError("unsafe", `the image was refused: its /${name} is not a folder`, {
-      hint: "A link there would move what sandboxes mount to where it leads.",
+      hint: "Replace it with a folder: a link there would redirect what sandboxes mount.",
     });
   }
 }
@@ -76,16 +77,16 @@ async function* hashed(source: AsyncIterable<Buffer>, hash: ReturnType<typeof cr
 
 function verify(expected: string | null, actual: string): void {
   if (expected === null || expected === `sha256:${actual}`) return;
-  throw new CaissonError("invalid", `the image is damaged: a layer should be ${expected} and is sha256:${actual}`);
+  throw new CaissonError("invalid", `the image is damaged: a layer should be ${expected} but is sha256:${actual}`);
 }
 
-function translated(cause: unknown, layer: LayerFile): unknown {
+function toUnpackError(cause: unknown, layer: LayerFile): unknown {
   if (cause instanceof CaissonError) return cause;
   const code = (cause as NodeJS.ErrnoException).code ?? "";
   const message = `the layer ${layer.diffId} could not be unpacked`;
   if (code === "ENOSPC" || code === "EDQUOT") return new CaissonError("no_space", `${message}: the disk is full`, { cause });
   if (code === "ENAMETOOLONG") return new CaissonError("invalid", `${message}: a name in it is too long`, { cause });
-  // zlib's codes: the compressed data is not what it says.
+  // Node's error codes for compressed data that is damaged.
   if (code.startsWith("Z_") || code.startsWith("ZSTD_") || code.startsWith("ERR_ZSTD"))
     return new CaissonError("invalid", `${message}: it is damaged`, { cause });
   return new CaissonError("internal", `${message}${code === "" ? "" : ` (${code})`}`, { cause });

@@ -1,11 +1,14 @@
 import { writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { z } from "zod";
-import { CaissonError, type ErrorCode, errorCodes } from "../../../contract/error.ts";
+import { CaissonError, type ErrorCode, errorCodes } from "../../../contract/error/error.ts";
+import { jsonOrNull } from "../../../lib/failures.ts";
 import { runProgram } from "./run-program.ts";
 import type { UnpackRequest } from "./unpack-image.ts";
 
-/** Runs a program as root of the sandboxes' user namespace and gives the lines it wrote. Rejects when it fails. */
+/**
+ * Runs a program as root of the sandboxes' user namespace, and returns the lines that it wrote. Rejects if it fails.
+ */
 export type RunInside = (argv: readonly string[], options: { timeoutMs: number; signal?: AbortSignal | undefined }) => Promise<string[]>;
 
 const Answer = z.union([
@@ -14,12 +17,12 @@ const Answer = z.union([
 ]);
 
 /**
- * Unpacks in a process of its own; as root of a user namespace where `inside` is given. Throws what `unpackImage`
- * throws, and `cancelled`, `timeout`.
+ * Unpacks in a separate process, as root of a user namespace if `inside` is given. Throws as `unpackImage` does, and
+ * `cancelled`, `timeout`.
  */
 export async function unpackInProcess(options: {
   request: UnpackRequest;
-  /** A folder of ours for the request; not the target. */
+  /** Our folder for the request, not the target. */
   folder: string;
   timeoutMs: number;
   inside?: RunInside | undefined;
@@ -32,21 +35,15 @@ export async function unpackInProcess(options: {
   const argv: [string, ...string[]] = [process.execPath, "--no-warnings", program, requestFile];
   const lines =
     options.inside === undefined
-      ? (await runProgram({ argv, env: {}, timeoutMs, signal, missing: { hint: "The program's own Node is missing." } })).stdout.split("\n")
+      ? (
+          await runProgram({ argv, env: {}, timeoutMs, signal, missing: { hint: "Reinstall Caisson: its own Node is missing." } })
+        ).stdout.split("\n")
       : await options.inside(argv, { timeoutMs, signal });
-  const answer = Answer.safeParse(parsed(lines.find((line) => line.startsWith("{")) ?? ""));
+  const answer = Answer.safeParse(jsonOrNull(lines.find((line) => line.startsWith("{")) ?? ""));
   if (!answer.success) throw new CaissonError("internal", `unpacking to ${options.request.target} ended without an answer`);
   if ("counts" in answer.data) return answer.data.counts;
   const { code, message, hint } = answer.data.error;
   throw new CaissonError(isErrorCode(code) ? code : "internal", message, hint === undefined ? {} : { hint });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(errorCodes, code);

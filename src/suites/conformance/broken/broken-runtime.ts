@@ -1,35 +1,35 @@
-import { CaissonError, type ErrorCode } from "../../../contract/error.ts";
-import type { Capabilities, SandboxInfo, SandboxSpec } from "../../../contract/sandbox.ts";
+import { CaissonError, type ErrorCode } from "../../../contract/error/error.ts";
+import type { Capabilities, SandboxConfig, SandboxInfo } from "../../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../../lib/failures.ts";
 import type { Runtime } from "../../../sandbox/runtime.ts";
 import type { OwnedSandbox, Process, SpawnOptions } from "../../../sandbox/sandbox.ts";
 
 /**
- * One thing that is wrong with an otherwise good runtime. A conformance test is worth something when a defect makes it
- * fail.
+ * A single defect in an otherwise correct runtime. A conformance test proves something only if a defect makes it fail.
  */
 export interface Defect {
-  /** What is wrong, as a phrase. */
+  /** The defect, as a phrase. */
   what: string;
   capabilities?(good: Capabilities): Capabilities;
-  spec?(asked: SandboxSpec): SandboxSpec;
-  /** What the sandbox says of itself, right or wrong. */
-  info?(good: SandboxInfo, asked: SandboxSpec): SandboxInfo;
-  spawn?(asked: SpawnOptions): SpawnOptions;
+  spec?(spec: SandboxConfig): SandboxConfig;
+  /** The sandbox's reported info, right or wrong. */
+  info?(good: SandboxInfo, spec: SandboxConfig): SandboxInfo;
+  spawn?(options: SpawnOptions): SpawnOptions;
   runtime?(good: Runtime): Partial<Runtime>;
   sandbox?(good: OwnedSandbox): Partial<OwnedSandbox>;
-  process?(good: Process, asked: SpawnOptions | null): Partial<Process>;
+  process?(good: Process, options: SpawnOptions | null): Partial<Process>;
 }
 
-/** A runtime with the defect built in. `close` removes every sandbox that was made, also those the defect hid. */
+/** Adds a defect to a runtime. `close` removes every sandbox that was created, even those that the defect hid. */
 export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime; close(): Promise<void> } {
-  const made = new Set<OwnedSandbox>();
+  const sandboxes = new Set<OwnedSandbox>();
   const making = new Set<Promise<OwnedSandbox>>();
-  const wrapProcess = (process: Process, asked: SpawnOptions | null) => layered(process, defect.process?.(process, asked) ?? {});
-  const wrapSandbox = (sandbox: OwnedSandbox, asked?: SandboxSpec): OwnedSandbox => {
-    made.add(sandbox);
+  const wrapProcess = (process: Process, options: SpawnOptions | null) => layered(process, defect.process?.(process, options) ?? {});
+  const wrapSandbox = (sandbox: OwnedSandbox, spec?: SandboxConfig): OwnedSandbox => {
+    sandboxes.add(sandbox);
     const inner = layered(sandbox, {
       get info() {
-        return asked === undefined ? sandbox.info : (defect.info?.(sandbox.info, asked) ?? sandbox.info);
+        return spec === undefined ? sandbox.info : (defect.info?.(sandbox.info, spec) ?? sandbox.info);
       },
       async spawn(options) {
         return wrapProcess(await sandbox.spawn(defect.spawn?.(options) ?? options), options);
@@ -37,8 +37,8 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
       async attach(ref, from) {
         return wrapProcess(await sandbox.attach(ref, from), null);
       },
-      async fork(asked) {
-        return wrapSandbox(await sandbox.fork(asked));
+      async fork(options) {
+        return wrapSandbox(await sandbox.fork(options));
       },
     });
     return layered(inner, defect.sandbox?.(inner) ?? {});
@@ -61,18 +61,18 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
     runtime: layered(inner, defect.runtime?.(inner) ?? {}),
     async close() {
       await Promise.allSettled(making);
-      for (const sandbox of made) await sandbox.destroy().catch(() => undefined);
+      for (const sandbox of sandboxes) await ignore(sandbox.destroy(), "a broken sandbox may fail to end");
     },
   };
 }
 
-/** The object with some members replaced. The rest keeps its own `this`, and getters stay live. */
+/** Returns an object with some members replaced. The others keep their own `this`, and getters stay live. */
 function layered<T extends object>(below: T, above: Partial<T>): T {
   return new Proxy(below, {
     get(_target, key) {
       const source: object = key in above ? above : below;
       const value: unknown = Reflect.get(source, key, source);
-      // A closure, not `bind`: `await using` takes no bound function.
+      // A closure, not `bind`, because `await using` accepts no bound function.
       return typeof value === "function" ? (...args: unknown[]) => Reflect.apply(value, source, args) as unknown : value;
     },
   });
@@ -80,7 +80,7 @@ function layered<T extends object>(below: T, above: Partial<T>): T {
 
 export const MIB = 1024 * 1024;
 
-/** Runs a call and gives another value where it fails with the code. */
+/** Makes a call, and returns another value if it fails with the code. */
 export async function forgiving<T>(code: ErrorCode, call: () => Promise<T>, instead: () => T | Promise<T>): Promise<T> {
   try {
     return await call();

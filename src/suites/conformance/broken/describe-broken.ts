@@ -10,7 +10,7 @@ import { limitDefects } from "./limit-defects.ts";
 import { processDefects } from "./process-defects.ts";
 import { serveDefects } from "./serve-defects.ts";
 
-/** One for each conformance test. */
+/** One defect for each conformance test. */
 export const defects: Readonly<Record<string, Defect>> = {
   ...processDefects,
   ...fileDefects,
@@ -19,16 +19,16 @@ export const defects: Readonly<Record<string, Defect>> = {
   ...limitDefects,
 };
 
-/** A test that hangs on a defect has noticed it; there is no point in waiting long. */
+/** Short, because a test that hangs has detected its defect. */
 const PATIENCE_MS = 800;
 
 /**
- * Registers, for each chosen test, that it fails on a runtime that is good but for one defect. That it passes without
- * is what `describeRuntime` shows.
+ * Registers tests that each chosen conformance test fails on a runtime with one defect. `describeRuntime` shows that it
+ * passes without the defect.
  */
 export function describeBroken(name: string, make: () => Promise<Subject>, only: (test: ConformanceTest) => boolean = () => true): void {
   describe(`the conformance suite on a broken ${name}`, () => {
-    let subject: Subject = { absent: "not made yet" };
+    let subject: Subject = { absent: "not created yet" };
     beforeAll(async () => {
       subject = await make();
     }, 60_000);
@@ -43,8 +43,8 @@ export function describeBroken(name: string, make: () => Promise<Subject>, only:
       if (defect === undefined) continue;
       it(`${test.name}: fails when ${defect.what}`, { timeout: 60_000 }, async ({ skip }) => {
         if ("absent" in subject) return skip(subject.absent);
-        // A runtime that cannot do a thing at all would fail for that and prove nothing; one that can must be told that
-        // it cannot.
+        // A runtime that lacks a feature would fail for that reason and prove nothing. One that has it must be made to
+        // claim that it lacks it.
         const lacking = test.needs?.startsWith("!") ? null : whyNotApplicable(await subject.runtime.capabilities(), test.needs);
         if (lacking !== null) return skip(lacking);
         const { runtime, close } = breakRuntime(subject.runtime, defect);

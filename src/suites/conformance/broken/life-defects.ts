@@ -1,19 +1,19 @@
-import { SandboxSpec } from "../../../contract/sandbox.ts";
+import { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { type Defect, forgiving, noop, notWhatItIs } from "./broken-runtime.ts";
 
-const emptyWorkspace = (asked: SandboxSpec): SandboxSpec => ({ ...asked, workspace: { kind: "empty" } });
-const readWrite = (asked: SandboxSpec): SandboxSpec =>
-  asked.workspace.kind === "folder" ? { ...asked, workspace: { ...asked.workspace, access: "rw" } } : asked;
-const noMounts = (asked: SandboxSpec): SandboxSpec => ({ ...asked, mounts: [] });
+const emptyWorkspace = (spec: SandboxConfig): SandboxConfig => ({ ...spec, workspace: { kind: "empty" } });
+const readWrite = (spec: SandboxConfig): SandboxConfig =>
+  spec.workspace.kind === "folder" ? { ...spec, workspace: { ...spec.workspace, access: "rw" } } : spec;
+const noMounts = (spec: SandboxConfig): SandboxConfig => ({ ...spec, mounts: [] });
 const mountedAs =
   (access: "overlay" | "rw") =>
-  (asked: SandboxSpec): SandboxSpec => ({ ...asked, mounts: asked.mounts.map((mount) => ({ ...mount, access })) });
-const noPaths = (asked: SandboxSpec): SandboxSpec => ({ ...asked, readOnlyPaths: [], deniedPaths: [] });
+  (spec: SandboxConfig): SandboxConfig => ({ ...spec, mounts: spec.mounts.map((mount) => ({ ...mount, access })) });
+const noPaths = (spec: SandboxConfig): SandboxConfig => ({ ...spec, readOnlyPaths: [], deniedPaths: [] });
 
 function ignoredAccess(access: "overlay" | "rw" | "ro"): Defect {
   return {
-    what: "the folder is left out",
+    what: "the folder is omitted",
     capabilities: (good) => ({ ...good, workspaceAccess: good.workspaceAccess.filter((each) => each !== access) }),
     spec: emptyWorkspace,
   };
@@ -21,13 +21,13 @@ function ignoredAccess(access: "overlay" | "rw" | "ro"): Defect {
 
 function ignoredMount(access: "overlay" | "rw" | "ro"): Defect {
   return {
-    what: "the mount is left out",
+    what: "the mount is omitted",
     capabilities: (good) => ({ ...good, mounts: good.mounts.filter((each) => each !== access) }),
     spec: noMounts,
   };
 }
 
-/** Says it is paused, and is not. */
+/** Claims to be paused, but is not. */
 function pretendedPause(good: OwnedSandbox): Partial<OwnedSandbox> {
   let paused = false;
   return {
@@ -43,48 +43,48 @@ function pretendedPause(good: OwnedSandbox): Partial<OwnedSandbox> {
   };
 }
 
-const anyBase = SandboxSpec.parse({});
+const anyBase = SandboxConfig.parse({});
 
 /**
- * Defects of a sandbox's life: one for each test that begins with input, life, workspace, mount, paths, pause, fork or
- * snapshot.
+ * Defects of a sandbox's lifecycle: one for each test whose name starts with input, life, workspace, mount, paths,
+ * pause, fork or snapshot.
  */
 export const lifeDefects: Record<string, Defect> = {
   "input: a malformed path is invalid in every method": {
-    what: "a malformed path is some error",
+    what: "a malformed path gives the wrong error",
     sandbox: (good) => ({ stat: (path, options) => forgiving("invalid", () => good.stat(path, options), notWhatItIs) }),
   },
-  "input: a command without program, with NUL, or with a bad variable is invalid": {
-    what: "a malformed command is some error",
-    sandbox: (good) => ({ spawn: (asked) => forgiving("invalid", () => good.spawn(asked), notWhatItIs) }),
+  "input: a command without a program, with NUL or with a bad variable is invalid": {
+    what: "a malformed command gives the wrong error",
+    sandbox: (good) => ({ spawn: (options) => forgiving("invalid", () => good.spawn(options), notWhatItIs) }),
   },
   "input: an unknown user is invalid or denied": {
     what: "the user is ignored",
-    spawn: ({ user: _user, ...asked }) => asked,
+    spawn: ({ user: _user, ...options }) => options,
   },
-  "input: files as root are denied unless the spec allows it": {
+  "input: file access as root is denied unless the config allows it": {
     what: "the user is ignored for files",
     capabilities: (good) => ({ ...good, isolation: 1 }),
     sandbox: (good) => ({ stat: (path) => good.stat(path) }),
   },
-  "input: negative offsets, lengths and bounds are invalid": {
+  "input: negative offsets, lengths and limits are invalid": {
     what: "offset and length are ignored",
     sandbox: (good) => ({ readFile: (path) => good.readFile(path) }),
   },
-  "input: a template the runtime does not have is refused": {
+  "input: a template that the runtime does not have is rejected": {
     what: "the template is ignored",
-    spec: (asked) => ({ ...asked, template: anyBase.template }),
+    spec: (spec) => ({ ...spec, template: anyBase.template }),
   },
-  "input: a network policy that cannot be enforced is refused": {
+  "input: a network policy that cannot be enforced is rejected": {
     what: "the network policy is ignored",
-    spec: (asked) => ({ ...asked, network: { mode: "none" } }),
+    spec: (spec) => ({ ...spec, network: { mode: "none" } }),
   },
-  "life: the runtime's capabilities are well-formed and the probe finds it usable": {
+  "life: capabilities are well-formed and the probe finds the runtime usable": {
     what: "the probe always fails",
     runtime: () => ({ probe: async () => ({ usable: false, startMs: null, findings: [] }) }),
   },
-  "life: info is well-formed and says what was asked for": { what: "labels are forgotten", spec: (asked) => ({ ...asked, labels: {} }) },
-  "life: sandboxes are apart from each other": {
+  "life: info is well-formed and matches the request": { what: "labels are forgotten", spec: (spec) => ({ ...spec, labels: {} }) },
+  "life: sandboxes are isolated from each other": {
     what: "there is only ever one sandbox",
     runtime(good) {
       let only: Promise<OwnedSandbox> | null = null;
@@ -96,30 +96,30 @@ export const lifeDefects: Record<string, Defect> = {
       };
     },
   },
-  "life: ping answers and is heard": { what: "nobody notes what was heard", sandbox: () => ({ lastHeardMs: () => 0 }) },
-  "life: stats are well-formed, count processes, and processor time grows with work": {
+  "life: ping answers and updates lastHeardMs": { what: "lastHeardMs is never updated", sandbox: () => ({ lastHeardMs: () => 0 }) },
+  "life: stats are well-formed and count processes and processor time": {
     what: "nothing is counted",
     sandbox: (good) => ({ stats: async () => ({ ...(await good.stats()), processes: 0 }) }),
   },
-  "life: list has a live sandbox and not a destroyed one": { what: "the list is empty", runtime: () => ({ list: async () => [] }) },
-  "life: destroy is idempotent, ends what runs, and closed says so": {
-    what: "nobody is told of the end",
+  "life: list contains a live sandbox, but not a destroyed one": { what: "the list is empty", runtime: () => ({ list: async () => [] }) },
+  "life: destroy is idempotent, ends processes and resolves closed": {
+    what: "the end is not reported",
     sandbox: () => ({ closed: new Promise(() => {}) }),
   },
-  "life: two destroys at once both resolve": {
+  "life: two concurrent destroys both resolve": {
     what: "a second destroy fails",
     sandbox(good) {
-      let begun = false;
+      let hasBegun = false;
       return {
         async destroy() {
-          if (begun) notWhatItIs();
-          begun = true;
+          if (hasBegun) notWhatItIs();
+          hasBegun = true;
           await good.destroy();
         },
       };
     },
   },
-  "life: everything on a destroyed sandbox is lost": {
+  "life: every call on a destroyed sandbox is lost": {
     what: "a destroyed sandbox has statistics",
     sandbox: (good) => ({
       stats: () =>
@@ -130,9 +130,12 @@ export const lifeDefects: Record<string, Defect> = {
         ),
     }),
   },
-  "life: leaving the scope destroys": { what: "leaving the scope does nothing", sandbox: () => ({ [Symbol.asyncDispose]: noop }) },
-  "life: a kept sandbox is released, found in the list, opened again with its files and processes": {
-    what: "opening makes a new sandbox",
+  "life: leaving the scope destroys the sandbox": {
+    what: "leaving the scope does nothing",
+    sandbox: () => ({ [Symbol.asyncDispose]: noop }),
+  },
+  "life: a kept sandbox can be released and reopened with its files and processes": {
+    what: "opening creates a new sandbox",
     capabilities: (good) => ({ ...good, reattach: true }),
     runtime: (good) => ({ open: () => good.create({ ...anyBase, keep: true }) }),
   },
@@ -140,12 +143,12 @@ export const lifeDefects: Record<string, Defect> = {
     what: "anything can be released",
     sandbox: (good) => ({ release: () => forgiving("invalid", () => good.release(), noop) }),
   },
-  "life: a handle that is detached leaves the sandbox and its other handles as they were": {
+  "life: detaching a handle leaves the sandbox and its other handles alone": {
     what: "detaching destroys",
     sandbox: (good) => ({ detach: () => good.destroy() }),
   },
-  "life: opening what is not there is not_found": {
-    what: "opening what is not there makes it",
+  "life: opening a missing sandbox is not_found": {
+    what: "opening a missing sandbox creates it",
     runtime: (good) => ({
       open: (id) =>
         forgiving(
@@ -155,11 +158,11 @@ export const lifeDefects: Record<string, Defect> = {
         ),
     }),
   },
-  "life: an aborted create is cancelled and leaves nothing": {
-    what: "the signal is ignored",
+  "life: an aborted create is cancelled and leaves nothing behind": {
+    what: "the abort signal is ignored",
     runtime: (good) => ({ create: (spec) => good.create(spec) }),
   },
-  "life: sweep leaves the living alone": {
+  "life: sweep leaves live sandboxes alone": {
     what: "sweeping removes everything",
     runtime: (good) => ({
       async sweep() {
@@ -169,14 +172,14 @@ export const lifeDefects: Record<string, Defect> = {
       },
     }),
   },
-  "life: a failed create leaves nothing": { what: "a missing workspace is left out", spec: emptyWorkspace },
+  "life: a failed create leaves nothing behind": { what: "a missing workspace is omitted", spec: emptyWorkspace },
   "workspace: an overlay shows the folder and never changes it": {
     what: "an overlay is the folder itself",
     capabilities: (good) => ({ ...good, workspaceAccess: ["overlay", "rw"] }),
     spec: readWrite,
   },
-  "workspace: read-write changes the folder, and what was made belongs to its owner": {
-    what: "the folder is left out",
+  "workspace: read-write changes the folder, and new files belong to its owner": {
+    what: "the folder is omitted",
     capabilities: (good) => ({ ...good, workspaceAccess: ["overlay", "rw"] }),
     spec: emptyWorkspace,
   },
@@ -185,11 +188,11 @@ export const lifeDefects: Record<string, Defect> = {
     capabilities: (good) => ({ ...good, workspaceAccess: ["ro", "rw"] }),
     spec: readWrite,
   },
-  "workspace: overlay is refused as unsupported where it cannot be had": ignoredAccess("overlay"),
-  "workspace: rw is refused as unsupported where it cannot be had": ignoredAccess("rw"),
-  "workspace: ro is refused as unsupported where it cannot be had": ignoredAccess("ro"),
-  "workspace: an empty one is empty, writable and gone with the sandbox": {
-    what: "an empty workspace has something in it",
+  "workspace: overlay is unsupported if the runtime lacks it": ignoredAccess("overlay"),
+  "workspace: rw is unsupported if the runtime lacks it": ignoredAccess("rw"),
+  "workspace: ro is unsupported if the runtime lacks it": ignoredAccess("ro"),
+  "workspace: an empty workspace is empty, writable and removed with the sandbox": {
+    what: "an empty workspace contains a file",
     runtime: (good) => ({
       async create(spec, options) {
         const sandbox = await good.create(spec, options);
@@ -198,40 +201,40 @@ export const lifeDefects: Record<string, Defect> = {
       },
     }),
   },
-  "workspace: a layer keeps its changes, and the home folder, for the next sandbox alone": {
-    what: "the layer is left out",
+  "workspace: a layer keeps changes and the home folder for the next sandbox": {
+    what: "the layer is omitted",
     capabilities: (good) => ({ ...good, workspaceLayer: true }),
     spec: emptyWorkspace,
   },
-  "workspace: a file instead of a folder is invalid": { what: "what is no folder is left out", spec: emptyWorkspace },
+  "workspace: a file instead of a folder is invalid": { what: "a workspace that is not a folder is omitted", spec: emptyWorkspace },
   "mount: read-only is readable at its path, and every change is denied": {
     what: "read-only is an overlay",
     capabilities: (good) => ({ ...good, mounts: ["overlay", "ro"] }),
     spec: mountedAs("overlay"),
   },
-  "mount: read-write changes the folder, and what was made belongs to its owner": {
+  "mount: read-write changes the folder, and new files belong to its owner": {
     what: "read-write is an overlay",
     capabilities: (good) => ({ ...good, mounts: ["overlay", "rw"] }),
     spec: mountedAs("overlay"),
   },
-  "mount: an overlay's changes are never outside, and go with the sandbox": {
+  "mount: an overlay's changes stay inside and are removed with the sandbox": {
     what: "an overlay is the folder itself",
     capabilities: (good) => ({ ...good, mounts: ["overlay", "rw"] }),
     spec: mountedAs("rw"),
   },
-  "mount: overlay is refused as unsupported where it cannot be had": ignoredMount("overlay"),
-  "mount: rw is refused as unsupported where it cannot be had": ignoredMount("rw"),
-  "mount: ro is refused as unsupported where it cannot be had": ignoredMount("ro"),
-  "mount: places that a sandbox has for itself, and one place for two folders, are invalid": {
-    what: "mounts are left out",
+  "mount: overlay is unsupported if the runtime lacks it": ignoredMount("overlay"),
+  "mount: rw is unsupported if the runtime lacks it": ignoredMount("rw"),
+  "mount: ro is unsupported if the runtime lacks it": ignoredMount("ro"),
+  "mount: reserved paths and overlapping mounts are invalid": {
+    what: "mounts are omitted",
     spec: noMounts,
   },
-  "paths: read-only ones cannot be changed, denied ones show nothing": {
-    what: "paths are promised and not protected",
+  "paths: read-only paths cannot be changed, denied paths reveal nothing": {
+    what: "paths are accepted but not protected",
     capabilities: (good) => ({ ...good, paths: true }),
     spec: noPaths,
   },
-  "paths: refused as unsupported where they cannot be had": {
+  "paths: unsupported if the runtime lacks them": {
     what: "paths are ignored",
     capabilities: (good) => ({ ...good, paths: false }),
     spec: noPaths,
@@ -241,12 +244,12 @@ export const lifeDefects: Record<string, Defect> = {
     capabilities: (good) => ({ ...good, pause: true }),
     sandbox: pretendedPause,
   },
-  "pause: everything but the life of the sandbox is a conflict meanwhile": {
+  "pause: all calls except lifecycle calls are a conflict": {
     what: "pausing does nothing",
     capabilities: (good) => ({ ...good, pause: true }),
     sandbox: pretendedPause,
   },
-  "pause: pausing twice and resuming twice is no error, and a paused sandbox can be destroyed": {
+  "pause: pause and resume are idempotent, and a paused sandbox can be destroyed": {
     what: "pausing twice is an error",
     capabilities: (good) => ({ ...good, pause: true }),
     sandbox(good) {
@@ -260,29 +263,29 @@ export const lifeDefects: Record<string, Defect> = {
       };
     },
   },
-  "pause: refused as unsupported where it cannot be had": {
+  "pause: unsupported if the runtime lacks it": {
     what: "pausing does nothing",
     capabilities: (good) => ({ ...good, pause: false }),
     sandbox: () => ({ pause: noop }),
   },
-  "fork: has the files as they are, and nothing done later on either side": {
+  "fork: gets the current files, and no later changes from either side": {
     what: "a fork is the sandbox itself",
     capabilities: (good) => ({ ...good, snapshot: true }),
     sandbox: (good) => ({ fork: async () => good }),
   },
-  "fork: has none of the processes, and the first's go on": {
+  "fork: gets no processes, and the original's processes continue": {
     what: "a fork is the sandbox itself",
     capabilities: (good) => ({ ...good, snapshot: true }),
     sandbox: (good) => ({ fork: async () => good }),
   },
-  "snapshot: is listed with its name, and a sandbox starts from it after the first is gone": {
-    what: "snapshots are not kept",
+  "snapshot: is listed with its name and outlives its sandbox": {
+    what: "snapshots are not stored",
     capabilities: (good) => ({ ...good, snapshot: true }),
     sandbox: () => ({ snapshot: async () => "sn_aaaaaaaaaaaa" }),
     runtime: () => ({ snapshots: async () => [], removeSnapshot: noop }),
   },
-  "snapshot: refused as unsupported where it cannot be had": {
-    what: "a snapshot is pretended",
+  "snapshot: unsupported if the runtime lacks it": {
+    what: "a snapshot is faked",
     capabilities: (good) => ({ ...good, snapshot: false }),
     sandbox: () => ({ snapshot: async () => "sn_aaaaaaaaaaaa" }),
   },

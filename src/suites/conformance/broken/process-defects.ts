@@ -1,5 +1,6 @@
 import type { Ended } from "../../../contract/outcome.ts";
-import { SandboxSpec } from "../../../contract/sandbox.ts";
+import { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
+import { ignore } from "../../../lib/failures.ts";
 import type { OutputChunk, Process, SpawnOptions } from "../../../sandbox/sandbox.ts";
 import { type Defect, forgiving, noop, nothing, notWhatItIs } from "./broken-runtime.ts";
 
@@ -17,16 +18,16 @@ const outcome = (change: (ended: Ended) => object) => (good: Process) => ({
 
 const without =
   (...names: (keyof SpawnOptions)[]) =>
-  (asked: SpawnOptions): SpawnOptions =>
-    Object.fromEntries(Object.entries(asked).filter(([name]) => !names.includes(name as keyof SpawnOptions))) as unknown as SpawnOptions;
+  (options: SpawnOptions): SpawnOptions =>
+    Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name as keyof SpawnOptions))) as unknown as SpawnOptions;
 
-/** Ends a process by one signal to its leader alone, after its timeout, and calls it a timeout. */
+/** Ends a process by a single signal after its timeout, and reports a timeout. */
 function ownTimeout(signal: NodeJS.Signals, scope: "tree" | "leader") {
   return {
     spawn: without("timeoutMs"),
-    process(good: Process, asked: SpawnOptions | null): Partial<Process> {
-      if (asked?.timeoutMs === undefined) return {};
-      setTimeout(() => good.signal(signal, { scope }).catch(() => undefined), asked.timeoutMs);
+    process(good: Process, options: SpawnOptions | null): Partial<Process> {
+      if (options?.timeoutMs === undefined) return {};
+      setTimeout(() => ignore(good.signal(signal, { scope }), "the process has ended"), options.timeoutMs);
       return { ended: good.ended.then((ended) => ({ ...ended, kind: "timedOut" }) as Ended) };
     },
   };
@@ -34,68 +35,68 @@ function ownTimeout(signal: NodeJS.Signals, scope: "tree" | "leader") {
 
 let calls = 0;
 
-/** Defects of processes: one for each test that begins with process, stdin, terminal, ending or attach. */
+/** Defects of processes: one for each test whose name starts with process, stdin, terminal, ending or attach. */
 export const processDefects: Record<string, Defect> = {
   "process: stdout and stderr are kept apart": {
     what: "everything arrives as stdout",
     process: (good) => ({ output: mapped(good, (chunk) => ({ ...chunk, stream: "stdout" })) }),
   },
-  "process: output is byte-exact, binary too, on both streams at once": {
-    what: "output is taken for text",
+  "process: output is byte-exact, even if binary and on both streams": {
+    what: "output is treated as text",
     process: (good) => ({ output: mapped(good, (chunk) => ({ ...chunk, data: Buffer.from(Buffer.from(chunk.data).toString()) })) }),
   },
-  "process: an exit code comes back as it is": {
-    what: "exit codes are cut to seven bits",
+  "process: exit codes are reported unchanged": {
+    what: "exit codes are truncated to seven bits",
     process: outcome((ended) => (ended.kind === "exited" ? { exitCode: ended.exitCode & 0x7f } : {})),
   },
-  "process: an end by signal says which": {
+  "process: a process killed by a signal reports which": {
     what: "a signal becomes an exit code",
     process: outcome((ended) => (ended.kind === "signaled" ? { kind: "exited", exitCode: 137 } : {})),
   },
   "process: arguments arrive unchanged": {
     what: "white space in arguments is folded",
-    spawn: (asked) => ({ ...asked, argv: asked.argv.map((each) => each.replace(/\s+/g, " ")) }),
+    spawn: (options) => ({ ...options, argv: options.argv.map((each) => each.replace(/\s+/g, " ")) }),
   },
   "process: a missing program is not_found": {
-    what: "a missing program is some error",
-    sandbox: (good) => ({ spawn: (asked) => forgiving("not_found", () => good.spawn(asked), notWhatItIs) }),
+    what: "a missing program gives the wrong error",
+    sandbox: (good) => ({ spawn: (options) => forgiving("not_found", () => good.spawn(options), notWhatItIs) }),
   },
-  "process: a file that may not be executed is denied": {
-    what: "a file that cannot be executed is some error",
-    sandbox: (good) => ({ spawn: (asked) => forgiving("denied", () => good.spawn(asked), notWhatItIs) }),
+  "process: a file without execute permission is denied": {
+    what: "a file without execute permission gives the wrong error",
+    sandbox: (good) => ({ spawn: (options) => forgiving("denied", () => good.spawn(options), notWhatItIs) }),
   },
   "process: a missing cwd is not_found": { what: "the cwd is ignored", spawn: without("cwd") },
-  "process: the cwd is the one asked for, /workspace by default": { what: "the cwd is ignored", spawn: without("cwd") },
-  "process: environment has the sandbox's variables, the command's own win, nothing of the host's comes in": {
+  "process: the cwd is the requested one, or /workspace by default": { what: "the cwd is ignored", spawn: without("cwd") },
+  "process: a command's variables win over the sandbox's; the host's do not leak": {
     what: "the sandbox's variables are forgotten",
-    spec: (asked) => ({ ...asked, env: {} }),
+    spec: (spec) => ({ ...spec, env: {} }),
   },
   "process: PATH, HOME, USER and LANG have defaults": {
     what: "HOME is empty",
-    spawn: (asked) => ({ ...asked, env: { ...asked.env, HOME: "" } }),
+    spawn: (options) => ({ ...options, env: { ...options.env, HOME: "" } }),
   },
   "process: the default user is not root": {
-    what: "commands are root",
+    what: "commands run as root",
     capabilities: (good) => ({ ...good, isolation: 1 }),
     process: (good) => ({ output: mapped(good, (chunk) => ({ ...chunk, data: Buffer.from("0\n") })) }),
   },
-  "process: root is denied unless the spec allows it": {
-    what: "the user asked for is ignored",
+  "process: root is denied unless the config allows it": {
+    what: "the requested user is ignored",
     capabilities: (good) => ({ ...good, isolation: 1 }),
     spawn: without("user"),
   },
-  "process: root works where the spec allows it": {
-    what: "the user asked for is ignored",
+  "process: root works if the config allows it": {
+    what: "the requested user is ignored",
     capabilities: (good) => ({ ...good, rootUser: true }),
-    spec: (asked) => ({ ...asked, allowRoot: false }),
+    spec: (spec) => ({ ...spec, allowRoot: false }),
     spawn: without("user"),
   },
-  "process: allowRoot is refused where root cannot be had": {
-    what: "root is promised and not given",
+  "process: allowRoot is unsupported if the runtime has no root": {
+    what: "root is accepted but not provided",
     capabilities: (good) => ({ ...good, rootUser: false }),
-    spec: (asked) => ({ ...asked, allowRoot: false }),
+    spec: (spec) => ({ ...spec, allowRoot: false }),
   },
-  "process: a hundred at once, each with its own output": {
+  "process: a hundred concurrent processes each have their own output": {
     what: "one process of many loses its output",
     process(good) {
       calls += 1;
@@ -104,34 +105,37 @@ export const processDefects: Record<string, Defect> = {
       return { output: nothing() };
     },
   },
-  "process: ended waits for nobody who discards the output": { what: "discarding does nothing", process: () => ({ discardOutput() {} }) },
-  "process: a slow consumer slows it down and loses nothing": {
-    what: "output is taken in without being asked for",
+  "process: ended resolves if the consumer discards the output": {
+    what: "discarding does nothing",
+    process: () => ({ discardOutput() {} }),
+  },
+  "process: a slow consumer slows the process down and loses nothing": {
+    what: "output is consumed before it is requested",
     process(good) {
       const chunks: OutputChunk[] = [];
-      const taken = (async () => {
+      const reading = (async () => {
         for await (const chunk of good.output) chunks.push(chunk);
       })();
       const output = (async function* () {
-        await taken;
+        await reading;
         yield* chunks;
       })();
       return { output };
     },
   },
-  "process: the list shows it while it runs, with its ref and pid": {
+  "process: a running process is listed with its ref and pid": {
     what: "the list is empty",
     sandbox: () => ({ processes: async () => [] }),
   },
-  "process: a file written by a command is read back through the files": {
-    what: "files are read from somewhere else",
+  "process: a file that a command wrote can be read": {
+    what: "files are read from elsewhere",
     sandbox: () => ({ readFile: async () => nothing() }),
   },
-  "stdin: closed gives end-of-file at once": { what: "stdin is never closed", spawn: (asked) => ({ ...asked, stdin: "pipe" }) },
+  "stdin: closed gives end-of-file immediately": { what: "stdin is never closed", spawn: (options) => ({ ...options, stdin: "pipe" }) },
   "stdin: closed is the default, and writing to it is invalid": { what: "writing goes nowhere", process: () => ({ write: noop }) },
-  "stdin: a pipe carries what is written until it is closed": { what: "closing does nothing", process: () => ({ closeStdin: noop }) },
-  "stdin: the reply to a line comes before the next is written": {
-    what: "output comes at the end only",
+  "stdin: a pipe delivers all bytes until it is closed": { what: "closing does nothing", process: () => ({ closeStdin: noop }) },
+  "stdin: the reply to a line arrives before the next line is written": {
+    what: "output arrives only at the end",
     process(good) {
       const output = (async function* () {
         const chunks: OutputChunk[] = [];
@@ -142,28 +146,28 @@ export const processDefects: Record<string, Defect> = {
     },
   },
   "stdin: ten megabytes in, ten megabytes out": {
-    what: "the last byte of a big write is lost",
+    what: "the last byte of a large write is lost",
     process: (good) => ({ write: (data) => good.write(data.length > 100_000 ? data.subarray(0, -1) : data) }),
   },
   "stdin: a write waits for a process that does not read": {
-    what: "writes are queued without bound",
+    what: "writes are queued without a limit",
     process: (good) => ({
       async write(data) {
-        good.write(data).catch(() => undefined);
+        void ignore(good.write(data), "this is the defect");
       },
     }),
   },
-  "stdin: writing after the end is gone": {
-    what: "writing to the dead is no error",
+  "stdin: writing to an ended process is gone": {
+    what: "writing to an ended process succeeds",
     process: (good) => ({ write: (data) => forgiving("gone", () => good.write(data), noop) }),
   },
-  "terminal: a pty is a terminal of the size asked for, and is resized": {
+  "terminal: a pty has the requested size and can be resized": {
     what: "resizing does nothing",
     process: () => ({ resize: noop }),
   },
-  "terminal: without a pty there is none, and resizing is invalid": {
+  "terminal: without a pty there is no terminal, and resizing is invalid": {
     what: "everything has a terminal",
-    spawn: (asked) => ({ ...asked, pty: { cols: 80, rows: 24 } }),
+    spawn: (options) => ({ ...options, pty: { cols: 80, rows: 24 } }),
   },
   "terminal: Ctrl-C interrupts": {
     what: "control characters are filtered",
@@ -177,80 +181,80 @@ export const processDefects: Record<string, Defect> = {
     what: "signals go to the tree",
     process: (good) => ({ signal: (name) => good.signal(name, { scope: "tree" }) }),
   },
-  "ending: an unknown signal is invalid; a signal after the end is no error": {
+  "ending: an unknown signal is invalid, but a signal after the end is not": {
     what: "an unknown signal is ignored",
     process: (good) => ({ signal: (name, options) => forgiving("invalid", () => good.signal(name, options), noop) }),
   },
-  "ending: a timeout kills the whole tree, own sessions and orphans included": {
-    what: "a timeout kills the leader only",
+  "ending: a timeout kills the whole tree, including new sessions and orphans": {
+    what: "a timeout kills only the leader",
     ...ownTimeout("SIGKILL", "leader"),
   },
   "ending: a process that ignores SIGTERM does not outlive its timeout": {
-    what: "a timeout asks politely",
+    what: "a timeout sends SIGTERM",
     ...ownTimeout("SIGTERM", "tree"),
   },
-  "ending: kill resolves when no process of the tree lives": {
-    what: "kill means the leader",
+  "ending: kill resolves when every process of the tree has ended": {
+    what: "kill only ends the leader",
     process: (good) => ({ kill: () => good.signal("SIGKILL", { scope: "leader" }) }),
   },
-  "ending: what the leader left behind lives on and is killed with its ref": {
-    what: "what is left behind cannot be killed",
+  "ending: processes that the leader left behind run until their ref is killed": {
+    what: "processes left behind cannot be killed",
     process: () => ({ kill: noop }),
   },
-  "ending: the output limit delivers exactly that many bytes and says why it ended": {
+  "ending: the output limit delivers exactly that many bytes, then kills": {
     what: "one byte too many is delivered",
-    spawn: (asked) => (asked.outputBytesMax === undefined ? asked : { ...asked, outputBytesMax: asked.outputBytesMax + 1 }),
+    spawn: (options) => (options.outputBytesMax === undefined ? options : { ...options, outputBytesMax: options.outputBytesMax + 1 }),
   },
-  "ending: output of exactly the limit is no offence": {
+  "ending: output of exactly the limit is allowed": {
     what: "the limit itself counts as exceeded",
-    spawn: (asked) => (asked.outputBytesMax === undefined ? asked : { ...asked, outputBytesMax: asked.outputBytesMax - 1 }),
+    spawn: (options) => (options.outputBytesMax === undefined ? options : { ...options, outputBytesMax: options.outputBytesMax - 1 }),
   },
-  "ending: the sandbox's wall clock limits a command that has no timeout of its own, and one that asks for more": {
+  "ending: the sandbox's wall-clock limit applies even to a longer timeout": {
     what: "the limit is forgotten",
-    spec: (asked) => ({ ...asked, limits: {} }),
+    spec: (spec) => ({ ...spec, limits: {} }),
   },
-  "ending: the sandbox's output limit holds for every command": {
+  "ending: the sandbox's output limit applies to every command": {
     what: "the limit is forgotten",
-    spec: (asked) => ({ ...asked, limits: {} }),
+    spec: (spec) => ({ ...spec, limits: {} }),
   },
   "attach: the same ref starts one process": { what: "refs are ignored", spawn: without("ref") },
-  "attach: starting the ref of an ended process gives its outcome, not a second run": { what: "refs are ignored", spawn: without("ref") },
-  "attach: after detach the output goes on at the offset asked for": {
+  "attach: starting the ref of an ended process returns its outcome": { what: "refs are ignored", spawn: without("ref") },
+  "attach: after detach the output continues at the requested offset": {
     what: "attaching starts at the beginning",
     sandbox: (good) => ({ attach: (ref) => good.attach(ref, { stdoutOffset: 0, stderrOffset: 0 }) }),
   },
-  "attach: what was never consumed is there in full, though the process ended meanwhile": {
-    what: "what nobody read in time is thrown away",
-    process(good, asked) {
-      if (asked !== null) return {};
+  "attach: unread output is complete even after the process ended": {
+    what: "unread output is discarded",
+    process(good, options) {
+      if (options !== null) return {};
       good.discardOutput();
       return { output: nothing() };
     },
   },
-  "attach: a detached process goes on": { what: "detaching kills", process: (good) => ({ detach: () => void good.kill() }) },
-  "attach: another handle takes over, exactly where the first was": {
-    what: "opening makes another sandbox",
+  "attach: a detached process continues": { what: "detaching kills", process: (good) => ({ detach: () => void good.kill() }) },
+  "attach: another handle takes over exactly where the first one was": {
+    what: "opening creates another sandbox",
     capabilities: (good) => ({ ...good, reattach: true }),
-    runtime: (good) => ({ open: () => good.create(SandboxSpec.parse({})) }),
+    runtime: (good) => ({ open: () => good.create(SandboxConfig.parse({})) }),
   },
-  "attach: a process that keeps its last output waits for nobody, and gives it to each who comes": {
-    what: "output is kept until it is taken",
+  "attach: kept last output never blocks the process and reaches every client": {
+    what: "output is kept until it is consumed",
     spawn: without("keepLastOutput"),
   },
-  "attach: who listens to a process that keeps its last output slows it down and loses nothing": {
-    what: "the oldest output makes room though somebody listens",
+  "attach: a listener to a process that keeps its last output loses nothing": {
+    what: "the oldest output is dropped despite a listener",
     process: (good) => ({ output: only(good, ({ offset }) => offset > 0) }),
   },
-  "attach: who does not follow gets what is there, and lets go": {
-    what: "everybody follows",
-    sandbox: (good) => ({ attach: (ref, asked) => good.attach(ref, { ...asked, follow: true }) }),
+  "attach: without follow, the handle gets the output so far and detaches": {
+    what: "follow is always on",
+    sandbox: (good) => ({ attach: (ref, options) => good.attach(ref, { ...options, follow: true }) }),
   },
   "attach: an unknown ref is not_found": {
-    what: "an unknown ref is some error",
+    what: "an unknown ref gives the wrong error",
     sandbox: (good) => ({ attach: (ref, from) => forgiving("not_found", () => good.attach(ref, from), notWhatItIs) }),
   },
-  "attach: a forgotten ref is gone for ever": { what: "forgetting does nothing", sandbox: () => ({ forget: noop }) },
-  "attach: a running process is not forgotten": {
+  "attach: a forgotten ref is gone permanently": { what: "forgetting does nothing", sandbox: () => ({ forget: noop }) },
+  "attach: a running process cannot be forgotten": {
     what: "forgetting always succeeds",
     sandbox: (good) => ({ forget: (ref) => forgiving("busy", () => good.forget(ref), noop) }),
   },

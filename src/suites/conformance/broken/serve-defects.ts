@@ -1,6 +1,6 @@
 import { type Defect, forgiving, notWhatItIs } from "./broken-runtime.ts";
 
-/** A port that cannot be had is had all the same. */
+/** Pretends to serve a port that is in conflict. */
 const neverInConflict: Defect["sandbox"] = (good) => ({
   serve: (port, onConnection) =>
     forgiving(
@@ -10,10 +10,10 @@ const neverInConflict: Defect["sandbox"] = (good) => ({
     ),
 });
 
-/** What can be wrong with ports that the host serves. */
+/** Defects of ports that the host serves. */
 export const serveDefects: Readonly<Record<string, Defect>> = {
   "serve: connections from inside carry bytes both ways, with half-close": {
-    what: "the end of one half is the end of both",
+    what: "closing one half closes both",
     sandbox: (good) => ({
       serve: (port, onConnection) =>
         good.serve(port, (connection) => {
@@ -22,21 +22,21 @@ export const serveDefects: Readonly<Record<string, Defect>> = {
         }),
     }),
   },
-  "serve: whoever asked last has the port, and the one before when it leaves": {
-    what: "whoever asked first keeps the port",
+  "serve: the latest caller has the port, and the previous one after it closes": {
+    what: "the first caller keeps the port",
     sandbox: (good) => {
-      const taken = new Set<number>();
+      const claimedPorts = new Set<number>();
       return {
         async serve(port, onConnection) {
-          if (taken.has(port)) return { close() {} };
-          taken.add(port);
+          if (claimedPorts.has(port)) return { close() {} };
+          claimedPorts.add(port);
           return good.serve(port, onConnection);
         },
       };
     },
   },
-  "serve: while nobody serves a port that was served, whoever connects is told so": {
-    what: "a claim is never given up",
+  "serve: after the server closes, clients get an answer that says so": {
+    what: "a claim is never released",
     sandbox: (good) => ({
       async serve(port, onConnection) {
         await good.serve(port, onConnection);
@@ -44,35 +44,35 @@ export const serveDefects: Readonly<Record<string, Defect>> = {
       },
     }),
   },
-  "serve: a port that a program inside has is a conflict": {
-    what: "a port is served that a program has",
+  "serve: a port that a program inside uses is a conflict": {
+    what: "a program's port is served",
     sandbox: neverInConflict,
   },
-  "serve: a number that is none is invalid": {
-    what: "a bad port is some error",
+  "serve: a number that is not a port is invalid": {
+    what: "a bad port gives the wrong error",
     sandbox: (good) => ({ serve: (port, onConnection) => forgiving("invalid", () => good.serve(port, onConnection), notWhatItIs) }),
   },
-  "serve: what serves a sandbox that is paused serves it when it goes on": {
-    what: "a paused sandbox is served at once",
+  "serve: a paused sandbox is served again after resume": {
+    what: "a paused sandbox is served immediately",
     sandbox: neverInConflict,
   },
-  "transparent: a connection to any address arrives with where it wanted to go": {
-    what: "nobody says where it wanted to go",
+  "transparent: a connection to any address arrives with its destination": {
+    what: "connections arrive without their destination",
     sandbox: (good) => ({
       serveTransparent: (service) =>
         good.serveTransparent({ ...service, onConnection: ({ stream }) => service.onConnection({ stream, destination: null }) }),
     }),
   },
-  "transparent: a question for a name is answered by the host, from where it was asked": {
+  "transparent: the host answers name lookups from the queried address": {
     what: "questions get no answer",
     sandbox: (good) => ({ serveTransparent: (service) => good.serveTransparent({ ...service, onDatagram: () => null }) }),
   },
-  "transparent: a port that is not served refuses, and a program's own is reached as ever": {
+  "transparent: unserved ports refuse, and a program's own port stays reachable": {
     what: "all ports are served",
     sandbox: (good) => ({ serveTransparent: (service) => good.serveTransparent({ ...service, ports: [80, 81] }) }),
   },
   "transparent: an ordinary sandbox has no such network": {
     what: "every sandbox is transparent",
-    spec: (asked) => (asked.network.mode === "none" ? asked : { ...asked, network: { ...asked.network, transparent: true } }),
+    spec: (spec) => (spec.network.mode === "none" ? spec : { ...spec, network: { ...spec.network, transparent: true } }),
   },
 };

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
@@ -16,7 +16,7 @@ const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
 
 let stateDir: string;
 let runtime: OciRuntime;
-const create = (input: SandboxSpecInput): Promise<OwnedSandbox> => runtime.create(SandboxSpec.parse(input));
+const create = (input: SandboxConfigInput): Promise<OwnedSandbox> => runtime.create(SandboxConfig.parse(input));
 const sh = async (sandbox: OwnedSandbox, script: string) => {
   const { stdout } = await runCommand(sandbox, { argv: ["sh", "-c", script] });
   return { text: stdout.trim() };
@@ -24,7 +24,7 @@ const sh = async (sandbox: OwnedSandbox, script: string) => {
 const recordOf = (id: string) => JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
 const guestPid = (id: string) => detailsOf(recordOf(id)).guest?.pid ?? -1;
 
-/** Another Node that keeps the sandbox's files. */
+/** Starts another Node process that takes a snapshot of the sandbox. */
 function startSnapshot(id: string) {
   const program = `
     import { createOciRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
@@ -33,7 +33,7 @@ function startSnapshot(id: string) {
   return spawn(process.execPath, ["--input-type=module", "-e", program], { stdio: "inherit" });
 }
 
-describe.skipIf(process.getuid?.() !== 0)("a sandbox that stands still", () => {
+describe.skipIf(process.getuid?.() !== 0)("a frozen or stopped sandbox", () => {
   beforeEach(() => {
     stateDir = mkdtempSync(join(tmpdir(), "caisson-test-still-"));
     runtime = createOciRuntime({ stateDir, guestPath }, settings);
@@ -43,7 +43,7 @@ describe.skipIf(process.getuid?.() !== 0)("a sandbox that stands still", () => {
     rmSync(stateDir, { recursive: true, force: true });
   });
 
-  it("kill -9 in the middle of a snapshot leaves nothing frozen for whoever comes next", async () => {
+  it("is thawed by the next process after kill -9 in the middle of a snapshot", async () => {
     const sandbox = await create({ keep: true });
     await sh(sandbox, "head -c 300m /dev/zero >/home/user/large");
     const { cgroups } = detailsOf(recordOf(sandbox.id));
@@ -58,7 +58,7 @@ describe.skipIf(process.getuid?.() !== 0)("a sandbox that stands still", () => {
     await killWhileCopying();
     const opened = await createOciRuntime({ stateDir, guestPath }, settings).open(sandbox.id);
     expect((await sh(opened, "echo awake")).text).toBe("awake");
-    // Who had it open before need not open it again.
+    // A process that already had it open need not open it again.
     await killWhileCopying();
     await sandbox.resume();
     expect((await sh(sandbox, "echo awake")).text).toBe("awake");
@@ -67,7 +67,7 @@ describe.skipIf(process.getuid?.() !== 0)("a sandbox that stands still", () => {
     await runtime.sweep();
   });
 
-  it("a guest that was stopped is told as that by every call, and goes on when it is let", async () => {
+  it("reports a stopped guest on every call, and continues when resumed", async () => {
     const sandbox = await create({ keep: true });
     const running = await sandbox.spawn({ argv: ["sleep", "300"], timeoutMs: 1_000 });
     running.discardOutput();

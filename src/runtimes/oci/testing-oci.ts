@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
@@ -11,7 +11,7 @@ export const guestPath = join(import.meta.dirname, "../../../guest/build/caisson
 export const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
 export const asRoot = process.getuid?.() === 0;
 
-export const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse(input);
+export const spec = (input: SandboxConfigInput = {}) => SandboxConfig.parse(input);
 export const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
   const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
   return { ended, text: stdout.trim(), complaint: stderr };
@@ -19,7 +19,7 @@ export const sh = async (sandbox: OwnedSandbox, script: string, user?: string) =
 export const recordIn = (stateDir: string, id: string) =>
   JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
 
-/** What a sandbox could leave on the host. */
+/** Returns whatever sandboxes could leave on the host. */
 export function remainsOf(stateDir: string) {
   const oci = createOciContext({ stateDir, guestPath }, settings);
   const groups = oci.cgroups().parents.flatMap(({ dir }) => {
@@ -41,7 +41,7 @@ export function remainsOf(stateDir: string) {
 }
 export const nothing = { groups: [], processes: [], mounts: [], folders: [], loops: [] };
 
-/** A process of one of our sandboxes: its mounts name the guest that this runtime was given. */
+/** Whether a process is a guest of one of our sandboxes: its command line and its control group show it. */
 function usesState(stateDir: string, pid: string): boolean {
   return (
     readOrEmpty(`/proc/${pid}/cmdline`).startsWith("/.caisson/guest\0") &&

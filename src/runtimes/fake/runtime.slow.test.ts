@@ -2,16 +2,16 @@ import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { describeRuntime } from "../../suites/conformance/describe-runtime.ts";
 import { conformancePrograms } from "./conformance-programs.ts";
 import { createFakeRuntime } from "./runtime.ts";
 
 describeRuntime("fake", async () => ({ runtime: createFakeRuntime({ programs: conformancePrograms }) }));
 
-test("a test connects from inside to what is served, and either end can break it", async () => {
+test("connects from inside to a served port, and either end can break off", async () => {
   await using runtime = createFakeRuntime();
-  await using sandbox = await runtime.create(SandboxSpec.parse({}));
+  await using sandbox = await runtime.create(SandboxConfig.parse({}));
   expect(runtime.connectInside(sandbox.id, 19_080)).toBeNull();
   const dial = () => runtime.connectInside(sandbox.id, 19_080) as Duplex;
   const claim = await sandbox.serve(19_080, ({ stream }) => void stream.pipe(stream));
@@ -27,7 +27,7 @@ test("a test connects from inside to what is served, and either end can break it
 
   broken.close();
   claim.close();
-  await sandbox.ping(); // the guest has heard of it
+  await sandbox.ping(); // the guest has received the releases
   const refused = dial();
   expect((await buffer(refused)).toString()).toMatch(/^HTTP\/1\.1 503 /);
 });

@@ -1,4 +1,4 @@
-/** One entry of a hand-made archive; `raw` fields let tests lie. */
+/** One entry of a handmade archive; tests may give it false values. */
 export interface FixtureEntry {
   name: string;
   type?: string;
@@ -7,12 +7,12 @@ export interface FixtureEntry {
   mode?: number;
   uid?: number;
   gid?: number;
-  /** Said in the header, whatever the content is. */
+  /** The size in the header, regardless of the content. */
   size?: number;
   pax?: Record<string, string>;
 }
 
-/** Writes archives for tests, hostile ones too: nothing about names, links or sizes is checked. */
+/** Writes archives for tests, including hostile ones: names, links and sizes are not checked. */
 export function tarOf(entries: readonly FixtureEntry[], options: { end?: boolean } = {}): Buffer {
   const parts = entries.flatMap((entry) => [...(entry.pax === undefined ? [] : [paxOf(entry.pax)]), one(entry)]);
   return Buffer.concat([...parts, ...(options.end === false ? [] : [Buffer.alloc(1024)])]);

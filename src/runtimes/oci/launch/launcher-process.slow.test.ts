@@ -10,7 +10,7 @@ const guestPath = join(import.meta.dirname, "../../../../guest/build/caisson-gue
 const program = { guestPath, path: "/usr/bin:/bin" };
 const inside = (script: string) => ["sh", "-c", script].map((argument) => ["argument", argument] as const);
 
-/** Processes that this one started to launch by. */
+/** Returns the launch servers that a process has started. */
 function servers(parent = process.pid): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -26,19 +26,19 @@ function servers(parent = process.pid): number[] {
     });
 }
 
-describe("launches by a process that is small", () => {
-  it("one after the other and together are started by the same one, which ends when there are no more", async () => {
+describe("the launch server", () => {
+  it("starts all launches, one by one or together, and ends when unused", async () => {
     const before = servers();
     const launch = createLauncher(program);
     expect(await launch({ what: "inside", plan: inside("echo $PPID") })).toEqual([expect.stringMatching(/^\d+$/)]);
-    const said = await Promise.all(Array.from({ length: 5 }, () => launch({ what: "inside", plan: inside("echo $PPID") })));
-    expect(new Set(said.flat()).size).toBe(1);
-    expect(servers()).toContain(Number(said.flat()[0]));
+    const outputs = await Promise.all(Array.from({ length: 5 }, () => launch({ what: "inside", plan: inside("echo $PPID") })));
+    expect(new Set(outputs.flat()).size).toBe(1);
+    expect(servers()).toContain(Number(outputs.flat()[0]));
     await expect.poll(() => servers().filter((pid) => !before.includes(pid))).toEqual([]);
     expect(await launch({ what: "inside", plan: inside("echo again") })).toEqual(["again"]);
   });
 
-  it("a failure, a cancelled one and one that takes too long are told apart", async () => {
+  it("distinguishes a failure, a cancellation and a timeout", async () => {
     const launch = createLauncher(program);
     await expect(launch({ what: "remove", plan: [["remove", "relative"]] })).resolves.toEqual([]);
     await expect(launch({ what: "inside", plan: [] })).rejects.toMatchObject({
@@ -56,7 +56,7 @@ describe("launches by a process that is small", () => {
     await expect(launch({ what: "inside", plan: inside("exec sleep 600"), timeoutMs: 50 })).rejects.toThrow();
   });
 
-  it("those of one that is killed fail, and the next are started by another", async () => {
+  it("fails its launches when killed, and another server starts the next", async () => {
     const launch = createLauncher(program);
     let server = 0;
     const waiting = launch({
@@ -72,7 +72,7 @@ describe("launches by a process that is small", () => {
     expect(Number(next)).not.toBe(server);
   });
 
-  it("a program that has launched something ends when it is done, and nothing outlives one that is killed", async () => {
+  it("lets its program end, and does not outlive a killed program", async () => {
     const launcher = join(import.meta.dirname, "launcher.ts");
     const start = (script: string) =>
       spawn(
@@ -87,9 +87,9 @@ describe("launches by a process that is small", () => {
         { stdio: ["ignore", "pipe", "inherit"] },
       );
     const done = start("echo done");
-    const said = text(done.stdout);
+    const output = text(done.stdout);
     expect(await once(done, "exit")).toEqual([0, null]);
-    expect(await said).toBe("done\n");
+    expect(await output).toBe("done\n");
     const killed = start("echo $$; exec sleep 600");
     const [line] = await once(killed.stdout, "data");
     const launched = Number(String(line));

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
-import { absoluteSecrets } from "../contract/absolute-secrets.ts";
-import type { SandboxSpec } from "../contract/sandbox.ts";
+import type { SandboxConfig } from "../contract/sandbox/sandbox.ts";
+import { absoluteSecrets } from "../contract/secret/absolute-secrets.ts";
 
-/** Relative paths are taken from where the program runs; runtimes only know absolute ones. */
-export function withAbsolutePaths(spec: SandboxSpec): SandboxSpec {
+/** Resolves relative paths against the current directory: runtimes only accept absolute ones. */
+export function withAbsolutePaths(spec: SandboxConfig): SandboxConfig {
   const { workspace } = spec;
   const secrets = absoluteSecrets(spec.secrets, ".");
   const mounts = spec.mounts.map((mount) => ({ ...mount, path: resolve(mount.path) }));
