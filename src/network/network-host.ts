@@ -1,40 +1,40 @@
-import type { SandboxEvent } from "../contract/event.ts";
 import type { SandboxId } from "../contract/ids.ts";
-import type { GatewayWire, RegistryName } from "../contract/network.ts";
-import type { Usage } from "../contract/usage.ts";
+import type { Usage } from "../contract/model/usage.ts";
+import type { GatewayWire, RegistryName } from "../contract/network/network.ts";
+import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import type { Redactor } from "./secrets/redactor.ts";
 import type { RunSecretCommand } from "./secrets/secret-book.ts";
 
-/** What the composition root gives to the networks of its sandboxes. */
+/** The dependencies that the composition root gives to the networks of its sandboxes. */
 export interface NetworkHost {
   stateDir: string;
-  /** A variable of the user's environment: where secrets and the gateway's keys come from. */
+  /** Reads a variable of the user's environment, where secrets and gateway keys come from. */
   variable: (name: string) => string | undefined;
   runCommand: RunSecretCommand;
   /**
-   * Starts a process that serves this sandbox's network from now on, independent of us; resolves when it was started.
-   * Absent: this process serves as long as it holds the sandbox.
+   * Starts an independent process that serves this sandbox's network from now on. Resolves when it has started. Absent:
+   * this process serves the network as long as it holds the sandbox.
    */
   startKeeper?: (sandbox: SandboxId) => Promise<void>;
-  /** Told what is worth a word to the user. Never with a value. */
+  /** Receives warnings for the user. They never contain a value. */
   warn?: (text: string) => void;
   onEvent?: (event: SandboxEvent) => void;
   /**
-   * What is known of secrets' values: of each sandbox, what every handle of it knows. For whoever passes events of
-   * commands on (redacted-events.ts).
+   * Redactors for the known secret values: for each sandbox, those of all its handles. For code that forwards command
+   * events (redacted-events.ts).
    */
   readonly redactors: Map<SandboxId, Set<Pick<Redactor, "json">>>;
   settings: NetworkSettings;
-  /** US dollars; null where the price is not known. */
+  /** Returns US dollars, or null if the price is not known. */
   prices: (wire: GatewayWire, model: string, usage: Usage & { cacheWriteInputTokens: number }) => number | null;
 }
 
 export interface NetworkSettings {
-  /** Files with certificates (PEM) that upstreams are trusted by, besides Node's and the system's. */
+  /** PEM files with certificates to trust for upstreams, in addition to Node's and the system's. */
   caFiles: readonly string[];
-  /** Base URLs of registries in place of the public ones. */
+  /** Base URLs of registries that replace the public ones. */
   registries: Partial<Record<RegistryName, string>>;
   mirrorBytesMax?: number | undefined;
-  /** Base URLs of model providers in place of their own. */
+  /** Base URLs of model providers instead of the defaults. */
   gateway: Partial<Record<GatewayWire, string>>;
 }

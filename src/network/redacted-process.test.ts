@@ -26,8 +26,8 @@ function processOf(chunks: readonly OutputChunk[]): Process {
 }
 const chunk = (stream: "stdout" | "stderr", offset: number, text: string): OutputChunk => ({ stream, offset, data: Buffer.from(text) });
 
-describe("output with secrets in it", () => {
-  test("is redacted across chunks, stream by stream, and offsets stay true", async () => {
+describe("a redacted process", () => {
+  test("redacts each stream across chunks, and keeps the offsets", async () => {
     const text = `before ${value} after`;
     const parts = [text.slice(0, 12), text.slice(12, 20), text.slice(20)];
     let at = 100;
@@ -52,7 +52,7 @@ describe("output with secrets in it", () => {
     expect(got).toEqual({ stdout: `before ${placeholder} after`, stderr: "warning\n" });
   });
 
-  test("without a secret it is the same process", () => {
+  test("is the same process without secrets", () => {
     const process = processOf([]);
     expect(redactedProcess(process, { outputRedactor: () => null })).toBe(process);
   });

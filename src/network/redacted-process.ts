@@ -2,9 +2,9 @@ import type { Transform } from "node:stream";
 import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
 
 /**
- * The same process, in whose output the values of secrets are redacted. They do not come from the network; but people
- * have them in files, too. Redaction keeps every length, so that offsets stay true; `outputRedactor` makes a transform
- * that does so, or null where there is nothing to look for.
+ * Returns the same process with secret values redacted in its output. The values do not come from the network, but
+ * people have them in files too. Redaction keeps every length, so that offsets stay correct. `outputRedactor` creates a
+ * transform that does so, or null if there is nothing to redact.
  */
 export function redactedProcess(
   process: Process,
@@ -41,15 +41,15 @@ async function* redacted(output: AsyncIterable<OutputChunk>, outputRedactor: () 
       streams.set(chunk.stream, state);
     }
     state.transform.write(chunk.data);
-    yield* taken(state, chunk.stream);
+    yield* drainTransform(state, chunk.stream);
   }
   for (const [stream, state] of streams) {
     state.transform.end();
-    yield* taken(state, stream);
+    yield* drainTransform(state, stream);
   }
 }
 
-function* taken(state: { transform: Transform; position: number }, stream: OutputChunk["stream"]): Generator<OutputChunk> {
+function* drainTransform(state: { transform: Transform; position: number }, stream: OutputChunk["stream"]): Generator<OutputChunk> {
   for (let data: Buffer | null = state.transform.read(); data !== null; data = state.transform.read()) {
     yield { stream, offset: state.position, data };
     state.position += data.length;

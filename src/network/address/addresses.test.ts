@@ -72,18 +72,18 @@ const cases: Record<AddressKind, string[]> = {
   reserved: ["255.255.255.255", "198.18.0.1", "198.19.255.255", "192.0.0.8", "100::1", "not an address", "", "fe80::1%eth0"],
 };
 
-describe("N01: addresses that are nobody's business", () => {
+describe("N01: address classification", () => {
   test.each(Object.entries(cases).flatMap(([kind, addresses]) => addresses.map((address) => [address, kind])))(
     "%s is %s",
     (address, kind) => expect(classifyAddress(address as string, own)).toBe(kind),
   );
 
-  test("reach", () => {
+  test("maps each kind to its reach", () => {
     expect((["public", "loopback", "private", "own"] as const).map(reachOf)).toEqual(["public", "private", "private", "private"]);
     expect((["link_local", "metadata", "unspecified", "multicast", "reserved"] as const).map(reachOf)).toEqual(new Array(5).fill("never"));
   });
 
-  test("an IPv4 address is what it is however IPv6 wraps it", () => {
+  test("classifies an IPv4 address alike in every IPv6 form", () => {
     fc.assert(
       fc.property(fc.ipV4(), (inner) => {
         const kind = classifyAddress(inner, own);
@@ -92,7 +92,7 @@ describe("N01: addresses that are nobody's business", () => {
     );
   });
 
-  test("never throws, and knows an address by any writing", () => {
+  test("never throws, and canonicalizes idempotently", () => {
     fc.assert(fc.property(fc.string(), (text) => void classifyAddress(text, own)));
     fc.assert(
       fc.property(fc.ipV6(), (text) => {

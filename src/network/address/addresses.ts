@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 
 /**
- * What an address is to a sandbox. `public` may be reached by whoever may reach its name. `loopback`, `private` and
- * `own` (the host itself) only by a rule with `private`. The others never: nobody means them, and metadata services
- * give away the host's credentials.
+ * The kind of an address, which decides how a sandbox may reach it. `public`: if the policy allows its name.
+ * `loopback`, `private` and `own` (the host itself): only by a rule with `private`. All others: never, because no
+ * program needs them and metadata services hand out the host's credentials.
  */
 export type AddressKind = "public" | "loopback" | "private" | "own" | "link_local" | "metadata" | "unspecified" | "multicast" | "reserved";
 
@@ -14,7 +14,9 @@ export function reachOf(kind: AddressKind): AddressReach {
   return kind === "loopback" || kind === "private" || kind === "own" ? "private" : "never";
 }
 
-/** `own` holds addresses of the host in canonical form. What is no address at all is `reserved`. */
+/**
+ * Classifies an address. `own` holds the host's addresses in canonical form. Text that is not an address is `reserved`.
+ */
 export function classifyAddress(address: string, own: ReadonlySet<string>): AddressKind {
   const family = isIP(address);
   if (family === 0 || address.includes("%")) return "reserved";
@@ -25,7 +27,7 @@ export function classifyAddress(address: string, own: ReadonlySet<string>): Addr
   return isOwn ? "own" : kind;
 }
 
-/** One writing for each address; mapped IPv4 becomes IPv4. Null for what is none. A zone is dropped. */
+/** Returns the canonical spelling of an address without its zone, or null for other text. Mapped IPv4 becomes IPv4. */
 export function canonicalAddress(address: string): string | null {
   const plain = address.replace(/%.*$/, "");
   const family = isIP(plain);
@@ -33,7 +35,7 @@ export function canonicalAddress(address: string): string | null {
   return canonicalOf(family === 4 ? ipv4Bytes(plain) : ipv6Bytes(plain));
 }
 
-/** Four or sixteen bytes; null for what is no address. */
+/** Returns four or sixteen bytes, or null for text that is not an address. */
 export function addressBytes(address: string): Buffer | null {
   const family = address.includes("%") ? 0 : isIP(address);
   if (family === 0) return null;
@@ -42,7 +44,7 @@ export function addressBytes(address: string): Buffer | null {
 
 type Range = [first: readonly number[], prefixBits: number, kind: AddressKind];
 
-/** The first that fits decides, so a metadata address comes before the range around it. */
+/** The first match decides, so a metadata address precedes the range that contains it. */
 const ipv4Ranges: readonly Range[] = [
   [[169, 254, 169, 254], 32, "metadata"],
   [[100, 100, 100, 200], 32, "metadata"], // Alibaba
@@ -56,7 +58,7 @@ const ipv4Ranges: readonly Range[] = [
   [[100, 64, 0, 0], 10, "private"], // Carriers, Kubernetes, Tailscale
   [[169, 254, 0, 0], 16, "link_local"],
   [[192, 0, 0, 0], 24, "reserved"],
-  [[198, 18, 0, 0], 15, "reserved"], // Benchmarks; and the addresses that we invent in transparent mode
+  [[198, 18, 0, 0], 15, "reserved"], // Benchmarks, and the addresses that we invent in transparent mode
   [[224, 0, 0, 0], 4, "multicast"],
   [[255, 255, 255, 255], 32, "reserved"],
   [[240, 0, 0, 0], 4, "private"], // Unassigned, used inside some networks
@@ -66,10 +68,10 @@ const ipv6Ranges: readonly Range[] = [
   [[0xfd, 0x00, 0x0e, 0xc2], 32, "metadata"], // Amazon
   [[0xfd, 0x20, 0x00, 0xce], 32, "metadata"], // Google
   [[0xfe, 0x80], 10, "link_local"],
-  [[0xfe, 0xc0], 10, "private"], // Site-local of old
+  [[0xfe, 0xc0], 10, "private"], // Deprecated site-local addresses
   [[0xfc], 7, "private"],
   [[0xff], 8, "multicast"],
-  [[0x01, 0x00, 0, 0, 0, 0, 0, 0], 64, "reserved"], // Discard
+  [[0x01, 0x00, 0, 0, 0, 0, 0, 0], 64, "reserved"], // Discard prefix
 ];
 
 function classifyIpv4(bytes: readonly number[]): AddressKind {
@@ -82,7 +84,7 @@ function classifyIpv6(bytes: readonly number[]): AddressKind {
   const kind = ipv6Ranges.find((range) => within(bytes, range))?.[2];
   if (kind !== undefined) return kind;
   if (within(bytes, [[0x00, 0x64, 0xff, 0x9b, 0x00, 0x01], 48, "private"])) return classifyLocalNat64(bytes);
-  // A gateway or tunnel may take the packet to the IPv4 address within, so that one decides.
+  // A gateway or tunnel may forward the packet to the embedded IPv4 address, so that address decides.
   const embedded = embeddedIpv4(bytes).map(classifyIpv4);
   return embedded.find((inner) => reachOf(inner) === "never") ?? embedded.find((inner) => inner !== "public") ?? "public";
 }
@@ -107,13 +109,14 @@ function embeddedIpv4(bytes: readonly number[]): number[][] {
 }
 
 /**
- * Local NAT64 prefixes are a network's own affair, so they are private at least; where RFC 6052 puts the IPv4 address
- * depends on the prefix's length (/48, /56, /64, /96, around the byte that stays zero), so each place is looked at.
+ * Each network chooses its own local NAT64 prefixes, so these addresses are at least private. RFC 6052 places the IPv4
+ * address depending on the prefix length (/48, /56, /64 or /96, around a byte that stays zero), so we check every
+ * position.
  */
 function classifyLocalNat64(bytes: readonly number[]): AddressKind {
   const at = (...indexes: number[]) => classifyIpv4(indexes.map((index) => bytes[index] ?? 0));
   const kinds = [at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), at(12, 13, 14, 15)];
-  // The places that are not in use hold zeros.
+  // Unused positions hold zeros, so `unspecified` does not count.
   return kinds.find((kind) => reachOf(kind) === "never" && kind !== "unspecified") ?? "private";
 }
 

@@ -1,11 +1,11 @@
 /** One question, as a stub resolver asks it. */
 export interface DnsQuestion {
   id: number;
-  /** In lower case, without a final dot; empty for the root. */
+  /** In lower case, without the trailing dot. Empty for the root. */
   name: string;
   type: number;
   recursionDesired: boolean;
-  /** The question section as it was sent: some clients change case at random and compare. */
+  /** The question section as received: some clients randomize the case and compare it with the answer. */
   section: Buffer;
 }
 
@@ -18,13 +18,13 @@ const NAME_BYTES_MAX = 255;
 const LABEL_BYTES_MAX = 63;
 const CLASS_IN = 1;
 const TYPE_OPT = 41;
-/** QR, opcode, AA, TC, RA, Z and RCODE; RD, AD and CD may be set. */
+/** Bits that must be zero in a query: QR, opcode, AA, TC, RA, Z and RCODE. RD, AD and CD may be set. */
 const FLAGS_OF_ANSWERS = 0b1111_1110_1100_1111;
 const FLAG_RECURSION_DESIRED = 0x0100;
 const FLAG_RESPONSE = 0x8000;
 const FLAG_RECURSION_AVAILABLE = 0x0080;
 
-/** Null for anything but a plain query of one question, with at most an OPT record behind it. */
+/** Returns null for anything but a plain query with one question and at most one OPT record after it. */
 export function parseDnsQuestion(message: Buffer): DnsQuestion | null {
   if (message.length < HEADER_BYTES + 5 || message.length > MESSAGE_BYTES_MAX) return null;
   const flags = message.readUInt16BE(2);
@@ -45,7 +45,7 @@ export function parseDnsQuestion(message: Buffer): DnsQuestion | null {
   };
 }
 
-/** An answer without an error; without `data`, that there is no such record of the name. */
+/** Encodes a successful response. An `answer` of null means that the name has no record of this type. */
 export function encodeDnsAnswer(question: DnsQuestion, answer: { data: Buffer; ttlSeconds: number } | null): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt16BE(question.id, 0);
@@ -54,7 +54,7 @@ export function encodeDnsAnswer(question: DnsQuestion, answer: { data: Buffer; t
   header.writeUInt16BE(answer === null ? 0 : 1, 6);
   if (answer === null) return Buffer.concat([header, question.section]);
   const record = Buffer.alloc(12);
-  record.writeUInt16BE(0xc000 | HEADER_BYTES, 0); // The question's name
+  record.writeUInt16BE(0xc000 | HEADER_BYTES, 0); // Pointer to the question's name
   record.writeUInt16BE(question.type, 2);
   record.writeUInt16BE(CLASS_IN, 4);
   record.writeUInt32BE(answer.ttlSeconds, 6);
@@ -62,7 +62,7 @@ export function encodeDnsAnswer(question: DnsQuestion, answer: { data: Buffer; t
   return Buffer.concat([header, question.section, record, answer.data]);
 }
 
-/** A question has nothing before it that its name could point to. */
+/** Reads an uncompressed name: before a question there is no name that a pointer could refer to. */
 function readName(message: Buffer, start: number): { text: string; end: number } | null {
   const labels: string[] = [];
   for (let at = start; at < message.length && at - start < NAME_BYTES_MAX; ) {

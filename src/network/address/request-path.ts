@@ -1,16 +1,17 @@
-/** Characters a path may hold as they are (RFC 3986), and encoded ones. */
+/** A path of characters that RFC 3986 allows as they are, and of percent-encoded ones. */
 const plainPath = /^\/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$/;
 /**
- * Encoded dots, slashes, backslashes, percents and NUL: some servers decode before they split, some after, some twice.
+ * Encoded dots, slashes, backslashes, percent signs and NUL: some servers decode before they split the path, some
+ * after, some twice.
  */
 const encodedStructure = /%(?:2e|2f|5c|25|00)/i;
-/** `;` ends a segment for servers that cut parameters off (`/..;/`). */
+/** `;` ends a segment for servers that strip path parameters (`/..;/`). */
 const dotSegment = /\/\.{1,2}(?:[/;]|$)/;
 
 /**
- * The path of a request's target if every server reads it alike, null if not. Paths are not repaired: a rule for `/api`
- * is there to hold, so what could mean something else to the server (`/api/../admin`, `//`, `%2f`) is refused, and the
- * path that is decided on is the one that is sent.
+ * Returns the path of a request target if every server reads it the same way, otherwise null. Paths are not repaired: a
+ * rule for `/api` must hold, so we refuse whatever a server could read differently (`/api/../admin`, `//`, `%2f`), and
+ * the path that we check is the path that we send.
  */
 export function unambiguousPath(target: string): string | null {
   const path = pathOf(target);
@@ -18,13 +19,13 @@ export function unambiguousPath(target: string): string | null {
   return path;
 }
 
-/** Without its query, which may hold what is nobody's business. */
+/** Returns the target without its query, which may contain sensitive data. */
 export function pathOf(target: string): string {
   const query = target.indexOf("?");
   return query === -1 ? target : target.slice(0, query);
 }
 
-/** Whether a prefix of whole segments is one of the path: `/api` of `/api` and `/api/x`, not of `/apix`. */
+/** Checks whether a prefix covers whole segments of the path: `/api` covers `/api` and `/api/x`, but not `/apix`. */
 export function hasPathPrefix(path: string, prefix: string): boolean {
   const bare = prefix.endsWith("/") ? prefix.slice(0, -1) : prefix;
   return path === bare || path.startsWith(`${bare}/`);

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
-import { authorityText, parseAuthority, parseTargetHost } from "./target-host.ts";
+import { authorityText, parseTargetHost } from "./target-host.ts";
 
 const name = (text: string) => ({ kind: "name", text });
 const address = (text: string) => ({ kind: "address", text });
 
-describe("a host has one writing", () => {
+describe("host parsing", () => {
   test.each([
     ["example.com", name("example.com")],
     ["EXAMPLE.com.", name("example.com")],
@@ -57,9 +57,9 @@ describe("a host has one writing", () => {
     "*.example.com",
     `${"a".repeat(64)}.com`,
     `${"a.".repeat(127)}com`,
-  ])("%j is none", (text) => expect(parseTargetHost(text)).toBeNull());
+  ])("%j is not a host", (text) => expect(parseTargetHost(text)).toBeNull());
 
-  test("whatever comes, the result is stable, and never an address that is called a name", () => {
+  test("is idempotent for any text, and never returns a numeric address as a name", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.webAuthority(), fc.ipV4Extended(), fc.ipV6(), fc.domain()), (text) => {
         const host = parseTargetHost(text);
@@ -72,29 +72,8 @@ describe("a host has one writing", () => {
   });
 });
 
-describe("an authority", () => {
-  test.each([
-    ["example.com:8080", name("example.com"), 8080],
-    ["example.com", name("example.com"), 80],
-    ["[::1]:443", address("::1"), 443],
-    ["[::1]", address("::1"), 80],
-  ])("%s", (text, host, port) => expect(parseAuthority(text, 80)).toEqual({ host, port }));
-
-  test.each([
-    "example.com:0",
-    "example.com:65536",
-    "example.com:",
-    "example.com:+80",
-    "example.com:80:80",
-    "::1:80",
-    "user@example.com:80",
-    ":80",
-    "example.com: 80",
-  ])("%j is none", (text) => expect(parseAuthority(text, 80)).toBeNull());
-
-  test("a port can be needed", () => expect(parseAuthority("example.com", null)).toBeNull());
-
-  test("is written as in a URL", () => {
+describe("the authority text", () => {
+  test("brackets IPv6 addresses and omits the default port", () => {
     expect(authorityText({ kind: "address", text: "::1" }, 8080, 80)).toBe("[::1]:8080");
     expect(authorityText({ kind: "name", text: "example.com" }, 80, 80)).toBe("example.com");
   });

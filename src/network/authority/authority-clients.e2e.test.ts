@@ -6,9 +6,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAuthority } from "./authority.ts";
 import { JAVA_KEY_STORE_PASSWORD, javaKeyStore } from "./java-key-store.ts";
-import { serveWithAuthority } from "./testing.ts";
+import { serveWithAuthority } from "./testing-authority.ts";
 
-/** The clients that agents use, each with its own reader of certificates. The authority's file is all they trust. */
+/** The clients that agents use. Each has its own certificate parser, and trusts only the authority's file. */
 const run = promisify(execFile);
 const authority = createAuthority();
 let folder = "";
@@ -38,39 +38,39 @@ function has(program: string): boolean {
 const hosts = ["127.0.0.1", "localhost"];
 const url = (host: string) => `https://${host}:${server.port}/`;
 
-test.skipIf(!has("openssl"))("openssl accepts the chain, strictly (skipped without openssl)", async () => {
+test.skipIf(!has("openssl"))("openssl verifies the chain in strict mode (skipped without openssl)", async () => {
   for (const host of hosts) {
-    const shown = run("sh", [
+    const verification = run("sh", [
       "-c",
       `openssl s_client -connect 127.0.0.1:${server.port} ${host === "localhost" ? "-servername localhost" : ""} </dev/null 2>/dev/null | openssl x509 > ${at("leaf.pem")}
        openssl verify -x509_strict -purpose sslserver ${host === "localhost" ? "-verify_hostname" : "-verify_ip"} ${host} -CAfile ${at("authority.pem")} ${at("leaf.pem")}
        openssl verify -x509_strict -CAfile ${at("authority.pem")} ${at("authority.pem")}`,
     ]);
-    expect((await shown).stdout.match(/OK$/gm)).toHaveLength(2);
+    expect((await verification).stdout.match(/OK$/gm)).toHaveLength(2);
   }
 });
 
-test.skipIf(!has("openssl"))("openssl shows what was meant", async () => {
+test.skipIf(!has("openssl"))("openssl shows the constraints and key usage of a CA", async () => {
   const { stdout } = await run("openssl", ["x509", "-in", at("authority.pem"), "-noout", "-text"]);
   expect(stdout).toMatch(/Basic Constraints: critical\s+CA:TRUE, pathlen:0/);
   expect(stdout).toMatch(/Key Usage: critical\s+Certificate Sign, CRL Sign\n/);
   expect(stdout).toMatch(/Subject Key Identifier/);
 });
 
-test.skipIf(!has("curl"))("curl (skipped without curl)", async () => {
+test.skipIf(!has("curl"))("curl accepts the authority (skipped without curl)", async () => {
   for (const host of hosts) {
     expect((await run("curl", ["-sS", "--noproxy", "*", "--cacert", at("authority.pem"), url(host)])).stdout).toBe("hello\n");
   }
   await expect(run("curl", ["-sS", "--noproxy", "*", url("localhost")])).rejects.toThrow(/certificate/);
 });
 
-test("node", async () => {
+test("node accepts the authority", async () => {
   const env = { PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: at("authority.pem") };
   const program = "fetch(process.argv[1]).then((answer) => answer.text()).then((text) => process.stdout.write(text))";
   for (const host of hosts) expect((await run(process.execPath, ["-e", program, url(host)], { env })).stdout).toBe("hello\n");
 });
 
-test.skipIf(!has("python3"))("python, as strict as 3.13 is by default (skipped without python3)", async () => {
+test.skipIf(!has("python3"))("python accepts it as strictly as 3.13 does (skipped without python3)", async () => {
   const program = [
     "import ssl, sys, urllib.request",
     "context = ssl.create_default_context()",
@@ -82,7 +82,7 @@ test.skipIf(!has("python3"))("python, as strict as 3.13 is by default (skipped w
   for (const host of hosts) expect((await run("python3", ["-c", program, url(host)], { env })).stdout).toBe("hello\n");
 });
 
-test.skipIf(!has("git"))("git gets past TLS and then sees no repository (skipped without git)", async () => {
+test.skipIf(!has("git"))("git completes the TLS handshake and finds no repository (skipped without git)", async () => {
   const env = { PATH: process.env.PATH, HOME: folder, GIT_SSL_CAINFO: at("authority.pem"), GIT_TERMINAL_PROMPT: "0" };
   await expect(run("git", ["ls-remote", `${url("localhost")}x.git`], { env })).rejects.toThrow(/not valid|not found|info\/refs/);
   await expect(run("git", ["ls-remote", `${url("localhost")}x.git`], { env: { ...env, GIT_SSL_CAINFO: at("other.pem") } })).rejects.toThrow(
@@ -96,7 +96,7 @@ test.skipIf(!has("keytool"))("keytool lists the trust store (skipped without key
   expect(stdout.match(/trustedCertEntry/g)).toHaveLength(2);
 });
 
-test.skipIf(!has("java") || !has("javac"))("java fetches with the trust store, and not with another (skipped without a JDK)", async () => {
+test.skipIf(!has("java") || !has("javac"))("java accepts our trust store and rejects another (skipped without a JDK)", async () => {
   writeFileSync(
     at("Fetch.java"),
     `public class Fetch { public static void main(String[] urls) throws Exception {
@@ -104,7 +104,7 @@ test.skipIf(!has("java") || !has("javac"))("java fetches with the trust store, a
        System.out.flush();
      } }`,
   );
-  // Java sends no name for a host without a dot, and knows of hosts by a file if it is told to.
+  // Java sends no server name for a host without a dot, but can read hosts from a file.
   writeFileSync(at("hosts"), "127.0.0.1 api.example.com\n");
   const options = (store: string) => [`-Djavax.net.ssl.trustStore=${at(store)}`, `-Djdk.net.hosts.file=${at("hosts")}`, at("Fetch.java")];
   const { stdout } = await run("java", [...options("authority.jks"), url("api.example.com"), url("127.0.0.1")]);

@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { connect } from "node:tls";
 import { expect, test } from "vitest";
 import { type Authority, createAuthority } from "./authority.ts";
-import { serveWithAuthority } from "./testing.ts";
+import { serveWithAuthority } from "./testing-authority.ts";
 
 const DAY_MS = 86_400_000;
 
-/** The certificate that a client gets who asks for this host; throws what the client's verification throws. */
+/** Returns the certificate that a client of this host receives. Throws if the client's verification fails. */
 async function handshake(authority: Authority, host: string, trusted = authority): Promise<X509Certificate> {
   await using server = await serveWithAuthority(authority);
   const isAddress = host === "127.0.0.1";
@@ -21,7 +21,7 @@ async function handshake(authority: Authority, host: string, trusted = authority
 }
 
 test.each(["api.example.com", "a_b.example.com", `${"x".repeat(60)}.${"y".repeat(60)}.example.com`])(
-  "a client is served for %s",
+  "serves a client of %s",
   async (host) => {
     const certificate = await handshake(createAuthority(), host);
     expect(certificate.subjectAltName).toBe(`DNS:${host}`);
@@ -30,15 +30,15 @@ test.each(["api.example.com", "a_b.example.com", `${"x".repeat(60)}.${"y".repeat
   },
 );
 
-test("a client is served for an address", async () => {
+test("serves a client of an address", async () => {
   expect((await handshake(createAuthority(), "127.0.0.1")).subjectAltName).toBe("IP Address:127.0.0.1");
 });
 
-test("another authority's sandbox does not trust it, although both have the same name", async () => {
+test("an authority is not trusted by another sandbox, despite its equal name", async () => {
   await expect(handshake(createAuthority(), "example.com", createAuthority())).rejects.toThrow(/certificate/);
 });
 
-test("an authority that was stored goes on as the same", async () => {
+test("an authority is the same after it was stored and opened", async () => {
   const authority = createAuthority();
   const stored = JSON.parse(JSON.stringify(authority.toStored()));
   const again = createAuthority(stored);
@@ -46,7 +46,7 @@ test("an authority that was stored goes on as the same", async () => {
   await handshake(again, "example.com", authority);
 });
 
-test("the authority signs one level of certificates for ten years; a leaf lies within it and lasts at most 397 days", () => {
+test("an authority's certificate is a CA certificate, valid for ten years", () => {
   const certificate = new X509Certificate(createAuthority().certificatePem);
   expect(certificate.subject).toBe("CN=Caisson sandbox authority");
   expect(certificate.ca).toBe(true);
@@ -58,7 +58,7 @@ test.each([
   ["from the beginning", 0],
   ["in the middle", 1000],
   ["near its end", 3600],
-])("a leaf lies within the authority, %s", async (_when, days) => {
+])("a leaf is valid within its authority's validity, %s", async (_when, days) => {
   const stored = createAuthority(undefined, { now: () => new Date(Date.now() - days * DAY_MS) }).toStored();
   const authority = createAuthority(stored);
   const leaf = await handshake(authority, "example.com");
@@ -70,7 +70,7 @@ test.each([
   expect(leaf.verify(root.publicKey)).toBe(true);
 });
 
-test("a context is kept, until others are used more or its certificate gets old", () => {
+test("caches contexts by last use, and renews old ones", () => {
   let now = Date.now();
   const authority = createAuthority(undefined, { contextsMax: 2, now: () => new Date(now) });
   const first = authority.contextFor("a.example");
@@ -99,15 +99,15 @@ test.each([
   "a".repeat(64),
   `${"a.".repeat(127)}aa`,
   "a\0b",
-])("no certificate is made for %j", (host) => {
+])("creates no certificate for %j", (host) => {
   expect(() => createAuthority().contextFor(host)).toThrowError(expect.objectContaining({ code: "invalid" }));
 });
 
-test.each(["::1", "[2001:db8::1]", "2001:db8:0:0:1:0:0:1", "::ffff:10.0.0.1", "::"])("a certificate is made for %s", async (host) => {
+test.each(["::1", "[2001:db8::1]", "2001:db8:0:0:1:0:0:1", "::ffff:10.0.0.1", "::"])("creates a certificate for %s", async (host) => {
   expect(createAuthority().contextFor(host)).toBeDefined();
 });
 
-test("what was stored and is no authority is refused, and nothing of the key is said", () => {
+test("rejects a damaged stored authority without quoting its key", () => {
   const one = createAuthority().toStored();
   const other = createAuthority().toStored();
   const refused = (stored: { keyPem: string; certificatePem: string }) => {
@@ -123,8 +123,8 @@ test("what was stored and is no authority is refused, and nothing of the key is 
     { ...one, keyPem: one.keyPem.replace(/[A-Za-z]{9}/g, "AAAAAAAAA") },
     { ...one, certificatePem: "" },
   ]) {
-    const said = refused(stored);
-    expect(said).toContain('"code":"invalid"');
-    for (const line of stored.keyPem.split("\n").slice(1, -2)) expect(said).not.toContain(line);
+    const errorText = refused(stored);
+    expect(errorText).toContain('"code":"invalid"');
+    for (const line of stored.keyPem.split("\n").slice(1, -2)) expect(errorText).not.toContain(line);
   }
 });

@@ -21,14 +21,14 @@ test.each([
   ["2001:db8:1:2:3:4:5:6", "IP Address:2001:DB8:1:2:3:4:5:6"],
   ["fe80::", "IP Address:FE80:0:0:0:0:0:0:0"],
   ["::ffff:10.0.0.1", "IP Address:0:0:0:0:0:FFFF:A00:1"],
-])("a certificate for %s is for %s", (host, name) => {
+])("a certificate for %s names %s", (host, name) => {
   const leaf = leafFor(host);
   expect(leaf.subjectAltName).toBe(name);
   expect(name.startsWith("IP") ? leaf.checkIP(host) : leaf.checkHost(host)).toBe(host);
   expect(leaf.checkIssued(new X509Certificate(root))).toBe(true);
 });
 
-test("validity past 2049 is written and read, and every serial number is another", () => {
+test("encodes validity past 2049 and unique serial numbers", () => {
   const certificate = new X509Certificate(root);
   expect(certificate.validFrom).toBe("May 31 12:00:00 2048 GMT");
   expect(certificate.validTo).toBe("Jun  1 12:00:00 2058 GMT");
@@ -36,6 +36,6 @@ test("validity past 2049 is written and read, and every serial number is another
   expect(certificate.serialNumber).toMatch(/^[4-7][0-9A-F]{31}$/);
 });
 
-test("PEM and back", () => {
+test("PEM encoding keeps every byte", () => {
   expect(new X509Certificate(pemOf(root)).raw).toEqual(root);
 });

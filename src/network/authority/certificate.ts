@@ -5,9 +5,9 @@ import { der, derContent, derItems } from "./der.ts";
 const DAY_MS = 86_400_000;
 const AUTHORITY_NAME = "Caisson sandbox authority";
 const AUTHORITY_YEARS = 10;
-/** The CA/Browser Forum's limit, which some clients enforce even on private authorities. */
+/** The CA/Browser Forum's limit. Some clients enforce it even on private authorities. */
 const LEAF_DAYS = 397;
-/** X.520's limit of a common name. */
+/** The maximum length of a common name in X.520. */
 const COMMON_NAME_MAX = 64;
 const SERIAL_BYTES = 16;
 
@@ -29,19 +29,19 @@ export interface Validity {
 }
 
 /**
- * A self-signed certificate that may sign others, one level deep. It has no name constraints: which hosts a sandbox may
- * reach changes while it runs, and this certificate cannot. What limits it is that nobody but its own sandbox trusts
- * it, and that its key never leaves the host.
+ * Creates a self-signed certificate that may sign others, one level deep. It has no name constraints, because the hosts
+ * that a sandbox may reach change while it runs and this certificate cannot. It is safe because only its own sandbox
+ * trusts it, and its key never leaves the host.
  */
 export function authorityCertificate(key: KeyObject, now: Date): Buffer {
   const name = distinguishedName(AUTHORITY_NAME);
   const to = new Date(now);
   to.setUTCFullYear(to.getUTCFullYear() + AUTHORITY_YEARS);
-  return signed(key, {
+  return signCertificate(key, {
     issuer: name,
     subject: name,
     publicKey: createPublicKey(key),
-    // From yesterday: a sandbox's clock may be behind.
+    // Valid from yesterday, because a sandbox's clock may be behind.
     validity: { from: new Date(now.getTime() - DAY_MS), to },
     extensions: [
       extension(oid.basicConstraints, "critical", der.sequence(der.boolean(true), der.integer(0))),
@@ -60,14 +60,14 @@ export interface LeafRequest {
   now: Date;
 }
 
-/** A server's certificate for one host. It lies within the validity of its issuer. */
+/** Creates a server certificate for one host, valid only within its issuer's validity. */
 export function leafCertificate({ host, publicKey, issuer, now }: LeafRequest): Buffer {
   const from = Math.max(now.getTime() - DAY_MS, issuer.validity.from.getTime());
   const to = Math.min(from + LEAF_DAYS * DAY_MS - 1000, issuer.validity.to.getTime());
   const address = addressBytes(host);
-  return signed(issuer.key, {
+  return signCertificate(issuer.key, {
     issuer: subjectOf(issuer.certificate),
-    // Clients look at the alternative name alone; this one is for people.
+    // Clients only check the alternative name. This one is for people.
     subject: distinguishedName(host.length <= COMMON_NAME_MAX ? host : "Caisson sandbox"),
     publicKey,
     validity: { from: new Date(from), to: new Date(to) },
@@ -100,7 +100,7 @@ interface ToBeSigned {
   extensions: readonly Buffer[];
 }
 
-function signed(key: KeyObject, { issuer, subject, publicKey, validity, extensions }: ToBeSigned): Buffer {
+function signCertificate(key: KeyObject, { issuer, subject, publicKey, validity, extensions }: ToBeSigned): Buffer {
   const algorithm = der.sequence(der.objectId(oid.ecdsaWithSha256));
   const body = der.sequence(
     der.explicit(0, der.integer(2)),
@@ -117,7 +117,7 @@ function signed(key: KeyObject, { issuer, subject, publicKey, validity, extensio
 
 function serialNumber(): Buffer {
   const bytes = randomBytes(SERIAL_BYTES);
-  // Positive, and of the same length always.
+  // Always positive and of the same length.
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
   return der.integer(bytes);
 }
@@ -131,19 +131,22 @@ function extension(id: string, criticality: "critical" | "plain", value: Buffer)
   return der.sequence(der.objectId(id), ...critical, der.octetString(value));
 }
 
-/** RFC 5280, 4.2.1.2, method 1: SHA-1 of the key's bits. It names the key; nothing rests on its strength. */
+/**
+ * RFC 5280, 4.2.1.2, method 1: SHA-1 of the key's bits. It only identifies the key, so SHA-1's weakness does not
+ * matter.
+ */
 function keyIdentifier(publicKey: KeyObject): Buffer {
   const bits = derItems(publicKey.export({ type: "spki", format: "der" }))[1] as Buffer;
   return createHash("sha1").update(derContent(bits).subarray(1)).digest();
 }
 
-/** The issuer's name as its own certificate has it, byte for byte. */
+/** Returns the issuer's name byte for byte as in its own certificate. */
 function subjectOf(certificate: Buffer): Buffer {
   const body = derItems(certificate)[0] as Buffer;
   return derItems(body)[5] as Buffer;
 }
 
-/** The bytes of an address, null for a name. */
+/** Returns the bytes of an address, or null for a name. */
 function addressBytes(host: string): Buffer | null {
   if (isIPv4(host)) return Buffer.from(host.split(".").map(Number));
   if (!host.includes(":")) return null;

@@ -1,19 +1,19 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** The little of DER (ITU-T X.690) that certificates need. Values are whole encodings: tag, length, content. */
+/** The part of DER (ITU-T X.690) that certificates need. Values are complete encodings: tag, length, content. */
 
 const CLASS_CONTEXT = 0x80;
 const CONSTRUCTED = 0x20;
 
 export const der = {
   boolean: (value: boolean): Buffer => encode(0x01, Buffer.of(value ? 0xff : 0x00)),
-  /** A number that is not negative, most significant byte first. */
+  /** Encodes a non-negative number, most significant byte first. */
   integer(bytes: Buffer | number): Buffer {
     const content = typeof bytes === "number" ? Buffer.of(bytes) : bytes;
     let from = 0;
     while (from < content.length - 1 && content[from] === 0) from += 1;
     const least = content.subarray(from);
-    // A first bit that is set would make it negative.
+    // A leading one bit would make it negative.
     return encode(0x02, ((least[0] ?? 0) & 0x80) === 0 ? least : Buffer.concat([Buffer.of(0), least]));
   },
   bitString: (bytes: Buffer, unusedBits = 0): Buffer => encode(0x03, Buffer.concat([Buffer.of(unusedBits), bytes])),
@@ -23,20 +23,22 @@ export const der = {
     return encode(0x06, Buffer.from([first * 40 + second, ...rest].flatMap(base128)));
   },
   utf8String: (text: string): Buffer => encode(0x0c, Buffer.from(text)),
-  /** RFC 5280: two digits of the year until 2049, four from 2050 on. */
+  /** RFC 5280: two-digit years until 2049, four digits from 2050 on. */
   time(at: Date): Buffer {
     const text = `${at.toISOString().replaceAll(/[-:T]/g, "").slice(0, 14)}Z`;
     return at.getUTCFullYear() < 2050 ? encode(0x17, Buffer.from(text.slice(2))) : encode(0x18, Buffer.from(text));
   },
   sequence: (...items: readonly Buffer[]): Buffer => encode(0x30, Buffer.concat(items)),
   set: (...items: readonly Buffer[]): Buffer => encode(0x31, Buffer.concat(items)),
-  /** `[number]` in place of the type's own tag. */
+  /** `[number]` instead of the type's own tag. */
   implicit: (number: number, content: Buffer): Buffer => encode(CLASS_CONTEXT | number, content),
   /** `[number]` around a value. */
   explicit: (number: number, value: Buffer): Buffer => encode(CLASS_CONTEXT | CONSTRUCTED | number, value),
 };
 
-/** The values inside of a sequence or set, each whole. Throws `invalid` for what is cut off or not definite. */
+/**
+ * Returns the complete values inside a sequence or set. Throws `invalid` for a truncated value or an indefinite length.
+ */
 export function derItems(value: Buffer): Buffer[] {
   const { contentFrom, end } = measure(value, 0);
   const items: Buffer[] = [];
@@ -49,7 +51,7 @@ export function derItems(value: Buffer): Buffer[] {
   return items;
 }
 
-/** What is inside of one value, without tag and length. */
+/** Returns the content of one value, without tag and length. */
 export function derContent(value: Buffer): Buffer {
   const { contentFrom, end } = measure(value, 0);
   return value.subarray(contentFrom, end);
@@ -76,7 +78,7 @@ function measure(bytes: Buffer, at: number): { contentFrom: number; end: number 
   const first = bytes[at + 1];
   if (first === undefined) throw cutOff();
   const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
-  // No certificate needs more than four bytes of length; none at all would be the indefinite form.
+  // No certificate needs a length of more than four bytes. A length of zero bytes would be the indefinite form.
   if (first === 0x80 || lengthBytes > 4 || at + 2 + lengthBytes > bytes.length) throw cutOff();
   const length = lengthBytes === 0 ? first : bytes.readUIntBE(at + 2, lengthBytes);
   const contentFrom = at + 2 + lengthBytes;
@@ -85,5 +87,5 @@ function measure(bytes: Buffer, at: number): { contentFrom: number; end: number 
 }
 
 function cutOff(): CaissonError {
-  return new CaissonError("invalid", "the certificate's encoding is broken");
+  return new CaissonError("invalid", "the certificate's encoding is malformed");
 }

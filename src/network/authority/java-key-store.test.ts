@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createAuthority } from "./authority.ts";
 import { javaKeyStore } from "./java-key-store.ts";
 
-test("a trust store holds the certificates, in the format's order, and its digest", () => {
+test("a trust store holds every certificate and the digest", () => {
   const pems = [createAuthority().certificatePem, `# a comment\n${createAuthority().certificatePem}\n${createAuthority().certificatePem}`];
   const store = javaKeyStore(pems);
   expect(store.readUInt32BE(0)).toBe(0xfeedfeed);
@@ -16,7 +16,7 @@ test("a trust store holds the certificates, in the format's order, and its diges
   expect(javaKeyStore(pems)).toEqual(store);
 });
 
-test("a certificate that cannot be read is left out; a text without any is refused", () => {
+test("skips unreadable certificates and rejects a text without readable ones", () => {
   const good = createAuthority().certificatePem;
   const broken = good.replace(/\n[A-Za-z0-9+/]{8}/, "\nAAAAAAAA");
   expect(javaKeyStore([`${broken}${good}`])).toEqual(javaKeyStore([good]));

@@ -8,7 +8,7 @@ import { parseClientHello } from "./client-hello.ts";
 const MAX = 65_536;
 const parse = (bytes: Buffer) => parseClientHello(bytes, MAX);
 
-/** What Node itself sends. */
+/** Returns the ClientHello that Node itself sends. */
 async function realHello(servername?: string): Promise<Buffer> {
   const [near, far] = duplexPair();
   const client = connect({ socket: near, ...(servername === undefined ? {} : { servername }), ALPNProtocols: ["h2", "http/1.1"] });
@@ -18,7 +18,7 @@ async function realHello(servername?: string): Promise<Buffer> {
   return bytes;
 }
 
-/** The handshake message of a hello cut into records of these sizes. */
+/** Splits the handshake message of a hello into records of these sizes. */
 function inRecords(hello: Buffer, sizes: readonly number[]): Buffer {
   const message = hello.subarray(5);
   const records: Buffer[] = [];
@@ -30,7 +30,7 @@ function inRecords(hello: Buffer, sizes: readonly number[]): Buffer {
   return Buffer.concat(records);
 }
 
-/** A hello with these extensions and nothing else of interest. */
+/** Builds a minimal hello with these extensions. */
 function madeHello(extensions: readonly (readonly [type: number, data: Buffer])[]): Buffer {
   const body = Buffer.concat(extensions.flatMap(([type, data]) => [u16(type), u16(data.length), data]));
   const message = Buffer.concat([
@@ -53,13 +53,13 @@ const sni = (name: string, type = 0): [number, Buffer] => {
   return [0, Buffer.concat([u16(list.length), list])];
 };
 
-describe("a ClientHello", () => {
-  test("as Node sends it, with and without a name", async () => {
+describe("the ClientHello parser", () => {
+  test("reads what Node sends, with and without a name", async () => {
     expect(parse(await realHello("API.Example.com"))).toEqual({ kind: "hello", serverName: "api.example.com" });
     expect(parse(await realHello())).toEqual({ kind: "hello", serverName: null });
   });
 
-  test("in pieces: nothing is said before it is whole, however it is cut into records", async () => {
+  test("waits for the whole message, however it is split into records", async () => {
     const hello = await realHello("example.com");
     for (let length = 0; length < hello.length; length++) expect(parse(hello.subarray(0, length)).kind).toBe("incomplete");
     fc.assert(
@@ -70,7 +70,7 @@ describe("a ClientHello", () => {
     );
   });
 
-  test("made by hand: a final dot, and other extensions around the name", () => {
+  test("accepts a trailing dot and other extensions around the name", () => {
     expect(parse(madeHello([[0xfe0d, Buffer.alloc(40)], sni("example.com."), [16, Buffer.alloc(3)]]))).toEqual({
       kind: "hello",
       serverName: "example.com",
@@ -83,21 +83,21 @@ describe("a ClientHello", () => {
     ["a name of another type", madeHello([sni("a.example.com", 1)])],
     ["an empty name", madeHello([sni("")])],
     ["a name with a NUL", madeHello([sni("a.example.com\0.evil.net")])],
-    ["a list with something behind it", madeHello([[0, Buffer.concat([sni("a.example.com")[1], Buffer.alloc(1)])]])],
+    ["a list with trailing bytes", madeHello([[0, Buffer.concat([sni("a.example.com")[1], Buffer.alloc(1)])]])],
     ["an extension longer than the rest", madeHello([[0, Buffer.from([0xff, 0xff])]])],
-    ["a record of no length", Buffer.concat([Buffer.from([22, 3, 1, 0, 0]), madeHello([])])],
+    ["an empty record", Buffer.concat([Buffer.from([22, 3, 1, 0, 0]), madeHello([])])],
     ["a record that is too long", Buffer.from([22, 3, 1, 0x40, 1])],
     ["an alert between its records", Buffer.concat([inRecords(madeHello([]), [10]).subarray(0, 15), Buffer.from([21, 3, 3, 0, 2, 2, 40])])],
     ["a ServerHello", Buffer.from([22, 3, 3, 0, 4, 2, 0, 0, 0])],
-    ["a message beyond the limit", Buffer.from([22, 3, 1, 0, 4, 1, 2, 0, 0])],
-  ])("%s is refused", (_what, bytes) => expect(parse(bytes).kind).toBe("malformed"));
+    ["a message above the limit", Buffer.from([22, 3, 1, 0, 4, 1, 2, 0, 0])],
+  ])("rejects %s", (_what, bytes) => expect(parse(bytes).kind).toBe("malformed"));
 
-  test("other protocols are none", () => {
+  test("recognizes other protocols", () => {
     for (const text of ["GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x05\x01\x00", "\x16\x02\x01"])
       expect(parse(Buffer.from(text, "latin1")).kind).toBe("other");
   });
 
-  test("garbage never throws, never waits for more than the limit, and is decided once", () => {
+  test("never throws, never waits beyond the limit, and never changes its mind", () => {
     const garbage = fc.oneof(
       fc.uint8Array({ maxLength: 400 }),
       fc.uint8Array({ maxLength: 400 }).map((rest) => Uint8Array.from([22, 3, 1, 0, 200, 1, 0, 0, 150, ...rest])),
@@ -113,7 +113,7 @@ describe("a ClientHello", () => {
     );
   });
 
-  test("a real hello with any byte changed gives an answer", async () => {
+  test("returns a result for a real hello with any byte changed", async () => {
     const hello = await realHello("example.com");
     fc.assert(
       fc.property(fc.nat(hello.length - 1), fc.nat(255), (at, byte) => {

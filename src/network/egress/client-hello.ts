@@ -1,14 +1,14 @@
-/** What the first message of a TLS client says in clear. */
+/** The parsed first message of a TLS client, which is not encrypted. */
 export type ClientHello =
-  /** More bytes are needed to tell. */
+  /** More bytes are needed to decide. */
   | { kind: "incomplete" }
   /** Not TLS 1.0 to 1.3. */
   | { kind: "other" }
-  /** Begins as TLS and goes on in a way that no client does; whoever let it through would not know what it asks for. */
+  /** Begins as TLS but continues as no client does, so we cannot know the requested host. */
   | { kind: "malformed" }
   /**
-   * `serverName` in lower case, without a final dot; null when none was sent. With Encrypted ClientHello it is the
-   * outer one.
+   * `serverName` is in lower case without a trailing dot, or null if none was sent. With Encrypted ClientHello it is
+   * the outer name.
    */
   | { kind: "hello"; serverName: string | null };
 
@@ -24,8 +24,8 @@ const incomplete = { kind: "incomplete" } as const;
 const malformed = { kind: "malformed" } as const;
 
 /**
- * Reads as much of a ClientHello as has come, over however many records. Bytes behind it are not looked at. Strict: a
- * message that two readers could take differently (two names, lengths that do not add up) is malformed.
+ * Parses the part of a ClientHello that has arrived, across any number of records. Ignores the bytes after it. Strict:
+ * a message that two parsers could read differently (two names, inconsistent lengths) is malformed.
  */
 export function parseClientHello(bytes: Buffer, bytesMax: number): ClientHello {
   if (bytes.length > 0 && bytes[0] !== RECORD_HANDSHAKE) return { kind: "other" };
@@ -36,7 +36,7 @@ export function parseClientHello(bytes: Buffer, bytesMax: number): ClientHello {
   return serverName === undefined ? malformed : { kind: "hello", serverName };
 }
 
-/** The body of the first handshake message, put together from its records. */
+/** Reassembles the body of the first handshake message from its records. */
 function handshakeMessage(bytes: Buffer, bytesMax: number): Buffer | ClientHello {
   const parts: Buffer[] = [];
   let have = 0;
@@ -46,7 +46,7 @@ function handshakeMessage(bytes: Buffer, bytesMax: number): Buffer | ClientHello
     if (bytes.length < at + RECORD_HEADER_BYTES) return bytes.length > bytesMax ? malformed : incomplete;
     if (bytes[at] !== RECORD_HANDSHAKE || bytes[at + 1] !== 3) return malformed;
     const length = bytes.readUInt16BE(at + 3);
-    // Empty records would let a client send many without ever saying anything.
+    // With empty records, a client could keep sending without ever completing the message.
     if (length === 0 || length > RECORD_BYTES_MAX) return malformed;
     const part = bytes.subarray(at + RECORD_HEADER_BYTES, at + RECORD_HEADER_BYTES + length);
     parts.push(part);
@@ -63,7 +63,7 @@ function handshakeMessage(bytes: Buffer, bytesMax: number): Buffer | ClientHello
   return Buffer.concat(parts).subarray(HANDSHAKE_HEADER_BYTES, need);
 }
 
-/** Undefined for a message that is not put together as it must be. */
+/** Returns undefined for a malformed message. */
 function serverNameIn(message: Buffer): string | null | undefined {
   const reader = createReader(message);
   reader.skip(2 + 32);
@@ -100,7 +100,7 @@ function hostNameIn(data: Buffer): string | undefined {
 interface Reader {
   skip(count: number): void;
   number(bytes: 1 | 2): number;
-  /** Bytes behind a length of so many bytes; empty once something was missing. */
+  /** Reads the bytes after a length prefix of this many bytes. Empty as soon as any read has failed. */
   vector(lengthBytes: 1 | 2): Buffer;
   atEnd(): boolean;
   failed(): boolean;
@@ -118,8 +118,8 @@ function createReader(bytes: Buffer): Reader {
     return bytes.subarray(at - count, at);
   };
   const number = (count: 1 | 2) => {
-    const taken = take(count);
-    return bad ? 0 : taken.readUIntBE(0, count);
+    const slice = take(count);
+    return bad ? 0 : slice.readUIntBE(0, count);
   };
   return {
     skip: (count) => void take(count),
@@ -130,7 +130,7 @@ function createReader(bytes: Buffer): Reader {
   };
 }
 
-/** A fatal `unrecognized_name`, in clear: what a client that was refused sees in place of a reset. */
+/** A fatal `unrecognized_name` alert in plain text, so that a refused client sees more than a reset. */
 export const REFUSED_BY_NAME_ALERT: Buffer = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 /** A fatal `access_denied`. */
 export const ACCESS_DENIED_ALERT: Buffer = Buffer.from([21, 3, 3, 0, 2, 2, 49]);

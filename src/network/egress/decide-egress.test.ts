@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { cpuMs } from "../../../test/support/cpu-time.ts";
-import { NetworkPolicy } from "../../contract/network.ts";
+import { NetworkPolicy } from "../../contract/network/network.ts";
 import { decideHost, decideRequest, mustInspect, reaching, ruleOf } from "./decide-egress.ts";
 
 const allow = (...rules: object[]) => NetworkPolicy.parse({ mode: "allow", rules });
@@ -14,16 +14,16 @@ const request = (policy: NetworkPolicy, method: string, path: string, to = "exam
   return decision.allowed ? "allowed" : decision.reason;
 };
 
-describe("which hosts", () => {
-  test("no network means none", () => {
+describe("the decision on a host", () => {
+  test("refuses every host without a network", () => {
     expect(host({ mode: "none" }, "example.com")).toBe("no_network");
   });
 
-  test("N10: an empty allow-list lets nothing through", () => {
+  test("N10: refuses every host with an empty allow-list", () => {
     for (const text of ["example.com", "localhost", "1.1.1.1", "::1"]) expect(host(allow(), text)).toBe("host_not_allowed");
   });
 
-  test("open is for any host and port", () => {
+  test("allows any host and port in open mode", () => {
     expect(host(open(), "example.com", 25)).toBe("allowed");
     expect(host(open(), "a b", 25)).toBe("bad_request");
   });
@@ -46,15 +46,15 @@ describe("which hosts", () => {
     ["*.3.4", "1.2.3.4", "host_not_allowed"],
     ["2001:db8::1", "[2001:0db8:0::1]", "allowed"],
     ["xn--bcher-kva.de", "bücher.de", "allowed"],
-  ])("a rule for %s, asked for %s", (pattern, asked, expected) => expect(host(allow({ host: pattern }), asked)).toBe(expected));
+  ])("with a rule for %s, %s is %s", (pattern, target, expected) => expect(host(allow({ host: pattern }), target)).toBe(expected));
 
-  test("a port that no rule has", () => {
+  test("refuses a port that no rule allows", () => {
     expect(host(allow({ host: "example.com" }), "example.com", 22)).toBe("port_not_allowed");
     expect(host(allow({ host: "example.com" }, { host: "*.com", ports: [22] }), "example.com", 22)).toBe("allowed");
   });
 });
 
-describe("which requests", () => {
+describe("the decision on a request", () => {
   const policy = allow({ host: "example.com", methods: ["GET", "HEAD"], paths: ["/api", "/v1/"] });
 
   test.each([
@@ -87,7 +87,7 @@ describe("which requests", () => {
     ["GET", "/api#/../x", "path_not_allowed"],
   ])("%s %s", (method, path, expected) => expect(request(policy, method, path)).toBe(expected));
 
-  test("rules are not mixed: the method of one and the path of another are no permission", () => {
+  test("does not combine the method of one rule with the path of another", () => {
     const two = allow({ host: "example.com", methods: ["POST"], paths: ["/upload"] }, { host: "example.com", methods: ["GET"] });
     expect(request(two, "POST", "/upload")).toBe("allowed");
     expect(request(two, "POST", "/other")).toBe("path_not_allowed");
@@ -95,14 +95,14 @@ describe("which requests", () => {
   });
 });
 
-describe("what must be seen", () => {
+describe("request inspection", () => {
   const inspected = (policy: NetworkPolicy, reach: "public" | "private" = "public") => {
     const decision = decideHost(policy, { host: "a.example.com", port: 443 });
     const grant = decision.allowed ? reaching(decision.grant, reach) : null;
     return grant === null ? "refused" : mustInspect(grant);
   };
 
-  test("only when each rule that fits has methods or paths", () => {
+  test("is needed only if every matching rule has methods or paths", () => {
     expect(inspected(allow({ host: "a.example.com" }))).toBe(false);
     expect(inspected(allow({ host: "a.example.com", methods: ["GET"] }))).toBe(true);
     expect(inspected(allow({ host: "a.example.com", paths: ["/x"] }, { host: "*.example.com", methods: ["GET"] }))).toBe(true);
@@ -110,7 +110,7 @@ describe("what must be seen", () => {
     expect(inspected(open({ host: "a.example.com", paths: ["/x"] }))).toBe(false);
   });
 
-  test("a private address is reached only by rules that say so, with their methods and paths", () => {
+  test("follows only `private` rules for a private address", () => {
     expect(inspected(allow({ host: "a.example.com" }), "private")).toBe("refused");
     expect(inspected(open(), "private")).toBe("refused");
     expect(inspected(allow({ host: "a.example.com", private: true }), "private")).toBe(false);
@@ -118,13 +118,13 @@ describe("what must be seen", () => {
     expect(inspected(allow({ host: "a.example.com", private: true, methods: ["GET"] }, { host: "*.example.com" }), "private")).toBe(true);
   });
 
-  test("nothing leads to what is never reached", () => {
+  test("refuses unreachable addresses even with `private`", () => {
     const decision = decideHost(allow({ host: "*", private: true }), { host: "169.254.169.254", port: 80 });
     expect(decision.allowed && reaching(decision.grant, "never")).toBeNull();
   });
 });
 
-test("a rule is named as a person would write it", () => {
+test("writes a rule as a person would", () => {
   const named = (rule: object) => {
     const decision = decideHost(allow(rule), { host: "a.example.com", port: 443 });
     return decision.allowed && ruleOf(decision.grant);
@@ -143,6 +143,6 @@ test("a thousand rules cost no more than a few", () => {
   host(policy, "warm.example.com");
   const startMs = cpuMs();
   for (let index = 0; index < 20_000; index++) decideRequest(policy, { host: "h999.example.com", port: 443, method: "GET", path: "/x/y" });
-  // Going through all rules would take several seconds.
+  // Checking every rule would take several seconds.
   expect(cpuMs() - startMs).toBeLessThan(1000);
 });

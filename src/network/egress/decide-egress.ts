@@ -1,11 +1,11 @@
-import type { NetworkPolicy, NetworkRule } from "../../contract/network.ts";
-import type { DenialReason } from "../../contract/network-event.ts";
+import type { NetworkPolicy, NetworkRule } from "../../contract/network/network.ts";
+import type { DenialReason } from "../../contract/network/network-event.ts";
 import type { AddressReach } from "../address/addresses.ts";
 import { hasPathPrefix, unambiguousPath } from "../address/request-path.ts";
 import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
 
 export interface IndexedRule {
-  /** As events and denials name it. */
+  /** The rule as shown in events and denials. */
   text: string;
   ports: ReadonlySet<number>;
   methods: ReadonlySet<string> | null;
@@ -14,7 +14,7 @@ export interface IndexedRule {
 }
 
 /**
- * What lets something through: the rules that fit, and whether the policy is open, which is a rule for every public
+ * The permission to connect: the matching rules, and whether the policy is open, which acts as a rule for every public
  * address.
  */
 export interface Grant {
@@ -24,7 +24,7 @@ export interface Grant {
   open: boolean;
 }
 
-export type Decision = { allowed: true; grant: Grant } | { allowed: false; reason: DenialReason; why?: string };
+export type EgressDecision = { allowed: true; grant: Grant } | { allowed: false; reason: DenialReason; why?: string };
 
 interface Target {
   host: TargetHost | string;
@@ -32,10 +32,10 @@ interface Target {
 }
 
 /**
- * Whether a connection to a host may be made at all. What it resolves to is not known yet: `reaching` narrows the grant
- * to what may lead to such an address, and `mustInspect` then says whether the requests have to be seen.
+ * Decides whether a connection to a host may be made, before its name is resolved. Afterwards `reaching` narrows the
+ * grant to the rules that cover such an address, and `mustInspect` tells whether we must see the requests.
  */
-export function decideHost(policy: NetworkPolicy, { host, port }: Target): Decision {
+export function decideHost(policy: NetworkPolicy, { host, port }: Target): EgressDecision {
   if (policy.mode === "none") return { allowed: false, reason: "no_network" };
   const parsed = typeof host === "string" ? parseTargetHost(host) : host;
   if (parsed === null) return { allowed: false, reason: "bad_request" };
@@ -46,14 +46,14 @@ export function decideHost(policy: NetworkPolicy, { host, port }: Target): Decis
   return { allowed: false, reason: ofHost.length > 0 ? "port_not_allowed" : "host_not_allowed" };
 }
 
-/** Whether a request that we see may be made. `path` is a target in origin form, with or without a query. */
-export function decideRequest(policy: NetworkPolicy, request: Target & { method: string; path: string }): Decision {
+/** Decides on a request that we can see. `path` is a target in origin form, with or without a query. */
+export function decideRequest(policy: NetworkPolicy, request: Target & { method: string; path: string }): EgressDecision {
   const decision = decideHost(policy, request);
   return decision.allowed ? narrowToRequest(decision.grant, request) : decision;
 }
 
-/** Only the rules that are for this method and path. */
-export function narrowToRequest(grant: Grant, { method, path }: { method: string; path: string }): Decision {
+/** Keeps only the rules that allow this method and path. */
+export function narrowToRequest(grant: Grant, { method, path }: { method: string; path: string }): EgressDecision {
   const ofMethod = grant.rules.filter((rule) => rule.methods === null || rule.methods.has(method));
   let plain: string | null | undefined;
   const rules = ofMethod.filter((rule) => {
@@ -67,11 +67,14 @@ export function narrowToRequest(grant: Grant, { method, path }: { method: string
   return {
     allowed: false,
     reason: "path_not_allowed",
-    why: "servers could read this path in more than one way, so that no rule for paths would hold",
+    why: "servers could read this path in different ways, so path rules cannot be enforced on it",
   };
 }
 
-/** Only what may lead to such an address; null when nothing may. An open policy is open to public addresses alone. */
+/**
+ * Keeps only the rules that may reach such an address, or returns null if no rule may. An open policy is only open
+ * to public addresses.
+ */
 export function reaching(grant: Grant, reach: AddressReach): Grant | null {
   if (reach === "public") return grant;
   if (reach === "never") return null;
@@ -79,21 +82,21 @@ export function reaching(grant: Grant, reach: AddressReach): Grant | null {
   return rules.length === 0 ? null : { ...grant, rules, open: false };
 }
 
-/** Whether each request must be seen: no rule lets the host through whatever is asked of it. */
+/** Checks whether we must see each request, because no rule allows the host unconditionally. */
 export function mustInspect(grant: Grant): boolean {
   return !grant.open && grant.rules.every((rule) => rule.methods !== null || rule.paths !== null);
 }
 
-/** For events: the rule that let it through. The widest is named when several did. */
+/** Returns the rule that granted access, for events. If several did, the widest. */
 export function ruleOf(grant: Grant): string | null {
   const widest = grant.rules.find((rule) => rule.methods === null && rule.paths === null) ?? grant.rules[0];
   return widest?.text ?? (grant.open ? "open" : null);
 }
 
-/** The rules of a policy by host, so that a thousand of them cost as little as one. */
+/** The rules of a policy by host, to make a thousand rules cost as little as one. */
 interface PolicyIndex {
   exact: ReadonlyMap<string, readonly IndexedRule[]>;
-  /** By what follows `*.`. */
+  /** Keyed by the part after `*.`. */
   below: ReadonlyMap<string, readonly IndexedRule[]>;
   every: readonly IndexedRule[];
 }
@@ -101,7 +104,7 @@ interface PolicyIndex {
 const RULE_TEXT_MAX = 300;
 const indexes = new WeakMap<NetworkPolicy, PolicyIndex>();
 
-/** Made once for each policy object. */
+/** Returns the index of a policy, which is built once for each policy object. */
 export function indexOf(policy: NetworkPolicy): PolicyIndex {
   const known = indexes.get(policy);
   if (known !== undefined) return known;
@@ -110,7 +113,7 @@ export function indexOf(policy: NetworkPolicy): PolicyIndex {
   return index;
 }
 
-/** The rules for a host, whatever their port. */
+/** Returns the rules for a host, on any port. */
 export function rulesFor(index: PolicyIndex, host: TargetHost): readonly IndexedRule[] {
   const found = [...(index.exact.get(host.text) ?? [])];
   if (host.kind === "name" && index.below.size > 0) {
@@ -123,7 +126,7 @@ export function rulesFor(index: PolicyIndex, host: TargetHost): readonly Indexed
   return found;
 }
 
-/** `GET,HEAD example.com:443 /api`, for people. */
+/** Formats a rule for people, such as `GET,HEAD example.com:443 /api`. */
 export function ruleText(rule: NetworkRule): string {
   const host = rule.host.includes(":") ? `[${rule.host}]` : rule.host;
   const usual = rule.ports.length === 2 && rule.ports.includes(80) && rule.ports.includes(443);
@@ -151,7 +154,7 @@ function makeIndex(rules: readonly NetworkRule[]): PolicyIndex {
   return { exact, below, every };
 }
 
-/** A rule for something that is no host never fits anything. */
+/** Skips a rule whose host is not valid, because it can never match. */
 function add(map: Map<string, IndexedRule[]>, text: string, rule: IndexedRule): void {
   const host = parseTargetHost(text);
   if (host === null) return;

@@ -7,20 +7,20 @@ const HOST_MAX = 300;
 const PATH_MAX = 2048;
 const METHOD_MAX = 32;
 
-/** Denials become events. Those for the same host, port and reason within the window are one kind. */
+/** Turns denials into events. Denials for the same host, port and reason within the window become one event. */
 export function createDenialLog(options: { emit: Emit; windowMs: number; differentMax: number }): Repeats<Denial> {
   const { emit, windowMs, differentMax } = options;
   return createRepeats({
     windowMs,
     differentMax,
     tell: (denial, count) => emit(eventOf(denial, count)),
-    keyOf: ({ asked, reason }) => `${asked.host}\0${asked.port}\0${reason}`,
-    summarised: (denial) => ({ ...denial, asked: { ...denial.asked, host: "*", port: 0 } }),
+    keyOf: ({ attempt, reason }) => `${attempt.host}\0${attempt.port}\0${reason}`,
+    summarised: (denial) => ({ ...denial, attempt: { ...denial.attempt, host: "*", port: 0 } }),
   });
 }
 
-function eventOf({ asked, reason, text }: Denial, count: number): Parameters<Emit>[0] {
-  const { host, port, via, method, path } = asked;
+function eventOf({ attempt, reason, text }: Denial, count: number): Parameters<Emit>[0] {
+  const { host, port, via, method, path } = attempt;
   const data = {
     host: host.slice(0, HOST_MAX),
     port,

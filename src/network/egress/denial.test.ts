@@ -1,28 +1,28 @@
 import { describe, expect, test } from "vitest";
-import { NetworkPolicy } from "../../contract/network.ts";
-import { DenialReason, FailureReason, NetworkDenied, NetworkFailed } from "../../contract/network-event.ts";
-import { type Asked, denialAnswer, makeDenial, type Refusal } from "./denial.ts";
+import { NetworkPolicy } from "../../contract/network/network.ts";
+import { DenialReason, FailureReason, NetworkDenied, NetworkFailed } from "../../contract/network/network-event.ts";
+import { type Attempt, denialAnswer, makeDenial, type Refusal } from "./denial.ts";
 import { createDenialLog } from "./denial-log.ts";
 
-const asked: Asked = { host: "evil.test", port: 443, via: "http", method: "GET", path: "/a?token=hidden" };
+const attempt: Attempt = { host: "evil.test", port: 443, via: "http", method: "GET", path: "/a?token=hidden" };
 const allow = (...rules: object[]) => NetworkPolicy.parse({ mode: "allow", rules });
-const deny = (refusal: Refusal, policy: NetworkPolicy = allow({ host: "a.test" }), more: Partial<Asked> = {}) =>
-  makeDenial({ asked: { ...asked, ...more }, refusal, policy, howToAsk: (host, port) => `ask for ${host} ${port}` });
+const deny = (refusal: Refusal, policy: NetworkPolicy = allow({ host: "a.test" }), more: Partial<Attempt> = {}) =>
+  makeDenial({ attempt: { ...attempt, ...more }, refusal, policy, howToAsk: (host, port) => `ask for ${host} ${port}` });
 
-describe("what is said about a denial", () => {
-  test("to a person", () => {
+describe("a denial", () => {
+  test("explains itself to a person", () => {
     expect(deny({ reason: "host_not_allowed" }).text).toBe(
       [
         "Denied by Caisson: GET evil.test:443/a",
         "Why: evil.test is not on this sandbox's list of allowed hosts (host_not_allowed)",
         "Allowed here: a.test",
-        "To get it allowed: ask for evil.test 443",
+        "To get access: ask for evil.test 443",
         "",
       ].join("\n"),
     );
   });
 
-  test("each reason has words, a status and an event that fits", () => {
+  test("has a text, a status and a valid event for every reason", () => {
     for (const reason of [...DenialReason.options, ...FailureReason.options]) {
       const denial = deny({ reason });
       const answer = denialAnswer(denial);
@@ -47,7 +47,7 @@ describe("what is said about a denial", () => {
     }
   });
 
-  test("twenty of many rules, within the bounds of an event, and nothing odd in a header", () => {
+  test("lists at most twenty rules, and keeps headers printable", () => {
     const many = allow(...Array.from({ length: 1000 }, (_, index) => ({ host: `h${index}.test`, paths: [`/${"é\r\n".repeat(100)}`] })));
     const denial = deny({ reason: "path_not_allowed" }, many, { host: "h3.test", path: `/${"x".repeat(5000)}` });
     expect(denial.text.length).toBeLessThanOrEqual(4096);
@@ -55,13 +55,13 @@ describe("what is said about a denial", () => {
     for (const [, value] of denialAnswer(denial).headers ?? []) expect(value).toMatch(/^[\x20-\x7e]{1,300}$/);
   });
 
-  test("what nobody can allow has no way to ask for it", () => {
+  test("offers no way to ask for a host that no policy can allow", () => {
     expect(deny({ reason: "private_address" }).text).toContain("ask for");
     expect(deny({ reason: "private_address", final: true }).text).not.toContain("ask for");
     expect(deny({ reason: "bad_request" }, undefined, { host: "" }).text).not.toContain("ask for");
   });
 
-  test("other modes", () => {
+  test("names the policy mode if no rule applies", () => {
     expect(deny({ reason: "no_network" }, { mode: "none" }).text).toContain("Allowed here: nothing");
     expect(deny({ reason: "host_not_allowed" }, allow()).rule).toBe("none (allow)");
     const open = NetworkPolicy.parse({ mode: "open", registries: ["npm"] });

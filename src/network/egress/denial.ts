@@ -1,12 +1,12 @@
-import type { NetworkPolicy } from "../../contract/network.ts";
-import { type DenialReason, FailureReason, type NetworkVia } from "../../contract/network-event.ts";
+import type { NetworkPolicy } from "../../contract/network/network.ts";
+import { type DenialReason, FailureReason, type NetworkVia } from "../../contract/network/network-event.ts";
 import { pathOf } from "../address/request-path.ts";
 import { parseTargetHost } from "../address/target-host.ts";
 import type { AnswerVerdict } from "../http/relay-options.ts";
 import { type Grant, indexOf, rulesFor, ruleText } from "./decide-egress.ts";
 
-/** What somebody inside wanted. `host` is empty when it could not be made out. */
-export interface Asked {
+/** The request of a program inside. `host` is empty if it could not be determined. */
+export interface Attempt {
   host: string;
   port: number;
   via: NetworkVia;
@@ -15,21 +15,19 @@ export interface Asked {
   path: string | null;
 }
 
-/**
- * Why it was refused or could not be had, for programs and, where there is more to say than the reason does, in words.
- */
+/** Why a request was refused or failed: a code for programs, and a text if there is more to say than the code does. */
 export interface Refusal {
   reason: DenialReason | FailureReason;
   why?: string;
-  /** No policy would allow it. */
+  /** True if no policy could allow it. */
   final?: boolean;
 }
 
 export interface Denial extends Refusal {
-  asked: Asked;
-  /** What a person and a model read. */
+  attempt: Attempt;
+  /** The text for people and models. */
   text: string;
-  /** The rules there are for that host. */
+  /** The rules for that host. */
   rule: string;
 }
 
@@ -47,7 +45,7 @@ const statuses: Partial<Record<Refusal["reason"], number>> = {
   bad_request: 400,
   too_many: 429,
 };
-/** Those that a change of the policy would lift. */
+/** Reasons that a policy change can remove. */
 const policyReasons: ReadonlySet<Refusal["reason"]> = new Set([
   "no_network",
   "host_not_allowed",
@@ -58,61 +56,63 @@ const policyReasons: ReadonlySet<Refusal["reason"]> = new Set([
 ]);
 
 /**
- * Says what was asked, why not, what is allowed and how to ask for more. No header of the request is ever part of it.
+ * Builds the text that says what was requested, why it was denied, what is allowed and how to get access. It never
+ * contains a header of the request.
  */
 export function makeDenial(options: {
-  asked: Asked;
+  attempt: Attempt;
   refusal: Refusal;
   policy: NetworkPolicy;
   howToAsk: (host: string, port: number, reason: DenialReason) => string;
 }): Denial {
-  const { asked, refusal, policy, howToAsk } = options;
-  const lines = [`${titleOf(refusal)}: ${describeAsked(asked)}`, `Why: ${explain(refusal, asked)} (${refusal.reason})`];
+  const { attempt, refusal, policy, howToAsk } = options;
+  const lines = [`${titleOf(refusal)}: ${describeAttempt(attempt)}`, `Why: ${explain(refusal, attempt)} (${refusal.reason})`];
   const { reason } = refusal;
   if (!isFailure(reason) && policyReasons.has(reason) && refusal.final !== true) {
     lines.push(`Allowed here: ${describeAllowed(policy)}`);
-    if (asked.host !== "") lines.push(`To get it allowed: ${howToAsk(asked.host, asked.port, reason)}`);
+    if (attempt.host !== "") lines.push(`To get access: ${howToAsk(attempt.host, attempt.port, reason)}`);
   }
-  return { ...refusal, asked, text: `${lines.join("\n").slice(0, TEXT_MAX)}\n`, rule: describeRules(policy, asked) };
+  return { ...refusal, attempt, text: `${lines.join("\n").slice(0, TEXT_MAX)}\n`, rule: describeRules(policy, attempt) };
 }
 
 /**
- * The denial as an answer to a request. The reason phrase says it, too: for a CONNECT many clients show nothing else.
+ * Returns the denial as an HTTP response. The reason phrase carries the message as well, because many clients show
+ * nothing else for a CONNECT.
  */
 export function denialAnswer(denial: Denial): AnswerVerdict {
   const status = statuses[denial.reason] ?? 403;
   return {
     kind: "answer",
     status,
-    reason: headerText(`${titleOf(denial)}: ${explain(denial, denial.asked)}`),
+    reason: headerText(`${titleOf(denial)}: ${explain(denial, denial.attempt)}`),
     headers: [
       [isFailure(denial.reason) ? "x-caisson-failed" : "x-caisson-denied", denial.reason],
       ["x-caisson-rule", headerText(denial.rule)],
     ],
     body: denial.text,
-    // After a request that could not be understood, nothing on that connection can be.
+    // After a malformed request, the rest of the connection cannot be trusted.
     ...(denial.reason === "bad_request" || denial.reason === "too_many" ? { close: true } : {}),
   };
 }
 
-/** Whether it was allowed, and could not be had all the same. */
+/** Checks whether the request was allowed but failed. */
 export function isFailure(reason: Refusal["reason"]): reason is FailureReason {
   return FailureReason.options.some((each) => each === reason);
 }
 
 export function isDenial(value: object): value is Denial {
-  return "reason" in value && "asked" in value;
+  return "reason" in value && "attempt" in value;
 }
 
-export function askedOf(grant: Grant, via: NetworkVia, request?: { method: string; target: string }): Asked {
+export function attemptOf(grant: Grant, via: NetworkVia, request?: { method: string; target: string }): Attempt {
   return { host: grant.host.text, port: grant.port, via, method: request?.method ?? null, path: request?.target ?? null };
 }
 
-/** The policy as a person reads it. */
+/** Describes a policy for people. */
 export function describePolicy(policy: NetworkPolicy): string {
   if (policy.mode === "none") return "This sandbox has no network.";
   const title =
-    policy.mode === "open" ? "This sandbox may reach every public address." : "This sandbox may reach only what is on its list.";
+    policy.mode === "open" ? "This sandbox may reach every public address." : "This sandbox may reach only the hosts on its list.";
   const registries =
     policy.registries.length === 0 ? [] : [`Package registries, through the host's cache: ${policy.registries.join(", ")}`];
   return [
@@ -135,15 +135,15 @@ function titleOf({ reason }: Refusal): string {
   }
 }
 
-function describeAsked({ host, port, method, path }: Asked): string {
+function describeAttempt({ host, port, method, path }: Attempt): string {
   const name = host.includes(":") ? `[${host}]` : host;
   const where = host === "" ? "" : `${name}:${port}`;
   if (method === null) return where === "" ? "a connection" : `a connection to ${where}`;
   return `${method} ${where}${path === null ? "" : pathOf(path).slice(0, PATH_SHOWN_MAX)}`;
 }
 
-/** In words, without saying who asked for what. */
-export function explain({ reason, why }: Refusal, { host, port, method }: Asked): string {
+/** Explains a refusal in words, without repeating the request. */
+export function explain({ reason, why }: Refusal, { host, port, method }: Attempt): string {
   if (why !== undefined) return why;
   switch (reason) {
     case "no_network":
@@ -157,7 +157,7 @@ export function explain({ reason, why }: Refusal, { host, port, method }: Asked)
     case "path_not_allowed":
       return `this path of ${host} is not allowed`;
     case "private_address":
-      return `${host} leads to an address that is private, the host's own or reserved`;
+      return `the address of ${host} is private, reserved or the host's own`;
     case "unknown_host":
     case "name_not_found":
       return `there is no host named ${host}`;
@@ -166,7 +166,7 @@ export function explain({ reason, why }: Refusal, { host, port, method }: Asked)
     case "unavailable":
       return `${host} cannot be reached`;
     case "name_mismatch":
-      return `the name in the connection is not ${host}, which was asked for`;
+      return `the connection names a different host than the requested ${host}`;
     case "not_verified":
       return `the certificate of ${host} could not be verified`;
     case "secret_unavailable":
@@ -174,27 +174,27 @@ export function explain({ reason, why }: Refusal, { host, port, method }: Asked)
     case "too_many":
       return "there are too many connections";
     case "bad_request":
-      return "the request cannot be understood";
+      return "the request is malformed";
   }
 }
 
 function describeAllowed(policy: NetworkPolicy): string {
   if (policy.mode === "none") return "nothing";
   const texts = policy.rules.map(ruleText);
-  const shown = texts.slice(0, ALLOWED_SHOWN_MAX);
-  if (policy.mode === "open") shown.unshift("every public address");
-  if (texts.length > ALLOWED_SHOWN_MAX) shown.push(`${texts.length - ALLOWED_SHOWN_MAX} more`);
-  if (policy.registries.length > 0) shown.push(`package registries (${policy.registries.join(", ")})`);
-  return shown.length === 0 ? "nothing" : shown.join("; ");
+  const shownRules = texts.slice(0, ALLOWED_SHOWN_MAX);
+  if (policy.mode === "open") shownRules.unshift("every public address");
+  if (texts.length > ALLOWED_SHOWN_MAX) shownRules.push(`${texts.length - ALLOWED_SHOWN_MAX} more`);
+  if (policy.registries.length > 0) shownRules.push(`package registries (${policy.registries.join(", ")})`);
+  return shownRules.length === 0 ? "nothing" : shownRules.join("; ");
 }
 
-function describeRules(policy: NetworkPolicy, asked: Asked): string {
-  const host = parseTargetHost(asked.host);
+function describeRules(policy: NetworkPolicy, attempt: Attempt): string {
+  const host = parseTargetHost(attempt.host);
   const rules = host === null || policy.mode === "none" ? [] : rulesFor(indexOf(policy), host);
   return rules.length === 0 ? `none (${policy.mode})` : rules.map((rule) => rule.text).join("; ");
 }
 
-/** A rule's path can hold anything. */
+/** A rule's path can contain any character. */
 function headerText(text: string): string {
   return text.slice(0, HEADER_MAX).replaceAll(/[^\x20-\x7e]/g, "?");
 }

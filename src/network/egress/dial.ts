@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { connect as connectTls, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { canonicalAddress } from "../address/addresses.ts";
 import { trustedCertificates } from "../outbound/trusted-certificates.ts";
 import type { Grant } from "./decide-egress.ts";
@@ -10,17 +10,17 @@ import type { Pinned } from "./resolve.ts";
 
 export interface DialOptions {
   pinned: Pinned;
-  /** Is given each socket before it is connected, to end it early. */
+  /** Receives each socket before it connects, to be able to end it early. */
   adopt: (socket: Socket) => void;
 }
 
 export interface Dialer {
   /**
-   * Throws `unavailable` or `timeout`, with the system's code in `details.cause`. The socket is half-open when the
-   * other side ends.
+   * Throws `unavailable` or `timeout`, with the system's code in `details.cause`. The socket stays half-open after the
+   * peer ends its side.
    */
   open(options: DialOptions): Promise<Socket>;
-  /** Speaks TLS to the host of the grant, and has verified that it is that host. Throws as `open`. */
+  /** Opens TLS to the grant's host and verifies its identity. Throws like `open`. */
   openTls(options: DialOptions): Promise<TLSSocket | { refused: Refusal }>;
 }
 
@@ -29,7 +29,7 @@ interface DialerOptions {
   limits: Pick<EgressLimits, "connectMs" | "handshakeMs">;
 }
 
-/** The next address is tried after this, so that one that swallows packets does not use up the whole time. */
+/** How long to wait before trying the next address, so that one that drops packets does not use up all the time. */
 const NEXT_ADDRESS_MS = 3000;
 
 export function createDialer({ upstreamCa = [], limits }: DialerOptions): Dialer {
@@ -73,10 +73,10 @@ function openTo(options: { address: string; grant: Grant; timeoutMs: number; ado
     socket.on("error", fail);
     socket.once("close", closed);
     socket.once("connect", () => {
-      // It cannot be another one; if it ever were, nothing else would notice.
+      // This should be impossible, but if it ever happened, no other check would notice.
       if (canonicalAddress(socket.remoteAddress ?? "") !== address) return fail(failure("ECONNABORTED"));
       clearTimeout(timer);
-      // The listener for errors stays: it does nothing any more, but without one an error would end the process.
+      // The error listener stays: without one, an error would end the process.
       socket.off("close", closed);
       resolve(socket);
     });
@@ -95,7 +95,7 @@ function verified(options: {
     const tls = connectTls({
       socket,
       secureContext,
-      // For an address there is no name to send; it is compared with the certificate's addresses.
+      // An address has no server name to send. Node compares it with the certificate's addresses.
       ...(host.kind === "name" ? { servername: host.text } : { host: host.text }),
       ALPNProtocols: ["http/1.1"],
       rejectUnauthorized: true,
@@ -108,7 +108,7 @@ function verified(options: {
     const closed = () => {
       clearTimeout(timer);
       socket.destroy();
-      // Typed as an Error, but it is a code.
+      // Typed as an Error, but actually a code.
       const unverified = tls.authorizationError as unknown;
       if (unverified)
         resolve({
@@ -135,9 +135,9 @@ function unreachable(what: string, error: Failure): CaissonError {
   const code = error.code ?? "unknown";
   const words: Record<string, string> = {
     ECONNREFUSED: "the connection was refused",
-    ETIMEDOUT: "there was no answer in time",
-    ENETUNREACH: "there is no route to it",
-    EHOSTUNREACH: "there is no route to it",
+    ETIMEDOUT: "the connection timed out",
+    ENETUNREACH: "there is no route to the host",
+    EHOSTUNREACH: "there is no route to the host",
     ECONNRESET: "the connection was reset",
   };
   const text = words[code] ?? `the connection failed (${code})`;

@@ -9,7 +9,7 @@ import { createPassages, type PassageContext } from "./passages.ts";
 import type { Repeats } from "./repeats.ts";
 import { createResolver } from "./resolve.ts";
 
-/** What the parts of one sandbox's egress share. */
+/** The state that the parts of one sandbox's egress share. */
 export interface EgressContext extends PassageContext {
   denials: Repeats<Denial>;
   secrets: EgressSecrets;
@@ -18,10 +18,11 @@ export interface EgressContext extends PassageContext {
   limits: EgressLimits;
   emit: Emit;
   /**
-   * For uses of secrets: a program that makes a thousand requests a second has used the secret, not a thousand things.
+   * Deduplicates events about secrets: a program that makes a thousand requests a second has still only used one
+   * secret.
    */
   toldInWindow: OncePerWindow;
-  /** Secrets that were ever sent: later answers of the hosts that may get secrets may hold them, too. */
+  /** Every secret that was ever sent, because later answers of the hosts that may get secrets could contain it. */
   sentSecrets: Set<string>;
 }
 
@@ -40,8 +41,8 @@ export function createEgressContext(options: EgressOptions): EgressContext {
     dialer: createDialer({ upstreamCa: options.upstreamCa, limits }),
     passages: createPassages({ emit }),
     emit,
-    deny(asked, refusal) {
-      const denial = makeDenial({ asked, refusal, policy: policy(), howToAsk });
+    deny(attempt, refusal) {
+      const denial = makeDenial({ attempt, refusal, policy: policy(), howToAsk });
       denials.add(denial);
       return denial;
     },

@@ -1,31 +1,31 @@
 import type { RelayLimits } from "../http/relay-options.ts";
 
-/** Every wait and every table of the egress proxy of one sandbox. */
+/** The timeouts and table sizes of one sandbox's egress proxy. */
 export interface EgressLimits {
-  /** Connections from inside at once; the next is told `too_many`. */
+  /** Simultaneous connections from inside. Further ones get `too_many`. */
   connectionsMax: number;
-  /** How long a client may take to say what it wants: its first request, its SOCKS greeting, its ClientHello. */
+  /** How long a client may take to send its first request, SOCKS greeting or ClientHello. */
   firstBytesMs: number;
-  /** How long a transparent connection without a known name may stay silent before it is decided by its address. */
+  /** How long a transparent connection without a known name may stay silent before its address decides. */
   silentMs: number;
-  /** A ClientHello in all its records. */
+  /** The maximum size of a ClientHello, across all its records. */
   helloBytesMax: number;
   resolveMs: number;
-  /** Names whose lookup has not answered yet, those given up included. */
+  /** Pending name lookups, including abandoned ones. */
   resolvesMax: number;
-  /** Addresses of one name that are tried, in the order of the answer. */
+  /** How many addresses of one name we try, in the order of the answer. */
   addressesMax: number;
   connectMs: number;
   handshakeMs: number;
-  /** Without a byte in either direction. */
+  /** How long a connection may stay without a byte in either direction. */
   idleMs: number;
-  /** How long a client has to read our last words and close. */
+  /** How long a client has to read our last message and close. */
   lingerMs: number;
-  /** Denials for the same host, port and reason within this are one event. */
+  /** Denials for the same host, port and reason within this time become one event. */
   denialWindowMs: number;
-  /** Different denials within a window; what is past it is one event for all. */
+  /** Different denials within a window. All further ones share one event. */
   denialsMax: number;
-  /** Names that have an invented address in transparent mode. */
+  /** Names with an invented address in transparent mode. */
   namesMax: number;
   redirectsMax: number;
   fetchMs: number;
@@ -50,10 +50,10 @@ export const egressLimits: Readonly<EgressLimits> = {
   fetchMs: 60_000,
 };
 
-/** The same limits, as the relay of one of its connections has them. */
+/** Returns these limits as the relay of one connection takes them. */
 export function relayLimitsOf(limits: EgressLimits): Partial<RelayLimits> {
   const { firstBytesMs, idleMs, lingerMs } = limits;
-  // The parts of a connection have their own limits, with words of their own; the relay's is only the last resort.
+  // Each stage of connecting has its own limit and message. The relay's limit is only the last resort.
   const connectMs = limits.resolveMs + limits.connectMs + limits.handshakeMs;
   return { headMs: firstBytesMs, idleMs, keepAliveMs: idleMs, tunnelIdleMs: idleMs, lingerMs, connectMs };
 }

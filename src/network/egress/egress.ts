@@ -2,9 +2,9 @@ import type { Duplex } from "node:stream";
 import { parseTargetHost } from "../address/target-host.ts";
 import { type RequestHead, type RequestTarget, requestTarget } from "../http/head.ts";
 import { relayHttp } from "../http/relay.ts";
-import type { Verdict } from "../http/relay-options.ts";
+import type { RelayVerdict } from "../http/relay-options.ts";
 import { resetStream } from "../http/reset-stream.ts";
-import { type Asked, type Denial, denialAnswer, isDenial } from "./denial.ts";
+import { type Attempt, type Denial, denialAnswer, isDenial } from "./denial.ts";
 import { createEgressContext, type EgressContext } from "./egress-context.ts";
 import { relayLimitsOf } from "./egress-limits.ts";
 import type { Egress, EgressOptions } from "./egress-options.ts";
@@ -18,7 +18,10 @@ import { carryTunnel, openTunnel } from "./tunnel.ts";
 
 const SOCKS5_VERSION = 5;
 
-/** The way out of one sandbox: everything that leaves it is decided, resolved, connected and counted here. */
+/**
+ * Creates the outbound network of one sandbox. Everything that leaves the sandbox is checked, resolved, connected and
+ * counted here.
+ */
 export function createEgress(options: EgressOptions): Egress {
   const context = createEgressContext(options);
   const { limits, passages, denials } = context;
@@ -32,7 +35,7 @@ export function createEgress(options: EgressOptions): Egress {
       if (closed) return void client.destroy();
       if (live.size >= limits.connectionsMax) return turnAway(context, client, destination);
       const served = destination === null ? serveProxy(context, client) : serveTransparent(context, { client, destination, names });
-      const over = served.catch(() => void client.destroy()).then(() => gone(client, limits.lingerMs));
+      const over = served.catch(() => void client.destroy()).then(() => untilClosed(client, limits.lingerMs));
       live.set(
         client,
         over.then(() => void live.delete(client)),
@@ -57,7 +60,7 @@ export function createEgress(options: EgressOptions): Egress {
   };
 }
 
-/** Programs that know of the proxy: SOCKS5 or HTTP, by the first byte. */
+/** Serves a program that uses the proxy: SOCKS5 or HTTP, by the first byte. */
 async function serveProxy(context: EgressContext, client: Duplex): Promise<void> {
   const next = await nextBytes(client, { timeoutMs: context.limits.firstBytesMs });
   if (next.kind !== "bytes") return void client.destroy();
@@ -80,35 +83,32 @@ async function serveProxy(context: EgressContext, client: Duplex): Promise<void>
   plain.close();
 }
 
-/**
- * Answers a CONNECT. What was opened for it ends with the client, whether or not the client is still there to be
- * answered.
- */
+/** Answers a CONNECT. The tunnel ends with the client, even if the client disconnects before the answer. */
 async function decideConnect(
   context: EgressContext,
   options: { target: RequestTarget; client: Duplex; onTunnel: (done: Promise<void>) => void },
-): Promise<Verdict> {
+): Promise<RelayVerdict> {
   const { target, client, onTunnel } = options;
   const host = parseTargetHost(target.host);
   const port = target.port ?? 443;
   if (host === null) {
-    const asked: Asked = { host: "", port, via: "http", method: "CONNECT", path: target.path };
-    return denialAnswer(context.deny(asked, { reason: "bad_request", why: "the target is not a host" }));
+    const attempt: Attempt = { host: "", port, via: "http", method: "CONNECT", path: target.path };
+    return denialAnswer(context.deny(attempt, { reason: "bad_request", why: "the target is not a valid host" }));
   }
   const tunnel = await openTunnel(context, { host, port, client, via: "connect" });
   if (isDenial(tunnel)) return { ...denialAnswer(tunnel), close: true };
   return {
     kind: "take",
-    // Called even if the client is gone by now; then the tunnel ends at once.
-    take: (taken, first) => onTunnel(carryTunnel(context, { ...tunnel, client: taken, first, via: "connect" })),
+    // Called even if the client has disconnected. The tunnel then ends at once.
+    take: (socket, first) => onTunnel(carryTunnel(context, { ...tunnel, client: socket, first, via: "connect" })),
   };
 }
 
-/** Without reading a request, so that it costs nothing. */
+/** Rejects a connection without reading its request, so that rejecting costs nothing. */
 function turnAway(context: EgressContext, client: Duplex, destination: { address: string; port: number } | null): void {
   const via = destination === null ? "http" : "transparent";
-  const asked: Asked = { host: destination?.address ?? "", port: destination?.port ?? 0, via, method: null, path: null };
-  const denial: Denial = context.deny(asked, { reason: "too_many" });
+  const attempt: Attempt = { host: destination?.address ?? "", port: destination?.port ?? 0, via, method: null, path: null };
+  const denial: Denial = context.deny(attempt, { reason: "too_many" });
   if (destination !== null) return void client.destroy();
   const { status, reason, headers = [], body = "" } = denialAnswer(denial);
   const lines = [
@@ -118,11 +118,11 @@ function turnAway(context: EgressContext, client: Duplex, destination: { address
     "connection: close",
   ];
   client.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
-  void gone(client, context.limits.lingerMs);
+  void untilClosed(client, context.limits.lingerMs);
 }
 
-/** Waits until a client has read what it was told, for a while. */
-function gone(client: Duplex, lingerMs: number): Promise<void> {
+/** Gives a client time to read its answer before the connection is destroyed. */
+function untilClosed(client: Duplex, lingerMs: number): Promise<void> {
   return new Promise((resolve) => {
     if (client.destroyed) return resolve();
     const timer = setTimeout(() => client.destroy(), lingerMs);

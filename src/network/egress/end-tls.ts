@@ -6,8 +6,8 @@ import type { Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 
 /**
- * Ends a client's TLS with a certificate of the sandbox's own authority. Only HTTP/1.1 is offered. Null for a host that
- * there can be no certificate for; the client was told then.
+ * Terminates a client's TLS with a certificate from the sandbox's own authority, offering only HTTP/1.1. Returns null
+ * if the host cannot have a certificate; the client then gets an alert.
  */
 export function endTls(context: EgressContext, options: { client: Duplex; first: Buffer; host: TargetHost }): TLSSocket | null {
   const { client, first, host } = options;
@@ -30,13 +30,13 @@ export function endTls(context: EgressContext, options: { client: Duplex; first:
   return tls;
 }
 
-/** A TLS client shows an alert as an error of its own; a bare close looks like a broken network. */
+/** Ends the connection with a TLS alert, which clients report as such. A bare close looks like a broken network. */
 export function endWithAlert(client: Duplex, { reason }: Refusal): void {
   const alert = reason === "name_mismatch" || reason === "host_not_allowed" ? REFUSED_BY_NAME_ALERT : ACCESS_DENIED_ALERT;
   client.end(alert, () => client.destroy());
 }
 
-/** For a client that never finishes the handshake. */
+/** Drops a client that never finishes the handshake. */
 function endUnlessSecure(tls: TLSSocket, timeoutMs: number): void {
   const timer = setTimeout(() => tls.destroy(), timeoutMs);
   tls.once("secure", () => clearTimeout(timer));

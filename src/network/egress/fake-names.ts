@@ -2,33 +2,32 @@ import { addressBytes } from "../address/addresses.ts";
 import { DNS_TYPE_A, DNS_TYPE_AAAA, encodeDnsAnswer, parseDnsQuestion } from "../address/dns-message.ts";
 import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
 
-/**
- * The addresses that names get inside in transparent mode. Nothing real has one: the range is for benchmarks (RFC
- * 2544), and egress refuses it.
- */
-export const FAKE_IPV4_RANGE = "198.18.0.0/15";
-/** A unique local prefix (RFC 4193) of our own; the last 32 bits are the number of the name. */
-export const FAKE_IPV6_RANGE = "fd63:6169:7373:6f6e::/64";
-
-/** Names that programs inside asked for, each with an address that leads back to it. */
+/** The names that programs inside looked up, each with an invented address that maps back to it. */
 export interface FakeNames {
-  /** Sends nothing anywhere. Null for what is no question, or asks for what cannot be a host. */
+  /** Answers without sending a packet. Returns null for a malformed question or a name that cannot be a host. */
   answerName(question: Buffer): Buffer | null;
-  /** The name that an address was given to; null for one that was given to none, or too long ago. */
+  /** Returns the name that an address was invented for. Null for other addresses and for names forgotten since. */
   nameOf(address: string): TargetHost | null;
 }
 
+/**
+ * 198.18.0.0/15: the addresses that names get inside in transparent mode. No real host has one: the range is reserved
+ * for benchmarks (RFC 2544), and egress refuses it.
+ */
 const IPV4_FIRST = 0xc612_0000;
 const IPV4_COUNT = 2 ** 17;
+/** fd63:6169:7373:6f6e::/64, a unique local prefix (RFC 4193). The last 32 bits are the number of the name. */
 const IPV6_PREFIX = Buffer.from("fd63616973736f6e", "hex");
-/** Short, so that few programs keep an address for longer than we keep its name. */
+/** Short, so that few programs cache an address for longer than we remember its name. */
 const TTL_SECONDS = 10;
-/** The first and last of each range are not given out: some programs take them for a network and a broadcast. */
+/**
+ * Skips the first and last address of each range, because some programs treat them as network and broadcast addresses.
+ */
 const NUMBER_FIRST = 1;
 const NUMBER_LAST = IPV4_COUNT - 2;
 
 export function createFakeNames({ namesMax }: { namesMax: number }): FakeNames {
-  /** In the order of their last use. */
+  /** Ordered by last use. */
   const numberByName = new Map<string, number>();
   const nameByNumber = new Map<number, string>();
   let next = NUMBER_FIRST;
@@ -50,7 +49,7 @@ export function createFakeNames({ namesMax }: { namesMax: number }): FakeNames {
       return known;
     }
     forgetOldest();
-    // Goes round, so that an address is given to another name as late as possible.
+    // Wraps around, to reuse an address for another name as late as possible.
     while (nameByNumber.has(next)) next = next === NUMBER_LAST ? NUMBER_FIRST : next + 1;
     const number = next;
     next = next === NUMBER_LAST ? NUMBER_FIRST : next + 1;
@@ -64,7 +63,7 @@ export function createFakeNames({ namesMax }: { namesMax: number }): FakeNames {
       if (question === null) return null;
       if (question.type !== DNS_TYPE_A && question.type !== DNS_TYPE_AAAA) return encodeDnsAnswer(question, null);
       const host = parseTargetHost(question.name);
-      // Another writing would get an address under a name that was not asked for.
+      // A different spelling would get an address under a name that was not requested.
       if (host === null || host.text !== question.name) return null;
       const data = question.type === DNS_TYPE_A ? ipv4Of(host, numberOf) : ipv6Of(host, numberOf);
       return encodeDnsAnswer(question, data === null ? null : { data, ttlSeconds: TTL_SECONDS });
@@ -80,7 +79,7 @@ export function createFakeNames({ namesMax }: { namesMax: number }): FakeNames {
   };
 }
 
-/** Names of loopback stay inside, as in every resolver (RFC 6761). */
+/** Checks for loopback names, which stay inside as in every resolver (RFC 6761). */
 function isLocal(host: TargetHost): boolean {
   return host.text === "localhost" || host.text.endsWith(".localhost");
 }
@@ -105,7 +104,7 @@ function ipv6Of(host: TargetHost, numberOf: (name: string) => number): Buffer | 
   return bytes;
 }
 
-/** The number of a name in one of our addresses, in any writing. */
+/** Returns the number of the name in one of our addresses, in any notation. */
 function numberIn(address: string): number | null {
   const bytes = addressBytes(address);
   if (bytes === null) return null;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { pipeline, type Readable, type Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { ResponseHead } from "../http/head.ts";
 import { header } from "../http/headers.ts";
 import type { EgressSecrets } from "./egress-options.ts";
@@ -13,25 +13,25 @@ interface Answer {
   truncated: boolean;
 }
 
-/** As many as anybody stacks in earnest. */
+/** The most that a legitimate server stacks. */
 const ENCODINGS_MAX = 3;
 
-/** Reads an answer up to a bound, decompressed, with secrets redacted. Throws `unavailable` when it breaks off. */
+/** Reads and decompresses an answer up to a bound, with secrets redacted. Throws `unavailable` if it cannot be read. */
 export async function readAnswer(
   answer: IncomingMessage,
   { bytesMax, out }: { bytesMax: number; out: ReturnType<EgressSecrets["answerRedactor"]> },
 ): Promise<Answer> {
   const head = headOf(answer);
-  const shown = out === null ? head : out.head(head);
-  const headers = recordOf(shown);
+  const visibleHead = out === null ? head : out.head(head);
+  const headers = recordOf(visibleHead);
   const decoders = decodersFor(headers["content-encoding"]);
-  if (decoders === null) throw unreadable("its encoding is not known");
+  if (decoders === null) throw unreadable("its content encoding is not supported");
   if (decoders.length > 0) {
     delete headers["content-encoding"];
     delete headers["content-length"];
   }
   const { body, truncated } = await readBounded(answer, [...(out === null ? [] : [out.body()]), ...decoders], bytesMax);
-  return { status: shown.status, headers, body, truncated };
+  return { status: visibleHead.status, headers, body, truncated };
 }
 
 async function readBounded(
@@ -41,7 +41,7 @@ async function readBounded(
 ): Promise<{ body: Buffer; truncated: boolean }> {
   const chunks: Buffer[] = [];
   let length = 0;
-  // The callback is there so that errors go to whoever reads the end.
+  // The empty callback makes errors reach the reader of `end`.
   const end: Readable = through.length === 0 ? answer : (pipeline([answer, ...through], () => {}) as unknown as Readable);
   try {
     for await (const chunk of end as AsyncIterable<Buffer>) {
@@ -50,14 +50,14 @@ async function readBounded(
       if (length > bytesMax) return { body: Buffer.concat(chunks).subarray(0, bytesMax), truncated: true };
     }
   } catch (cause) {
-    throw unreadable("it broke off or is damaged", cause);
+    throw unreadable("it is truncated or damaged", cause);
   } finally {
     answer.destroy();
   }
   return { body: Buffer.concat(chunks), truncated: false };
 }
 
-/** In the order in which they undo what was done; null for one that is not known. */
+/** Returns the decoders in the order in which to apply them, or null for unknown or too many encodings. */
 function decodersFor(encoding: string | undefined): Transform[] | null {
   const names = (encoding ?? "")
     .toLowerCase()

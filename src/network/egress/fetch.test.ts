@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createEgressRig, type EgressRig } from "./testing.ts";
+import { createEgressRig, type EgressRig } from "./testing-egress.ts";
 import { createSecretRig, type SecretRig, SECRET_VALUE as value } from "./testing-secrets.ts";
 
 let all: SecretRig;
@@ -15,7 +15,7 @@ afterEach(() => rig[Symbol.asyncDispose]());
 describe("fetch on an agent's behalf", () => {
   const fetch = (path: string, more: object = {}) => rig.egress.fetch({ url: `https://site.test:${port}${path}`, bytesMax: 1000, ...more });
 
-  test("is decided, verified and counted as any request", async () => {
+  test("is checked, verified and counted like any request", async () => {
     Object.assign(all.answer, {
       headers: { "content-encoding": "gzip", "content-type": "text/plain" },
       body: gzipSync("hello, compressed"),
@@ -37,7 +37,7 @@ describe("fetch on an agent's behalf", () => {
     expect(rig.eventsOf("network.closed")[0]).toMatchObject({ via: "fetch", host: "site.test", requests: 1, address: "127.0.0.1" });
   });
 
-  test("injects secrets, and redacts them", async () => {
+  test("injects and redacts secrets", async () => {
     Object.assign(all.answer, { body: value });
     const result = await fetch("/api/x", { headers: { authorization: `Bearer ${all.placeholder}` } });
     expect(all.received[0]?.headers.authorization).toBe(`Bearer ${value}`);
@@ -45,7 +45,7 @@ describe("fetch on an agent's behalf", () => {
     expect(rig.eventsOf("secret.used")).toHaveLength(1);
   });
 
-  test("a denial is a result", async () => {
+  test("returns a denial as a result", async () => {
     expect(await rig.egress.fetch({ url: "https://site.test:1/", bytesMax: 10 })).toMatchObject({
       denied: { reason: "port_not_allowed", text: expect.stringContaining("caisson net allow") },
     });
@@ -67,7 +67,7 @@ describe("fetch on an agent's behalf", () => {
     ]);
   });
 
-  test("N07: each redirect is decided anew, and credentials stay with their origin", async () => {
+  test("N07: checks each redirect, and keeps credentials within their origin", async () => {
     const seen: Record<string, unknown>[] = [];
     const plain = await rig.http((request, response) => {
       seen.push({
@@ -118,7 +118,7 @@ describe("fetch on an agent's behalf", () => {
     expect(rig.lookedUp).not.toContain("evil.test");
   });
 
-  test("is bounded: bytes, also of a bomb; time; and a signal ends it", async () => {
+  test("is limited in decompressed bytes and in time, and can be aborted", async () => {
     Object.assign(all.answer, { headers: { "content-encoding": "gzip" }, body: gzipSync(Buffer.alloc(20_000_000)) });
     const result = await fetch("/");
     expect(result).toMatchObject({ truncated: true });
@@ -133,7 +133,7 @@ describe("fetch on an agent's behalf", () => {
     await expect(hasty.egress.fetch({ url: `http://127.0.0.1:${hanging}/`, bytesMax: 10 })).rejects.toMatchObject({ code: "timeout" });
   });
 
-  test("ends with the egress, and with a change of the policy", async () => {
+  test("ends when the policy no longer allows it", async () => {
     const hanging = await rig.http(() => {});
     rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [hanging], private: true }] });
     const first = rig.egress.fetch({ url: `http://site.test:${hanging}/`, bytesMax: 10 });
@@ -149,14 +149,14 @@ describe("fetch on an agent's behalf", () => {
     ["another scheme", { url: "file:///etc/passwd" }],
     ["credentials", { url: "https://user:pass@site.test/" }],
     ["a header that would be two", { headers: { "x-a": "1\r\nx-b: 2" } }],
-    ["a name of a header that is none", { headers: { "x a": "1" } }],
-    ["a method that is none", { method: "GET /\r\n" }],
-  ])("%s is refused", async (_what, more) => {
+    ["an invalid header name", { headers: { "x a": "1" } }],
+    ["an invalid method", { method: "GET /\r\n" }],
+  ])("rejects %s", async (_what, more) => {
     await expect(fetch("/", more)).rejects.toMatchObject({ code: "invalid" });
     expect(all.received).toEqual([]);
   });
 
-  test("a server that is not there, or says nonsense", async () => {
+  test("reports a missing or misbehaving server as unavailable", async () => {
     const nonsense = await rig.tcp((socket) => socket.end("nonsense\r\n\r\n"));
     rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [1, nonsense], private: true }] });
     for (const each of [1, nonsense])

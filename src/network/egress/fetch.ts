@@ -1,12 +1,12 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { FetchRequest, FetchResult } from "../../sandbox/sandbox-network.ts";
 import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import { encodeRequestHead, type RequestHead } from "../http/head.ts";
 import { type Header, header } from "../http/headers.ts";
 import { decideRequest } from "./decide-egress.ts";
-import { type Asked, type Denial, explain, isDenial, isFailure } from "./denial.ts";
+import { type Attempt, type Denial, explain, isDenial, isFailure } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { readAnswer } from "./fetch-answer.ts";
 import { hasSecrets, identityEncoding, injectSecrets, redactorFor } from "./forward-request.ts";
@@ -29,9 +29,9 @@ interface Hop {
 }
 
 const redirects = new Set([301, 302, 303, 307, 308]);
-/** What speaks for somebody; never taken along to another origin. */
+/** Headers that identify the user. They are never sent to another origin. */
 const credentials = new Set(["authorization", "cookie", "proxy-authorization"]);
-/** Headers we set; a caller's are dropped. */
+/** Headers that we set ourselves. The caller's values are dropped. */
 const ownHeaders = new Set([
   "host",
   "connection",
@@ -45,7 +45,7 @@ const ownHeaders = new Set([
   "expect",
 ]);
 
-/** Requests that the host makes on an agent's behalf, under the rules of its sandbox. */
+/** Creates the fetcher for requests that the host makes on an agent's behalf, under the rules of its sandbox. */
 export function createFetch(context: EgressContext): Fetching {
   const closing = new AbortController();
   return {
@@ -70,7 +70,7 @@ async function follow(context: EgressContext, request: FetchRequest, signal: Abo
     const result = await oneHop(context, { hop, bytesMax: request.bytesMax, signal });
     if (isDenial(result)) {
       const { reason, text } = result;
-      if (isFailure(reason)) throw new CaissonError("unavailable", explain(result, result.asked), { details: { cause: reason } });
+      if (isFailure(reason)) throw new CaissonError("unavailable", explain(result, result.attempt), { details: { cause: reason } });
       return { denied: { reason, text } };
     }
     const { location } = result.headers;
@@ -121,26 +121,26 @@ async function exchange(
 ): Promise<Fetched | Denial> {
   const { hop, passage, path, bytesMax } = options;
   const { tls } = hop;
-  const asked: Asked = { host: hop.host.text, port: hop.port, via: "fetch", method: hop.method, path };
-  const connected = await connectPassage(context, { passage, asked, tls, measured: true });
+  const attempt: Attempt = { host: hop.host.text, port: hop.port, via: "fetch", method: hop.method, path };
+  const connected = await connectPassage(context, { passage, attempt, tls, measured: true });
   if (isDenial(connected)) return connected;
   let request = headOf(hop, path);
   passage.request(hop.method, path);
   if (hasSecrets(context)) {
-    const put = await injectSecrets(context, { request, asked, tls });
-    if ("why" in put) return context.deny(asked, { reason: "secret_unavailable", why: put.why });
+    const put = await injectSecrets(context, { request, attempt, tls });
+    if ("why" in put) return context.deny(attempt, { reason: "secret_unavailable", why: put.why });
     for (const name of put.used) passage.usedSecret(name);
     request = put.request;
   }
-  const out = tls ? redactorFor(context, asked) : null;
+  const out = tls ? redactorFor(context, attempt) : null;
   const answer = await send(connected, out === null ? request : identityEncoding(request), hop);
   const { status, headers, body, truncated } = await readAnswer(answer, { bytesMax, out });
   return { status, headers, body, truncated, url: hop.url.href };
 }
 
-/** The connection is there already, so Node resolves and connects nothing. */
+/** Sends a request over the open connection, so Node resolves and connects nothing. */
 function send(connected: Duplex, request: RequestHead, { host, body }: Hop): Promise<IncomingMessage> {
-  // Says what is wrong with a header before anything is sent.
+  // Rejects an invalid header before anything is sent.
   encodeRequestHead(request);
   return new Promise((resolve, reject) => {
     const sent = httpRequest({
@@ -154,7 +154,7 @@ function send(connected: Duplex, request: RequestHead, { host, body }: Hop): Pro
     sent.once("response", resolve);
     sent.once("upgrade", (_answer, socket: Duplex) => {
       socket.destroy();
-      reject(new CaissonError("unavailable", `${host.text} answered with another protocol`));
+      reject(new CaissonError("unavailable", `${host.text} switched to another protocol`));
     });
     sent.on("error", (cause) => reject(new CaissonError("unavailable", `${host.text} did not answer: the connection failed`, { cause })));
     sent.end(body ?? undefined);
@@ -172,16 +172,16 @@ function headOf({ method, host, port, tls, headers, body }: Hop, path: string): 
 }
 
 function firstHop({ url, method = "GET", headers = {}, body }: FetchRequest): Hop {
-  const given = Object.entries(headers).map(([name, value]) => header(name, value));
+  const callerHeaders = Object.entries(headers).map(([name, value]) => header(name, value));
   return {
     ...placeOf(url),
     method,
-    headers: given.filter(({ lower }) => !ownHeaders.has(lower) && lower !== "proxy-authorization"),
+    headers: callerHeaders.filter(({ lower }) => !ownHeaders.has(lower) && lower !== "proxy-authorization"),
     body: body ?? null,
   };
 }
 
-/** As browsers do: what was posted is not posted again, but for 307 and 308. */
+/** Follows a redirect as browsers do: a POST is repeated only after 307 and 308. */
 function nextHop(hop: Hop, status: number, location: string): Hop {
   const place = placeOf(location, hop.url);
   const becomesGet = status === 303 ? hop.method !== "HEAD" : status < 303 && hop.method === "POST";
@@ -194,7 +194,7 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
   };
 }
 
-/** Throws `invalid`. */
+/** Parses the URL. Throws `invalid` for anything but an http or https URL without credentials. */
 function placeOf(text: string, base?: URL): Pick<Hop, "url" | "host" | "port" | "tls"> {
   if (!URL.canParse(text, base?.href)) throw new CaissonError("invalid", "not a URL", { hint: "Write it as https://example.com/path." });
   const url = new URL(text, base);
@@ -202,7 +202,7 @@ function placeOf(text: string, base?: URL): Pick<Hop, "url" | "host" | "port" | 
   if (!tls && url.protocol !== "http:")
     throw new CaissonError("invalid", `only http and https can be fetched, not ${url.protocol.slice(0, 40)}`);
   if (url.username !== "" || url.password !== "")
-    throw new CaissonError("invalid", "a URL with credentials in it is not fetched", { hint: "Send them in a header." });
+    throw new CaissonError("invalid", "the URL contains credentials", { hint: "Send them in a header." });
   url.hash = "";
   const host = parseTargetHost(url.hostname);
   if (host === null) throw new CaissonError("invalid", "the URL has no valid host");

@@ -6,7 +6,7 @@ import { beginningOf, nextBytes, readBeginning } from "./first-bytes.ts";
 
 const kindOf = (text: string, bytesMax = 65_536) => beginningOf(Buffer.from(text, "latin1"), { bytesMax }).kind;
 
-describe("what a client begins with", () => {
+describe("protocol detection", () => {
   test.each([
     ["", "more"],
     ["G", "more"],
@@ -32,9 +32,9 @@ describe("what a client begins with", () => {
     ["(lisp", "raw"],
   ])("%j is %s", (text, kind) => expect(kindOf(text)).toBe(kind));
 
-  test("a line that never ends is none", () => expect(kindOf("a".repeat(100), 100)).toBe("raw"));
+  test("treats an endless line as raw", () => expect(kindOf("a".repeat(100), 100)).toBe("raw"));
 
-  test("more bytes never change an answer, and none is asked for past the limit", () => {
+  test("never changes its decision with more bytes, and decides within the limit", () => {
     const any = fc.oneof(
       fc.string({ maxLength: 80, unit: "binary-ascii" }),
       fc.string({ maxLength: 40 }).map((text) => `GET ${text} HTTP/1.1\r\nHost: x`),
@@ -49,7 +49,7 @@ describe("what a client begins with", () => {
     );
   });
 
-  test("hundreds of tiny pieces are not put up with", async () => {
+  test("gives up on hundreds of tiny pieces", async () => {
     let pieces = 0;
     const wait = async () => ({ kind: "bytes", bytes: Buffer.from("a".repeat(Math.sign(++pieces))) }) as const;
     expect((await readBeginning({ first: Buffer.alloc(0), bytesMax: 65_536, wait })).beginning.kind).toBe("malformed");
@@ -57,8 +57,8 @@ describe("what a client begins with", () => {
   });
 });
 
-describe("waiting for bytes", () => {
-  test("bytes, an end, silence, or a word of the other side; nothing gets lost", async () => {
+describe("nextBytes", () => {
+  test("reports bytes, an end, silence or the other stream, and loses nothing", async () => {
     const [near, far] = duplexPair();
     const [otherNear, otherFar] = duplexPair();
     near.write("one");

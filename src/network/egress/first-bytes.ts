@@ -1,32 +1,32 @@
 import type { Duplex } from "node:stream";
 import { type ClientHello, parseClientHello } from "./client-hello.ts";
 
-/** What came next on a stream that nobody else reads. */
+/** The outcome of waiting on a stream that has no other reader. */
 export type Next = { kind: "bytes"; bytes: Buffer } | { kind: "ended" } | { kind: "silent" } | { kind: "otherSpoke" };
 
 /**
- * Waits for the next bytes of a stream, which is paused before and afterwards. With `other`, it also ends when that one
- * has something to say; its bytes stay where they are. Never rejects: an error is an end.
+ * Waits for the next bytes of a stream, which is paused before and afterwards. With `other`, it also returns when that
+ * stream has data, and leaves its bytes in it. Never rejects: an error counts as an end.
  */
 export function nextBytes(stream: Duplex, { timeoutMs, other }: { timeoutMs: number; other?: Duplex }): Promise<Next> {
   return new Promise((resolve) => {
     const settle = (next: Next) => {
       clearTimeout(timer);
-      stream.off("data", took).off("end", ended).off("close", ended).off("error", ended);
+      stream.off("data", took).off("end", onEnd).off("close", onEnd).off("error", onEnd);
       stream.pause();
       other?.off("data", spoke).off("end", spoke).off("close", spoke);
       other?.pause();
       resolve(next);
     };
     const took = (bytes: Buffer) => settle({ kind: "bytes", bytes });
-    const ended = () => settle({ kind: "ended" });
+    const onEnd = () => settle({ kind: "ended" });
     const spoke = (bytes?: Buffer) => {
       settle({ kind: "otherSpoke" });
       if (bytes !== undefined) other?.unshift(bytes);
     };
     const timer = setTimeout(() => settle({ kind: "silent" }), timeoutMs);
-    if (stream.destroyed || stream.readableEnded) return ended();
-    stream.on("end", ended).on("close", ended).on("error", ended).on("data", took);
+    if (stream.destroyed || stream.readableEnded) return onEnd();
+    stream.on("end", onEnd).on("close", onEnd).on("error", onEnd).on("data", took);
     stream.resume();
     if (other === undefined) return;
     other.on("end", spoke).on("close", spoke).on("data", spoke);
@@ -34,7 +34,7 @@ export function nextBytes(stream: Duplex, { timeoutMs, other }: { timeoutMs: num
   });
 }
 
-/** What a client begins with. `raw` is neither TLS nor HTTP. */
+/** The protocol that a client starts with. `raw` is neither TLS nor HTTP. */
 export type Beginning =
   | { kind: "more" }
   | { kind: "raw" }
@@ -43,17 +43,17 @@ export type Beginning =
   | { kind: "malformed" }
   | Extract<ClientHello, { kind: "hello" }>;
 
-/** Everything is looked at again with each piece, so that many tiny ones would cost us more than their sender. */
+/** Each piece makes us parse all bytes again, and a flood of tiny pieces would cost us more than their sender. */
 export const PIECES_MAX = 256;
 const NEWLINE = 0x0a;
 const TLS_HANDSHAKE = 0x16;
-/** As lenient as the most lenient server: what any of them would take for HTTP must not pass as something else. */
+/** As lenient as the most lenient server: what any server accepts as HTTP must not pass as something else. */
 const requestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+[ \t].*[ \t]HTTP\/[0-9]+(?:\.\d*)?[ \t\r]*$/i;
-/** HTTP/2 without TLS, whose requests come in frames that nobody here reads. */
+/** HTTP/2 without TLS. Its requests are in frames that we do not parse. */
 const http2Preface = /^PRI[ \t]+\*[ \t]+HTTP\/2/i;
 const mayBecomeRequestLine = /^[A-Za-z0-9!#$%&'*+.^_`|~-]*(?:[ \t][^\0]*)?$/;
 
-/** Looks at the bytes so far. With `bytesMax` of them it has an answer. */
+/** Classifies the bytes so far. With `bytesMax` of them it always decides. */
 export function beginningOf(bytes: Buffer, { bytesMax }: { bytesMax: number }): Beginning {
   const hello = parseClientHello(bytes, bytesMax);
   if (hello.kind === "incomplete") return { kind: "more" };
@@ -75,16 +75,16 @@ function kindOfLine(line: string): "http" | "http2" | "raw" {
 const SETTINGS_HEADER = Buffer.from([0x04, 0x00, 0x00, 0x00, 0x00, 0x00]);
 
 /**
- * Whether a server that spoke first speaks HTTP/2: it begins with a SETTINGS frame, whose type comes after three bytes
- * of length.
+ * Checks whether a server that spoke first speaks HTTP/2: it starts with a SETTINGS frame, whose type follows three
+ * length bytes.
  */
 export function isHttp2Server(bytes: Buffer): boolean {
   return bytes.length >= 5 && bytes.subarray(3, 9).equals(SETTINGS_HEADER.subarray(0, Math.min(6, bytes.length - 3)));
 }
 
 /**
- * Collects a client's bytes until it is clear what it speaks; `wait` is told what there is, and gives more. When it
- * gave none, `stopped` says why.
+ * Collects a client's bytes until its protocol is clear. `wait` receives the bytes so far and returns more. If it
+ * returned none, `stopped` says why.
  */
 export async function readBeginning(options: {
   first: Buffer;
@@ -101,7 +101,7 @@ export async function readBeginning(options: {
   }
 }
 
-/** Whether the bytes could still become a ClientHello, of which no program stops in the middle. */
+/** Checks whether the bytes could still become a ClientHello. No program pauses in the middle of one. */
 export function mayBecomeTls(bytes: Buffer): boolean {
   return bytes[0] === TLS_HANDSHAKE;
 }

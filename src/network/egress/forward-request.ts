@@ -1,12 +1,12 @@
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
-import type { NetworkVia } from "../../contract/network-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { NetworkVia } from "../../contract/network/network-event.ts";
 import { pathOf } from "../address/request-path.ts";
 import type { RequestHead, ResponseHead } from "../http/head.ts";
 import { type Header, header, methodOverrides, pathOverrides } from "../http/headers.ts";
-import { type ForwardVerdict, RelayRefusal, type Verdict } from "../http/relay-options.ts";
+import { type ForwardVerdict, RelayRefusal, type RelayVerdict } from "../http/relay-options.ts";
 import { mustInspect } from "./decide-egress.ts";
-import { type Asked, askedOf, denialAnswer, isDenial } from "./denial.ts";
+import { type Attempt, attemptOf, denialAnswer, isDenial } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import type { EgressSecrets } from "./egress-options.ts";
 import type { Passage } from "./passages.ts";
@@ -14,14 +14,14 @@ import { connectPassage } from "./passages.ts";
 
 export interface ForwardOptions {
   passage: Passage;
-  /** In origin form, with the Host it is for. Was decided on. */
+  /** The allowed request, in origin form with its Host. */
   request: RequestHead;
   tls: boolean;
   via: NetworkVia;
   key: string;
-  /** Whether the bytes of the upstream's socket are what the passage counts. */
+  /** Whether the passage counts the bytes of the upstream socket. */
   measured: boolean;
-  /** A connection that is there already; used once. */
+  /** Returns an open connection to use, once; null afterwards. */
   upstream?: () => Duplex | null;
 }
 
@@ -29,28 +29,27 @@ const PATH_MAX = 2048;
 const WHY_MAX = 300;
 
 /**
- * A request that may be made, as the relay makes it: secrets are injected on the way there and redacted on the way
- * back.
+ * Returns the relay's verdict for an allowed request. Secrets are injected on the way out and redacted on the way back.
  */
-export function forwardRequest(context: EgressContext, options: ForwardOptions): Verdict | Promise<Verdict> {
+export function forwardRequest(context: EgressContext, options: ForwardOptions): RelayVerdict | Promise<RelayVerdict> {
   const { passage, tls, via, measured } = options;
-  // Where rules decide by method and path, nothing may make the server see others.
+  // If rules restrict methods or paths, no header may make the server see others.
   const request = mustInspect(passage.grant) ? withoutOverrides(options.request) : options.request;
   passage.request(request.method, request.target);
-  const asked = askedOf(passage.grant, via, request);
+  const attempt = attemptOf(passage.grant, via, request);
   const verdict: ForwardVerdict = {
     kind: "forward",
     key: options.key,
     async connect() {
       const ready = options.upstream?.();
       if (ready) return ready;
-      const connected = await connectPassage(context, { passage, asked, tls, measured });
+      const connected = await connectPassage(context, { passage, attempt, tls, measured });
       if (isDenial(connected)) throw new RelayRefusal(denialAnswer(connected));
       return connected;
     },
     request,
   };
-  return hasSecrets(context) ? withSecrets(context, { verdict, passage, asked, tls }) : verdict;
+  return hasSecrets(context) ? withSecrets(context, { verdict, passage, attempt, tls }) : verdict;
 }
 
 function withoutOverrides(request: RequestHead): RequestHead {
@@ -65,41 +64,43 @@ export function hasSecrets({ secrets }: EgressContext): boolean {
 
 async function withSecrets(
   context: EgressContext,
-  options: { verdict: ForwardVerdict; passage: Passage; asked: Asked; tls: boolean },
-): Promise<Verdict> {
-  const { verdict, passage, asked, tls } = options;
-  const put = await injectSecrets(context, { request: verdict.request, asked, tls });
-  if ("why" in put) return denialAnswer(context.deny(asked, { reason: "secret_unavailable", why: put.why }));
+  options: { verdict: ForwardVerdict; passage: Passage; attempt: Attempt; tls: boolean },
+): Promise<RelayVerdict> {
+  const { verdict, passage, attempt, tls } = options;
+  const put = await injectSecrets(context, { request: verdict.request, attempt, tls });
+  if ("why" in put) return denialAnswer(context.deny(attempt, { reason: "secret_unavailable", why: put.why }));
   for (const name of put.used) passage.usedSecret(name);
-  const out = tls ? redactorFor(context, asked) : null;
+  const out = tls ? redactorFor(context, attempt) : null;
   if (out === null) return { ...verdict, request: put.request };
   const response = (head: ResponseHead) => {
     const changed = out.head(head);
-    // What comes before the answer has no body; after 101 come raw bytes.
+    // Interim responses have no body. Raw bytes follow a 101.
     return head.status < 200 && head.status !== 101 ? { head: changed } : { head: changed, body: out.body() };
   };
   return { ...verdict, request: identityEncoding(put.request), response };
 }
 
-/** The request with secrets in it, or why it must not be sent. Tells what was used and what was not. */
+/**
+ * Injects secrets into the request, or says why it must not be sent. Emits events for the secrets used and withheld.
+ */
 export async function injectSecrets(
   context: EgressContext,
-  options: { request: RequestHead; asked: Asked; tls: boolean },
+  options: { request: RequestHead; attempt: Attempt; tls: boolean },
 ): Promise<{ request: RequestHead; used: readonly string[] } | { why: string }> {
-  const { request, asked, tls } = options;
-  const { host, port } = asked;
+  const { request, attempt, tls } = options;
+  const { host, port } = attempt;
   try {
     const { head, used, withheld } = await context.secrets.inject(request, { host, port, tls });
     tellUses(context, { request, host, used, withheld });
     for (const secret of used) context.sentSecrets.add(secret);
     return { request: head, used };
   } catch (error) {
-    // Only our own errors are known to hold no value.
+    // Only our own errors are known not to contain a value.
     return { why: error instanceof CaissonError ? error.message : "a secret that this request needs is not available" };
   }
 }
 
-/** The same use again within a few seconds is not told again. */
+/** Emits an event for each use, but not again for the same use within a few seconds. */
 function tellUses(
   { emit, toldInWindow }: EgressContext,
   options: { request: RequestHead; host: string; used: readonly string[]; withheld: readonly { secret: string; why: string }[] },
@@ -116,12 +117,12 @@ function tellUses(
   }
 }
 
-/** For answers of this host; null when it may hold no secret. */
-export function redactorFor({ secrets, sentSecrets }: EgressContext, { host, port }: Asked): ReturnType<EgressSecrets["answerRedactor"]> {
+/** Returns the redactor for answers of this host, or null if they cannot contain a secret. */
+export function redactorFor({ secrets, sentSecrets }: EgressContext, { host, port }: Attempt): ReturnType<EgressSecrets["answerRedactor"]> {
   return sentSecrets.size > 0 && secrets.concerns(host, port) ? secrets.answerRedactor([...sentSecrets]) : null;
 }
 
-/** A compressed answer could not be looked through. */
+/** Requests an uncompressed answer, because a compressed one could not be searched. */
 export function identityEncoding(request: RequestHead): RequestHead {
   return {
     ...request,
@@ -129,9 +130,7 @@ export function identityEncoding(request: RequestHead): RequestHead {
   };
 }
 
-/**
- * The request as its origin gets it: a path as the target, exactly one Host, and nothing that was meant for the proxy.
- */
+/** Builds the request for the origin: a path as the target, exactly one Host, and no headers for the proxy. */
 export function toOrigin(head: RequestHead, { path, authority }: { path: string; authority: string }): RequestHead {
   const headers: Header[] = [header("Host", authority)];
   for (const each of head.headers) {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readAll, readHead } from "./testing.ts";
+import { readAll, readHead } from "./testing-egress.ts";
 import { createSecretRig, type SecretRig, SECRET_VALUE as value } from "./testing-secrets.ts";
 
 let all: SecretRig;
@@ -21,7 +21,7 @@ async function ask(request: { path?: string; method?: string; more?: string } = 
 }
 
 describe("N08: a secret", () => {
-  test("is injected for its host, method and path only", async () => {
+  test("is injected only for its host, method and path", async () => {
     const { rig, received, placeholder } = all;
     expect(await ask()).toContain("hello");
     await ask({ path: "/elsewhere" });
@@ -34,11 +34,11 @@ describe("N08: a secret", () => {
     expect(rig.eventsOf("secret.used")).toEqual([{ secret: "TOKEN", host: "site.test", method: "GET", path: "/api/x" }]);
     expect(rig.eventsOf("secret.withheld")).toHaveLength(2);
     await ask();
-    expect(rig.eventsOf("secret.used"), "the same use is told once").toHaveLength(1);
+    expect(rig.eventsOf("secret.used"), "the same use is reported once").toHaveLength(1);
     expect(JSON.stringify(rig.events)).not.toContain(value);
   });
 
-  test("opens TLS to its host although no rule asks for it, and to no other", async () => {
+  test("makes us intercept TLS to its host, and to no other", async () => {
     const { rig, port, received, placeholder } = all;
     await expect(
       rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "site.test", { ca: rig.world.certificatePem }),
@@ -52,7 +52,7 @@ describe("N08: a secret", () => {
     expect(received.at(-1)?.headers.authorization).toBe(`Bearer ${placeholder}`);
   });
 
-  test("that comes back is redacted in head and body, and the answer is asked for uncompressed", async () => {
+  test("is redacted in the head and body of an answer, which is not compressed", async () => {
     const { received, placeholder } = all;
     all.answer.headers = { "x-echo": `Bearer ${value}` };
     all.answer.body = `you sent ${value} and ${Buffer.from(value).toString("base64")}`;
@@ -62,7 +62,7 @@ describe("N08: a secret", () => {
     expect(text).not.toContain(value);
     expect(text).not.toContain(Buffer.from(value).toString("base64"));
     expect(received[0]?.headers["accept-encoding"]).toBe("identity");
-    // Also in an answer to a request that did not send it.
+    // Even if this request did not send it.
     expect(await ask({ path: "/elsewhere" })).not.toContain(value);
   });
 
@@ -80,7 +80,7 @@ describe("N08: a secret", () => {
     expect(rig.eventsOf("secret.withheld")).toMatchObject([{ secret: "TOKEN", host: "site.test" }]);
   });
 
-  test("S05: once revoked, it ends the connections that used it, and is not sent again", async () => {
+  test("S05: ends its connections when revoked, and is not sent again", async () => {
     const { rig, port, received, placeholder, secrets } = all;
     const tls = await open(all);
     tls.write(`GET /api/x HTTP/1.1\r\nHost: site.test:${port}\r\nAuthorization: Bearer ${placeholder}\r\n\r\n`);
@@ -93,7 +93,7 @@ describe("N08: a secret", () => {
     expect(received).toHaveLength(1);
   });
 
-  test("goes to no server that is not verified", async () => {
+  test("is never sent to an unverified server", async () => {
     const { rig, received, placeholder } = all;
     const impostor = await rig.https((request) => void received.push(request as never), { host: "impostor.test" });
     all.useAt(impostor);

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { NetworkVia } from "../../contract/network-event.ts";
+import type { NetworkVia } from "../../contract/network/network-event.ts";
 import { relayHttp } from "../http/relay.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { relayLimitsOf } from "./egress-limits.ts";
@@ -9,15 +9,15 @@ import { createTunnelRequests } from "./tunnel-requests.ts";
 
 interface InspectOptions {
   client: Duplex;
-  /** Bytes of the client that were read already. */
+  /** Bytes that were already read from the client. */
   first: Buffer;
   passage: Passage;
   via: NetworkVia;
 }
 
 /**
- * Stands between: ends the client's TLS with a certificate of the sandbox's own authority, sees each request, and
- * speaks verified TLS to the real host. Resolves when it is over; never rejects.
+ * Intercepts a TLS connection: terminates the client's TLS with a certificate from the sandbox's own authority, sees
+ * each request, and speaks verified TLS to the real host. Resolves when the connection has ended; never rejects.
  */
 export async function inspectTls(context: EgressContext, { client, first, passage, via }: InspectOptions): Promise<void> {
   passage.inspect();

@@ -5,7 +5,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { settled } from "../../../test/support/settled.ts";
-import { createEgressRig, type EgressRig, readAll } from "./testing.ts";
+import { createEgressRig, type EgressRig, readAll } from "./testing-egress.ts";
 
 let rig: EgressRig;
 beforeEach(async () => {
@@ -21,7 +21,8 @@ const until = async (done: () => boolean) => {
 };
 
 /**
- * What buffers hold that somebody still has. They are freed in the background: a second collection waits for the first.
+ * Returns the bytes in buffers that are still referenced. They are freed in the background, so a second collection
+ * waits for the first.
  */
 function memoryBytes(): number {
   setFlagsFromString("--expose-gc");
@@ -31,7 +32,7 @@ function memoryBytes(): number {
   return process.memoryUsage().arrayBuffers;
 }
 
-/** A connection as the guest carries it: a stream that is no socket. */
+/** Opens a connection as the guest carries it: a stream that is not a socket. */
 function carried(): Duplex {
   const [near, far] = duplexPair();
   near.on("error", () => {});
@@ -39,8 +40,8 @@ function carried(): Duplex {
   return near;
 }
 
-describe("streams that are no sockets", () => {
-  test("CONNECT, inspected TLS, and a body of some megabytes both ways", async () => {
+describe("streams that are not sockets", () => {
+  test("carry CONNECT, inspected TLS and some megabytes both ways", async () => {
     const body = Buffer.alloc(3_000_000, "abcdefgh");
     const port = await rig.https((request, response) => {
       let length = 0;
@@ -65,8 +66,8 @@ describe("streams that are no sockets", () => {
   });
 });
 
-describe("peers that behave badly", () => {
-  test("a slow reader slows the server down; memory does not grow", async () => {
+describe("misbehaving peers", () => {
+  test("a slow reader slows down the server instead of filling memory", async () => {
     let written = 0;
     const chunk = Buffer.alloc(65_536);
     const port = await rig.tcp((socket) => {
@@ -79,28 +80,28 @@ describe("peers that behave badly", () => {
     });
     allow(port);
     const { socket } = await rig.tunnel(`site.test:${port}`);
-    // Until the server stands still: what it sends then would be held in memory.
+    // Waits until the server blocks. Whatever it could still send would have to be held in memory.
     const standsStill = () => settled(() => written);
     await standsStill();
     const memoryBefore = memoryBytes();
     expect(written).toBeLessThan(30_000_000);
     const passed = rig.egress.stats().receivedBytes;
     expect(passed).toBeLessThan(10_000_000);
-    // A reader that takes a little now and then is let have it, and nothing piles up behind it.
-    for (let taken = 0; taken < 50_000_000; ) {
+    // A reader that takes a little at a time gets its data, and nothing accumulates behind it.
+    for (let bytesRead = 0; bytesRead < 50_000_000; ) {
       const piece: Buffer | null = socket.read();
       if (piece === null) await once(socket, "readable");
-      else taken += piece.length;
+      else bytesRead += piece.length;
     }
     await standsStill();
     expect(rig.egress.stats().receivedBytes).toBeGreaterThan(passed + 30_000_000);
     expect(memoryBytes() - memoryBefore).toBeLessThan(5_000_000);
-    // It can be ended although nobody reads.
+    // The egress can be closed without a reader.
     await rig.egress.close();
     socket.destroy();
   });
 
-  test("a half-open peer: the end of one side is passed on, silence ends the rest", async () => {
+  test("a half-open peer has its end passed on, and is ended when silent", async () => {
     await using hasty = await createEgressRig({ limits: { idleMs: 100 } });
     hasty.names.set("site.test", ["127.0.0.1"]);
     let ended = false;
@@ -113,7 +114,7 @@ describe("peers that behave badly", () => {
     await until(() => hasty.egress.stats().connections === 0);
   });
 
-  test("a server that breaks off in the middle of an answer is not taken for a whole one", async () => {
+  test("a server that resets within an answer does not appear to have finished it", async () => {
     const port = await rig.tcp((socket) => {
       socket.once("data", () => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", () => socket.resetAndDestroy()));
     });
@@ -125,7 +126,7 @@ describe("peers that behave badly", () => {
     expect(await failed).toMatchObject({ code: "ECONNRESET" });
   });
 
-  test("a client that goes away while we connect leaves nothing behind", async () => {
+  test("a client that disconnects while we connect leaves nothing behind", async () => {
     const waiting: (() => void)[] = [];
     await using slow = await createEgressRig({ resolve: () => new Promise((resolve) => waiting.push(() => resolve(["127.0.0.1"]))) });
     const port = await slow.tcp((socket) => void socket.resume());
@@ -140,7 +141,7 @@ describe("peers that behave badly", () => {
     await slow.egress.close();
   });
 
-  test("a policy that changes while a name is looked up counts", async () => {
+  test("a client is refused if the policy changes during the lookup", async () => {
     const waiting: (() => void)[] = [];
     await using slow = await createEgressRig({ resolve: () => new Promise((resolve) => waiting.push(() => resolve(["127.0.0.1"]))) });
     let connections = 0;
@@ -157,8 +158,8 @@ describe("peers that behave badly", () => {
   });
 });
 
-describe("many", () => {
-  test("a thousand connections at once, half of them tunnels", async () => {
+describe("load", () => {
+  test("allows a thousand connections at once, half of them tunnels", async () => {
     const echo = await rig.tcp((socket) => socket.pipe(socket));
     const http = await rig.http((_request, response) => response.end("hello"));
     rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [echo, http], private: true }] });
@@ -184,7 +185,7 @@ describe("many", () => {
     expect(rig.eventsOf("network.denied")).toMatchObject([{ reason: "too_many" }]);
   });
 
-  test("a small rate of requests is not slowed down by rules", async () => {
+  test("answers hundreds of requests under a thousand rules", async () => {
     const port = await rig.http((_request, response) => response.end("hello"));
     rig.setPolicy({
       mode: "allow",

@@ -1,7 +1,7 @@
-/** Whether the same was said within the window; if not, it counts as said now. */
+/** Returns whether the same text was reported within the window. If not, records it as reported now. */
 export type OncePerWindow = (what: string) => boolean;
 
-/** For events that a program can cause as often as it likes. Of the things said, the oldest are forgotten first. */
+/** Limits events that a program can cause as often as it likes. Forgets the oldest texts first. */
 export function createOncePerWindow({ windowMs, differentMax }: { windowMs: number; differentMax: number }): OncePerWindow {
   const toldAtMs = new Map<string, number>();
   return (what) => {

@@ -1,116 +1,124 @@
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
-import type { NetworkPolicy } from "../../contract/network.ts";
-import type { NetworkVia } from "../../contract/network-event.ts";
+import type { NetworkPolicy } from "../../contract/network/network.ts";
+import type { NetworkVia } from "../../contract/network/network-event.ts";
 import { canonicalAddress } from "../address/addresses.ts";
 import type { TargetHost } from "../address/target-host.ts";
 import { resetStream } from "../http/reset-stream.ts";
-import { type Decision, decideHost, type Grant, mustInspect, narrowToRequest, reaching, ruleOf } from "./decide-egress.ts";
-import type { Asked, Denial, Refusal } from "./denial.ts";
+import { decideHost, type EgressDecision, type Grant, mustInspect, narrowToRequest, reaching, ruleOf } from "./decide-egress.ts";
+import type { Attempt, Denial, Refusal } from "./denial.ts";
 import type { Dialer } from "./dial.ts";
 import type { EgressSecrets, Emit } from "./egress-options.ts";
 import type { Pinned, Resolver } from "./resolve.ts";
 
 /**
- * One connection of a client to one host, from the decision on: what it may be ended for, and what is told when it is
- * over.
+ * One client's connection to one host, from the decision on: the reasons it may be ended for, and the facts reported
+ * when it has ended.
  */
 export interface Passage {
   readonly grant: Grant;
-  /** Null until the host's address is known. */
+  /** Null until the host is resolved. */
   readonly pinned: Pinned | null;
   readonly ended: boolean;
   pin(pinned: Pinned): void;
-  /** From now on the sandbox's own authority stands between. */
+  /** Records that we intercept its TLS with the sandbox's own authority. */
   inspect(): void;
-  /** To be destroyed with it. With `measured`, its bytes are the passage's. */
+  /** Registers a socket to destroy with the passage. With `measured`, its bytes count as the passage's. */
   adopt(socket: Socket, options?: { measured: boolean }): void;
-  /** From the sandbox's side. */
+  /** Counts bytes, as seen from the sandbox. */
   count(sent: number, received: number): void;
   request(method: string, path: string): void;
   usedSecret(name: string): void;
   bytes(): { sent: number; received: number };
-  /** It is over. The event comes once, and only if the connection was let through; idempotent. */
+  /** Ends the passage. Emits the event once, and only if the connection was allowed; idempotent. */
   end(): void;
-  /** Ends it from our side, with the client's connection. */
+  /** Ends the passage from our side, together with the client's connection. */
   destroy(): void;
 }
 
-/** The client's connection, or whatever stands for it. */
+/** The client's connection, or a stand-in for it. */
 export interface Destroyable {
   destroy(): unknown;
 }
 
 export interface Passages {
   open(options: { grant: Grant; via: NetworkVia; client: Destroyable }): Passage;
-  /** Destroys what would not be let through now. */
+  /** Destroys the passages that are no longer allowed. */
   enforce(policy: NetworkPolicy, secrets: EgressSecrets): void;
-  /** Of all that there ever were. */
+  /** Returns the total of all passages, past and present. */
   bytes(): { sent: number; received: number };
   destroyAll(): void;
 }
 
-/** What it takes to open one. */
+/** The dependencies for opening a passage. */
 export interface PassageContext {
   policy(): NetworkPolicy;
   resolver: Resolver;
   dialer: Dialer;
   passages: Passages;
-  /** Words for a refusal, which is also told as an event. */
-  deny(asked: Asked, refusal: Refusal): Denial;
+  /** Turns a refusal into a denial with a text, and reports it as an event. */
+  deny(attempt: Attempt, refusal: Refusal): Denial;
 }
 
 /**
- * Decides on a host, finds its address and checks it. The connection itself is made by `connectPassage`. Given a
- * decision, only that is asked for; else the host's.
+ * Checks a host against the policy, resolves it and checks its address. `connectPassage` then makes the connection. A
+ * given `decision` replaces the one on the host.
  */
 export async function openPassage(
   context: PassageContext,
-  options: { host: TargetHost; port: number; via: NetworkVia; client: Destroyable; method?: string; path?: string; decision?: Decision },
+  options: {
+    host: TargetHost;
+    port: number;
+    via: NetworkVia;
+    client: Destroyable;
+    method?: string;
+    path?: string;
+    decision?: EgressDecision;
+  },
 ): Promise<Passage | Denial> {
   const { host, port, via, client, method = null, path = null } = options;
-  const asked: Asked = { host: host.text, port, via, method, path };
+  const attempt: Attempt = { host: host.text, port, via, method, path };
   const decision = options.decision ?? decideHost(context.policy(), { host, port });
-  if (!decision.allowed) return context.deny(asked, decision);
-  // Known from now on, so that a change of the policy reaches it while the name is looked up.
+  if (!decision.allowed) return context.deny(attempt, decision);
+  // Registered before the lookup, so that a policy change during the lookup reaches it.
   const passage = context.passages.open({ grant: decision.grant, via, client });
   const pinned = await context.resolver.pin(decision.grant);
   if ("refused" in pinned) {
     passage.end();
-    return context.deny(asked, pinned.refused);
+    return context.deny(attempt, pinned.refused);
   }
-  if (passage.ended) return context.deny(asked, noLonger);
+  if (passage.ended) return context.deny(attempt, noLonger);
   passage.pin(pinned);
   return passage;
 }
 
 /**
- * The connection to where a passage leads, by TLS if asked for; a denial for a certificate that is not the host's.
+ * Connects to the passage's address, over TLS if requested. Returns a denial if the certificate is not the host's.
  * Throws `unavailable` or `timeout`.
  */
 export async function connectPassage(
   context: PassageContext,
-  options: { passage: Passage; asked: Asked; tls: boolean; measured: boolean },
+  options: { passage: Passage; attempt: Attempt; tls: boolean; measured: boolean },
 ): Promise<Duplex | Denial> {
-  const { passage, asked, tls, measured } = options;
+  const { passage, attempt, tls, measured } = options;
   const { pinned } = passage;
-  if (pinned === null || passage.ended) return context.deny(asked, noLonger);
+  if (pinned === null || passage.ended) return context.deny(attempt, noLonger);
   const dialed = {
     pinned,
     adopt: (socket: Socket) => {
       passage.adopt(socket, { measured });
       socket.once("connect", () => {
-        // The others of the name are not tried any more: a passage leads to one place.
+        // The other addresses of the name are no longer tried: a passage has one destination.
         const address = canonicalAddress(socket.remoteAddress ?? "");
         if (address !== null && pinned.addresses.includes(address)) passage.pin({ ...pinned, addresses: [address] });
       });
     },
   };
   const socket = tls ? await context.dialer.openTls(dialed) : await context.dialer.open(dialed);
-  return "refused" in socket ? context.deny(asked, socket.refused) : socket;
+  return "refused" in socket ? context.deny(attempt, socket.refused) : socket;
 }
 
-const noLonger: Refusal = { reason: "host_not_allowed", why: "it was allowed until a moment ago" };
+const noLonger: Refusal = { reason: "host_not_allowed", why: "it is no longer allowed" };
 
 interface State {
   grant: Grant;
@@ -225,7 +233,7 @@ function createPassage(options: {
     end,
     destroy() {
       end();
-      // Not an end that could be taken for that of a whole answer.
+      // A reset, because a normal close could pass for the end of a complete answer.
       if (client instanceof Duplex) resetStream(client);
       else client.destroy();
     },
@@ -239,7 +247,7 @@ function isStillAllowed(state: State, policy: NetworkPolicy, secrets: EgressSecr
   if (!decision.allowed) return false;
   const grant = state.pinned === null ? decision.grant : reaching(decision.grant, state.pinned.reach);
   if (grant === null) return false;
-  // Requests of a tunnel were not seen, so it may stay only if none has to be.
+  // We did not see the requests of this tunnel, so it may stay only if none needs inspection.
   if (state.lastRequest === null) return state.inspected || state.pinned === null || !mustInspect(grant);
   return narrowToRequest(grant, state.lastRequest).allowed;
 }

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
-import type { NetworkVia } from "../../contract/network-event.ts";
+import type { NetworkVia } from "../../contract/network/network-event.ts";
 import type { RequestHead } from "../http/head.ts";
-import type { Verdict } from "../http/relay-options.ts";
+import type { RelayVerdict } from "../http/relay-options.ts";
 import { resetStream } from "../http/reset-stream.ts";
 import type { Grant } from "./decide-egress.ts";
 import { denialAnswer, isDenial } from "./denial.ts";
@@ -10,19 +10,19 @@ import { forwardRequest } from "./forward-request.ts";
 import type { Passage } from "./passages.ts";
 import { openPassage } from "./passages.ts";
 
-/** Hosts that one connection of a client has open at once. */
+/** How many hosts one client connection may have open at once. */
 const PASSAGES_MAX = 32;
 
 export interface PlainPassages {
-  /** A request in origin form that `grant` is for. */
-  forward(options: { grant: Grant; request: RequestHead }): Verdict | Promise<Verdict>;
-  /** Ends all of them. */
+  /** Forwards a request in origin form that `grant` allows. */
+  forward(options: { grant: Grant; request: RequestHead }): RelayVerdict | Promise<RelayVerdict>;
+  /** Ends all passages. */
   close(): void;
 }
 
 /**
- * One passage for each host that a client asks for in plain HTTP; it stays while the client's connection does, and so
- * does the address.
+ * Keeps one passage for each host that a client requests in plain HTTP. The passage and its address last as long as the
+ * client's connection.
  */
 export function createPlainPassages(context: EgressContext, { client, via }: { client: Duplex; via: NetworkVia }): PlainPassages {
   const open = new Map<string, Passage>();
@@ -32,12 +32,12 @@ export function createPlainPassages(context: EgressContext, { client, via }: { c
   return {
     forward({ grant, request }) {
       const { host, port } = grant;
-      // A connection to a private address must not be used by a request whose rules do not lead there.
+      // A request must not use a connection to a private address that its rules do not allow.
       const key = `${host.text} ${port} ${grant.rules.some((rule) => rule.private) ? "private" : "public"}`;
       currentKey = key;
       const known = open.get(key);
       if (known !== undefined && !known.ended) return through(known, key, request);
-      // When a passage is ended, so is the client's connection, but only if that is what the client waits for.
+      // When a passage is ended, the client's connection is too, but only if the client is waiting for this passage.
       const ended = { destroy: () => void (currentKey === key && resetStream(client)) };
       const decision = { allowed: true, grant } as const;
       return openPassage(context, { host, port, via, client: ended, method: request.method, path: request.target, decision }).then(

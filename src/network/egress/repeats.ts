@@ -1,21 +1,21 @@
 /**
- * Tells the first of its kind at once and counts the same again: a program that tries for ever must not fill the log.
+ * Reports the first of its kind at once and counts repeats: a program that retries endlessly must not fill the log.
  */
 export interface Repeats<Item> {
   add(item: Item): void;
-  /** What was counted is told now. */
+  /** Reports the counts so far. */
   flush(): void;
 }
 
 export interface RepeatsOptions<Item> {
   tell(item: Item, count: number): void;
-  /** Items with the same key are of one kind. */
+  /** Items with the same key are of the same kind. */
   keyOf(item: Item): string;
-  /** How many kinds are kept apart. */
+  /** How many kinds are counted separately. */
   differentMax: number;
-  /** What an item past that becomes: one of few kinds, so that asking for something else each time is counted, too. */
+  /** Maps an item beyond that limit to one of a few kinds, so that even ever-changing items are counted. */
   summarised(item: Item): Item;
-  /** After so long what was counted is told; absent: only `flush` tells it. */
+  /** The time after which the count is reported. If absent, only `flush` reports it. */
   windowMs?: number;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { NetworkPolicy } from "../../contract/network.ts";
+import { NetworkPolicy } from "../../contract/network/network.ts";
 import { decideHost, type Grant } from "./decide-egress.ts";
 import { egressLimits } from "./egress-limits.ts";
 import { createResolver } from "./resolve.ts";
@@ -13,7 +13,7 @@ function grantFor(host: string, rule: object = {}, mode = "allow"): Grant {
 const resolver = (resolve: (name: string) => Promise<string[]>, limits: object = {}) =>
   createResolver({ resolve, ownAddresses: () => ["203.0.113.9", "fe80::1%eth0", "2001:db8::9"], limits: { ...egressLimits, ...limits } });
 
-describe("where a name leads", () => {
+describe("address selection", () => {
   test.each([
     [["203.0.113.1"], {}, ["203.0.113.1"]],
     [["2001:DB8:0::1", "203.0.113.1"], {}, ["2001:db8::1", "203.0.113.1"]],
@@ -32,12 +32,12 @@ describe("where a name leads", () => {
       {},
       ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"],
     ],
-  ])("%j with %j", async (found, rule, expected) => {
+  ])("picks from %j with the rule %j", async (found, rule, expected) => {
     const pinned = await resolver(async () => found).pin(grantFor("a.test", rule));
     expect("refused" in pinned ? pinned.refused.reason : pinned.addresses).toEqual(expected);
   });
 
-  test("a name that is not known, and one that nobody could be asked about", async () => {
+  test("tells an unknown name from a failed lookup", async () => {
     for (const [code, reason] of [
       ["ENOTFOUND", "unknown_host"],
       ["EAI_AGAIN", "lookup_failed"],
@@ -47,14 +47,14 @@ describe("where a name leads", () => {
     }
   });
 
-  test("an address is not looked up", async () => {
+  test("does not look up an address", async () => {
     let lookups = 0;
     const counting = resolver(async () => [`${lookups++}`]);
     expect(await counting.pin(grantFor("203.0.113.1"))).toMatchObject({ addresses: ["203.0.113.1"], reach: "public" });
     expect(lookups).toBe(0);
   });
 
-  test("an open policy leads to public addresses only, but for its rules", async () => {
+  test("reaches private addresses under an open policy only by its rules", async () => {
     expect(await resolver(async () => ["10.0.0.1"]).pin(grantFor("a.test", {}, "open"))).toMatchObject({
       refused: { reason: "private_address" },
     });
@@ -64,9 +64,9 @@ describe("where a name leads", () => {
     });
   });
 
-  test("a lookup that never answers is given up, and only so many are begun", async () => {
-    let begun = 0;
-    const stuck = resolver(() => new Promise(() => void begun++), { resolveMs: 20, resolvesMax: 2 });
+  test("gives up on stuck lookups, and bounds the pending ones", async () => {
+    let lookups = 0;
+    const stuck = resolver(() => new Promise(() => void lookups++), { resolveMs: 20, resolvesMax: 2 });
     const refusals = await Promise.all(["a.test", "a.test", "b.test", "c.test"].map((name) => stuck.pin(grantFor(name))));
     expect(refusals.map((each) => "refused" in each && each.refused.reason)).toEqual([
       "lookup_failed",
@@ -74,10 +74,10 @@ describe("where a name leads", () => {
       "lookup_failed",
       "too_many",
     ]);
-    expect(begun).toBe(2);
+    expect(lookups).toBe(2);
   });
 
-  test("each connection asks anew", async () => {
+  test("looks up the name again for each connection", async () => {
     const answers = [["203.0.113.1"], ["10.0.0.1"]];
     const rebinding = resolver(async () => answers.shift() ?? []);
     expect(await rebinding.pin(grantFor("a.test"))).toMatchObject({ addresses: ["203.0.113.1"] });

@@ -1,27 +1,27 @@
 import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
-import { isErrno } from "../../lib/is-errno.ts";
+import { isErrno } from "../../lib/failures.ts";
 import { type AddressReach, canonicalAddress, classifyAddress, reachOf } from "../address/addresses.ts";
 import { type Grant, reaching } from "./decide-egress.ts";
 import type { Refusal } from "./denial.ts";
 import type { EgressLimits } from "./egress-limits.ts";
 
 /**
- * Where a connection goes, decided once: it is made to one of these addresses and never to a name, so a second answer
- * of the resolver changes nothing.
+ * The destination of a connection, decided once. We connect to one of these addresses and never to a name, so a
+ * different second answer from the resolver has no effect.
  */
 export interface Pinned {
-  /** Checked, in the order in which they are tried. */
+  /** The checked addresses, in the order in which we try them. */
   addresses: readonly string[];
   reach: Exclude<AddressReach, "never">;
-  /** Only the rules that may lead there. */
+  /** Only the rules that allow these addresses. */
   grant: Grant;
 }
 
 export interface Resolver {
   /**
-   * To be asked only with a grant: a name that is not allowed is never looked up, because the question itself would
-   * tell somebody something.
+   * Resolves the host of a grant. It takes a grant because a name that is not allowed must never be looked up: the
+   * lookup itself would leak information.
    */
   pin(grant: Grant): Promise<Pinned | { refused: Refusal }>;
 }
@@ -32,7 +32,10 @@ interface ResolverOptions {
   limits: Pick<EgressLimits, "resolveMs" | "resolvesMax" | "addressesMax">;
 }
 
-/** Interfaces come and go, and reading them costs something on a host with hundreds of them. */
+/**
+ * How long the interface addresses are cached. They may change, but reading them is expensive on a host with hundreds
+ * of interfaces.
+ */
 const OWN_KEPT_MS = 1000;
 
 export function createResolver({ resolve = resolveByHost, ownAddresses = addressesOfInterfaces, limits }: ResolverOptions): Resolver {
@@ -60,8 +63,8 @@ export function createResolver({ resolve = resolveByHost, ownAddresses = address
 }
 
 /**
- * The addresses that the grant may lead to. Those behind the first one must be of its kind, because what is allowed may
- * differ between the kinds.
+ * Picks the addresses that the grant allows. All must have the same reach as the first, because the rules for public
+ * and private addresses may differ.
  */
 function pick(options: {
   grant: Grant;
@@ -89,38 +92,38 @@ function pick(options: {
   );
 }
 
-/** Which address it was stays here: names of an inner network are nobody's business inside. */
+/** Does not name the address: the layout of an internal network must not leak into the sandbox. */
 function refusalOf(host: string, isPrivate: boolean): Refusal {
   if (isPrivate)
     return {
       reason: "private_address",
-      why: `${host} leads to a private address or to the host itself, which only a rule with "private" allows`,
+      why: `the address of ${host} is private or the host's own, which only a rule with "private" allows`,
     };
   return {
     reason: "private_address",
-    why: `${host} leads to an address that is never reached: link-local, metadata or reserved`,
+    why: `the address of ${host} is link-local, metadata or reserved, which no rule can allow`,
     final: true,
   };
 }
 
 /**
- * A lookup cannot be taken back, so those that were given up count until they answer. Connections that wait for the
- * same name share one; what comes out of it is checked for each of them.
+ * Bounds the pending lookups. A lookup cannot be cancelled, so abandoned ones count until they answer. Connections that
+ * wait for the same name share one lookup, and each checks the result.
  */
 function boundedLookup(resolve: (name: string) => Promise<string[]>, limits: Pick<EgressLimits, "resolveMs" | "resolvesMax">) {
   const pending = new Map<string, Promise<string[] | Refusal>>();
   const start = (name: string) => {
-    const asked = resolve(name)
+    const lookupResult = resolve(name)
       .catch((error: unknown): Refusal => ({ reason: lookupFailure(error) }))
       .finally(() => pending.delete(name));
-    pending.set(name, asked);
-    return asked;
+    pending.set(name, lookupResult);
+    return lookupResult;
   };
   return async (name: string): Promise<string[] | Refusal> => {
     if (!pending.has(name) && pending.size >= limits.resolvesMax) return { reason: "too_many", why: "too many names are being looked up" };
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<Refusal>((done) => {
-      timer = setTimeout(done, limits.resolveMs, { reason: "lookup_failed", why: `the name ${name} could not be looked up in time` });
+      timer = setTimeout(done, limits.resolveMs, { reason: "lookup_failed", why: `the lookup of ${name} timed out` });
     });
     try {
       return await Promise.race([pending.get(name) ?? start(name), late]);
@@ -130,7 +133,7 @@ function boundedLookup(resolve: (name: string) => Promise<string[]>, limits: Pic
   };
 }
 
-/** Whether the name is not known, or nobody could be asked about it. */
+/** Distinguishes an unknown name from a failed lookup. */
 export function lookupFailure(error: unknown): "unknown_host" | "lookup_failed" {
   return isErrno(error, "ENOTFOUND", "ENODATA") ? "unknown_host" : "lookup_failed";
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createEgressRig, type EgressRig, readAll } from "./testing.ts";
+import { createEgressRig, type EgressRig, readAll } from "./testing-egress.ts";
 
 let rig: EgressRig;
 let port: number;
@@ -26,7 +26,7 @@ const byName = (name: string) => [3, name.length, ...Buffer.from(name)];
 const byIpv4 = (address: string) => [1, ...address.split(".").map(Number)];
 const byIpv6 = (hex: string) => [4, ...Buffer.from(hex, "hex")];
 
-/** Greets, asks, and gives the reply's code. */
+/** Sends the greeting and a request, and returns the reply code. */
 async function request(address: number[], to: number, { command = 1 } = {}): Promise<{ socket: Socket; code: number | undefined }> {
   const socket = await rig.dial();
   socket.write(Buffer.from([5, 1, 0]));
@@ -54,7 +54,7 @@ describe("SOCKS5", () => {
     expect(closed).toMatchObject({ via: "socks", port, sentBytes: 4, receivedBytes: 4 });
   });
 
-  test("all in one piece, and in single bytes", async () => {
+  test("reads a handshake in one piece or in single bytes", async () => {
     const all = [5, 2, 0, 2, 5, 1, 0, ...byName("site.test"), ...u16(port), ...Buffer.from("ping")];
     const eager = await rig.dial();
     eager.write(Buffer.from(all));
@@ -70,7 +70,7 @@ describe("SOCKS5", () => {
     }
   });
 
-  test("replies say why not", async () => {
+  test("replies with the code for the reason", async () => {
     const cases: [number[], number, object, number][] = [
       [byName("evil.test"), 443, {}, 2],
       [byName("site.test"), 22, {}, 2],
@@ -88,7 +88,7 @@ describe("SOCKS5", () => {
     expect(rig.eventsOf("network.denied").map(({ reason, via }) => `${via} ${reason}`)).toContain("socks port_not_allowed");
   });
 
-  test("a client that must authenticate is told that nobody does", async () => {
+  test("tells a client that must authenticate that no method is acceptable", async () => {
     const socket = await rig.dial();
     socket.write(Buffer.from([5, 1, 2]));
     expect(await readAll(socket)).toBe("\x05\xff");
@@ -97,13 +97,13 @@ describe("SOCKS5", () => {
   test.each([
     ["another version", [5, 1, 0, 4, 1, 0, 1]],
     ["an end in the middle", [5, 1, 0, 5, 1]],
-  ])("%s ends it", async (_what, bytes) => {
+  ])("closes the connection on %s", async (_what, bytes) => {
     const socket = await rig.dial();
     socket.end(Buffer.from(bytes));
     expect(await readAll(socket)).toBe("\x05\x00");
   });
 
-  test("the rules for names in TLS and HTTP hold here, too", async () => {
+  test("applies path rules to HTTP in the tunnel", async () => {
     const http = await rig.http((_request, response) => response.end("hello"));
     rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [http], private: true, paths: ["/api"] }] });
     const { socket } = await request(byName("site.test"), http);

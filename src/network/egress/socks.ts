@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { parseTargetHost, type TargetHost } from "../address/target-host.ts";
 import { isDenial, isFailure, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
@@ -26,7 +26,10 @@ const reply = {
   addressNotSupported: 8,
 } as const;
 
-/** Serves a SOCKS5 client (RFC 1928): no authentication, CONNECT only. Resolves when it is over; never rejects. */
+/**
+ * Serves a SOCKS5 client (RFC 1928) without authentication, CONNECT only. Resolves when the connection has ended; never
+ * rejects.
+ */
 export async function serveSocks(context: EgressContext, { client, first }: { client: Duplex; first: Buffer }): Promise<void> {
   const reader = createReader(client, first, context.limits.firstBytesMs);
   const methods = await readMethods(reader);
@@ -39,7 +42,7 @@ export async function serveSocks(context: EgressContext, { client, first }: { cl
   if (request.host === null) {
     context.deny(
       { host: "", port: request.port, via: "socks", method: null, path: null },
-      { reason: "bad_request", why: "the target is not a host" },
+      { reason: "bad_request", why: "the target is not a valid host" },
     );
     return end(client, reply.addressNotSupported);
   }
@@ -57,7 +60,7 @@ function end(client: Duplex, code: number): void {
   client.end(replyBytes(code));
 }
 
-/** The address that we connect from is nobody's business. */
+/** Hides the address that we connect from. */
 function replyBytes(code: number): Buffer {
   return Buffer.from([VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]);
 }
@@ -81,7 +84,7 @@ async function readMethods(reader: Reader): Promise<Buffer | null> {
   return await reader.take(head[1] ?? 0);
 }
 
-/** A reply code where the request is understood and cannot be met, null where it is not understood. */
+/** Returns a reply code for a request that we understand but cannot serve, and null for a malformed one. */
 async function readRequest(reader: Reader): Promise<{ host: TargetHost | null; port: number } | number | null> {
   const head = await reader.take(4);
   if (head === null || head[0] !== VERSION) return null;
@@ -106,13 +109,13 @@ async function readHost(reader: Reader, addressType: number): Promise<string | n
 }
 
 interface Reader {
-  /** Exactly so many bytes; null when they do not come. */
+  /** Returns exactly this many bytes, or null if they do not arrive. */
   take(count: number): Promise<Buffer | null>;
-  /** What was read and not taken. */
+  /** Returns the bytes that were read but not taken. */
   rest(): Buffer;
 }
 
-/** The whole greeting must come within the time, however slowly its bytes drip. */
+/** The whole handshake must arrive within the time limit, however slowly its bytes trickle in. */
 function createReader(client: Duplex, first: Buffer, timeoutMs: number): Reader {
   const endMs = performance.now() + timeoutMs;
   let have = first;
@@ -123,9 +126,9 @@ function createReader(client: Duplex, first: Buffer, timeoutMs: number): Reader 
         if (next.kind !== "bytes") return null;
         have = Buffer.concat([have, next.bytes]);
       }
-      const taken = have.subarray(0, count);
+      const bytes = have.subarray(0, count);
       have = have.subarray(count);
-      return taken;
+      return bytes;
     },
     rest: () => have,
   };

@@ -1,6 +1,6 @@
-import { SecretSpec } from "../../contract/network.ts";
+import { SecretSpec } from "../../contract/network/network.ts";
 import { createSecretBook, type SecretBook } from "../secrets/secret-book.ts";
-import { createEgressRig, type EgressRig } from "./testing.ts";
+import { createEgressRig, type EgressRig } from "./testing-egress.ts";
 
 export const SECRET_VALUE = "ghp_realvalue0123456789abcdefABCDEF";
 
@@ -10,21 +10,21 @@ interface Received {
   headers: Record<string, unknown>;
 }
 
-/** A rig with one secret, TOKEN, for GET below /api of `https://site.test:port`. */
+/** A rig with one secret, TOKEN, for GET requests below /api of `https://site.test:port`. */
 export interface SecretRig {
   rig: EgressRig;
   secrets: SecretBook;
   placeholder: string;
   port: number;
-  /** What the server received, and what it answers. */
+  /** The requests that the server received. `answer` is what it responds with. */
   received: Received[];
   answer: { headers: Record<string, string>; body: string | Buffer };
-  /** The secret is for this port from now on. */
+  /** Moves the secret to this port. */
   useAt(port: number): void;
 }
 
 export async function createSecretRig(): Promise<SecretRig> {
-  // Ports are known only once servers listen, so the book is filled in later.
+  // Ports are known only after the servers listen, so the book is filled in later.
   const secrets = {} as SecretBook;
   const rig = await createEgressRig({ secrets });
   const received: Received[] = [];

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createEgressRig, type EgressRig, readAll } from "./testing.ts";
+import { createEgressRig, type EgressRig, readAll } from "./testing-egress.ts";
 
 let rig: EgressRig;
 let server: Server | null = null;
@@ -14,15 +14,15 @@ afterEach(async () => {
   server?.close();
 });
 
-/** Another rig than that of every test: one that takes a client for silent after so long. */
+/** Replaces the rig with one that considers a client silent after this time. */
 async function useRig(limits: { silentMs?: number }): Promise<void> {
   await (rig as EgressRig | undefined)?.[Symbol.asyncDispose]();
-  // A client that speaks is waited for, however busy the machine is.
+  // The default waits for a client that speaks, however busy the machine is.
   rig = await createEgressRig({ limits: { silentMs: 60_000, ...limits } });
   rig.names.set("site.test", ["127.0.0.1"]);
 }
 
-/** A connection that the guest would carry as one to this destination. */
+/** Opens a connection that the guest would carry to this destination. */
 async function carried(address: string, port: number): Promise<Socket> {
   server = createServer({ allowHalfOpen: true }, (stream) => rig.egress.handle({ stream, destination: { address, port } }));
   server.listen(0, "127.0.0.1");
@@ -42,8 +42,8 @@ const allow = (port: number, more: object = {}) =>
   rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true, ...more }] });
 const get = (host: string) => `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
-describe("a program that knows nothing of a proxy", () => {
-  test("N03: its names are answered without a packet, and looked up only when they are allowed", async () => {
+describe("a program unaware of the proxy", () => {
+  test("N03: gets names without a packet, and only allowed ones are looked up", async () => {
     addressOf("secret-data.evil.test");
     const socket = await carried(addressOf("evil.test"), 80);
     socket.write(get("evil.test"));
@@ -71,7 +71,7 @@ describe("a program that knows nothing of a proxy", () => {
     });
   });
 
-  test("a name in TLS or HTTP that is not the address's is refused", async () => {
+  test("may not name another host in TLS than its address belongs to", async () => {
     const port = await rig.https((_request, response) => response.end("hello"));
     allow(port);
     await expect(rig.secure(await carried(addressOf("site.test"), port), "other.test")).rejects.toThrow();
@@ -82,7 +82,7 @@ describe("a program that knows nothing of a proxy", () => {
     expect(await readAll(tls)).toContain("hello");
   });
 
-  test("with an address that nobody knows the name of, TLS says it, and we resolve it ourselves", async () => {
+  test("reaches the host named in TLS if its address has no name", async () => {
     const port = await rig.https((_request, response) => response.end("hello"));
     allow(port);
     const tls = await rig.secure(await carried("203.0.113.7", port), "site.test");
@@ -91,7 +91,7 @@ describe("a program that knows nothing of a proxy", () => {
     expect(rig.lookedUp).toEqual(["site.test"]);
   });
 
-  test("or HTTP says it, request by request", async () => {
+  test("reaches the host named in each HTTP request if its address has no name", async () => {
     const port = await rig.http((_request, response) => response.end("hello"));
     allow(port);
     const socket = await carried("203.0.113.7", port);
@@ -102,13 +102,13 @@ describe("a program that knows nothing of a proxy", () => {
     expect(rig.lookedUp).toEqual(["site.test"]);
   });
 
-  test("a denied name in TLS is told by an alert", async () => {
+  test("gets an alert for a denied name in TLS", async () => {
     await expect(rig.secure(await carried("203.0.113.7", 443), "evil.test")).rejects.toMatchObject({
       code: expect.stringContaining("UNRECOGNIZED_NAME"),
     });
   });
 
-  test("N01: without any name the address decides", async () => {
+  test("N01: is judged by its address without any name", async () => {
     await useRig({ silentMs: 50 });
     for (const address of ["169.254.169.254", "127.0.0.1", "198.18.0.77"]) {
       rig.setPolicy({ mode: "open" });

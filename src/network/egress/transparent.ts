@@ -3,7 +3,8 @@ import { authorityText, parseTargetHost, type TargetHost } from "../address/targ
 import type { RequestHead } from "../http/head.ts";
 import { requestTarget } from "../http/head.ts";
 import { relayHttp } from "../http/relay.ts";
-import type { Verdict } from "../http/relay-options.ts";
+import type { RelayVerdict } from "../http/relay-options.ts";
+import { forwardToMirror, isMirrored } from "./carry-to-mirror.ts";
 import { decideRequest } from "./decide-egress.ts";
 import { type Denial, denialAnswer, isDenial } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
@@ -12,7 +13,6 @@ import { endWithAlert } from "./end-tls.ts";
 import type { FakeNames } from "./fake-names.ts";
 import { nextBytes, readBeginning } from "./first-bytes.ts";
 import { toOrigin } from "./forward-request.ts";
-import { forwardToMirror, isMirrored } from "./mirrored.ts";
 import { createPlainPassages } from "./plain-passages.ts";
 import { carryTunnel, openTunnel } from "./tunnel.ts";
 
@@ -23,14 +23,14 @@ interface TransparentOptions {
 }
 
 /**
- * Serves a connection of a program that knows nothing of a proxy. Where it wants to go is, in this order: the name that
- * its address was given to, the name in its TLS or HTTP, its address. A name from the connection is resolved here: the
- * address that the program had it from does not count. Resolves when it is over; never rejects.
+ * Serves a connection of a program that is unaware of the proxy. Its destination is the first known of: the name that
+ * its address was invented for, the name in its TLS or HTTP, its address. A name from the connection is resolved here,
+ * and the address that the program connected to is ignored. Resolves when the connection has ended; never rejects.
  */
 export async function serveTransparent(context: EgressContext, { client, destination, names }: TransparentOptions): Promise<void> {
   const { address, port } = destination;
-  const given = names.nameOf(address);
-  if (given !== null) return await carryTo(context, { host: given, port, client, first: Buffer.alloc(0) });
+  const knownHost = names.nameOf(address);
+  if (knownHost !== null) return await carryTo(context, { host: knownHost, port, client, first: Buffer.alloc(0) });
   const { limits } = context;
   const { beginning, bytes } = await readBeginning({
     first: Buffer.alloc(0),
@@ -63,7 +63,7 @@ async function carryTo(context: EgressContext, options: CarryOptions): Promise<v
   await carryTunnel(context, { ...tunnel, client, first, via: "transparent" });
 }
 
-/** Says why not, in the client's own protocol if it is one that we speak. */
+/** Sends the reason in the client's own protocol if it is one that we speak. */
 async function tell(context: EgressContext, { client, first }: CarryOptions, why: { denial: Denial } | { error: unknown }): Promise<void> {
   const { limits } = context;
   const { beginning, bytes } = await readBeginning({
@@ -73,14 +73,14 @@ async function tell(context: EgressContext, { client, first }: CarryOptions, why
   });
   if (beginning.kind === "hello") return endWithAlert(client, "denial" in why ? why.denial : { reason: "unavailable" });
   if (beginning.kind !== "http") return void client.destroy();
-  const decide = (): Verdict => {
+  const decide = (): RelayVerdict => {
     if ("error" in why) throw why.error;
     return { ...denialAnswer(why.denial), close: true };
   };
   await relayHttp(client, { decide, limits: relayLimitsOf(limits) }, bytes);
 }
 
-/** Requests whose Host says where they go, on the port that they came to. */
+/** Serves requests whose Host names the destination, on the port that the client connected to. */
 async function serveByHost(
   context: EgressContext,
   options: { client: Duplex; destination: TransparentOptions["destination"]; first: Buffer },
@@ -88,17 +88,17 @@ async function serveByHost(
   const { client, destination, first } = options;
   const { address, port } = destination;
   const passages = createPlainPassages(context, { client, via: "transparent" });
-  const decide = (head: RequestHead): Verdict | Promise<Verdict> => {
+  const decide = (head: RequestHead): RelayVerdict | Promise<RelayVerdict> => {
     const target = requestTarget(head);
     const host = parseTargetHost(target.host === "" ? address : target.host);
-    const asked = { host: host?.text ?? "", port, via: "transparent", method: head.method, path: target.path } as const;
+    const request = { host: host?.text ?? "", port, via: "transparent", method: head.method, path: target.path } as const;
     const isForUs = target.form === "origin" || target.form === "asterisk";
-    if (host === null || !isForUs) return denialAnswer(context.deny(asked, { reason: "bad_request" }));
+    if (host === null || !isForUs) return denialAnswer(context.deny(request, { reason: "bad_request" }));
     if ((target.port ?? port) !== port)
-      return denialAnswer(context.deny(asked, { reason: "name_mismatch", why: "the port in Host is not the connection's" }));
+      return denialAnswer(context.deny(request, { reason: "name_mismatch", why: "the port in the Host header is not the connection's" }));
     if (isMirrored(context, { host, port })) return forwardToMirror(context, { host, port, head, path: target.path });
     const decision = decideRequest(context.policy(), { host, port, method: head.method, path: target.path });
-    if (!decision.allowed) return denialAnswer(context.deny(asked, decision));
+    if (!decision.allowed) return denialAnswer(context.deny(request, decision));
     return passages.forward({
       grant: decision.grant,
       request: toOrigin(head, { path: target.path, authority: authorityText(host, port, 80) }),

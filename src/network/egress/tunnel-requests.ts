@@ -1,18 +1,18 @@
 import type { Duplex } from "node:stream";
-import type { NetworkVia } from "../../contract/network-event.ts";
+import type { NetworkVia } from "../../contract/network/network-event.ts";
 import { authorityText, parseTargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
 import { requestTarget } from "../http/head.ts";
-import type { Verdict } from "../http/relay-options.ts";
+import type { RelayVerdict } from "../http/relay-options.ts";
 import { decideRequest, reaching } from "./decide-egress.ts";
-import { askedOf, denialAnswer, type Refusal } from "./denial.ts";
+import { attemptOf, denialAnswer, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { forwardRequest, toOrigin } from "./forward-request.ts";
 import type { Passage } from "./passages.ts";
 
 export interface TunnelRequests {
-  decide(head: RequestHead): Verdict | Promise<Verdict>;
-  /** Ends the connection that was there from the beginning, if no request used it. */
+  decide(head: RequestHead): RelayVerdict | Promise<RelayVerdict>;
+  /** Closes the initial connection if no request used it. */
   close(): void;
 }
 
@@ -20,25 +20,25 @@ interface TunnelRequestsOptions {
   passage: Passage;
   via: NetworkVia;
   tls: boolean;
-  /** The first request goes there; null: a connection is made for it. */
+  /** An open connection for the first request. If null, a new one is made. */
   upstream: Duplex | null;
 }
 
 /**
- * Requests within one tunnel, seen in clear: each is decided on its own by the policy of that moment, and all are for
- * the one host that the tunnel is for.
+ * Decides on the requests that we see in one tunnel: each by the policy at that moment, and all for the tunnel's one
+ * host.
  */
 export function createTunnelRequests(context: EgressContext, options: TunnelRequestsOptions): TunnelRequests {
   const { passage, via, tls } = options;
   let { upstream } = options;
   const { host, port } = passage.grant;
   const authority = authorityText(host, port, tls ? 443 : 80);
-  const refuse = (head: RequestHead, refusal: Refusal) => denialAnswer(context.deny(askedOf(passage.grant, via, head), refusal));
+  const refuse = (head: RequestHead, refusal: Refusal) => denialAnswer(context.deny(attemptOf(passage.grant, via, head), refusal));
   return {
     decide(head) {
       const target = requestTarget(head);
       if (target.form !== "origin" && target.form !== "asterisk")
-        return refuse(head, { reason: "bad_request", why: "a request to a host names a path, not a URL" });
+        return refuse(head, { reason: "bad_request", why: "the request target must be a path, not a URL" });
       if (target.host !== "") {
         const named = parseTargetHost(target.host);
         if (named?.text !== host.text || (target.port ?? port) !== port)

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createAuthority } from "../authority/authority.ts";
-import { createEgressRig, type EgressRig, readAll, readHead } from "./testing.ts";
+import { createEgressRig, type EgressRig, readAll, readHead } from "./testing-egress.ts";
 
 let rig: EgressRig;
 const local = ["127.0.0.1"];
@@ -15,20 +15,20 @@ afterEach(() => rig[Symbol.asyncDispose]());
 
 const allow = (port: number, more: object = {}) =>
   rig.setPolicy({ mode: "allow", rules: [{ host: "site.test", ports: [port], private: true, ...more }] });
-/** A request over a connection that is there, and everything that comes back. */
+/** Sends a request over an open connection and returns everything that comes back. */
 async function ask(socket: Parameters<typeof readAll>[0], host: string, path = "/", more = ""): Promise<string> {
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${more}\r\n`);
   return await readAll(socket);
 }
 
-describe("CONNECT with TLS that is passed through", () => {
+describe("CONNECT with passed-through TLS", () => {
   let port: number;
   beforeEach(async () => {
     port = await rig.https((request, response) => response.end(`hello ${request.headers.host}`));
     allow(port);
   });
 
-  test("goes end to end: the certificate is the server's", async () => {
+  test("shows the client the server's own certificate", async () => {
     const { socket, head } = await rig.tunnel(`site.test:${port}`);
     expect(head).toBe("HTTP/1.1 200 Connection Established\r\n\r\n");
     const tls = await rig.secure(socket, "site.test", { ca: rig.world.certificatePem });
@@ -40,7 +40,7 @@ describe("CONNECT with TLS that is passed through", () => {
     expect(rig.egress.stats()).toMatchObject({ sentBytes: closed.sentBytes, receivedBytes: closed.receivedBytes });
   });
 
-  test("a denied host is told in the answer to CONNECT, and never looked up", async () => {
+  test("answers CONNECT to a denied host with an error, without a lookup", async () => {
     const { head } = await rig.tunnel("evil.test:443");
     expect(head).toMatch(/^HTTP\/1\.1 403 Denied by Caisson: evil\.test is not on/);
     expect(rig.lookedUp).toEqual([]);
@@ -49,21 +49,21 @@ describe("CONNECT with TLS that is passed through", () => {
     expect((await rig.tunnel("site.test")).head).toMatch(/^HTTP\/1\.1 400/);
   });
 
-  test("another name in TLS is refused with an alert", async () => {
+  test("refuses another name in TLS with an alert", async () => {
     const { socket } = await rig.tunnel(`site.test:${port}`);
     await expect(rig.secure(socket, "other.test")).rejects.toMatchObject({ code: expect.stringContaining("UNRECOGNIZED_NAME") });
     expect(rig.eventsOf("network.denied")).toMatchObject([{ host: "site.test", port, reason: "name_mismatch", via: "connect" }]);
   });
 
-  test("no name in TLS passes; in an open policy any name does", async () => {
+  test("accepts TLS without a name", async () => {
     const nameless = await rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "", { checkServerIdentity: () => undefined });
     expect(await ask(nameless, "site.test")).toContain("hello");
-    // Private addresses stay closed in an open policy, but for rules.
+    // An open policy allows private addresses only by rules.
     rig.setPolicy({ mode: "open" });
     expect((await rig.tunnel(`site.test:${port}`)).head).toContain("private_address");
   });
 
-  test("a host given as an address needs a rule for the address, whatever name is in TLS", async () => {
+  test("needs a rule for the address if the target is one, whatever name TLS has", async () => {
     expect((await rig.tunnel(`127.0.0.1:${port}`)).head).toContain("host_not_allowed");
     rig.setPolicy({ mode: "allow", rules: [{ host: "127.0.0.1", ports: [port], private: true }] });
     const tls = await rig.secure((await rig.tunnel(`127.0.0.1:${port}`)).socket, "site.test");
@@ -71,7 +71,7 @@ describe("CONNECT with TLS that is passed through", () => {
     expect(rig.lookedUp).toEqual([]);
   });
 
-  test("what only begins like TLS is refused", async () => {
+  test("refuses a malformed ClientHello", async () => {
     const { socket } = await rig.tunnel(`site.test:${port}`);
     socket.write(Buffer.from([22, 3, 1, 0, 0, 1, 2, 3]));
     expect(await readAll(socket)).toBe("\x15\x03\x03\x00\x02\x02\x31");
@@ -80,7 +80,7 @@ describe("CONNECT with TLS that is passed through", () => {
 });
 
 describe("CONNECT with other protocols", () => {
-  test("a server that speaks first is heard at once, and ends are passed on one by one", async () => {
+  test("passes on a server that speaks first, and each side's end", async () => {
     const port = await rig.tcp((socket) => {
       socket.write("220 hello\r\n");
       socket.once("data", () => {
@@ -98,7 +98,7 @@ describe("CONNECT with other protocols", () => {
     expect(await readAll(socket)).toBe("bye");
   });
 
-  test("a client that speaks first, slowly, in any protocol", async () => {
+  test("passes on a client that speaks first, in any protocol", async () => {
     const port = await rig.tcp((socket) => socket.pipe(socket));
     allow(port);
     const { socket } = await rig.tunnel(`site.test:${port}`);
@@ -111,7 +111,7 @@ describe("CONNECT with other protocols", () => {
     expect(String(await once(line.resume(), "data"))).toBe("NICK x\r\n");
   });
 
-  test("HTTP/2 without TLS, which could ask for any host, is refused unless the network is open", async () => {
+  test("refuses HTTP/2 without TLS, which could request any host", async () => {
     const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
     const received: string[] = [];
@@ -121,7 +121,7 @@ describe("CONNECT with other protocols", () => {
     for (const port of [listens, speaks]) {
       allow(port);
       const { socket } = await rig.tunnel(`site.test:${port}`);
-      // As a program would, it sends at once; the server that speaks first does so, too.
+      // One client sends at once, as programs do. The other lets the server speak first.
       if (port === listens) socket.write(preface);
       expect(await readAll(socket)).toBe("");
     }
@@ -133,7 +133,7 @@ describe("CONNECT with other protocols", () => {
     expect(received).toEqual([]);
   });
 
-  test("a client that says a word and waits is answered; one that says a request word by word is not", async () => {
+  test("passes on a client that sends a word and waits, but not a request in pieces", async () => {
     await using hasty = await createEgressRig({ limits: { silentMs: 20 } });
     hasty.names.set("site.test", local);
     const received: string[] = [];
@@ -160,8 +160,8 @@ describe("CONNECT with other protocols", () => {
     expect(hasty.eventsOf("network.denied")).toMatchObject([{ reason: "bad_request" }]);
   });
 
-  test("a name in TLS is compared however late it comes", async () => {
-    // Long enough for the CONNECT itself on a busy machine, and shorter than what follows takes.
+  test("compares the name in TLS however late it comes", async () => {
+    // Long enough for the CONNECT itself on a busy machine, and shorter than the wait below.
     const firstBytesMs = 500;
     await using patient = await createEgressRig({ limits: { silentMs: 5, firstBytesMs } });
     patient.names.set("site.test", local);
@@ -173,7 +173,7 @@ describe("CONNECT with other protocols", () => {
     expect(patient.eventsOf("network.denied")).toMatchObject([{ reason: "name_mismatch" }]);
   });
 
-  test("HTTP in a tunnel: each request's Host is compared, and nobody gets through by an empty line or odd spaces", async () => {
+  test("compares each Host in HTTP, even after an empty line or odd spaces", async () => {
     const port = await rig.http((request, response) => response.end(`hello ${request.headers.host}`));
     allow(port);
     expect(await ask((await rig.tunnel(`site.test:${port}`)).socket, `site.test:${port}`)).toContain(`hello site.test:${port}`);
@@ -185,7 +185,7 @@ describe("CONNECT with other protocols", () => {
     }
   });
 
-  test("HTTP in a tunnel: methods and paths hold, also when the head comes in pieces", async () => {
+  test("applies methods and paths to HTTP, even if the head comes in pieces", async () => {
     const port = await rig.http((_request, response) => response.end("hello"));
     allow(port, { paths: ["/api"] });
     const { socket } = await rig.tunnel(`site.test:${port}`);
@@ -197,7 +197,7 @@ describe("CONNECT with other protocols", () => {
     expect(await ask(socket, `site.test:${port}`, "/admin")).toContain("path_not_allowed");
   });
 
-  test("where requests must be seen, nothing else is spoken, and silence is not waited for for ever", async () => {
+  test("passes only HTTP if requests must be inspected, and ends silent clients", async () => {
     await using hasty = await createEgressRig({ limits: { firstBytesMs: 100 } });
     hasty.names.set("site.test", local);
     const port = await hasty.tcp((socket) => socket.pipe(socket));
@@ -210,8 +210,8 @@ describe("CONNECT with other protocols", () => {
   });
 });
 
-describe("TLS that is inspected", () => {
-  test("requests are decided one by one, and the server is verified", async () => {
+describe("inspected TLS", () => {
+  test("decides on each request separately", async () => {
     const seen: string[] = [];
     const port = await rig.https((request, response) => {
       seen.push(`${request.method} ${request.url} ${request.headers.host}`);
@@ -235,7 +235,7 @@ describe("TLS that is inspected", () => {
     expect(closed).toMatchObject({ host: "site.test", inspected: true, requests: 1, rule: `GET site.test:${port} /api` });
   });
 
-  test("another Host inside is refused, and so is another name outside", async () => {
+  test("refuses another Host inside and another name outside", async () => {
     const port = await rig.https((_request, response) => response.end("hello"));
     allow(port, { methods: ["GET"] });
     const tls = await rig.secure((await rig.tunnel(`site.test:${port}`)).socket, "site.test");
@@ -244,9 +244,9 @@ describe("TLS that is inspected", () => {
   });
 
   test.each([
-    ["signed by nobody known", { authority: createAuthority() }, "UNABLE_TO"],
+    ["signed by an unknown authority", { authority: createAuthority() }, "UNABLE_TO"],
     ["for another name", { host: "other.test" }, "ALTNAME_INVALID"],
-  ])("a certificate %s is answered with 502", async (_what, options, code) => {
+  ])("answers 502 for a server certificate %s", async (_what, options, code) => {
     let requests = 0;
     const port = await rig.https(() => void requests++, options);
     allow(port, { methods: ["GET"] });
@@ -258,7 +258,7 @@ describe("TLS that is inspected", () => {
     expect(rig.eventsOf("network.denied")).toMatchObject([{ reason: "not_verified", host: "site.test" }]);
   });
 
-  test("a client that does not trust us ends, and nothing is left", async () => {
+  test("leaves nothing behind if a client does not trust our certificate", async () => {
     const port = await rig.https(() => {});
     allow(port, { methods: ["GET"] });
     await expect(

@@ -1,36 +1,36 @@
 import type { Duplex } from "node:stream";
-import type { NetworkVia } from "../../contract/network-event.ts";
+import type { NetworkVia } from "../../contract/network/network-event.ts";
 import type { TargetHost } from "../address/target-host.ts";
 import { pump } from "../http/pump.ts";
 import { relayHttp } from "../http/relay.ts";
+import { carryToMirror, isMirrored, type Mirrored } from "./carry-to-mirror.ts";
 import { mustInspect } from "./decide-egress.ts";
-import { askedOf, type Denial, isDenial, type Refusal } from "./denial.ts";
+import { attemptOf, type Denial, isDenial, type Refusal } from "./denial.ts";
 import type { EgressContext } from "./egress-context.ts";
 import { relayLimitsOf } from "./egress-limits.ts";
 import { endWithAlert } from "./end-tls.ts";
 import { type Beginning, beginningOf, isHttp2Server, mayBecomeTls, nextBytes, PIECES_MAX, readBeginning } from "./first-bytes.ts";
 import { inspectTls } from "./inspect.ts";
-import { carryToMirror, isMirrored, type Mirrored } from "./mirrored.ts";
 import { connectPassage, openPassage, type Passage } from "./passages.ts";
 import { createTunnelRequests } from "./tunnel-requests.ts";
 
 interface TunnelOptions {
   client: Duplex;
-  /** Bytes of the client that were read already. */
+  /** Bytes that were already read from the client. */
   first: Buffer;
   passage: Passage;
   via: NetworkVia;
-  /** Connected, unless the passage must be inspected: then connections are made as requests need them. */
+  /** Connected, unless the passage must be inspected: then requests open connections as needed. */
   upstream: Duplex | null;
 }
 
 /**
- * A tunnel that may be used: decided, resolved, and connected unless it is inspected; or one that the mirror of package
- * registries answers.
+ * A tunnel that is ready to use: allowed, resolved, and connected unless it is inspected; or one that the package
+ * mirror answers.
  */
 export type ReadyTunnel = { passage: Passage; upstream: Duplex | null } | { mirrored: Mirrored };
 
-/** Throws `unavailable` or `timeout` when the host cannot be reached; nothing of the passage is left then. */
+/** Throws `unavailable` or `timeout` if the host cannot be reached, after ending the passage. */
 export async function openTunnel(
   context: EgressContext,
   options: { host: TargetHost; port: number; via: NetworkVia; client: Duplex },
@@ -41,8 +41,8 @@ export async function openTunnel(
   if (isDenial(passage)) return passage;
   if (needsInspection(context, passage)) return { passage, upstream: null };
   try {
-    const asked = askedOf(passage.grant, options.via);
-    const upstream = await connectPassage(context, { passage, asked, tls: false, measured: false });
+    const request = attemptOf(passage.grant, options.via);
+    const upstream = await connectPassage(context, { passage, attempt: request, tls: false, measured: false });
     return isDenial(upstream) ? upstream : { passage, upstream };
   } catch (error) {
     passage.end();
@@ -50,9 +50,7 @@ export async function openTunnel(
   }
 }
 
-/**
- * Carries what was asked for by CONNECT, SOCKS or a transparent connection. Resolves when it is over; never rejects.
- */
+/** Carries a tunnel for CONNECT, SOCKS or a transparent connection. Resolves when it has ended; never rejects. */
 export async function carryTunnel(
   context: EgressContext,
   options: ReadyTunnel & Pick<TunnelOptions, "client" | "first" | "via">,
@@ -63,16 +61,16 @@ export async function carryTunnel(
 }
 
 /**
- * The client's first bytes are held back until it is clear what they are. Names in them must be the host that was
- * decided on, else one allowed host could be asked for another that it also serves:
- * - TLS with another SNI is refused. With Encrypted ClientHello this is the outer name, which is all there is to see.
+ * Holds back the client's first bytes until their protocol is clear. A name in them must be the host that was allowed,
+ * or a client could reach other hosts that the same server serves:
+ * - TLS with another SNI is refused. With Encrypted ClientHello we compare the outer name, because we see no other.
  * - TLS without SNI passes. The connection goes to an address that we resolved for the allowed host, so the server is
- *   one of that host's; without a name it shows its default site, and the client gains nothing that it could not ask
- *   for by name.
- * - A host given as an address was allowed as an address, whatever is served there; SNI is not compared.
- * - HTTP is relayed, and each request's Host compared.
- * - HTTP/2 without TLS is refused: its requests, each with a host of its own, come in frames that are not read here.
- * An open policy is for all hosts, so there is nothing to compare where nothing is inspected.
+ *   one of that host's. Without a name it serves its default site, and the client gains nothing that it could not
+ *   request by name.
+ * - A host given as an address was allowed as an address, whatever is served there, so SNI is not compared.
+ * - HTTP is relayed, and the Host of each request is compared.
+ * - HTTP/2 without TLS is refused: its requests, each with its own host, are in frames that we do not parse.
+ * An open policy allows all hosts, so without inspection there is nothing to compare.
  */
 async function carryPassage(context: EgressContext, options: TunnelOptions): Promise<void> {
   const { passage, client, upstream } = options;
@@ -82,7 +80,7 @@ async function carryPassage(context: EgressContext, options: TunnelOptions): Pro
     const { beginning, bytes, stopped } = await readBeginning({
       first: options.first,
       bytesMax: context.limits.helloBytesMax,
-      // Where the server speaks first (ssh, smtp), the client waits for it: then there is no name to look at.
+      // If the server speaks first (ssh, smtp), the client waits for it, and there is no name to compare.
       wait: (soFar) =>
         nextBytes(client, { timeoutMs: waitMs(context, soFar, inspected), ...(upstream === null ? {} : { other: upstream }) }),
     });
@@ -96,22 +94,22 @@ async function carryPassage(context: EgressContext, options: TunnelOptions): Pro
   }
 }
 
-/** Whether what goes through must be seen: the rules ask for it, or a secret may have to be injected. */
+/** Checks whether we must see the traffic, because the rules require it or a secret may have to be injected. */
 function needsInspection({ secrets }: EgressContext, passage: Passage): boolean {
   const { host, port } = passage.grant;
   return mustInspect(passage.grant) || secrets.concerns(host.text, port);
 }
 
 /**
- * A client that may stay silent may do so for as long as any connection; one whose requests must be seen, or that is in
- * the middle of a ClientHello, may not.
+ * Returns how long to wait for the client. It may stay silent as long as any connection, unless its requests must be
+ * inspected or it is in the middle of a ClientHello.
  */
 function waitMs({ limits }: EgressContext, soFar: Buffer, inspected: boolean): number {
   if (inspected || mayBecomeTls(soFar)) return limits.firstBytesMs;
   return soFar.length === 0 ? limits.idleMs : limits.silentMs;
 }
 
-/** The client stopped, or the server spoke, before it was clear what this is. */
+/** Handles a client that stopped, or a server that spoke, before the protocol was clear. */
 async function carryUnfinished(
   context: EgressContext,
   options: TunnelOptions,
@@ -123,13 +121,14 @@ async function carryUnfinished(
     if (stopped !== "silent") return await carryRaw(context, { ...options, upstream });
     if (first.length > 0 && !mayBecomeTls(first)) return await carryWatched(context, { ...options, upstream });
   }
-  if (stopped === "silent") refuse(context, options, { reason: "bad_request", why: "the client did not say in time what it wants" });
+  if (stopped === "silent")
+    refuse(context, options, { reason: "bad_request", why: "the client did not complete its first message in time" });
   client.destroy();
 }
 
 /**
- * The client said a word and waits for an answer: it gets what it waits for, but its first line is looked at as it
- * passes. A request that comes in such pieces that it does not look like one is broken off before its Host has passed.
+ * The client sent a few bytes and waits for an answer. It gets the answer, but we check its first line as it passes. A
+ * request in pieces so small that it does not look like one is cut off before its Host has passed.
  */
 async function carryWatched(context: EgressContext, options: TunnelOptions & { upstream: Duplex }): Promise<void> {
   const { client, upstream, passage, first } = options;
@@ -150,7 +149,7 @@ async function carryWatched(context: EgressContext, options: TunnelOptions & { u
     passage.count(next.bytes.length, 0);
     upstream.write(next.bytes);
   }
-  refuse(context, options, { reason: "bad_request", why: "what may be a request came in pieces, too slowly" });
+  refuse(context, options, { reason: "bad_request", why: "what looks like a request came in pieces, too slowly" });
   client.destroy();
 }
 
@@ -175,10 +174,13 @@ async function carryKnown(
     case "http2":
       return refuseHttp2(context, options);
     case "malformed":
-      return refuseTls(context, options, { reason: "bad_request", why: "this is not how a TLS client begins" });
+      return refuseTls(context, options, { reason: "bad_request", why: "the TLS ClientHello is malformed" });
     default:
       if (!inspected) break;
-      refuse(context, options, { reason: "bad_request", why: `only HTTP and HTTPS can be spoken to ${passage.grant.host.text} here` });
+      refuse(context, options, {
+        reason: "bad_request",
+        why: `requests to ${passage.grant.host.text} are inspected, which works only for HTTP and HTTPS`,
+      });
       return void client.destroy();
   }
   if (upstream !== null) await carryRaw(context, { ...options, upstream });
@@ -195,16 +197,16 @@ async function carryRaw(context: EgressContext, options: TunnelOptions & { upstr
 }
 
 function refuse(context: EgressContext, { passage, via }: TunnelOptions, refusal: Refusal): void {
-  context.deny(askedOf(passage.grant, via), refusal);
+  context.deny(attemptOf(passage.grant, via), refusal);
 }
 
 function refuseHttp2(context: EgressContext, options: TunnelOptions): void {
-  const why = "HTTP/2 without TLS could ask for any host; use HTTP/1.1 or TLS, or an open network";
+  const why = "HTTP/2 without TLS could request any host; use HTTP/1.1, TLS or an open network";
   refuse(context, options, { reason: "bad_request", why });
   options.client.destroy();
 }
 
-/** What a stream that was told to wait has to say; it stays there. */
+/** Returns the bytes that a paused stream has received, and leaves them there. */
 function peek(stream: Duplex): Buffer {
   const bytes = (stream.read() as Buffer | null) ?? Buffer.alloc(0);
   if (bytes.length > 0) stream.unshift(bytes);

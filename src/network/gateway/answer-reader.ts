@@ -7,7 +7,10 @@ import type { AnswerKind } from "./routes.ts";
 import { createSseSplitter } from "./sse-splitter.ts";
 
 const LETTERS_PER_TOKEN = 4;
-/** Where an answer was given up before a byte of it came, it is taken to have been made this fast meanwhile. */
+/**
+ * If a call is abandoned before the first byte of its answer, we assume that the model produced this many tokens per
+ * second until then.
+ */
 const TOKENS_PER_SECOND = 100;
 
 const readers: Record<AnswerKind, AnswerReader | null> = {
@@ -18,21 +21,19 @@ const readers: Record<AnswerKind, AnswerReader | null> = {
   free: null,
 };
 
-/** Reads an answer while it is passed on. */
+/** Meters an answer while it is passed on. */
 export interface AnswerMeter {
   readonly reading: Reading;
-  /** Gives back what is to be passed on now. */
+  /** Returns the bytes to pass on now. */
   push(chunk: Buffer): Buffer[];
-  /** To be called once, after the last. */
+  /** Returns the remaining bytes. Must be called once, after the last chunk. */
   end(): Buffer[];
 }
 
 export function createAnswerMeter(options: {
   kind: AnswerKind;
   streamed: boolean;
-  /**
-   * Takes the last chunk of a chat, which has nothing but the usage, out again: it was asked for by the gateway alone.
-   */
+  /** Removes the last chunk of a chat, which contains only the usage, because only the gateway requested it. */
   withoutUsageChunk: boolean;
   limits: { eventBytesMax: number; answerBytesMax: number };
 }): AnswerMeter {
@@ -51,14 +52,14 @@ function streamMeter(
   return {
     reading,
     push(chunk) {
-      const kept: Buffer[] = [];
+      const chunks: Buffer[] = [];
       for (const { raw, data } of splitter.push(chunk)) {
         const event = data === null ? null : parseObject(data);
         if (event !== null) reader.event(reading, event);
-        if (!(options.withoutUsageChunk && event !== null && isUsageChunk(event))) kept.push(raw);
+        if (!(options.withoutUsageChunk && event !== null && isUsageChunk(event))) chunks.push(raw);
       }
-      // Held back until whole only where one of them may have to go.
-      return options.withoutUsageChunk ? kept : [chunk];
+      // Events are held back until complete only if one of them may have to be removed.
+      return options.withoutUsageChunk ? chunks : [chunk];
     },
     end() {
       const rest = splitter.rest();
@@ -91,21 +92,23 @@ function isUsageChunk(event: JsonObject): boolean {
   return Array.isArray(event.choices) && event.choices.length === 0 && isObject(event.usage);
 }
 
-/** The tokens of a call: as the upstream counted them, or guessed where it was cut off before it said. */
+/**
+ * Returns the tokens of a call: as the upstream counted them, or an estimate if it was cut off before it reported them.
+ */
 export function meteredUsage(options: {
   kind: AnswerKind;
   reading: Reading | null;
   inputEstimate: number;
   outputMax: number | null;
-  /** How long the upstream worked on it. */
+  /** How long the upstream worked on the call. */
   workedMs: number;
 }): { usage: GatewayUsage; estimated: boolean } {
   const { reading, outputMax } = options;
   const known = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0, cacheWriteInputTokens: 0, ...reading?.usage };
   if (options.kind === "free") return { usage: known, estimated: false };
   if (reading?.usageIsFinal) return { usage: known, estimated: false };
-  const heard = reading === null ? (options.workedMs / 1000) * TOKENS_PER_SECOND : reading.letters / LETTERS_PER_TOKEN;
-  const output = options.kind === "embeddings" ? 0 : Math.ceil(Math.min(outputMax ?? Number.MAX_SAFE_INTEGER, heard));
+  const outputEstimate = reading === null ? (options.workedMs / 1000) * TOKENS_PER_SECOND : reading.letters / LETTERS_PER_TOKEN;
+  const output = options.kind === "embeddings" ? 0 : Math.ceil(Math.min(outputMax ?? Number.MAX_SAFE_INTEGER, outputEstimate));
   return {
     usage: {
       ...known,

@@ -1,7 +1,7 @@
 import { countIn, type JsonObject, objectIn, objectsIn, textIn } from "./json-value.ts";
 import type { AnswerReader, Reading } from "./reading.ts";
 
-/** Anthropic's messages. `message_start` has the input, `message_delta` what was made of it in the end. */
+/** Reads Anthropic's messages. `message_start` reports the input, `message_delta` the final output. */
 export const anthropicReader: AnswerReader = {
   event(reading, event) {
     switch (event.type) {
@@ -41,8 +41,8 @@ function sayBlock(reading: Reading, block: JsonObject): void {
 }
 
 /**
- * Anthropic counts input in three parts that do not overlap: fresh, read from the cache, written to it. Says whether
- * there was an output count.
+ * Adds up Anthropic's three input counts, which do not overlap: fresh, read from the cache, written to it. Returns
+ * whether the input and output counts are now known.
  */
 function readUsage(reading: Reading, usage: JsonObject): boolean {
   const before = reading.usage;

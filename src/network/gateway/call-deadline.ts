@@ -1,14 +1,14 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** The end of a call's deadline: whoever gives up first, the signal fires with the reason. */
+/** The deadline of a call. Whichever side gives up first, the signal fires with the reason. */
 export interface CallDeadline extends Disposable {
   readonly signal: AbortSignal;
   abort(reason: CaissonError): void;
-  /** Starts a timer of this length, in place of the one before; `text` is the error when it runs out. */
+  /** Starts a timer of this length, replacing the previous one. `text` is the error message when it expires. */
   start(timeoutMs: number, text: string): void;
-  /** Starts the current timer anew, because something moved. */
+  /** Restarts the current timer, because data moved. */
   extend(): void;
-  /** Stops the timer while something else bounds the wait. */
+  /** Stops the timer while something else limits the wait. */
   suspend(): void;
 }
 
@@ -40,7 +40,7 @@ export function createCallDeadline(options: { inAllMs: number }): CallDeadline {
   };
 }
 
-/** The promise's value, or the signal's reason when that comes first. */
+/** Settles like the promise, or rejects with the signal's reason if that comes first. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason);

@@ -1,26 +1,26 @@
 import type { IncomingMessage } from "node:http";
-import { CaissonError } from "../../contract/error.ts";
-import { askedModel, askedText, checkModel, estimatedInputTokens, outputBound } from "./asked.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { CallDeadline } from "./call-deadline.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 import { isObject, type JsonObject } from "./json-value.ts";
 import { providerReach } from "./provider-reach.ts";
+import { askedModel, askedText, checkModel, estimatedInputTokens, outputBound } from "./read-model-request.ts";
 import { type BodyReader, type ReadBody, writeBody } from "./request-body.ts";
 import type { Route } from "./routes.ts";
 
-/** A request as it goes upstream, and what the gateway needs to know of it. */
+/** A request as it goes upstream, and the facts that the gateway needs about it. */
 export interface CallRequest extends Disposable {
   model: string;
   asked: string;
-  /** Until it is disposed of, which lets go of the memory. */
+  /** The body to send, or null. Disposing of the request frees its memory. */
   body: Buffer | null;
   inputEstimate: number;
-  /** The most it may answer, by its own words. */
+  /** The limit that the request itself sets on its output tokens, or null. */
   outputMax: number | null;
   withoutUsageChunk: boolean;
 }
 
-/** A request without a body: a list of models, or one of them. Throws `denied`. */
+/** Returns a request without a body, for the list of models or one model. Throws `denied`. */
 export function callWithoutBody(route: Route, patterns: readonly string[] | undefined): CallRequest {
   const model = /^\/models\/(.+)$/.exec(route.path)?.[1] ?? "";
   if (model !== "") checkModel(route.wire, model, patterns);
@@ -51,7 +51,7 @@ export async function readCall(options: ReadCallOptions): Promise<CallRequest> {
     }
   } finally {
     deadline.signal.removeEventListener("abort", stop);
-    // What was not read is thrown away, so that the answer gets through and the connection can go on.
+    // Discards the unread rest, so that the answer gets through and the connection stays usable.
     request.resume();
   }
 }
@@ -60,17 +60,17 @@ function checkedCall(read: ReadBody, options: ReadCallOptions): CallRequest {
   const { route, gateway } = options;
   const { body } = read;
   const model = askedModel(route, body, undefined);
-  const asked = route.kind === "free" ? "" : askedText(body);
-  options.heard({ model, asked });
+  const prompt = route.kind === "free" ? "" : askedText(body);
+  options.heard({ model, asked: prompt });
   askedModel(route, body, gateway.spec.models);
   if (!gateway.hostedTools?.()) refuseReach(route, body);
   if (body.background === true) {
-    throw new CaissonError("invalid", "answers that are fetched later cannot be metered", { hint: 'Leave "background" out.' });
+    throw new CaissonError("invalid", "background responses cannot be metered", { hint: 'Leave out "background".' });
   }
   const withoutUsageChunk = route.kind === "chat" && askForUsage(body);
   const call: CallRequest = {
     model,
-    asked,
+    asked: prompt,
     body: writeBody(body),
     inputEstimate: route.kind === "free" ? 0 : estimatedInputTokens(body),
     outputMax: outputBound(body),
@@ -88,15 +88,18 @@ function refuseReach(route: Route, body: JsonObject): void {
   if (reach === null) return;
   throw new CaissonError(
     "denied",
-    `${reach.path} is ${reach.what}: the provider may not reach out, run or look up things for this sandbox`,
+    `${reach.path} is ${reach.what}: the provider must not fetch, run or look up anything for this sandbox`,
     {
-      hint: 'The network policy of the sandbox would not hold there. Leave it out; give content itself instead of a URL, a file or an earlier answer ("store": false).',
+      hint: 'The network policy of the sandbox does not apply there. Leave it out, and send content itself instead of a URL, a file or an earlier answer ("store": false).',
       details: { param: reach.path },
     },
   );
 }
 
-/** A stream of chat has its usage only when it is asked for. Says whether that was done here, for the gateway alone. */
+/**
+ * Makes a streamed chat report its usage, which it does only on request. Returns whether the client had not requested
+ * it.
+ */
 function askForUsage(body: JsonObject): boolean {
   if (body.stream !== true) return false;
   const options = isObject(body.stream_options) ? body.stream_options : {};

@@ -1,11 +1,13 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
 export interface CallSlots {
-  /** Waits for its turn. Throws `busy` when too many wait or it took too long, `cancelled` when the signal fires. */
+  /**
+   * Waits for a slot. Throws `busy` if too many calls wait or the wait was too long, `cancelled` if the signal fires.
+   */
   take(signal: AbortSignal): Promise<Disposable>;
 }
 
-/** A bounded number of calls at once, and a bounded queue before them, first come first served. */
+/** Limits the calls in progress. Further ones wait in a bounded queue, first come, first served. */
 export function createCallSlots(limits: { callsMax: number; waitingMax: number; waitingMs: number }): CallSlots {
   let running = 0;
   const waiting = new Set<() => void>();
@@ -26,7 +28,7 @@ export function createCallSlots(limits: { callsMax: number; waitingMax: number; 
     async take(signal) {
       if (running < limits.callsMax && waiting.size === 0) return slot();
       if (waiting.size >= limits.waitingMax) {
-        throw new CaissonError("busy", `${limits.callsMax} calls are under way and ${limits.waitingMax} wait`, {
+        throw new CaissonError("busy", `${limits.callsMax} calls are in progress and ${limits.waitingMax} are waiting`, {
           hint: "Try again later.",
         });
       }
@@ -36,8 +38,8 @@ export function createCallSlots(limits: { callsMax: number; waitingMax: number; 
 }
 
 /**
- * Waits until `ready`, which is asked whenever `waiting` is called up, gives something. Throws `busy` after the time,
- * `cancelled` by the signal, and what `ready` throws.
+ * Waits until `ready` returns a value. It is tried whenever this wait's function in `waiting` is called. Throws `busy`
+ * after the time limit, `cancelled` if the signal fires, and whatever `ready` throws.
  */
 export function waitTurn<T>(options: {
   waiting: Set<() => void>;
@@ -61,11 +63,11 @@ export function waitTurn<T>(options: {
         settle(() => reject(error));
       }
     };
-    const cancel = () => settle(() => reject(new CaissonError("cancelled", "the call was given up while it waited")));
+    const cancel = () => settle(() => reject(new CaissonError("cancelled", "the call was cancelled while it waited")));
     const timer = setTimeout(
       () =>
         settle(() =>
-          reject(new CaissonError("busy", `the call waited ${timeoutMs / 1000} s for others to end`, { hint: "Try again later." })),
+          reject(new CaissonError("busy", `the call waited ${timeoutMs / 1000} s for other calls to finish`, { hint: "Try again later." })),
         ),
       timeoutMs,
     );

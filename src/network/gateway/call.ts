@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type AnswerMeter, createAnswerMeter } from "./answer-reader.ts";
 import { type CallDeadline, createCallDeadline, orAborted } from "./call-deadline.ts";
 import { type CallRequest, callWithoutBody, readCall } from "./call-request.ts";
@@ -16,7 +16,7 @@ import type { BodyReader } from "./request-body.ts";
 import type { Route } from "./routes.ts";
 import { wireError } from "./wire-error.ts";
 
-/** What the calls of one gateway share. */
+/** The parts that all calls of one gateway share. */
 export interface CallSetting {
   options: GatewayOptions;
   limits: GatewayLimits;
@@ -27,7 +27,7 @@ export interface CallSetting {
   client: UpstreamClient;
 }
 
-/** One call, filled as it goes on. */
+/** One call, filled in as it proceeds. */
 export interface Call {
   setting: CallSetting;
   request: IncomingMessage;
@@ -40,15 +40,15 @@ export interface Call {
   asked: string;
   redactor: KeyRedactor;
   reservation: Reservation | null;
-  /** Once the whole request is on its way, somebody pays for it. */
+  /** Set as soon as the whole request is sent, because from then on the call costs money. */
   sent: { atMs: number; asked: CallRequest } | null;
-  /** The upstream said no, or could not be reached: nothing was used. */
+  /** True if the upstream refused the call or could not be reached, so nothing was used. */
   refused: boolean;
   meter: AnswerMeter | null;
   error: string | null;
 }
 
-/** Carries out one call of a program inside, answers it, and records it. Never rejects. */
+/** Performs one call of a program inside, answers it and records it. Never rejects. */
 export async function carryOut(options: {
   setting: CallSetting;
   request: IncomingMessage;
@@ -57,22 +57,22 @@ export async function carryOut(options: {
   query: string;
   closing: AbortSignal;
 }): Promise<void> {
-  const { closing, ...given } = options;
-  using deadline = createCallDeadline({ inAllMs: given.setting.limits.callMs });
-  const gone = () => deadline.abort(new CaissonError("cancelled", "the program inside hung up before the answer's end"));
+  const { closing, ...rest } = options;
+  using deadline = createCallDeadline({ inAllMs: rest.setting.limits.callMs });
+  const onHangUp = () => deadline.abort(new CaissonError("cancelled", "the program inside hung up before the end of the answer"));
   const stop = () => deadline.abort(new CaissonError("cancelled", "the gateway was closed"));
-  // Words to one who is gone already.
-  given.response.on("error", () => undefined);
-  given.response.once("close", () => {
-    if (!given.response.writableFinished) gone();
+  // Ignores errors of writing to a client that has disconnected.
+  rest.response.on("error", () => undefined);
+  rest.response.once("close", () => {
+    if (!rest.response.writableFinished) onHangUp();
   });
   closing.addEventListener("abort", stop, { once: true });
   const empty = { model: "", asked: "", reservation: null, sent: null, refused: false, meter: null, error: null };
-  const call: Call = { ...given, ...empty, redactor: createKeyRedactor(""), deadline, startedMs: Date.now() };
+  const call: Call = { ...rest, ...empty, redactor: createKeyRedactor(""), deadline, startedMs: Date.now() };
   try {
     await perform(call);
   } catch (error) {
-    // What broke because somebody gave up broke for that reason.
+    // If a side gave up, that is the reason to report, not the failure that it caused.
     const reason: unknown = deadline.signal.aborted ? deadline.signal.reason : error;
     call.error = whatFailed(reason);
     answerError(call, reason);
@@ -89,23 +89,26 @@ async function perform(call: Call): Promise<void> {
   setting.recorder.check();
   if (route.kind !== "free") setting.ledger.check();
   using _slot = await setting.slots.take(deadline.signal);
-  deadline.start(limits.requestMs, "the request took too long to come");
-  const heard = (words: { model: string; asked: string }) => void Object.assign(call, words);
+  deadline.start(limits.requestMs, "the request took too long to arrive");
+  const noteWords = (words: { model: string; asked: string }) => void Object.assign(call, words);
   const { bodies } = setting;
-  using asked =
+  using modelRequest =
     route.method === "GET"
       ? callWithoutBody(route, options.spec.models)
-      : await readCall({ request: call.request, route, bodies, deadline, gateway: options, heard });
+      : await readCall({ request: call.request, route, bodies, deadline, gateway: options, heard: noteWords });
   deadline.suspend();
-  if (route.kind !== "free") call.reservation = await setting.ledger.reserve(amountOf(call, asked), deadline.signal);
-  deadline.start(limits.answerMs, `the model's server did not begin to answer within ${limits.answerMs / 1000} s`);
-  const answer = await ask(call, asked, upstream);
-  asked[Symbol.dispose]();
-  deadline.start(limits.stallMs, `nothing moved for ${limits.stallMs / 1000} s`);
-  await pass(call, asked, answer);
+  if (route.kind !== "free") call.reservation = await setting.ledger.reserve(amountOf(call, modelRequest), deadline.signal);
+  deadline.start(limits.answerMs, `the model's server did not start to answer within ${limits.answerMs / 1000} s`);
+  const answer = await ask(call, modelRequest, upstream);
+  modelRequest[Symbol.dispose]();
+  deadline.start(limits.stallMs, `no data moved for ${limits.stallMs / 1000} s`);
+  await pass(call, modelRequest, answer);
 }
 
-/** Throws `not_found` for a wire that is not spoken here, `denied` for one the host has no key for. */
+/**
+ * Returns the upstream of a call. Throws `not_found` for a wire that this gateway does not speak, `denied` for one that
+ * the host has no key for.
+ */
 function upstreamFor({ setting, route }: Call): GatewayUpstream {
   const { spec, upstreams } = setting.options;
   if (!spec.wires.includes(route.wire)) {
@@ -113,49 +116,59 @@ function upstreamFor({ setting, route }: Call): GatewayUpstream {
   }
   const upstream = upstreams[route.wire];
   if (upstream) return upstream;
-  throw new CaissonError("denied", `the host has no key for ${route.wire}, so there is nothing behind this address`, {
-    hint: "A person sets one outside the sandbox.",
+  throw new CaissonError("denied", `the host has no key for ${route.wire}, so this endpoint is not available`, {
+    hint: "Ask a person to set one outside the sandbox.",
   });
 }
 
-/**
- * The most a call may use, as far as one can tell before. Throws `denied` for a model whose cost is bounded but not
- * known.
- */
-function amountOf({ setting, route }: Call, asked: CallRequest): Amount {
-  const outputTokens = route.kind === "embeddings" ? 0 : (asked.outputMax ?? setting.limits.outputTokensAssumed);
-  const usage = { inputTokens: asked.inputEstimate, outputTokens, cachedInputTokens: 0, reasoningTokens: 0, cacheWriteInputTokens: 0 };
-  const costUsd = setting.options.prices(route.wire, asked.model, usage);
+/** Estimates the most that a call may use. Throws `denied` for a model of unknown price if the cost is limited. */
+function amountOf({ setting, route }: Call, modelRequest: CallRequest): Amount {
+  const outputTokens = route.kind === "embeddings" ? 0 : (modelRequest.outputMax ?? setting.limits.outputTokensAssumed);
+  const usage = {
+    inputTokens: modelRequest.inputEstimate,
+    outputTokens,
+    cachedInputTokens: 0,
+    reasoningTokens: 0,
+    cacheWriteInputTokens: 0,
+  };
+  const costUsd = setting.options.prices(route.wire, modelRequest.model, usage);
   if (costUsd === null && setting.ledger.costIsBounded()) {
-    throw new CaissonError("denied", `the price of ${asked.model} is not known, so the bound on its cost cannot be kept`, {
-      hint: `A person adds it on the host, as models.prices["${route.wire}/${asked.model}"] in config.json, or bounds the tokens instead (--gateway-tokens).`,
+    throw new CaissonError("denied", `the price of ${modelRequest.model} is not known, so the cost limit cannot be enforced`, {
+      hint: `Ask a person to add it on the host, as models.prices["${route.wire}/${modelRequest.model}"] in config.json, or to limit the tokens instead (--gateway-tokens).`,
       details: { openaiCode: "insufficient_quota" },
     });
   }
-  return { costUsd: costUsd ?? 0, tokens: asked.inputEstimate + outputTokens };
+  return { costUsd: costUsd ?? 0, tokens: modelRequest.inputEstimate + outputTokens };
 }
 
-async function ask(call: Call, asked: CallRequest, upstream: GatewayUpstream): Promise<IncomingMessage> {
+async function ask(call: Call, modelRequest: CallRequest, upstream: GatewayUpstream): Promise<IncomingMessage> {
   const { route, deadline, setting } = call;
   const key = await orAborted(upstream.key(), deadline.signal).catch((error: unknown) => {
     throw new CaissonError("unavailable", `the host could not get its key for ${route.wire}`, { cause: error });
   });
   call.redactor = createKeyRedactor(key.trim());
-  const bodyBytes = asked.body?.length ?? null;
+  const bodyBytes = modelRequest.body?.length ?? null;
   const headers = upstreamHeaders({ wire: route.wire, asked: call.request.headers, added: upstream.headers, key: key.trim(), bodyBytes });
   const url = upstreamUrl({ wire: route.wire, baseUrl: upstream.baseUrl, path: route.path, query: call.query });
-  const sent = () => {
-    call.sent = { atMs: Date.now(), asked };
+  const noteSent = () => {
+    call.sent = { atMs: Date.now(), asked: modelRequest };
   };
   try {
-    return await setting.client.send({ url, method: route.method, headers, body: asked.body, signal: deadline.signal, sent });
+    return await setting.client.send({
+      url,
+      method: route.method,
+      headers,
+      body: modelRequest.body,
+      signal: deadline.signal,
+      sent: noteSent,
+    });
   } catch (error) {
     call.refused = !deadline.signal.aborted;
     throw error;
   }
 }
 
-async function pass(call: Call, asked: CallRequest, answer: IncomingMessage): Promise<void> {
+async function pass(call: Call, modelRequest: CallRequest, answer: IncomingMessage): Promise<void> {
   const { setting, route, response, redactor, deadline } = call;
   const { options, limits } = setting;
   const passing = { wire: route.wire, answer, response, redactor, signal: deadline.signal };
@@ -169,13 +182,13 @@ async function pass(call: Call, asked: CallRequest, answer: IncomingMessage): Pr
   const coding = answer.headers["content-encoding"] ?? "identity";
   if (status < 200 || status >= 300 || coding !== "identity") {
     answer.destroy();
-    throw new CaissonError("protocol", `the model's server answered in a way that cannot be passed on: status ${status}, coding ${coding}`);
+    throw new CaissonError("protocol", `cannot pass on the answer of the model's server: status ${status}, encoding ${coding}`);
   }
   if (route.path === "/models" && options.spec.models) {
     return await passModels({ ...passing, patterns: options.spec.models, bytesMax: limits.answerBytesMax });
   }
   const streamed = isStreamed(answer);
-  const withoutUsageChunk = asked.withoutUsageChunk && streamed;
+  const withoutUsageChunk = modelRequest.withoutUsageChunk && streamed;
   call.meter = createAnswerMeter({ kind: route.kind, streamed, withoutUsageChunk, limits });
   await passAnswer({ ...passing, meter: call.meter, withoutUsageChunk, moved: deadline.extend });
 }
@@ -187,7 +200,7 @@ function answerError(call: Call, error: unknown): void {
   response.writeHead(status, headers).end(call.setting.options.redact(call.redactor.text(body)));
 }
 
-/** With the cause, for those outside. */
+/** Joins the messages of an error and its causes, for readers outside the sandbox. */
 function whatFailed(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error; at instanceof Error && parts.length < 3; at = at.cause) parts.push(at.message);

@@ -8,7 +8,7 @@ const ask = (more: object = {}) => ({ model: "priced-x", max_tokens: 10, message
 const ok = sendJson(200, anthropicMessage("ok", { input: 10, output: 20 }));
 const replies = { "/v1/messages": ok, "/v1/chat/completions": sendJson(200, chatCompletion("ok", { input: 10, output: 20 })) };
 
-/** Answers that wait until the test lets them go, in order. */
+/** Creates replies that wait until the test releases them, in order. */
 function held(): { reply: UpstreamReply; arrived(count: number): Promise<void>; release(): void; calls: UpstreamCall[] } {
   const calls: UpstreamCall[] = [];
   const waiting: (() => void)[] = [];
@@ -33,13 +33,13 @@ const someTurns = async () => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-describe("models", () => {
-  test("only those that fit a pattern, also as fallbacks, written with the wire or without; the refusal names them", async () => {
+describe("allowed models", () => {
+  test("must match a pattern, with or without the wire, fallbacks included", async () => {
     await using rig = await openGatewayRig(replies, { spec: { wires: ["anthropic", "openai"], models: ["priced-*", "openai/o*"] } });
     expect((await rig.post(MESSAGES, ask())).status).toBe(200);
     expect((await rig.post(CHAT, ask({ model: "o3" }))).status).toBe(200);
     const other = await rig.post(MESSAGES, ask({ model: "o3" }));
-    const message = 'The model "o3" is not allowed here; these are: priced-*, openai/o*.';
+    const message = 'The model "o3" is not allowed; allowed models: priced-*, openai/o*.';
     expect([other.status, other.headers.get("x-should-retry"), await other.json()]).toEqual([
       400,
       "false",
@@ -50,7 +50,7 @@ describe("models", () => {
     for (const more of [{ models: ["gpt-4"] }, { fallbacks: [{ model: "gpt-4" }] }, { models: [null] }]) {
       expect((await rig.post(CHAT, ask(more))).status).toBe(400);
     }
-    // A name given twice means here what it will mean there.
+    // A duplicate key must mean the same here as upstream.
     const twice = await rig.post(CHAT, '{"model":"priced-x","model":"gpt-4","messages":[]}');
     expect(twice.status).toBe(400);
     expect((await fetch(`${rig.url}/openai/v1/models/gpt-4`)).status).toBe(400);
@@ -60,19 +60,19 @@ describe("models", () => {
       model: "o3",
       status: 400,
       asked: "Say it.",
-      error: 'the model "o3" is not allowed here; these are: priced-*, openai/o*',
+      error: 'the model "o3" is not allowed; allowed models: priced-*, openai/o*',
     });
   });
 });
 
-describe("a bound on cost or tokens", () => {
+describe("a limit on cost or tokens", () => {
   const wires = ["anthropic", "openai"] as const;
   test.each([
-    ["cost", { costUsdMax: 100 }, "$100.0000; the gateway's bound is $100"],
-    ["tokens", { tokensMax: 60 }, "60 tokens; the gateway's bound is 60"],
-  ])("of %s refuses calls once it is reached, in words and a status that nobody retries", async (_name, bound, words) => {
+    ["cost", { costUsdMax: 100 }, "$100.0000; the gateway's limit is $100"],
+    ["tokens", { tokensMax: 60 }, "60 tokens; the gateway's limit is 60"],
+  ])("of %s refuses further calls with a status that no client retries", async (_name, bound, words) => {
     await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], ...bound }, howToRaise: "Run caisson again with more." });
-    // Ten of input and twenty of output: thirty tokens, fifty dollars.
+    // Ten input and twenty output tokens each: thirty tokens, fifty dollars.
     for (let i = 0; i < 2; i++) await (await rig.post(MESSAGES, ask())).text();
     const one = await rig.post(MESSAGES, ask());
     expect([one.status, await one.json()]).toMatchObject([
@@ -95,7 +95,7 @@ describe("a bound on cost or tokens", () => {
     ]);
   });
 
-  test("counts what the log has from before, and the run's own budget", async () => {
+  test("includes what the log counted before, and the run's own budget", async () => {
     await using before = await openGatewayRig(replies, {
       spec: { wires: [...wires], tokensMax: 60 },
       spent: () => ({ costUsd: 0, tokens: 60 }),
@@ -109,17 +109,17 @@ describe("a bound on cost or tokens", () => {
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("$50.0000 and 30 tokens")]);
   });
 
-  test("of cost refuses a model whose price is not known", async () => {
+  test("of cost refuses a model of unknown price", async () => {
     await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], costUsdMax: 100 } });
     const answer = await rig.post(MESSAGES, ask({ model: "claude-x" }));
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("price of claude-x is not known")]);
   });
 
-  test("is not passed by calls at once: they wait for what the ones before them may still use", async () => {
+  test("makes parallel calls wait for what earlier ones may still use", async () => {
     const upstream = held();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { spec: { wires: [...wires], tokensMax: 100 } });
-    // Each may use about sixty tokens and uses thirty: the third must wait for the first two, and the fifth finds the
-    // bound reached.
+    // Each call may use about sixty tokens and uses thirty. The third waits for the first two, and the fifth finds the
+    // limit reached.
     const answers = [1, 2, 3, 4, 5].map(() => rig.post(MESSAGES, ask({ max_tokens: 55 })));
     await upstream.arrived(2);
     await someTurns();
@@ -136,8 +136,8 @@ describe("a bound on cost or tokens", () => {
   });
 });
 
-describe("calls at once", () => {
-  test("are bounded; more wait in turn, and too many are told so", async () => {
+describe("parallel calls", () => {
+  test("run up to a limit, then wait in turn, then get an error", async () => {
     const upstream = held();
     const limits = { callsMax: 2, waitingMax: 1 };
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits });
@@ -156,16 +156,16 @@ describe("calls at once", () => {
     expect((await Promise.all([...first, third, fourth])).map(({ status }) => status).sort()).toEqual([200, 200, 200, 429]);
   });
 
-  test("that wait too long, or are given up while they wait, leave the queue", async () => {
+  test("leave the queue when they time out or are cancelled", async () => {
     const upstream = held();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits: { callsMax: 1, waitingMs: 50 } });
     const first = rig.post(MESSAGES, ask());
     await upstream.arrived(1);
     expect((await rig.post(MESSAGES, ask())).status).toBe(429);
     const controller = new AbortController();
-    const gone = rig.post(MESSAGES, ask(), { signal: controller.signal });
+    const cancelledCall = rig.post(MESSAGES, ask(), { signal: controller.signal });
     setImmediate(() => controller.abort());
-    await expect(gone).rejects.toThrow();
+    await expect(cancelledCall).rejects.toThrow();
     upstream.release();
     expect((await first).status).toBe(200);
     const last = rig.post(MESSAGES, ask());
@@ -174,7 +174,7 @@ describe("calls at once", () => {
     expect((await last).status).toBe(200);
   });
 
-  test("hold no more of their bodies than a bound", async () => {
+  test("share a limit on the size of their bodies", async () => {
     const upstream = held();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits: { bodiesBytesMax: 3000 } });
     const long = ask({ metadata: { fill: "x".repeat(2000) } });
@@ -190,9 +190,9 @@ describe("calls at once", () => {
   });
 });
 
-describe("what the provider would do on its side", () => {
+describe("provider-side features", () => {
   const image = { role: "user", content: [{ type: "image", source: { type: "url", url: "https://evil.example/?data" } }] };
-  test("is refused, as it goes around the sandbox's network policy, unless it is allowed", async () => {
+  test("are refused unless allowed, because they bypass the network policy", async () => {
     await using rig = await openGatewayRig(replies);
     const answer = await rig.post(MESSAGES, ask({ tools: [{ type: "web_fetch_20250910", name: "web_fetch" }] }));
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("web_fetch_20250910")]);
@@ -210,17 +210,17 @@ describe("what the provider would do on its side", () => {
   });
 });
 
-describe("records", () => {
-  test("have the beginnings of long texts, without secrets, cut after these were redacted", async () => {
+describe("recorded calls", () => {
+  test("keep the beginning of long texts, redacted before the cut", async () => {
     const long = `${"a".repeat(16_380)}hunter2${"b".repeat(100_000)}`;
     await using rig = await openGatewayRig({ "/v1/messages": sendJson(200, anthropicMessage(long, { input: 1, output: 1 })) });
     await (await rig.post(MESSAGES, ask({ messages: [{ role: "user", content: long }] }))).text();
     await rig.eventsAre(1);
-    const { asked, answered } = rig.events[0]?.data ?? {};
-    expect([asked, answered]).toEqual([`${"a".repeat(16_380)}[sec`, `${"a".repeat(16_380)}[sec`]);
+    const { asked: prompt, answered } = rig.events[0]?.data ?? {};
+    expect([prompt, answered]).toEqual([`${"a".repeat(16_380)}[sec`, `${"a".repeat(16_380)}[sec`]);
   });
 
-  test("that cannot be written stop further calls until they can", async () => {
+  test("block further calls while they cannot be written", async () => {
     let full = true;
     const written: unknown[] = [];
     await using rig = await openGatewayRig(replies, {
@@ -237,7 +237,7 @@ describe("records", () => {
     expect(written).toHaveLength(3);
   });
 
-  test("of what costs nothing are bounded, so that nobody fills the log for free", async () => {
+  test("are limited in rate if they cost nothing", async () => {
     await using rig = await openGatewayRig(replies, {
       limits: { freeEventsPerMinute: 3 },
       spec: { wires: ["anthropic"], models: ["priced-*"] },

@@ -3,10 +3,10 @@ import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { openGatewayRig } from "../../../test/support/gateway-rig.ts";
 import { anthropicMessage, chatEvents, sendJson, sse, type UpstreamReply } from "../../../test/support/model-upstream.ts";
-import { begin, CHAT, claude, gpt, MESSAGES, nothing } from "./testing.ts";
+import { begin, CHAT, claude, gpt, MESSAGES, nothing } from "./testing-gateway.ts";
 
-describe("the program inside", () => {
-  test("hangs up: the upstream is told at once, and what is known is metered", async () => {
+describe("client faults", () => {
+  test("ends the upstream call when the client hangs up, and meters it", async () => {
     const events = chatEvents("A word, and then nothing more ever.", null).slice(0, 4);
     await using rig = await openGatewayRig({ "/v1/chat/completions": begin(events, nothing) });
     const controller = new AbortController();
@@ -24,11 +24,11 @@ describe("the program inside", () => {
     expect(data?.usage.outputTokens).toBeGreaterThan(0);
   });
 
-  test("hangs up before there is an answer", async () => {
+  test("meters a call whose client hangs up before the answer", async () => {
     await using rig = await openGatewayRig({ "/v1/messages": nothing });
     const controller = new AbortController();
-    const asked = rig.post(MESSAGES, claude(), { signal: controller.signal });
-    asked.catch(() => undefined);
+    const call = rig.post(MESSAGES, claude(), { signal: controller.signal });
+    call.catch(() => undefined);
     while (rig.upstream.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
     controller.abort();
     await rig.eventsAre(1);
@@ -37,14 +37,14 @@ describe("the program inside", () => {
   });
 
   test.each([
-    ["no JSON", "{", 400],
+    ["text that is not JSON", "{", 400],
     ["a list", "[]", 400],
-    ["no model", "{}", 400],
-    ["a model that is no name", '{"model":7}', 400],
-    ["bytes that are no text", new Uint8Array([0x7b, 0xff, 0x7d]), 400],
-    ["too much", JSON.stringify(claude({ more: "x".repeat(4_000_000) })), 413],
-    ["an answer for later", JSON.stringify({ model: "m", background: true }), 400],
-  ])("sends %s: refused, recorded, and the connection goes on", async (_name, body, status) => {
+    ["an object without a model", "{}", 400],
+    ["a model that is not a name", '{"model":7}', 400],
+    ["bytes that are not text", new Uint8Array([0x7b, 0xff, 0x7d]), 400],
+    ["an oversized body", JSON.stringify(claude({ more: "x".repeat(4_000_000) })), 413],
+    ["a background request", JSON.stringify({ model: "m", background: true }), 400],
+  ])("refuses and records %s, and keeps the connection", async (_name, body, status) => {
     await using rig = await openGatewayRig(
       { "/v1/messages": sendJson(200, anthropicMessage("ok", { input: 1, output: 1 })) },
       { limits: { bodyBytesMax: 1000 } },
@@ -57,21 +57,21 @@ describe("the program inside", () => {
     expect(rig.events[0]?.data).toMatchObject({ status, costUsd: 0, error: expect.any(String) });
   });
 
-  test("sends too much on a connection that it wants to use again: the rest is read away, and the next request is answered", async () => {
+  test("discards the rest of an oversized body and serves the next request", async () => {
     await using rig = await openGatewayRig({}, { limits: { bodyBytesMax: 1000 } });
     const socket = connect(Number(new URL(rig.url).port), "127.0.0.1");
-    let heard = "";
+    let output = "";
     socket.on("data", (data) => {
-      heard += data;
+      output += data;
     });
     const long = "x".repeat(4_000_000);
     socket.write(`POST ${MESSAGES} HTTP/1.1\r\nhost: x\r\ncontent-length: ${long.length}\r\n\r\n${long}`);
     socket.end("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     await once(socket, "close");
-    expect(heard).toMatch(/^HTTP\/1.1 413 .*HTTP\/1.1 200 .*Caisson's model gateway/s);
+    expect(output).toMatch(/^HTTP\/1.1 413 .*HTTP\/1.1 200 .*Caisson's model gateway/s);
   });
 
-  test("sends a coded body, or no HTTP at all", async () => {
+  test("refuses a compressed body, and bytes that are not HTTP", async () => {
     await using rig = await openGatewayRig({});
     expect((await rig.post(MESSAGES, claude(), { headers: { "content-encoding": "zstd" } })).status).toBe(415);
     const socket = connect(Number(new URL(rig.url).port), "127.0.0.1");
@@ -81,7 +81,7 @@ describe("the program inside", () => {
     expect(Buffer.concat(pieces).toString()).toMatch(/^HTTP\/1.1 400 /);
   });
 
-  test("is slow to send, or sends nothing: dropped", async () => {
+  test("drops clients that send slowly or nothing", async () => {
     await using rig = await openGatewayRig({}, { limits: { requestMs: 50, connectionIdleMs: 50 } });
     const port = Number(new URL(rig.url).port);
     const idle = connect(port, "127.0.0.1");
@@ -97,19 +97,19 @@ describe("the program inside", () => {
         ),
     );
     await Promise.all(closed);
-    expect(rig.events[0]?.data.error).toContain("too long to come");
+    expect(rig.events[0]?.data.error).toContain("too long to arrive");
   });
 
-  test("reads slowly: the upstream is not read faster", async () => {
+  test("reads from the upstream only as fast as the client does", async () => {
     let written = 0;
     const chunk = sse({ type: "ping", fill: "x".repeat(64 * 1024) });
     const flood: UpstreamReply = async (response, call) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
-      let given = false;
+      let isAborted = false;
       void call.aborted.then(() => {
-        given = true;
+        isAborted = true;
       });
-      while (!given) {
+      while (!isAborted) {
         written += chunk.length;
         if (!response.write(chunk)) await Promise.race([new Promise((resolve) => response.once("drain", resolve)), call.aborted]);
       }
@@ -118,14 +118,14 @@ describe("the program inside", () => {
     const socket = connect(Number(new URL(rig.url).port), "127.0.0.1");
     const body = JSON.stringify(claude({ stream: true }));
     socket.write(`POST ${MESSAGES} HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
-    // Nobody reads; the gateway gives the call up when nothing moves any more.
+    // The client does not read, so the gateway gives up the call when no data moves.
     await rig.eventsAre(1);
     socket.destroy();
-    expect(rig.events[0]?.data.error).toContain("nothing moved");
+    expect(rig.events[0]?.data.error).toContain("no data moved");
     expect(written).toBeLessThan(64 * 2 ** 20);
   });
 
-  test("opens more connections than are served", async () => {
+  test("refuses connections above the limit", async () => {
     await using rig = await openGatewayRig({}, { limits: { connectionsMax: 2 } });
     const port = Number(new URL(rig.url).port);
     const open = [1, 2].map(() => connect(port, "127.0.0.1"));

@@ -30,8 +30,8 @@ const replies = {
 
 const apiKey = "placeholder";
 /**
- * Clients as programs inside make them from ANTHROPIC_BASE_URL and OPENAI_BASE_URL, and from other bases that people
- * write.
+ * Clients configured from ANTHROPIC_BASE_URL and OPENAI_BASE_URL like programs inside, and from other base URLs that
+ * people write.
  */
 const clients: Record<string, { path: string; model: (url: string) => LanguageModelV4 }> = {
   "@ai-sdk/anthropic, base without the version": {
@@ -68,7 +68,7 @@ const textOf = (parts: readonly LanguageModelV4StreamPart[]) =>
   parts.map((part) => (part.type === "text-delta" ? part.delta : "")).join("");
 
 describe.each(Object.entries(clients))("%s", (_name, { path, model }) => {
-  test("streams, answers at once, and both are metered", async () => {
+  test("is metered for streamed and for whole answers", async () => {
     await using rig = await openGatewayRig(replies);
     const parts = await streamed(model(rig.url));
     expect(parts.filter((part) => part.type === "error")).toEqual([]);
@@ -83,7 +83,7 @@ describe.each(Object.entries(clients))("%s", (_name, { path, model }) => {
     }
   });
 
-  test("understands a refusal by the gateway, and does not try again", async () => {
+  test("understands a refusal by the gateway and does not retry it", async () => {
     await using rig = await openGatewayRig(replies, {
       spec: { wires: ["anthropic", "openai"], tokensMax: 1 },
       spent: () => ({ costUsd: 0, tokens: 5 }),

@@ -9,7 +9,7 @@ import {
   sse,
   type UpstreamReply,
 } from "../../../test/support/model-upstream.ts";
-import { begin, CHAT, claude, gpt, MESSAGES, nothing } from "./testing.ts";
+import { begin, CHAT, claude, gpt, MESSAGES, nothing } from "./testing-gateway.ts";
 
 describe("the key", () => {
   const base64 = Buffer.from(`x:${CANARY}`).toString("base64");
@@ -18,8 +18,8 @@ describe("the key", () => {
     ["a refusal", sendJson(401, { error: { message: echo } }, { "x-request-id": CANARY })],
     ["an answer", sendJson(200, anthropicMessage(echo, { input: 1, output: 1 }), { "request-id": CANARY })],
     ["a stream", sendEvents(anthropicEvents(echo, { input: 1, output: 1 }).concat([{ type: "ping", echo }] as never))],
-    ["an event of error", sendEvents([{ type: "error", error: { type: "api_error", message: echo } }])],
-  ])("comes back in %s that the upstream made of it, and goes no further", async (_name, reply) => {
+    ["an error event", sendEvents([{ type: "error", error: { type: "api_error", message: echo } }])],
+  ])("is redacted in %s that repeats it", async (_name, reply) => {
     await using rig = await openGatewayRig({ "/v1/messages": reply });
     const answer = await rig.post(MESSAGES, claude());
     const seen = JSON.stringify([...answer.headers]) + (await answer.text());
@@ -31,7 +31,7 @@ describe("the key", () => {
     expect(everywhere).not.toContain(base64.slice(4, -4));
   });
 
-  test("is found when it comes in pieces", async () => {
+  test("is redacted even if it arrives in pieces", async () => {
     const cut: UpstreamReply = async (response) => {
       response.writeHead(200, { "content-type": "application/json" });
       const text = JSON.stringify({ ...anthropicMessage(`<${CANARY}>`, { input: 1, output: 1 }), end: CANARY.slice(0, 9) });
@@ -44,7 +44,7 @@ describe("the key", () => {
     expect(answer.end).toBe(CANARY.slice(0, 9));
   });
 
-  test("that cannot be had is no detail for the inside", async () => {
+  test("is reported without details inside if the host cannot get it", async () => {
     const key = async () => {
       throw new Error("the vault says hunter2");
     };
@@ -55,8 +55,8 @@ describe("the key", () => {
   });
 });
 
-describe("the upstream", () => {
-  test("refuses: status and words are passed on, without secrets; what it says about trying again, too", async () => {
+describe("upstream faults", () => {
+  test("passes on a refusal and its retry advice, without secrets", async () => {
     const overloaded = { type: "error", error: { type: "overloaded_error", message: "hunter2 is busy" } };
     await using rig = await openGatewayRig({
       "/v1/messages": sendJson(529, overloaded, { "retry-after": "7", "set-cookie": "a=b", "openai-organization": "me" }),
@@ -74,7 +74,7 @@ describe("the upstream", () => {
     });
   });
 
-  test("is not there: 502 in the wire's shape, and nothing is charged", async () => {
+  test("answers 502 for an unreachable upstream, and charges nothing", async () => {
     const baseUrl = "http://127.0.0.1:1";
     await using rig = await openGatewayRig(
       {},
@@ -94,14 +94,14 @@ describe("the upstream", () => {
     ]);
   });
 
-  test("sends elsewhere: a redirect is not followed and not passed on", async () => {
+  test("neither follows nor passes on a redirect", async () => {
     await using rig = await openGatewayRig({ "/v1/messages": (response) => void response.writeHead(307, { location: "/v1/other" }).end() });
     const answer = await rig.post(MESSAGES, claude());
     expect([answer.status, answer.headers.get("location")]).toEqual([502, null]);
     expect(rig.upstream.calls).toHaveLength(1);
   });
 
-  test("sends nonsense for a list of models, or an answer in a coding that nobody asked for", async () => {
+  test("answers 502 for a malformed model list or an unrequested encoding", async () => {
     await using rig = await openGatewayRig(
       {
         "/v1/models": (response) => void response.writeHead(200).end("<html>"),
@@ -113,7 +113,7 @@ describe("the upstream", () => {
     expect((await rig.post(MESSAGES, claude())).status).toBe(502);
   });
 
-  test("never begins: 504, and it is taken to have cost something", async () => {
+  test("answers 504 if no answer starts, and charges an estimate", async () => {
     await using rig = await openGatewayRig({ "/v1/messages": nothing }, { limits: { answerMs: 50 } });
     const answer = await rig.post(MESSAGES, claude());
     expect([answer.status, await answer.json()]).toMatchObject([504, { type: "error" }]);
@@ -125,26 +125,23 @@ describe("the upstream", () => {
   test.each([
     ["breaks off", {}, (response: Parameters<UpstreamReply>[0]) => void setImmediate(() => response.destroy())],
     ["stalls", { stallMs: 60 }, () => undefined],
-  ])(
-    "%s in the middle of a stream: an error the client can read, and no proper end; what was heard is metered",
-    async (_name, limits, then) => {
-      const events = anthropicEvents("The beginning of a long answer.", { input: 10, output: 99 }).slice(0, 5);
-      await using rig = await openGatewayRig({ "/v1/messages": begin(events, then) }, { limits });
-      const answer = await rig.post(MESSAGES, claude({ stream: true }));
-      const heard: string[] = [];
-      const ended = (async () => {
-        for await (const piece of answer.body as unknown as AsyncIterable<Uint8Array>) heard.push(Buffer.from(piece).toString());
-      })();
-      await expect(ended).rejects.toThrow();
-      expect(heard.join("")).toBe(`${events.map(sse).join("")}${heard.join("").match(/event: error\n.*\n\n$/)?.[0]}`);
-      await rig.eventsAre(1);
-      const { usage, error, costUsd, answered } = rig.events[0]?.data ?? {};
-      expect([usage?.inputTokens, usage?.outputTokens, costUsd]).toEqual([10, 6, 22]);
-      expect([answered, error]).toEqual(["The beginning of a lo", expect.stringContaining("estimated")]);
-    },
-  );
+  ])("meters a stream that %s, and ends it with an error", async (_name, limits, then) => {
+    const events = anthropicEvents("The beginning of a long answer.", { input: 10, output: 99 }).slice(0, 5);
+    await using rig = await openGatewayRig({ "/v1/messages": begin(events, then) }, { limits });
+    const answer = await rig.post(MESSAGES, claude({ stream: true }));
+    const pieces: string[] = [];
+    const ended = (async () => {
+      for await (const piece of answer.body as unknown as AsyncIterable<Uint8Array>) pieces.push(Buffer.from(piece).toString());
+    })();
+    await expect(ended).rejects.toThrow();
+    expect(pieces.join("")).toBe(`${events.map(sse).join("")}${pieces.join("").match(/event: error\n.*\n\n$/)?.[0]}`);
+    await rig.eventsAre(1);
+    const { usage, error, costUsd, answered } = rig.events[0]?.data ?? {};
+    expect([usage?.inputTokens, usage?.outputTokens, costUsd]).toEqual([10, 6, 22]);
+    expect([answered, error]).toEqual(["The beginning of a lo", expect.stringContaining("estimated")]);
+  });
 
-  test("says in the middle of a stream that it failed: passed on and recorded", async () => {
+  test("passes on and records an error event within a stream", async () => {
     const events = [...chatEvents("Well", null).slice(0, 2), { error: { message: "server had hunter2", type: "server_error" } }];
     await using rig = await openGatewayRig({ "/v1/chat/completions": sendEvents(events) });
     expect(await (await rig.post(CHAT, gpt({ stream: true }))).text()).toBe(events.map(sse).join(""));
@@ -152,7 +149,7 @@ describe("the upstream", () => {
     expect(rig.events[0]?.data.error).toBe("server had [secret PASSWORD]; its tokens are estimated");
   });
 
-  test("closed a kept connection when the next call comes on it: that one does not notice", async () => {
+  test("repeats a call on a kept-alive connection that the upstream closed", async () => {
     const seen = new WeakSet<object>();
     let resets = 0;
     const reply: UpstreamReply = (response, call) => {
@@ -170,13 +167,13 @@ describe("the upstream", () => {
   });
 });
 
-test("when the gateway closes, calls end and are recorded", async () => {
+test("ends and records calls when the gateway closes", async () => {
   const rig = await openGatewayRig({ "/v1/messages": nothing });
-  const asked = rig.post(MESSAGES, claude());
+  const call = rig.post(MESSAGES, claude());
   while (rig.upstream.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
   await rig[Symbol.asyncDispose]();
   expect(rig.events[0]?.data.error).toContain("the gateway was closed");
-  await asked.then(
+  await call.then(
     (answer) => expect(answer.status).toBe(499),
     () => undefined,
   );

@@ -1,66 +1,66 @@
 import type http from "node:http";
 import type https from "node:https";
 import type { z } from "zod";
-import type { GatewaySpec, GatewayWire } from "../../contract/network.ts";
-import type { GatewayCalled } from "../../contract/network-event.ts";
-import type { Usage } from "../../contract/usage.ts";
+import type { Usage } from "../../contract/model/usage.ts";
+import type { GatewaySpec, GatewayWire } from "../../contract/network/network.ts";
+import type { GatewayCalled } from "../../contract/network/network-event.ts";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
 
-/** One provider, or anything that speaks its wire. */
+/** A provider, or any server that speaks its wire. */
 export interface GatewayUpstream {
   /**
-   * As the wire's own SDK writes it: OpenAI's with the version (`https://api.openai.com/v1`), Anthropic's with or
-   * without. Absent: the provider's own.
+   * Written as for the wire's own SDK: OpenAI's with the version (`https://api.openai.com/v1`), Anthropic's with or
+   * without. Absent: the provider's own URL.
    */
   baseUrl?: string;
-  /** Asked for at each call, so that a changed key counts at once; never kept. An empty one means that none is sent. */
+  /** Read for each call and never cached, so that a changed key takes effect at once. If it is empty, none is sent. */
   key: () => Promise<string>;
-  /** Sent with each call, over what the program inside sent. */
+  /** Sent with each call, overriding the headers of the program inside. */
   headers?: Readonly<Record<string, string>>;
 }
 
-/** `inputTokens` are all of them; those read from a cache and those written to one are parts of it. */
+/** `inputTokens` counts all input tokens, including those read from a cache and those written to one. */
 export interface GatewayUsage extends Usage {
   cacheWriteInputTokens: number;
 }
 
-/** `gateway.called` without the sandbox, the version and the time. */
+/** A `gateway.called` event without the sandbox, the version and the time. */
 export interface GatewayEvent {
   type: "gateway.called";
   data: Omit<z.infer<typeof GatewayCalled>["data"], "sandbox">;
 }
 
 export interface GatewayLimits {
-  /** Connections of programs inside at once; the next is dropped. */
+  /** Simultaneous connections from inside. Further ones are dropped. */
   connectionsMax: number;
-  /** How long a connection may stay without a request. */
+  /** How long a connection may stay open without a request. */
   connectionIdleMs: number;
-  /** How long a request's head and body may take to come. */
+  /** How long the head and body of a request may take to arrive. */
   requestMs: number;
-  /** One request's body, and all that are held at once. */
+  /** The maximum size of one request body, and of all that are held at once. */
   bodyBytesMax: number;
   bodiesBytesMax: number;
-  /** Calls at once, and how many more may wait, for how long. */
+  /** Simultaneous calls, how many more may wait, and for how long. */
   callsMax: number;
   waitingMax: number;
   waitingMs: number;
   /**
-   * How long the upstream may take to begin its answer, how long neither side may move once it began, and how long a
-   * call may take in all.
+   * How long the upstream may take to start its answer, how long no data may move after that, and how long a call may
+   * take in total.
    */
   answerMs: number;
   stallMs: number;
   callMs: number;
   /**
-   * Of a refusal by the upstream, one event of a stream, and a whole answer, this much is looked into. A longer answer
-   * is passed on all the same.
+   * How many bytes we inspect of an upstream's refusal, one event of a stream, and a whole answer. A longer answer is
+   * still passed on.
    */
   refusalBytesMax: number;
   eventBytesMax: number;
   answerBytesMax: number;
-  /** What a call may answer is reserved as this many tokens when it sets no bound of its own. */
+  /** The output tokens to reserve for a call that sets no limit. */
   outputTokensAssumed: number;
-  /** Events of calls that cost nothing, in a minute: a program inside must not fill the log for free. */
+  /** Events per minute of calls that cost nothing: a program inside must not fill the log for free. */
   freeEventsPerMinute: number;
 }
 
@@ -86,33 +86,36 @@ export const gatewayLimits: GatewayLimits = {
 export interface GatewayOptions {
   spec: GatewaySpec;
   upstreams: Partial<Record<GatewayWire, GatewayUpstream>>;
-  /** What this sandbox spent by its log. It may be behind the calls of this gateway, which counts those itself. */
+  /**
+   * The sandbox's spending according to its log. The log may lag behind this gateway's calls, which the gateway counts
+   * itself.
+   */
   spent: () => { costUsd: number; tokens: number };
-  /** Records a call. When it throws, the event is kept and no call is let through until it was taken. */
+  /** Records a call. If it throws, the event is kept, and no call is allowed until it was recorded. */
   emit: (event: GatewayEvent) => void;
-  /** US dollars; null where the price is not known. With a bound on the cost, such a model is refused. */
+  /** Returns US dollars, or null if the price is not known. With a cost limit, such a model is refused. */
   prices: (wire: GatewayWire, model: string, usage: GatewayUsage) => number | null;
-  /** Redacts known secrets in a text. The upstream's own key is redacted besides. */
+  /** Redacts known secrets in a text. The upstream's own key is redacted in addition. */
   redact: (text: string) => string;
-  /** What is left of the run's own budget; null where there is no bound. Expected to count what `emit` was told. */
+  /** Returns the run's remaining budget, with null for no limit. Must include what `emit` has received. */
   budget?: () => { costUsdLeft: number | null; tokensLeft: number | null };
   /**
-   * Whether a call may use what the provider does on its own side: its web search, its fetching of URLs, its MCP
-   * client, its containers. These go around the sandbox's network policy and are not metered by tokens. Default: no.
+   * Whether a call may use what the provider does on its own side: web search, fetching URLs, its MCP client, its
+   * containers. These bypass the sandbox's network policy and are not metered in tokens. Default: no.
    */
   hostedTools?: () => boolean;
-  /** A sentence that says how a person raises the bound. */
+  /** A sentence that says how a person raises the limit. */
   howToRaise?: string;
-  /** Certificates (PEM) that upstreams are trusted by, besides the default and the system's. */
+  /** PEM certificates to trust for upstreams, in addition to the default and the system's. */
   upstreamCa?: readonly string[];
-  /** In place of the gateway's own keep-alive agents. */
+  /** Replace the gateway's own keep-alive agents. */
   agents?: { http?: http.Agent; https?: https.Agent };
   limits?: Partial<GatewayLimits>;
 }
 
 export interface Gateway {
-  /** Takes a connection of the gateway's port. Never throws. */
+  /** Handles a connection to the gateway's port. Never throws. */
   handle(connection: InboundConnection): void;
-  /** Ends connections and calls; resolves once each call that had begun is recorded. */
+  /** Ends connections and calls. Resolves when every started call is recorded. */
   close(): Promise<void>;
 }

@@ -19,7 +19,7 @@ const claude = (more: object = {}) => ({ model: "claude-x", max_tokens: 100, mes
 const gpt = (more: object = {}) => ({ model: "gpt-x", messages: [user("Say it.")], ...more });
 
 describe("anthropic", () => {
-  test("a stream is passed on byte for byte, its usage read on the way, with the host's key and none of the inside's", async () => {
+  test("passes a stream on byte for byte with the host's key, and meters it", async () => {
     const events = anthropicEvents("Hello from the model.", { input: 10, output: 42, cacheRead: 5, cacheWrite: 7 });
     await using rig = await openGatewayRig({ "/v1/messages": sendEvents(events) });
     const headers = { "anthropic-beta": "b1,b2", cookie: "a=b", "x-stainless-lang": "js", "x-forwarded-for": "1.2.3.4" };
@@ -51,7 +51,7 @@ describe("anthropic", () => {
     });
   });
 
-  test("an answer at once, with tools in it; the results of tools are what was asked", async () => {
+  test("records the tool calls of a whole answer, and tool results as the question", async () => {
     const content = [
       { type: "text", text: "I look." },
       { type: "tool_use", id: "t1", name: "bash", input: { command: "ls" } },
@@ -72,7 +72,7 @@ describe("anthropic", () => {
     });
   });
 
-  test("counting tokens and listing models cost nothing; the list has only what may be asked for", async () => {
+  test("counts tokens and lists the allowed models at no cost", async () => {
     const models = { data: [{ id: "claude-x" }, { id: "other" }], has_more: false };
     await using rig = await openGatewayRig(
       { "/v1/messages/count_tokens": sendJson(200, { input_tokens: 12 }), "/v1/models": sendJson(200, models) },
@@ -95,7 +95,7 @@ describe("openai", () => {
   const usage = { input: 11, output: 22, cached: 4, reasoning: 6 };
   const metered = { inputTokens: 11, outputTokens: 22, cachedInputTokens: 4, reasoningTokens: 6 };
 
-  test("a chat's stream has its usage asked for, and taken out again for a client that did not ask", async () => {
+  test("requests the usage of a chat stream, and removes it for the client", async () => {
     await using rig = await openGatewayRig({ "/v1/chat/completions": sendEvents(chatEvents("Hello.", usage)) });
     const answer = await rig.post("/openai/v1/chat/completions", gpt({ stream: true, stream_options: { include_obfuscation: false } }));
     expect(await answer.text()).toBe(chatEvents("Hello.", null).map(sse).join(""));
@@ -106,13 +106,13 @@ describe("openai", () => {
     expect(rig.events[0]?.data).toMatchObject({ usage: metered, answered: "Hello.", asked: "Say it.", error: null });
   });
 
-  test("a client that asked for the usage gets it", async () => {
+  test("leaves the usage to a client that requested it", async () => {
     await using rig = await openGatewayRig({ "/v1/chat/completions": sendEvents(chatEvents("Hello.", usage)) });
     const answer = await rig.post("/v1/chat/completions", gpt({ stream: true, stream_options: { include_usage: true } }));
     expect(await answer.text()).toBe(chatEvents("Hello.", usage).map(sse).join(""));
   });
 
-  test("a chat at once, the responses API both ways, and embeddings", async () => {
+  test("meters whole chats, the responses API both ways, and embeddings", async () => {
     const embedded = { object: "list", data: [{ embedding: [0.1] }], usage: { prompt_tokens: 8, total_tokens: 8 } };
     await using rig = await openGatewayRig({
       "/v1/chat/completions": sendJson(200, chatCompletion("Yes.", usage)),
@@ -138,7 +138,7 @@ describe("openai", () => {
     expect(rig.events[3]?.data.asked).toBe("a\nb");
   });
 
-  test("the responses API's calls and results of tools are recorded", async () => {
+  test("records tool calls and results of the responses API", async () => {
     const item = { type: "function_call", name: "shell", arguments: '{"command":["ls"]}', call_id: "c1" };
     const events = [
       { type: "response.output_item.done", item },
@@ -157,8 +157,8 @@ describe("openai", () => {
   });
 });
 
-describe("the door", () => {
-  test("says what it is; other paths and methods are refused in the wire's shape", async () => {
+describe("the endpoints", () => {
+  test("describe the gateway, and refuse other paths in the wire's format", async () => {
     await using rig = await openGatewayRig({});
     const about = await fetch(rig.url);
     expect([about.status, await about.text()]).toEqual([
@@ -177,7 +177,7 @@ describe("the door", () => {
     ]);
     const get = await fetch(`${rig.url}/v1/messages`);
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
-    // What Codex tries first; at this answer it goes on without.
+    // Codex tries this first, and continues without WebSocket after this answer.
     const socket = connect(Number(new URL(rig.url).port), "127.0.0.1");
     socket.write("GET /openai/v1/responses HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
     expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1.1 426 /);
@@ -186,7 +186,7 @@ describe("the door", () => {
     expect(rig.events).toEqual([]);
   });
 
-  test("a wire that is not spoken, or that the host has no key for", async () => {
+  test("refuse a wire that is off or that the host has no key for", async () => {
     await using rig = await openGatewayRig({}, { spec: { wires: ["openai"] }, upstreams: {} });
     expect((await rig.post("/anthropic/v1/messages", claude())).status).toBe(404);
     const keyless = await rig.post("/openai/v1/chat/completions", gpt());

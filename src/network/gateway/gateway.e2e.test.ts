@@ -8,7 +8,7 @@ import { anthropicEvents, anthropicMessage, sendEvents, sendJson, startModelUpst
 const { run, home, sandboxes, base } = useCaisson();
 expectNothingLeftAfterEach(sandboxes);
 
-/** A program as anybody would write it: it knows two variables and the wire. */
+/** A typical program, which only knows two variables and the wire. */
 const program = `
 const ask = (more) => fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {
   method: "POST",
@@ -23,7 +23,7 @@ for (const more of [{ tools: [hosted] }, { stream: true }, { stream: true }, { m
 console.log(JSON.stringify(process.env));
 `;
 
-test("a program in a sandbox without a network asks a model with the host's key, within its bounds, and never sees the key", async () => {
+test("a program without a network calls a model within limits and never sees the key", async () => {
   await using upstream = await startModelUpstream({
     "/v1/messages": (response, call) =>
       (call.body as { stream?: boolean }).stream
@@ -40,7 +40,7 @@ test("a program in a sandbox without a network asks a model with the host's key,
   const [hosted, first, second, third] = text.split("\n");
   expect(hosted).toMatch(/^400 .*tools\[0\] is the tool .*web_fetch_20250910/);
   expect(first).toMatch(/^200 .*message_stop/);
-  expect(second).toMatch(/^400 .*used 30 tokens; the gateway's bound is 30/);
+  expect(second).toMatch(/^400 .*used 30 tokens; the gateway's limit is 30/);
   expect(third).toMatch(/^400 /);
   expect(text).toContain('"hasCompletedOnboarding": true');
   expect(text + stderr).not.toContain(CANARY);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
-import { GATEWAY_PORT } from "../inside/ports.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { GATEWAY_PORT } from "../sandbox-setup/ports.ts";
 import { type CallSetting, carryOut } from "./call.ts";
 import { createCallSlots } from "./call-slots.ts";
 import { type Gateway, type GatewayOptions, gatewayLimits } from "./gateway-options.ts";
@@ -13,8 +13,9 @@ import { matchRoute } from "./routes.ts";
 import { wireError } from "./wire-error.ts";
 
 /**
- * Models for programs inside a sandbox, without a key: an HTTP server for connections that come as streams. Speaks what
- * Anthropic's and OpenAI's clients speak, passes calls on with the host's key, counts, bounds and records them.
+ * Offers models to programs inside a sandbox without giving them a key: an HTTP server for connections that arrive as
+ * streams. It speaks the protocols of Anthropic's and OpenAI's clients, forwards calls with the host's key, and meters,
+ * limits and records them.
  */
 export function createGateway(options: GatewayOptions): Gateway {
   const limits = { ...gatewayLimits, ...options.limits };
@@ -30,7 +31,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const closing = new AbortController();
   const calls = new Set<Promise<void>>();
   const connections = createConnections(limits.connectionIdleMs);
-  // Its own time limits work on sockets alone; the connections' and the calls' are kept here.
+  // Node's own time limits only work on sockets, so we enforce those of connections and calls ourselves.
   const server = createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 }, (request, response) => {
     connections.busy(request, response);
     const call = answer({ setting, request, response, closing: closing.signal });
@@ -50,7 +51,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     async close() {
       closing.abort();
-      // Those that ask get their answer, that the gateway is closed, before the connections go.
+      // Pending calls are answered with an error before their connections close.
       await Promise.all(calls);
       connections.destroyAll();
       setting.client.close();
@@ -68,7 +69,7 @@ interface Request {
 async function answer({ setting, request, response, closing }: Request): Promise<void> {
   const { method = "GET", url = "/", headers } = request;
   if (method === "OPTIONS") return void response.writeHead(204, { allow: "GET, HEAD, POST, OPTIONS" }).end();
-  // Clients ask whether somebody is there; that needs no call.
+  // Some clients check the endpoint with HEAD, which needs no call.
   const match = matchRoute({ method: method === "HEAD" ? "GET" : method, url, headers });
   if (match.found === "about" || (method === "HEAD" && match.found === "route")) {
     return void response.writeHead(200, { "content-type": "text/plain; charset=utf-8" }).end(about(setting.options));
@@ -76,10 +77,12 @@ async function answer({ setting, request, response, closing }: Request): Promise
   if (match.found === "route") return await carryOut({ setting, request, response, closing, ...match });
   const error =
     match.found === "otherMethod"
-      ? new CaissonError("invalid", `${method} is not for this path`, {
+      ? new CaissonError("invalid", `this path does not accept ${method}`, {
           details: { allow: match.allow, upgrade: headers.upgrade !== undefined },
         })
-      : new CaissonError("not_found", `the gateway has no ${method} ${url.slice(0, 200)}`, { hint: "GET / tells what it has." });
+      : new CaissonError("not_found", `the gateway has no endpoint ${method} ${url.slice(0, 200)}`, {
+          hint: "Send GET / for a description of the gateway.",
+        });
   const refusal = wireError(match.wire, error);
   response.writeHead(refusal.status, refusal.headers).end(refusal.body);
 }
@@ -88,7 +91,7 @@ function about({ spec, upstreams }: GatewayOptions): string {
   const there = spec.wires.filter((wire) => upstreams[wire]);
   const base = `http://127.0.0.1:${GATEWAY_PORT}`;
   return [
-    "Caisson's model gateway. The host holds the keys, counts what is used and records it; any key that is sent is ignored.",
+    "Caisson's model gateway. The host holds the keys, and meters and records every call. Any key that you send is ignored.",
     there.includes("anthropic") ? `ANTHROPIC_BASE_URL=${base}/anthropic` : "",
     there.includes("openai") ? `OPENAI_BASE_URL=${base}/openai/v1` : "",
     there.length === 0 ? "The host has no key for any provider." : "",
@@ -99,7 +102,7 @@ function about({ spec, upstreams }: GatewayOptions): string {
     .join("\n");
 }
 
-/** The streams that are open, each dropped when it is without a request for too long. */
+/** Tracks the open streams, and drops each that stays without a request for too long. */
 function createConnections(idleMs: number) {
   const timers = new Map<Duplex, { timer: NodeJS.Timeout | undefined; requests: number }>();
   const idle = (stream: Duplex) => setTimeout(() => stream.destroy(), idleMs).unref();

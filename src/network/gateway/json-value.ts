@@ -1,4 +1,5 @@
-/** A JSON object whose shape nobody has vouched for. */
+import { jsonOrNull } from "../../lib/failures.ts";
+/** A JSON object of untrusted shape. */
 export type JsonObject = Record<string, unknown>;
 
 export function isObject(value: unknown): value is JsonObject {
@@ -17,17 +18,13 @@ export function textIn(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A count of tokens, if it is one. */
+/** Returns a token count, or null if the value is not one. */
 export function countIn(value: unknown): number | null {
   return typeof value === "number" && Number.isSafeInteger(Math.trunc(value)) && value >= 0 ? Math.trunc(value) : null;
 }
 
-/** Null for what is not JSON, or no object. */
+/** Returns null for text that is not a JSON object. */
 export function parseObject(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = jsonOrNull(text);
+  return isObject(value) ? value : null;
 }

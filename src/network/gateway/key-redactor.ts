@@ -1,15 +1,15 @@
-/** Anything shorter is no secret but a word such as `ollama`, which may well be said. */
+/** Anything shorter is not a secret but a word such as `ollama`, which may appear in any text. */
 const KEY_LENGTH_MIN = 12;
 const STAR = 0x2a;
 
 export interface KeyRedactor {
-  /** The bytes that can be passed on now; what may be the beginning of a key waits for the next. */
+  /** Returns the bytes that can be passed on now. The possible beginning of a key waits for the next chunk. */
   push(chunk: Buffer): Buffer;
   rest(): Buffer;
   text(text: string): string;
 }
 
-/** Overwrites a key, also in base64, wherever it comes back. The length stays the same, so no framing changes. */
+/** Overwrites a key wherever it comes back, even in base64. The length stays the same, so no framing changes. */
 export function createKeyRedactor(key: string): KeyRedactor {
   const forms = key.length < KEY_LENGTH_MIN ? [] : [Buffer.from(key), ...base64Forms(key)];
   let held: Buffer = Buffer.alloc(0);
@@ -42,7 +42,7 @@ function overwrite(bytes: Buffer, forms: readonly Buffer[]): Buffer {
   return copy ?? bytes;
 }
 
-/** How many bytes at the end are the beginning of the form. */
+/** Returns how many bytes at the end are the beginning of the form. */
 function overlap(bytes: Buffer, form: Buffer): number {
   const most = Math.min(form.length - 1, bytes.length);
   for (let length = most; length > 0; length--) {
@@ -52,8 +52,8 @@ function overlap(bytes: Buffer, form: Buffer): number {
 }
 
 /**
- * What a key looks like inside base64, at each of the three places it can begin, without the letters it shares with its
- * neighbours.
+ * Returns the forms of a key inside base64, one for each of its three possible offsets, without the characters that it
+ * shares with its neighbors.
  */
 function base64Forms(key: string): Buffer[] {
   return [0, 1, 2].map((shift) => {

@@ -1,5 +1,5 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { GatewaySpec } from "../../contract/network.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { GatewaySpec } from "../../contract/network/network.ts";
 import { waitTurn } from "./call-slots.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 
@@ -9,18 +9,18 @@ export interface Amount {
 }
 
 export interface Reservation extends Disposable {
-  /** What the call really cost takes the place of what was reserved. */
+  /** Replaces the reserved amount with the real one. */
   settle(real: Amount): void;
 }
 
 export interface Ledger {
-  /** Throws `denied` when a bound is reached. */
+  /** Throws `denied` if a limit is reached. */
   check(): void;
-  /** Whether a cost is bounded, so that a model whose price is unknown must be refused. */
+  /** Whether the cost is limited, so that a model of unknown price must be refused. */
   costIsBounded(): boolean;
   /**
-   * Sets an amount aside for a call. While only the reservations of running calls stand in the way, it waits for them;
-   * so calls at once pass a bound by no more than the last of them alone would have. Throws `denied` when a bound is
+   * Reserves an amount for a call. While only the reservations of running calls exceed a limit, it waits for them.
+   * Parallel calls therefore exceed a limit by no more than the last of them alone would. Throws `denied` if a limit is
    * reached, `busy` after the wait, `cancelled`.
    */
   reserve(amount: Amount, signal: AbortSignal): Promise<Reservation>;
@@ -32,7 +32,7 @@ interface Bound {
   why: string;
 }
 
-/** What was spent and what is about to be. */
+/** Tracks the amounts spent and reserved. */
 export function createLedger(
   options: Pick<GatewayOptions, "spent" | "budget" | "howToRaise"> & { spec: GatewaySpec; waitingMs: number },
 ): Ledger {
@@ -41,7 +41,7 @@ export function createLedger(
   const reserved: Amount = { costUsd: 0, tokens: 0 };
   const waiting = new Set<() => void>();
 
-  /** The log may be behind this gateway's own calls, or ahead by what others did. */
+  /** The log may lag behind this gateway's own calls, or be ahead because of others. */
   const spent = (): Amount => {
     const logged = options.spent();
     return { costUsd: Math.max(logged.costUsd, before.costUsd + own.costUsd), tokens: Math.max(logged.tokens, before.tokens + own.tokens) };
@@ -54,10 +54,10 @@ export function createLedger(
     const cost = (value: number, why: string) => list.push({ left: value, reserved: reserved.costUsd, why });
     const tokens = (value: number, why: string) => list.push({ left: value, reserved: reserved.tokens, why });
     if (costUsdMax !== undefined) {
-      cost(costUsdMax - now.costUsd, `this sandbox's calls cost $${now.costUsd.toFixed(4)}; the gateway's bound is $${costUsdMax}`);
+      cost(costUsdMax - now.costUsd, `this sandbox's calls have cost $${now.costUsd.toFixed(4)}; the gateway's limit is $${costUsdMax}`);
     }
     if (tokensMax !== undefined)
-      tokens(tokensMax - now.tokens, `this sandbox used ${now.tokens} tokens; the gateway's bound is ${tokensMax}`);
+      tokens(tokensMax - now.tokens, `this sandbox has used ${now.tokens} tokens; the gateway's limit is ${tokensMax}`);
     const ran = `it spent $${now.costUsd.toFixed(4)} and ${now.tokens} tokens through the gateway`;
     if (left.costUsdLeft !== null) cost(left.costUsdLeft, `the run's cost budget is used up; ${ran}`);
     if (left.tokensLeft !== null) tokens(left.tokensLeft, `the run's token budget is used up; ${ran}`);
@@ -74,7 +74,7 @@ export function createLedger(
       if (!held) return;
       held = false;
       add(reserved, amount, -1);
-      // Each asks for itself whether there is room again, in order.
+      // Each waiting call checks in order whether it fits now.
       for (const tryNow of [...waiting]) tryNow();
     };
     return {
@@ -106,7 +106,7 @@ function add(to: Amount, amount: Amount, sign: 1 | -1): void {
 
 function spentError(why: string, howToRaise: string | undefined): CaissonError {
   return new CaissonError("denied", why, {
-    hint: howToRaise ?? "A person raises it from outside the sandbox; asking again changes nothing.",
+    hint: howToRaise ?? "Ask a person to raise the limit from outside the sandbox. Trying again does not help.",
     details: { openaiCode: "insufficient_quota" },
   });
 }

@@ -8,7 +8,7 @@ import { upstreamUrl } from "./model-upstream.ts";
 
 const ask = { model: "priced-x", max_tokens: 10, messages: [{ role: "user", content: "Say it." }] };
 
-/** Serves over TLS as whoever it says, by an authority of the test's own. */
+/** Serves over TLS with a certificate for this name from the test's own authority. */
 async function openSecure(name: string) {
   const authority = createAuthority();
   const keys: unknown[] = [];
@@ -31,10 +31,10 @@ async function openSecure(name: string) {
 }
 
 test.each([
-  ["is known", "localhost", true, 200],
-  ["is a stranger", "localhost", false, 502],
-  ["is somebody else", "example.com", true, 502],
-])("an upstream over TLS that %s", async (_name, host, known, status) => {
+  ["is trusted", "localhost", true, 200],
+  ["is not trusted", "localhost", false, 502],
+  ["has another name", "example.com", true, 502],
+])("an upstream over TLS whose certificate %s", async (_name, host, known, status) => {
   await using secure = await openSecure(host);
   const upstreams = { anthropic: { baseUrl: secure.baseUrl, key: async () => "sk-0123456789" } };
   await using rig = await openGatewayRig({}, { upstreams, ...(known ? { upstreamCa: [secure.authority.certificatePem] } : {}) });

@@ -2,8 +2,8 @@ import { countIn, isObject, type JsonObject, objectIn, objectsIn, textIn } from 
 import type { AnswerReader, Reading } from "./reading.ts";
 
 /**
- * Chat completions. The usage comes in a last chunk that has no choices, or by some servers with every chunk, each over
- * the one before.
+ * Reads chat completions. The usage is in a last chunk without choices, or with some servers in every chunk, each
+ * replacing the previous one.
  */
 export const chatReader: AnswerReader = {
   event(reading, event) {
@@ -17,7 +17,7 @@ export const chatReader: AnswerReader = {
   },
 };
 
-/** The responses API. The last event has the whole response with its usage. */
+/** Reads the responses API. The last event contains the whole response with its usage. */
 export const responsesReader: AnswerReader = {
   event(reading, event) {
     switch (event.type) {

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { CaissonError } from "../../contract/error.ts";
-import type { GatewayWire } from "../../contract/network.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { GatewayWire } from "../../contract/network/network.ts";
 import type { AnswerMeter } from "./answer-reader.ts";
-import { allowsModel } from "./asked.ts";
 import { objectsIn, parseObject, textIn } from "./json-value.ts";
 import type { KeyRedactor } from "./key-redactor.ts";
 import { answerHeaders } from "./passed-headers.ts";
+import { allowsModel } from "./read-model-request.ts";
 import { wireErrorEvent } from "./wire-error.ts";
 
 interface Passing {
@@ -22,8 +22,8 @@ export function isStreamed(answer: IncomingMessage): boolean {
 }
 
 /**
- * Passes an answer on as it comes, no faster than it is taken. When the upstream breaks off, the client is told in the
- * stream and sees it end before its end; then it throws `protocol`, and by the signal its reason.
+ * Passes an answer on as it arrives, only as fast as the client reads it. If the upstream breaks off, the client gets
+ * an error event and sees the stream end early. Then throws `protocol`, or the signal's reason if that fired.
  */
 export async function passAnswer(options: Passing & { meter: AnswerMeter; withoutUsageChunk: boolean; moved: () => void }): Promise<void> {
   const { answer, response, redactor, meter, signal, moved } = options;
@@ -44,23 +44,26 @@ export async function passAnswer(options: Passing & { meter: AnswerMeter; withou
   } catch (error) {
     const broken = signal.aborted
       ? signal.reason
-      : new CaissonError("protocol", "the model's server broke off its answer", { cause: error });
+      : new CaissonError("protocol", "the model's server broke off in the middle of its answer", { cause: error });
     breakOff(response, [rest(), isStreamed(answer) ? wireErrorEvent(options.wire, broken) : ""]);
     throw broken;
   }
   response.end(rest());
 }
 
-/** Ends without the last chunk: whoever does not understand the event before it must not take the answer for whole. */
+/**
+ * Ends without the last chunk, so that a client that does not understand the error event does not consider the answer
+ * complete.
+ */
 function breakOff(response: ServerResponse, last: readonly (Buffer | string)[]): void {
   if (response.destroyed) return;
-  // Who does not read would not read this either, and would keep the connection for it.
+  // A client that does not read would not read this either, and would keep the connection open.
   if (response.writableNeedDrain) return void response.destroy();
   for (const piece of last) if (piece.length > 0) response.write(piece);
   response.socket?.end();
 }
 
-/** Passes on what an upstream said instead of an answer, with every secret redacted. Gives back the text. */
+/** Passes on an upstream's refusal with every secret redacted, and returns its text. */
 export async function passRefusal(options: Passing & { redact: (text: string) => string; bytesMax: number }): Promise<string> {
   const { answer, response, redactor } = options;
   const text = options.redact(redactor.text(await readText(answer, options)));
@@ -69,7 +72,7 @@ export async function passRefusal(options: Passing & { redact: (text: string) =>
   return text;
 }
 
-/** Passes on a list of models, with those alone that may be asked for. */
+/** Passes on a list of models, reduced to the allowed ones. */
 export async function passModels(options: Passing & { patterns: readonly string[]; bytesMax: number }): Promise<void> {
   const { answer, response, redactor, wire, patterns } = options;
   const list = parseObject(redactor.text(await readText(answer, options)));
@@ -79,7 +82,7 @@ export async function passModels(options: Passing & { patterns: readonly string[
   response.writeHead(200, headers).end(JSON.stringify({ ...list, data }));
 }
 
-/** Reads no further than the bound. */
+/** Reads at most `bytesMax` bytes. */
 async function readText(answer: IncomingMessage, options: { bytesMax: number; signal: AbortSignal }): Promise<string> {
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -91,7 +94,7 @@ async function readText(answer: IncomingMessage, options: { bytesMax: number; si
     }
   } catch (error) {
     if (options.signal.aborted) throw options.signal.reason;
-    throw new CaissonError("protocol", "the model's server broke off its answer", { cause: error });
+    throw new CaissonError("protocol", "the model's server broke off in the middle of its answer", { cause: error });
   }
   return Buffer.concat(pieces).toString("utf8");
 }

@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import type { GatewayWire } from "../../contract/network.ts";
+import type { GatewayWire } from "../../contract/network/network.ts";
 
-/** All else that a program inside sends stays here: its keys, its cookies, what it says about where it is. */
+/**
+ * All other headers of a program inside are dropped: its keys, its cookies, and what they reveal about its location.
+ */
 const askedHeaders = /^(content-type|accept|anthropic-version|anthropic-beta|openai-beta|user-agent|idempotency-key|x-stainless-[a-z-]+)$/;
-/** Not: cookies, and whose account it is. */
+/** Excludes cookies and the names of the account. */
 const answeredHeaders =
   /^(content-type|content-length|retry-after|retry-after-ms|x-should-retry|request-id|x-request-id|openai-processing-ms|openai-version|(anthropic|x)-ratelimit-[a-z-]+)$/;
 
@@ -14,10 +16,10 @@ export function upstreamHeaders(options: {
   key: string;
   bodyBytes: number | null;
 }): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = { ...picked(options.asked, askedHeaders) };
+  const headers: OutgoingHttpHeaders = { ...pickHeaders(options.asked, askedHeaders) };
   if (options.wire === "anthropic") headers["anthropic-version"] ??= "2023-06-01";
   for (const [name, value] of Object.entries(options.added ?? {})) headers[name.toLowerCase()] = value;
-  // Only what is not coded can be read on its way.
+  // We can only read an uncompressed answer.
   headers["accept-encoding"] = "identity";
   if (options.bodyBytes !== null) {
     headers["content-type"] = "application/json";
@@ -29,12 +31,12 @@ export function upstreamHeaders(options: {
 }
 
 export function answerHeaders(answered: IncomingHttpHeaders, redact: (text: string) => string): Record<string, string> {
-  const headers = picked(answered, answeredHeaders);
+  const headers = pickHeaders(answered, answeredHeaders);
   for (const [name, value] of Object.entries(headers)) headers[name] = redact(value);
   return headers;
 }
 
-function picked(headers: IncomingHttpHeaders, names: RegExp): Record<string, string> {
+function pickHeaders(headers: IncomingHttpHeaders, names: RegExp): Record<string, string> {
   const list = Object.entries(headers).filter(([name, value]) => names.test(name) && value !== undefined);
   return Object.fromEntries(list.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value as string)]));
 }

@@ -8,7 +8,7 @@ const responses = { wire: "openai", kind: "responses" } as const;
 const embeddings = { wire: "openai", kind: "embeddings" } as const;
 
 const imageByUrl = { type: "image", source: { type: "url", url: "http://evil.example" } };
-const said = (...content: object[]) => ({ messages: [{ role: "user", content }] });
+const messageWith = (...content: object[]) => ({ messages: [{ role: "user", content }] });
 const item = (value: object) => ({ input: [value] });
 
 test.each([
@@ -18,10 +18,10 @@ test.each([
   [messages, { tools: [{ name: "mine" }, { type: "code_execution_20250825" }] }, "tools[1]"],
   [messages, { tools: [{ type: "something_new_1" }] }, "tools[0]"],
   [messages, { tools: [{ type: 7 }] }, "tools[0]"],
-  [messages, said({ type: "tool_result", content: [imageByUrl] }), "messages[0].content[0].content[0].source"],
+  [messages, messageWith({ type: "tool_result", content: [imageByUrl] }), "messages[0].content[0].content[0].source"],
   [messages, { system: [{ type: "document", source: { type: "file", file_id: "file_1" } }] }, "system[0].source"],
   [messages, { system: [{ type: "document", source: { type: "content", content: [imageByUrl] } }] }, "system[0].source.content[0].source"],
-  [messages, said({ type: "container_upload", file_id: "file_1" }), "messages[0].content[0]"],
+  [messages, messageWith({ type: "container_upload", file_id: "file_1" }), "messages[0].content[0]"],
   [messages, { ground_with: true }, "ground_with"],
   [messages, { connect_to: { address: "10.0.0.1" } }, "connect_to"],
   [chat, { model: "gpt-4o-search-preview" }, "model"],
@@ -29,9 +29,9 @@ test.each([
   [chat, { model: "openai/gpt-5:online" }, "model"],
   [chat, { web_search_options: { search_context_size: "low" } }, "web_search_options"],
   [chat, { enable_search: true }, "enable_search"],
-  [chat, said({ type: "image_url", image_url: { url: "https://evil.example" } }), "messages[0].content[0].image_url"],
-  [chat, said({ type: "video_url", video_url: { url: "https://evil.example" } }), "messages[0].content[0]"],
-  [chat, said({ type: "file", file: { file_id: "file-1" } }), "messages[0].content[0].file.file_id"],
+  [chat, messageWith({ type: "image_url", image_url: { url: "https://evil.example" } }), "messages[0].content[0].image_url"],
+  [chat, messageWith({ type: "video_url", video_url: { url: "https://evil.example" } }), "messages[0].content[0]"],
+  [chat, messageWith({ type: "file", file: { file_id: "file-1" } }), "messages[0].content[0].file.file_id"],
   [chat, { messages: [{ role: "assistant", audio: { id: "audio_1" } }] }, "messages[0].audio.id"],
   [responses, { model: "o3-deep-research" }, "model"],
   [responses, { tools: [{ type: "mcp", server_url: "https://evil.example" }] }, "tools[0]"],
@@ -63,7 +63,7 @@ test.each([
     "input[0].content[0].image_url",
   ],
   [embeddings, { input: [{ image_url: "https://evil.example" }] }, "input[0]"],
-] as const)("%j %j reaches out", (route, body, path) => expect(providerReach(route, body)?.path).toBe(path));
+] as const)("finds reach in %j %j", (route, body, path) => expect(providerReach(route, body)?.path).toBe(path));
 
 const codex = {
   model: "gpt-5-codex",
@@ -142,7 +142,7 @@ test.each([
   ],
   [
     chat,
-    said(
+    messageWith(
       { type: "image_url", image_url: { url: "data:image/png;base64,aaaa", detail: "low" } },
       { type: "file", file: { filename: "a", file_data: "data:x" } },
     ),
@@ -163,9 +163,9 @@ test.each([
   [chat, { a_new_knob: 0.5, another: "low", more: { of_them: ["fast", true] } }],
   [embeddings, { input: ["a", "b"], dimensions: 10 }],
   [embeddings, { input: [[1, 2, 3]], model: "text-search-ada" }],
-] as const)("%j %j does not", (route, body) => expect(providerReach(route, body as never)).toBeNull());
+] as const)("finds no reach in %j %j", (route, body) => expect(providerReach(route, body as never)).toBeNull());
 
-describe("anything that reaches out is found", () => {
+describe("provider reach", () => {
   const routes = fc.constantFrom(messages, chat, responses);
   const reaching = fc.constantFrom<Record<string, unknown>>(
     { type: "input_image", image_url: "https://evil.example/x" },
@@ -178,12 +178,12 @@ describe("anything that reaches out is found", () => {
     { type: "text", text: "x", tools: [{ type: "mcp", server_url: "https://evil.example" }] },
     { type: "text", text: "x", container: { id: "c" } },
   );
-  /** Anything that wraps anything, as deep as it likes. */
+  /** Any wrappers, nested as deep as they like. */
   const wrapped = fc.array(fc.tuple(fc.constantFrom("content", "output", "extra", "details", "tools", "text"), fc.boolean()), {
     maxLength: 30,
   });
 
-  test("wherever it lies in what the provider reads as content", () => {
+  test("is found anywhere in what the provider reads as content", () => {
     fc.assert(
       fc.property(routes, reaching, wrapped, fc.jsonValue(), (route, inner, layers, noise) => {
         const value = layers.reduce<unknown>((at, [key, list]) => ({ role: "user", [key]: list ? [noise, at] : at }), inner);
@@ -193,7 +193,7 @@ describe("anything that reaches out is found", () => {
     );
   });
 
-  test("and wherever a hosted tool lies in a list of tools", () => {
+  test("is found in a hosted tool anywhere in a list of tools", () => {
     const hosted = fc.constantFrom(
       "web_search",
       "mcp",
@@ -213,7 +213,7 @@ describe("anything that reaches out is found", () => {
     );
   });
 
-  test("at any depth", () => {
+  test("is found at any depth", () => {
     let value: object = imageByUrl;
     for (let i = 0; i < 50_000; i++) value = { role: "user", content: [value] };
     expect(providerReach(messages, { messages: [value] })?.what).toContain("url");

@@ -1,4 +1,4 @@
-import type { GatewayWire } from "../../contract/network.ts";
+import type { GatewayWire } from "../../contract/network/network.ts";
 import { isObject, type JsonObject, textIn } from "./json-value.ts";
 import {
   contentTypes,
@@ -15,13 +15,13 @@ import type { Route } from "./routes.ts";
 
 const PATH_LENGTH_MAX = 200;
 
-/** Where in a request, and what. */
+/** Where a request reaches out, and what that part is. */
 export interface Reach {
   path: string;
   what: string;
 }
 
-/** A place that is still to be looked at. */
+/** A place that remains to be checked. */
 interface Place {
   value: unknown;
   path: string;
@@ -29,9 +29,9 @@ interface Place {
 }
 
 /**
- * What in a request makes the provider do something on its own side that the sandbox's network policy and the meter do
- * not see: hosted tools, MCP servers, URLs that it fetches, files and conversations that lie there. Null when there is
- * nothing of the kind. Whatever is not known to be harmless counts: fields, types of content, tools.
+ * Finds the part of a request that makes the provider act on its own side, unseen by the sandbox's network policy and
+ * the meter: hosted tools, MCP servers, URLs that it fetches, files and conversations that it stores. Returns null if
+ * it requests nothing of the kind. Anything that is not known to be harmless counts: fields, types of content, tools.
  */
 export function providerReach(route: Pick<Route, "wire" | "kind">, body: JsonObject): Reach | null {
   const left: Place[] = [];
@@ -41,9 +41,9 @@ export function providerReach(route: Pick<Route, "wire" | "kind">, body: JsonObj
     if ("what" in found) return found;
     left.push(found);
   }
-  // Walks without recursion: the depth is the program's choice.
+  // Without recursion, because the program chooses the depth.
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
-    const found = lookAt(route.wire, place, left);
+    const found = reachAt(route.wire, place, left);
     if (found !== null) return found;
   }
   return null;
@@ -52,7 +52,7 @@ export function providerReach(route: Pick<Route, "wire" | "kind">, body: JsonObj
 function topField(route: Pick<Route, "wire" | "kind">, key: string, value: unknown): Reach | Place | null {
   if (isNothing(value)) return null;
   const kind = topFields(route.wire, route.kind).get(key);
-  if (kind === undefined) return namesNothing(key, value) ? null : { path: cut(key), what: "a field that the gateway does not know" };
+  if (kind === undefined) return namesNothing(key, value) ? null : { path: cut(key), what: "a field unknown to the gateway" };
   if (kind === "refused") return { path: key, what: "something on the provider's side" };
   if (kind === "plain") return modelReach(route, key, value);
   return { value, path: key, kind };
@@ -62,10 +62,10 @@ function modelReach(route: Pick<Route, "kind">, key: string, value: unknown): Re
   if (route.kind === "embeddings" || !["model", "models", "fallbacks"].includes(key)) return null;
   const names = (Array.isArray(value) ? value : [value]).map((each) => textIn(isObject(each) ? each.model : each));
   const found = names.find((name) => searchingModels.test(name));
-  return found === undefined ? null : { path: key, what: `the model ${JSON.stringify(cut(found))}, which searches the web by itself` };
+  return found === undefined ? null : { path: key, what: `the model ${JSON.stringify(cut(found))}, which searches the web on its own` };
 }
 
-function lookAt(wire: GatewayWire, place: Place, left: Place[]): Reach | null {
+function reachAt(wire: GatewayWire, place: Place, left: Place[]): Reach | null {
   const { value, path, kind } = place;
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries())
@@ -76,26 +76,26 @@ function lookAt(wire: GatewayWire, place: Place, left: Place[]): Reach | null {
   if (kind === "toolChoice") return chosenReach(wire, value, place, left);
   if (kind === "tools" && !isOwnTool(wire, value)) return { path, what: `the tool ${JSON.stringify(cut(textIn(value.type)))}` };
   if (value.type === "item_reference" || (kind === "content" && !isKnownContent(wire, value)))
-    return { path, what: `content of the type ${JSON.stringify(cut(textIn(value.type)))}` };
+    return { path, what: `content of type ${JSON.stringify(cut(textIn(value.type)))}` };
   return fieldsReach(value, place, left);
 }
 
-/** The fields of one tool, message, item or part. */
+/** Checks the fields of one tool, message, item or part. */
 function fieldsReach(value: JsonObject, { path, kind }: Place, left: Place[]): Reach | null {
   const isCall = kind === "content" && /(tool_use|tool_call)$/.test(textIn(value.type));
   for (const [key, child] of Object.entries(value)) {
     const at = cut(path === "" ? key : `${path}.${key}`);
     if (isNothing(child) || opaqueFields.has(key)) continue;
-    // What a program's own tool was called with.
+    // The input of a call to the program's own tool.
     if (isCall && key === "input") continue;
     if (reachingFields.test(key)) return { path: at, what: "something on the provider's side" };
     if (key === "source" && isObject(child) && child.type !== undefined && !/^(base64|text|content)$/.test(textIn(child.type)))
-      return { path: at, what: `content that is given as ${JSON.stringify(cut(textIn(child.type)))}` };
-    // The sound of an earlier answer, by its id.
+      return { path: at, what: `content given as ${JSON.stringify(cut(textIn(child.type)))}` };
+    // The audio of an earlier answer, by its id.
     if (key === "audio" && isObject(child) && child.id !== undefined) return { path: `${at}.id`, what: "something on the provider's side" };
     if (urlFields.test(key)) {
       const url = isObject(child) ? child.url : child;
-      if (typeof url !== "string" || !/^data:/i.test(url)) return { path: at, what: "content that is given as a URL" };
+      if (typeof url !== "string" || !/^data:/i.test(url)) return { path: at, what: "content given as a URL" };
     }
     if (typeof child !== "object") continue;
     left.push({ value: child, path: at, kind: kindWithin(key, kind) });
@@ -108,7 +108,7 @@ function kindWithin(key: string, kind: Place["kind"]): Place["kind"] {
   return key === "content" || (key === "output" && kind === "content") ? "content" : "within";
 }
 
-/** A tool that is chosen must have been declared; one kind that nobody declared may still be known to the provider. */
+/** Checks a tool choice. The tool must also be declared, but the provider may know kinds that are not. */
 function chosenReach(wire: GatewayWire, value: JsonObject, place: Place, left: Place[]): Reach | null {
   const type = textIn(value.type);
   const known = /^(auto|any|none|required|tool|allowed_tools)$/.test(type) || isOwnTool(wire, value) || type === "web_search";
@@ -120,7 +120,7 @@ function chosenReach(wire: GatewayWire, value: JsonObject, place: Place, left: P
 
 function isKnownContent(wire: GatewayWire, value: JsonObject): boolean {
   const { type } = value;
-  // To OpenAI, an item of which nothing but its id is given is one that lies there.
+  // OpenAI reads an item with nothing but an id as a reference to a stored item.
   if (type === undefined || type === null) return wire === "anthropic" || typeof value.role === "string" || typeof value.text === "string";
   return typeof type === "string" && contentTypes[wire].test(type);
 }
@@ -129,7 +129,7 @@ function isOwnTool(wire: GatewayWire, tool: JsonObject): boolean {
   const { type } = tool;
   if (type === undefined || type === null) return wire === "anthropic";
   if (typeof type !== "string") return false;
-  // Codex asks for the search in the provider's own index by default; nothing leaves the provider for it.
+  // By default, Codex requests a search in the provider's own index, for which nothing leaves the provider.
   if (wire === "openai" && type === "web_search") return tool.external_web_access === false;
   if (wire === "openai" && type === "shell") return isObject(tool.environment) && tool.environment.type === "local";
   return ownTools[wire].test(type);
@@ -139,8 +139,8 @@ const WORD = /^[a-z]{1,20}([_-][a-z]{1,20}){0,2}$/;
 const UNKNOWN_FIELDS_MAX = 1000;
 
 /**
- * Whether a field that nobody here knows can do no more than turn a knob: a number, a plain word, and no name that
- * speaks of more.
+ * Checks that an unknown field can do no more than tune a parameter: it holds numbers or plain words, and no name
+ * suggests more.
  */
 function namesNothing(key: string, value: unknown): boolean {
   const left: [string, unknown][] = [[key, value]];

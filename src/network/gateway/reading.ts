@@ -1,22 +1,22 @@
-import { TEXT_KEPT_MAX } from "./asked.ts";
 import type { GatewayUsage } from "./gateway-options.ts";
 import type { JsonObject } from "./json-value.ts";
+import { TEXT_KEPT_MAX } from "./read-model-request.ts";
 
-/** What was understood of an answer so far. */
+/** What the gateway has understood of an answer so far. */
 export interface Reading {
   usage: Partial<GatewayUsage>;
-  /** Whether the usage is the last word on it. */
+  /** Whether the usage is final. */
   usageIsFinal: boolean;
-  /** The beginning of what was said, with the tools that were asked for. */
+  /** The beginning of the answer's text, with its tool calls. */
   text: string;
-  /** Letters of all that was said and thought, for a guess where the usage never came. */
+  /** The letters of all text and thinking, for an estimate if the usage never arrives. */
   letters: number;
-  /** What the upstream itself says went wrong, in the middle of an answer. */
+  /** The error that the upstream itself reported within an answer. */
   error: string | null;
   say(text: string): void;
 }
 
-/** Understands one wire's answers, whole or event by event. Never throws, whatever it is given. */
+/** Reads one wire's answers, whole or event by event. Never throws, whatever the input. */
 export interface AnswerReader {
   event(reading: Reading, event: JsonObject): void;
   whole(reading: Reading, answer: JsonObject): void;

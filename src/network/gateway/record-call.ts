@@ -8,7 +8,7 @@ const MODEL_MAX = 200;
 
 const nothing: GatewayUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0, cacheWriteInputTokens: 0 };
 
-/** Counts what a call used and gives its event to the recorder, with every secret redacted. */
+/** Meters a call and passes its event to the recorder, with every secret redacted. */
 export function recordCall(call: Call): void {
   const { setting, route, response } = call;
   const { usage, estimated } = usageOf(call);
@@ -25,7 +25,7 @@ export function recordCall(call: Call): void {
         wire: route.wire,
         model: clean(call.model, MODEL_MAX),
         path: `/${route.wire}/v1${route.path}`,
-        // As proxies write it down when the client was gone before there was an answer.
+        // The status that proxies log if the client disconnected before the answer.
         status: response.headersSent ? response.statusCode : 499,
         usage: { inputTokens, outputTokens, cachedInputTokens, reasoningTokens },
         costUsd,
@@ -48,7 +48,7 @@ function usageOf(call: Call): { usage: GatewayUsage; estimated: boolean } {
 }
 
 function errorOf(call: Call, estimated: boolean): string | null {
-  const said = call.error ?? call.meter?.reading.error ?? null;
-  if (!estimated) return said;
-  return `${said ?? "the answer did not say what it used"}; its tokens are estimated`;
+  const message = call.error ?? call.meter?.reading.error ?? null;
+  if (!estimated) return message;
+  return `${message ?? "the answer did not report its usage"}; its tokens are estimated`;
 }

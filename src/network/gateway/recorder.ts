@@ -1,35 +1,33 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignoring } from "../../lib/failures.ts";
 import type { GatewayEvent } from "./gateway-options.ts";
 
 const MINUTE_MS = 60_000;
-/** Calls under way when recording begins to fail; no further ones begin. */
+/** Room for the calls in progress when recording starts to fail. No further ones start. */
 const KEPT_MAX = 256;
 
 export interface Recorder {
-  /** Never throws; what could not be recorded is kept for later. */
+  /** Never throws. An event that could not be recorded is kept for later. */
   record(event: GatewayEvent, options: { free: boolean }): void;
-  /** To be called before each call. Throws `unavailable` while calls cannot be recorded. */
+  /** Must be called before each call. Throws `unavailable` while calls cannot be recorded. */
   check(): void;
 }
 
-/**
- * Records calls: those that cost something all of them, those that do not at a bounded rate, and none is made that
- * could not be.
- */
+/** Records all calls that cost something, and the others at a limited rate. No call is made while recording fails. */
 export function createRecorder(options: {
   emit: (event: GatewayEvent) => void;
   freeEventsPerMinute: number;
   now?: () => number;
 }): Recorder {
   const now = options.now ?? Date.now;
-  const kept: GatewayEvent[] = [];
+  const pendingEvents: GatewayEvent[] = [];
   let minuteFromMs = Number.NEGATIVE_INFINITY;
   let freeEvents = 0;
   let leftOut = 0;
   const flush = () => {
-    for (let event = kept[0]; event !== undefined; event = kept[0]) {
+    for (let event = pendingEvents[0]; event !== undefined; event = pendingEvents[0]) {
       options.emit(event);
-      kept.shift();
+      pendingEvents.shift();
     }
   };
   const mayRecordFree = () => {
@@ -44,25 +42,21 @@ export function createRecorder(options: {
   };
   const withLeftOut = (event: GatewayEvent): GatewayEvent => {
     if (leftOut === 0 || event.data.error === null) return event;
-    const error = `${event.data.error} (${leftOut} calls before this one, which cost nothing, were not recorded.)`;
+    const error = `${event.data.error} (${leftOut} earlier calls, which cost nothing, were not recorded.)`;
     leftOut = 0;
     return { ...event, data: { ...event.data, error: error.slice(0, 2000) } };
   };
   return {
     record(event, { free }) {
-      if ((free && !mayRecordFree()) || kept.length >= KEPT_MAX) return;
-      kept.push(withLeftOut(event));
-      try {
-        flush();
-      } catch {
-        // Told to the next who asks, by check.
-      }
+      if ((free && !mayRecordFree()) || pendingEvents.length >= KEPT_MAX) return;
+      pendingEvents.push(withLeftOut(event));
+      ignoring("check throws it before the next call", flush);
     },
     check() {
       try {
         flush();
       } catch (error) {
-        throw new CaissonError("unavailable", "calls cannot be recorded at the moment, so none is made", { cause: error });
+        throw new CaissonError("unavailable", "calls cannot be recorded at the moment, so the gateway makes none", { cause: error });
       }
     },
   };

@@ -1,10 +1,10 @@
-import type { GatewayWire } from "../../contract/network.ts";
+import type { GatewayWire } from "../../contract/network/network.ts";
 import type { AnswerKind } from "./routes.ts";
 
 /**
- * What a field holds for the provider. `plain`: a parameter, a label, or JSON of the program's own, of which nothing is
- * fetched, run or looked up. `content`: messages, items and parts. `tools`: a list of tools. `refused`: names what lies
- * or happens on the provider's side.
+ * What a field means to the provider. `plain`: a parameter, a label, or the program's own JSON, from which nothing is
+ * fetched, run or looked up. `content`: messages, items and parts. `tools`: a list of tools. `refused`: names something
+ * stored or done on the provider's side.
  */
 export type FieldKind = "plain" | "content" | "tools" | "toolChoice" | "refused";
 
@@ -55,14 +55,14 @@ const openaiEmbeddings = fields({
   content: "input",
 });
 
-/** The fields of a request's top, by endpoint. Counting tokens reads the same body as the call that is counted. */
+/** Returns the top-level fields of a request, by endpoint. Counting tokens reads the same body as the counted call. */
 export function topFields(wire: GatewayWire, kind: AnswerKind): Fields {
   if (wire === "anthropic") return anthropicMessages;
   if (kind === "chat") return openaiChat;
   return kind === "embeddings" ? openaiEmbeddings : openaiResponses;
 }
 
-/** Messages, items and parts of content, by their type. One without a type is a message, or text. */
+/** The types of messages, items and parts of content. One without a type is a message or text. */
 export const contentTypes: Record<GatewayWire, RegExp> = {
   anthropic:
     /^(message|text|image|document|search_result|tool_use|tool_result|tool_reference|thinking|redacted_thinking|compaction|server_tool_use|tool_search_tool_result|tool_search_tool_search_result|mid_conv_system)$/,
@@ -79,8 +79,8 @@ export const contentTypes: Record<GatewayWire, RegExp> = {
 };
 
 /**
- * Tools that the program inside carries out itself, or that only look at the conversation. Every other kind runs on the
- * provider's side.
+ * Tools that the program inside runs itself, or that only read the conversation. All other kinds run on the provider's
+ * side.
  */
 export const ownTools: Record<GatewayWire, RegExp> = {
   anthropic: /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_\w+)$/,
@@ -88,23 +88,23 @@ export const ownTools: Record<GatewayWire, RegExp> = {
 };
 
 /**
- * Within content and tools: JSON and notes of the program's or the model's own, of which the provider does nothing but
- * read.
+ * Fields within content and tools that hold the program's or the model's own JSON and notes, which the provider only
+ * reads.
  */
 export const opaqueFields: ReadonlySet<string> = new Set([
   ..."input_schema parameters schema metadata arguments annotations citations logprobs cache_control action".split(" "),
   ..."encrypted_content signature tool_calls function_call operation".split(" "),
 ]);
 
-/** Within content and tools: what names a thing on the provider's side or somewhere on the network. */
+/** Fields within content and tools that name something on the provider's side or on the network. */
 export const reachingFields =
   /^(file_ids?|input_file_id|server_url|server_label|server_description|connector_id|connectors?|authorization|container(_id|_upload)?|vector_store_ids?|mcp_servers?|skill_id|skills|conversation(_id)?|previous_response_id|prompt_id|response_id|item_reference)$/;
-/** The same, unless it is the content itself: `data:…`. */
+/** The same, unless the value is the content itself: `data:…`. */
 export const urlFields = /(^|_)ur[il]s?$/;
 
-/** Names of fields that nobody here knows, by which something could be switched on. */
+/** Names of unknown fields that could turn a feature on. */
 export const switchNames =
   /search|web|brows|fetch|url|uri|tool|file|plugin|mcp|connector|store|background|ground|retriev|container|skill|prompt|session|conversation|agent|exec|interpreter/i;
 
-/** Models that search by themselves, whatever the request says. */
+/** Models that search on their own, whatever the request says. */
 export const searchingModels = /search|deep-?research|(^|\/)sonar|:online$|(^|\/)compound/i;

@@ -27,7 +27,7 @@ test.each([
   ["POST", "/", "otherMethod"],
   ["GET", "/v1/messages", "otherMethod"],
   ["DELETE", "/openai/v1/models/x", "otherMethod"],
-  // Nothing that would be paid for unseen, and no way out of the path.
+  // Nothing that would cost money without being metered, and no path traversal.
   ["POST", "/anthropic/v1/messages/batches", "nothing"],
   ["POST", "/openai/v1/messages", "nothing"],
   ["POST", "/anthropic/v1/chat/completions", "nothing"],
@@ -43,6 +43,6 @@ test.each([
   ["POST", "*", "nothing"],
 ])("%s %s is %s", (method, url, expected) => expect(match(method, url)).toBe(expected));
 
-test("a list of models is Anthropic's for those who name its version", () => {
+test("lists models in Anthropic's format for clients that send its version", () => {
   expect(match("GET", "/v1/models", { "anthropic-version": "2023-06-01" })).toBe("anthropic /models");
 });

@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { GatewayWire } from "../../contract/network.ts";
+import type { GatewayWire } from "../../contract/network/network.ts";
 
-/** How an answer is read for its tokens; `free` ones have none. */
+/** How an answer is read for its tokens. `free` answers have none. */
 export type AnswerKind = "messages" | "chat" | "responses" | "embeddings" | "free";
 
 export interface Route {
   wire: GatewayWire;
   method: "GET" | "POST";
-  /** Below the version: `/messages`. */
+  /** The path after the version: `/messages`. */
   path: string;
   kind: AnswerKind;
 }
@@ -19,8 +19,8 @@ export type RouteMatch =
   | { found: "nothing"; wire: GatewayWire };
 
 /**
- * All that is passed on. What would be paid for without being metered here (batches, files, answers fetched later) is
- * not in it. `/responses/compact` and `/responses/input_tokens` are Codex's.
+ * All endpoints that are passed on. It omits those that would cost money without being metered here (batches, files,
+ * answers fetched later). Codex uses `/responses/compact` and `/responses/input_tokens`.
  */
 const routes: readonly Route[] = [
   { wire: "anthropic", method: "POST", path: "/messages", kind: "messages" },
@@ -33,19 +33,17 @@ const routes: readonly Route[] = [
 ];
 const oneModel = /^\/models\/[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}$/;
 
-/**
- * Clients disagree on whether their base URL ends before or after the version, so none, one or two of it are the same.
- */
+/** Clients disagree on whether their base URL includes the version, so none, one or two of it mean the same. */
 const form = /^(?:\/(anthropic|openai))?((?:\/v1){0,2})(\/.*)?$/;
 
 export function matchRoute(request: { method: string; url: string; headers: IncomingHttpHeaders }): RouteMatch {
-  const [path = "/", query = ""] = split(request.url);
+  const [path = "/", query = ""] = splitQuery(request.url);
   const parts = form.exec(path);
   if (parts === null) return { found: "nothing", wire: "openai" };
   const [, prefix, version = "", rest = "/"] = parts;
   if (rest === "/") return aboutMatch(request.method);
   const wire = prefix === "anthropic" || prefix === "openai" ? prefix : wireOf(rest, request.headers);
-  // A path without prefix and version could be anybody's; only what no other wire has is taken.
+  // A path without prefix and version is accepted only if no other wire has it.
   const there = prefix === undefined && version === "" && rest.startsWith("/models") ? [] : routesAt(wire, rest);
   if (there.length === 0) return { found: "nothing", wire };
   const route = there.find(({ method }) => method === request.method);
@@ -63,14 +61,14 @@ function aboutMatch(method: string): RouteMatch {
   return method === "GET" || method === "HEAD" ? { found: "about" } : { found: "otherMethod", wire: "openai", allow: "GET, HEAD, OPTIONS" };
 }
 
-/** Without a prefix, the path says whose it is; a list of models is Anthropic's for those who name its version. */
+/** Without a prefix, the path determines the wire. A list of models is Anthropic's if the client sends its version. */
 function wireOf(path: string, headers: IncomingHttpHeaders): GatewayWire {
   if (path.startsWith("/messages") || headers["anthropic-version"] !== undefined) return "anthropic";
   return "openai";
 }
 
-/** Path and query of any form of target. A base URL with a slash at its end gives two in the middle. */
-function split(url: string): [string, string] {
+/** Splits any form of request target into path and query. A base URL with a trailing slash leads to a double slash. */
+function splitQuery(url: string): [string, string] {
   const target = url.replace(/^https?:\/\/[^/?]*/i, "");
   const mark = target.indexOf("?");
   const path = (mark < 0 ? target : target.slice(0, mark)).replaceAll(/\/{2,}/g, "/");

@@ -1,30 +1,28 @@
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 
-/**
- * One event of a stream: its bytes as they came, and its data, or null where there is none or it was too long to keep.
- */
+/** One event of a stream: its original bytes, and its data, or null if it has none or was too long to keep. */
 export interface SseEvent {
   raw: Buffer;
   data: string | null;
 }
 
 export interface SseSplitter {
-  /** The events that this chunk completed. */
+  /** Returns the events that this chunk completed. */
   push(chunk: Buffer): SseEvent[];
-  /** What is left at the end, an event that was never completed. */
+  /** Returns the rest at the end: an event that was never completed. */
   rest(): Buffer;
 }
 
 /**
- * Cuts a stream of server-sent events at its blank lines. No byte is lost or changed; an event past the bound comes out
- * in pieces, without data.
+ * Splits a stream of server-sent events at its blank lines. No byte is lost or changed. An event above the limit is
+ * returned in pieces, without data.
  */
 export function createSseSplitter(options: { eventBytesMax: number }): SseSplitter {
   let pieces: Buffer[] = [];
   let size = 0;
   let tooLong = false;
-  /** Of the line that the last chunk left unfinished. */
+  /** The length of the line that the last chunk left unfinished. */
   let lineBytes = 0;
   let lastByte = 0;
 

@@ -5,14 +5,14 @@ import { matchesStars } from "../../lib/wildcards.ts";
 import { createKeyRedactor } from "./key-redactor.ts";
 import { createSseSplitter } from "./sse-splitter.ts";
 
-/** Cuts bytes at any places. */
+/** Splits bytes at any positions. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b);
   return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length));
 }
 const places = fc.array(fc.nat(), { maxLength: 12 });
 
-test("a stream's events are the same however it is cut, and no byte is lost", () => {
+test("splits a stream into the same events however it is cut, without losing a byte", () => {
   const line = fc.constantFrom("data: {}", "data:x", "event: a", ": note", "data: é\u{1f600}", "id: 1");
   const event = fc.tuple(fc.array(line, { minLength: 1, maxLength: 4 }), fc.constantFrom("\n", "\r\n"));
   fc.assert(
@@ -29,7 +29,7 @@ test("a stream's events are the same however it is cut, and no byte is lost", ()
   );
 });
 
-test("an event past the bound is passed on without being kept, and the next one is read again", () => {
+test("passes on an oversized event without keeping it, and reads the next", () => {
   const splitter = createSseSplitter({ eventBytesMax: 20 });
   const text = `data: ${"x".repeat(100)}\n\ndata: next\n\n`;
   const got = cut(Buffer.from(text), [10, 25, 60, 90]).flatMap((chunk) => splitter.push(chunk));
@@ -37,7 +37,7 @@ test("an event past the bound is passed on without being kept, and the next one 
   expect(got.filter(({ data }) => data !== null).map(({ data }) => data)).toEqual(["next"]);
 });
 
-test("a key is found however the bytes are cut, in the same length, also in base64", () => {
+test("redacts a key however the bytes are cut, even in base64", () => {
   const key = "sk-aa-aab-aaab-0123";
   const piece = fc.constantFrom(
     key,
@@ -60,7 +60,7 @@ test("a key is found however the bytes are cut, in the same length, also in base
   );
 });
 
-test("a word that is no key is left alone, and so is the beginning of one", () => {
+test("leaves short words and the beginning of a key alone", () => {
   expect(createKeyRedactor("ollama").text("ask ollama")).toBe("ask ollama");
   const redactor = createKeyRedactor("sk-0123456789");
   expect(Buffer.concat([redactor.push(Buffer.from("say sk-012")), redactor.push(Buffer.from("x sk-")), redactor.rest()]).toString()).toBe(
@@ -77,9 +77,9 @@ test.each([
   ["gpt-4", "gpt-4o", false],
   ["*mini", "gpt-mini-x", false],
   ["a.c", "abc", false],
-])("%s and %s: %s", (pattern, name, fits) => expect(matchesStars(pattern, name)).toBe(fits));
+])("%s against %s: %s", (pattern, name, fits) => expect(matchesStars(pattern, name)).toBe(fits));
 
-test("a hostile pattern takes no long time", () => {
+test("matches a hostile pattern quickly", () => {
   const startMs = cpuMs();
   expect(matchesStars("*a".repeat(100), `${"a".repeat(99)}b`)).toBe(false);
   expect(cpuMs() - startMs).toBeLessThan(1000);

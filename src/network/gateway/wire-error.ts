@@ -1,5 +1,5 @@
-import { CaissonError, type ErrorCode } from "../../contract/error.ts";
-import type { GatewayWire } from "../../contract/network.ts";
+import { CaissonError, type ErrorCode } from "../../contract/error/error.ts";
+import type { GatewayWire } from "../../contract/network/network.ts";
 
 interface WireError {
   status: number;
@@ -17,8 +17,8 @@ const invalid = { type: "invalid_request_error", code: null };
 const ours: Shape = { status: 500, anthropic: "api_error", openai: { type: "server_error", code: null } };
 
 /**
- * What is denied, a spent bound too, is a 400: clients retry a 429 for a long time, Codex a 403 too, and nothing
- * changes until a person changes it.
+ * A denied call, including one over a limit, gets a 400: clients retry a 429 for a long time, and Codex even a 403,
+ * although nothing changes until a person acts.
  */
 const shapes: Partial<Record<ErrorCode, Shape>> = {
   invalid: { status: 400, anthropic: "invalid_request_error", openai: invalid },
@@ -33,13 +33,16 @@ const shapes: Partial<Record<ErrorCode, Shape>> = {
   timeout: { ...ours, status: 504 },
 };
 
-/** A failure in the shape that the wire's clients read. What is not a CaissonError says nothing about the host. */
+/**
+ * Returns a failure in the format of the wire's clients. An error that is not a CaissonError reveals nothing about the
+ * host.
+ */
 export function wireError(wire: GatewayWire, error: unknown): WireError {
   const known = error instanceof CaissonError;
   const shape = (known && shapes[error.code]) || ours;
   const message = known ? error.sentences : "The gateway failed.";
   const headers: Record<string, string> = { "content-type": "application/json" };
-  // The SDKs of both wires heed it.
+  // The SDKs of both wires obey it.
   if (shape.status < 429) headers["x-should-retry"] = "false";
   if (shape.status === 429) headers["retry-after"] = "5";
   return {
@@ -49,7 +52,7 @@ export function wireError(wire: GatewayWire, error: unknown): WireError {
   };
 }
 
-/** The same failure as the last event of a stream that had already begun. */
+/** Returns the same failure as the last event of a stream that has already started. */
 export function wireErrorEvent(wire: GatewayWire, error: unknown): string {
   const { body } = wireError(wire, error);
   return wire === "anthropic" ? `event: error\ndata: ${body}\n\n` : `data: ${body}\n\n`;
@@ -63,7 +66,10 @@ function bodyOf(wire: GatewayWire, shape: Shape, message: string, error: unknown
   return { error: { message, type: openai.type, param, code: openai.code } };
 }
 
-/** A path that is there, with a method that is not; or one that speaks no WebSocket, at which Codex goes on without. */
+/**
+ * Returns the status for a known path with an unknown method: 405, or 426 for WebSocket, after which Codex continues
+ * without.
+ */
 function methodOf(error: unknown): number | undefined {
   if (!(error instanceof CaissonError) || typeof error.details?.allow !== "string") return undefined;
   return error.details.upgrade === true ? 426 : 405;

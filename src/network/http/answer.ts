@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type BodyFraming, BodyScanner, chunkedBody, noBody, responseFraming, untilClose } from "./body.ts";
 import type { ClientStream } from "./client-stream.ts";
 import { parseResponseHead, type ResponseHead, responseHeadText } from "./head.ts";
@@ -10,33 +10,33 @@ import type { BodyTransform, ForwardVerdict } from "./relay-options.ts";
 import { type TransformedBody, transformBody } from "./transformed-body.ts";
 import { NOTHING } from "./write-message.ts";
 
-/** What an answer needs of the exchange it belongs to. */
+/** The parts of its exchange that an answer needs. */
 export interface AnswerHost {
   readonly client: ClientStream;
   readonly request: IncomingRequest;
   readonly verdict: ForwardVerdict;
-  /** The protocol the client may switch to. */
+  /** The protocol that the client may switch to. */
   readonly upgrade: string | null;
-  /** Whether the client's connection ends with this answer, whatever the answer says. */
+  /** Whether the client's connection must end after this answer, whatever the answer says. */
   closesClient(): boolean;
   pauseUpstream(): void;
   resumeUpstream(): void;
-  /** All of it was written to the client. */
+  /** Called when the answer was completely written to the client. */
   onAnswered(): void;
-  /** The head of a 101 was written; `received` came after it. */
+  /** Called when the head of a 101 was written. `received` are the bytes after it. */
   onSwitched(received: Buffer, transform: BodyTransform | undefined): void;
   onAnswerError(error: Error): void;
 }
 
 const INFORMATIONAL_MAX = 32;
 
-/** One answer on its way from the upstream to the client, passed on as it comes. */
+/** One answer on its way from the upstream to the client, passed on as it arrives. */
 export class Answer {
-  /** Of the answer that the client is getting; 0 before its head was written. */
+  /** The status that the client gets, or 0 before the head was written. */
   status = 0;
-  /** The client's connection ends after it. */
+  /** Whether the client's connection ends after it. */
   closesClient = false;
-  /** The upstream's connection can be used again after it. */
+  /** Whether the upstream's connection can be reused after it. */
   keepsUpstream = false;
   serverKeepsMs: number | null = null;
   readonly #host: AnswerHost;
@@ -50,18 +50,18 @@ export class Answer {
     this.#host = host;
   }
 
-  /** The upstream has sent all of it. */
+  /** Whether the upstream has sent the whole answer. */
   get received(): boolean {
     return this.status !== 0 && this.#body.done;
   }
 
-  /** Bytes from upstream. Throws when they are no answer, or when the verdict's `response` does. */
+  /** Takes bytes from upstream. Throws if they are not an answer, or if the verdict's `response` throws. */
   push(chunk: Buffer): void {
     if (this.status === 0) this.#onHeadBytes(chunk);
     else this.#onBodyBytes(chunk);
   }
 
-  /** The upstream has ended its side. False when something is missing. */
+  /** Called when the upstream has ended its side. Returns false if the answer is incomplete. */
   end(): boolean {
     if (this.status === 0) return false;
     if (this.#body.done) return true;
@@ -96,7 +96,7 @@ export class Answer {
 
   #passInformational(head: ResponseHead): void {
     this.#informational += 1;
-    if (this.#informational > INFORMATIONAL_MAX) throw new HttpSyntaxError("the upstream sends one interim answer after the other");
+    if (this.#informational > INFORMATIONAL_MAX) throw new HttpSyntaxError("the upstream sent too many interim responses");
     if (this.#host.request.head.version === "1.0") return;
     const shaped = this.#host.verdict.response?.(head).head ?? head;
     const { named } = connectionWishes(head);
@@ -115,7 +115,7 @@ export class Answer {
     const shaped = verdict.response?.(head) ?? { head };
     const framing = responseFraming(head, method);
     if (shaped.head.status !== head.status && responseFraming(shaped.head, method).kind !== framing.kind) {
-      throw new CaissonError("internal", "the status of an answer was changed to one with another kind of body");
+      throw new CaissonError("internal", "the verdict changed the status to one with a different body framing");
     }
     const old = request.head.version === "1.0";
     const framingOut = framingFor(framing, request.head.version);
@@ -166,7 +166,7 @@ export class Answer {
   }
 
   #afterBodyBytes({ more, bytesFollow }: { more: boolean; bytesFollow: boolean }): void {
-    // What follows an answer is no answer to a request that was not sent yet.
+    // Bytes after an answer cannot answer a request that was not sent yet.
     if (bytesFollow) this.keepsUpstream = false;
     if (this.#body.done) this.#onWholeBody();
     else if (!more) this.#host.pauseUpstream();
@@ -180,7 +180,7 @@ export class Answer {
   #switchProtocols(head: ResponseHead, wishes: ConnectionWishes, rest: Buffer): void {
     const { upgrade, verdict } = this.#host;
     if (head.status === 101 && (upgrade === null || wishes.upgrade !== upgrade)) {
-      throw new HttpSyntaxError("the upstream switched to a protocol that was not asked for");
+      throw new HttpSyntaxError("the upstream switched to a protocol that was not requested");
     }
     const shaped = verdict.response?.(head) ?? { head };
     const next = { framing: noBody, named: wishes.named, upgrade: head.status === 101 ? upgrade : null, connection: null };
@@ -196,7 +196,7 @@ export class Answer {
   }
 }
 
-/** The end of a connection is no sign of a whole body, as it may have been cut off: whoever knows chunks gets them. */
+/** Chooses chunks for clients that support them: the end of a connection does not prove that a body is complete. */
 function framingFor(framing: BodyFraming, version: "1.0" | "1.1"): BodyFraming {
   if (framing.kind === "close") return version === "1.0" ? untilClose : chunkedBody;
   return framing.kind === "chunked" && version === "1.0" ? untilClose : framing;

@@ -19,7 +19,7 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
   return chunks;
 }
 
-/** What comes out of a chunked body given in these pieces, and what was left over. */
+/** Returns the contents of a chunked body given in these pieces, and the bytes left over. */
 function scanChunked(pieces: readonly Buffer[]) {
   const scanner = new ChunkedScanner();
   const payload: Buffer[] = [];
@@ -35,7 +35,7 @@ describe("chunked", () => {
   const payloads = fc.array(fc.uint8Array({ minLength: 1, maxLength: 100 }), { maxLength: 8 });
   const trailer = fc.constantFrom("", "X-Sum: 1\r\n", "A: b\r\nC:\r\n");
 
-  test("however the bytes are cut, the same payload, trailers and rest come out", () => {
+  test("reads the same payload, trailers and rest however the bytes are cut", () => {
     fc.assert(
       fc.property(payloads, trailer, cuts, (parts, trailers, sizes) => {
         const last = Buffer.from(`0;ext="a b"\r\n${trailers}\r\nGET / HTTP/1.1`, "latin1");
@@ -50,8 +50,8 @@ describe("chunked", () => {
 
   const refused: Record<string, string> = {
     "a size of 17 digits": "FFFFFFFFFFFFFFFFF\r\n",
-    "a size past what numbers hold": "FFFFFFFFFFFFFFFF\r\n",
-    "a size with zeros without end": "0000000000000\r\n",
+    "a size beyond what numbers can hold": "FFFFFFFFFFFFFFFF\r\n",
+    "a size with endless zeros": "0000000000000\r\n",
     "a negative size": "-5\r\n",
     "a size with a plus": "+5\r\n",
     "a size with 0x": "0x5\r\n",
@@ -65,12 +65,12 @@ describe("chunked", () => {
     "an LF in an extension": "5;a\nabcde\r\n",
     "a CR in an extension": "5;a\rb\r\nabcde\r\n",
     "a NUL in an extension": "5;a\0\r\n",
-    "an extension without end": `5;${"a".repeat(300)}\r\n`,
-    "a chunk that is longer": "5\r\nabcdef\r\n",
-    "a chunk that is shorter": "5\r\nabc\r\n0\r\n\r\n",
+    "an endless extension": `5;${"a".repeat(300)}\r\n`,
+    "a chunk longer than its size": "5\r\nabcdef\r\n",
+    "a chunk shorter than its size": "5\r\nabc\r\n0\r\n\r\n",
     "a chunk that ends in LF": "5\r\nabcde\n",
     "a chunk that ends in CR": "5\r\nabcde\r0\r\n\r\n",
-    "a digit of other letters": "5g\r\n",
+    "a letter that is not a digit": "5g\r\n",
     "a trailer that ends in LF": "0\r\nA: b\n\r\n",
     "an end in LF": "0\r\n\n",
     "a trailer without a colon": "0\r\nA\r\n\r\n",
@@ -79,7 +79,7 @@ describe("chunked", () => {
     "a length as a trailer": "0\r\nContent-Length: 3\r\n\r\n",
     "an encoding as a trailer": "0\r\nTransfer-Encoding: chunked\r\n\r\n",
     "a Host as a trailer": "0\r\nHost: b\r\n\r\n",
-    "trailers without end": `0\r\nA: ${"b".repeat(9000)}\r\n\r\n`,
+    "endless trailers": `0\r\nA: ${"b".repeat(9000)}\r\n\r\n`,
   };
   test.each(Object.entries(refused))("refuses %s", (_name, text) => {
     const bytes = Buffer.from(text, "latin1");
@@ -87,7 +87,7 @@ describe("chunked", () => {
     expect(() => scanChunked(cut(bytes, [1]))).toThrow(HttpSyntaxError);
   });
 
-  test("garbage is refused, or is a body that goes on; never anything else", () => {
+  test("treats garbage the same however it is cut", () => {
     const pieces = fc.constantFrom("5", "a", "\r\n", "\r", "\n", ";", "0\r\n", "abcde", " ", "\0", "A: b\r\n", "F");
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 20 }), cuts, (parts, sizes) => {
@@ -107,7 +107,7 @@ describe("chunked", () => {
   });
 });
 
-describe("how a body's end is known", () => {
+describe("body framing", () => {
   const framingOf = (text: string, method = "GET") => responseFraming(parseResponseHead(Buffer.from(`${text}\r\n\r\n`)), method);
 
   test.each([
@@ -122,29 +122,29 @@ describe("how a body's end is known", () => {
     ["HTTP/1.1 100 Go", "POST", { kind: "none" }],
     ["HTTP/1.1 200 OK\r\nContent-Length: 7", "CONNECT", { kind: "none" }],
     ["HTTP/1.1 403 No\r\nContent-Length: 7", "CONNECT", { kind: "length", bytes: 7 }],
-  ])("%j to %s", (text, method, expected) => {
+  ])("of %j to %s", (text, method, expected) => {
     expect(framingOf(text, method)).toMatchObject(expected);
   });
 
-  test("a request without a statement has none", () => {
+  test("finds no body in a request that states no length", () => {
     const head = parseRequestHead(Buffer.from("POST / HTTP/1.1\r\nHost: a\r\n\r\n"));
     expect(requestFraming(head)).toEqual({ kind: "none", bytes: 0 });
   });
 
-  test("a length is followed over any cuts; what follows is not touched", () => {
+  test("follows a length over any cuts, and no further", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 200 }), cuts, (bytes, sizes) => {
         const scanner = new BodyScanner();
         scanner.start({ kind: "length", bytes });
-        let taken = 0;
-        for (const piece of cut(Buffer.alloc(bytes + 50, 1), sizes)) taken += scanner.scan(piece, 0);
+        let scannedBytes = 0;
+        for (const piece of cut(Buffer.alloc(bytes + 50, 1), sizes)) scannedBytes += scanner.scan(piece, 0);
         expect(scanner.done).toBe(true);
-        expect(taken).toBe(bytes);
+        expect(scannedBytes).toBe(bytes);
       }),
     );
   });
 
-  test("only a body until close is whole when the sender ends", () => {
+  test("only completes a body until close when the sender ends", () => {
     const scanner = new BodyScanner();
     scanner.start({ kind: "length", bytes: 5 });
     scanner.scan(Buffer.from("abc"), 0);
@@ -161,10 +161,10 @@ describe("how a body's end is known", () => {
   });
 });
 
-describe("heads out of a stream", () => {
+describe("the head reader", () => {
   const text = "GET / HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n";
 
-  test("however the bytes are cut, the same heads come out", () => {
+  test("reads the same heads however the bytes are cut", () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 5 }), cuts, (emptyLines, sizes) => {
         const bytes = Buffer.from(emptyLines.map((empty) => (empty ? `\r\n${text}` : text)).join(""), "latin1");
@@ -184,21 +184,18 @@ describe("heads out of a stream", () => {
     );
   });
 
-  test.each(["\x16\x03\x01", "GET / HTTP/1.1\nHost", "\n", "\r\n\r\n", "\rG", "GET /\0"])(
-    "%j is refused before it is complete",
-    (start) => {
-      for (const pieces of [[Buffer.from(start)], cut(Buffer.from(start), [1])]) {
-        const reader = new HeadReader({ emptyLineBefore: true });
-        expect(() => pieces.map((piece) => reader.push(piece))).toThrow(HttpSyntaxError);
-      }
-    },
-  );
+  test.each(["\x16\x03\x01", "GET / HTTP/1.1\nHost", "\n", "\r\n\r\n", "\rG", "GET /\0"])("rejects %j before it is complete", (start) => {
+    for (const pieces of [[Buffer.from(start)], cut(Buffer.from(start), [1])]) {
+      const reader = new HeadReader({ emptyLineBefore: true });
+      expect(() => pieces.map((piece) => reader.push(piece))).toThrow(HttpSyntaxError);
+    }
+  });
 
-  test("an empty line before a response is refused", () => {
+  test("rejects an empty line before a response", () => {
     expect(() => new HeadReader().push(Buffer.from("\r\nHTTP/1.1 200"))).toThrow(HttpSyntaxError);
   });
 
-  test("a head of the largest size passes, one byte more does not", () => {
+  test("accepts a head of the maximum size, and not one byte more", () => {
     const fill = (bytes: number) => Buffer.from(`GET / HTTP/1.1\r\nX: ${"a".repeat(bytes - 23)}\r\n\r\n`);
     expect(fill(HEAD_BYTES_MAX)).toHaveLength(HEAD_BYTES_MAX);
     for (const size of [1000, HEAD_BYTES_MAX * 2]) {

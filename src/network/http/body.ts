@@ -1,7 +1,7 @@
 import { ChunkedScanner } from "./chunked.ts";
 import type { RequestHead, ResponseHead } from "./head.ts";
 
-/** How a body's end is known. `bytes` is for `length` only. */
+/** How the end of a body is determined. `bytes` applies only to `length`. */
 export interface BodyFraming {
   readonly kind: "none" | "length" | "chunked" | "close";
   readonly bytes: number;
@@ -11,20 +11,20 @@ export const noBody: BodyFraming = { kind: "none", bytes: 0 };
 export const untilClose: BodyFraming = { kind: "close", bytes: 0 };
 export const chunkedBody: BodyFraming = { kind: "chunked", bytes: 0 };
 
-/** Of a head that was parsed: it states its length at most once. */
+/** Returns the framing of a parsed head, which states its length at most once. */
 export function requestFraming(head: RequestHead): BodyFraming {
-  return stated(head) ?? noBody;
+  return statedFraming(head) ?? noBody;
 }
 
-/** Of the answer to a request with this method. */
+/** Returns the framing of the answer to a request with this method. */
 export function responseFraming(head: ResponseHead, method: string): BodyFraming {
   const { status } = head;
   if (status < 200 || status === 204 || status === 304 || method === "HEAD") return noBody;
   if (method === "CONNECT" && status < 300) return noBody;
-  return stated(head) ?? untilClose;
+  return statedFraming(head) ?? untilClose;
 }
 
-function stated(head: RequestHead | ResponseHead): BodyFraming | null {
+function statedFraming(head: RequestHead | ResponseHead): BodyFraming | null {
   for (const { lower, value } of head.headers) {
     if (lower === "content-length") return { kind: "length", bytes: Number(value) };
     if (lower === "transfer-encoding") return chunkedBody;
@@ -32,9 +32,9 @@ function stated(head: RequestHead | ResponseHead): BodyFraming | null {
   return null;
 }
 
-/** Finds the end of one body after the other, however the bytes are cut. */
+/** Finds the end of successive bodies, however the bytes are cut. */
 export class BodyScanner {
-  /** The body is complete. */
+  /** Whether the body is complete. */
   done = true;
   #kind: BodyFraming["kind"] = "none";
   #left = 0;
@@ -48,8 +48,8 @@ export class BodyScanner {
   }
 
   /**
-   * Where the body ends in `chunk`, or its length when there is more to come. `onPayload` is given the body without its
-   * framing. Throws `HttpSyntaxError`.
+   * Returns where the body ends in `chunk`, or the chunk's length if more follows. `onPayload` receives the body
+   * without its framing. Throws `HttpSyntaxError`.
    */
   scan(chunk: Buffer, from: number, onPayload?: (payload: Buffer) => void): number {
     if (this.done) return from;
@@ -67,7 +67,7 @@ export class BodyScanner {
     return end;
   }
 
-  /** The sender has ended its side cleanly. Whether the body is complete by that. */
+  /** Called when the sender has ended its side cleanly. Returns whether that completes the body. */
   end(): boolean {
     if (this.#kind === "close") this.done = true;
     return this.done;

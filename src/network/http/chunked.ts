@@ -1,6 +1,6 @@
 import { type Header, HttpSyntaxError, parseHeaderLines } from "./headers.ts";
 
-/** 2^48 bytes: what a number holds exactly, and more than anybody sends in one chunk. */
+/** Twelve digits are 2^48 bytes, which a number holds exactly and no real chunk exceeds. */
 const SIZE_DIGITS_MAX = 12;
 const EXTENSION_BYTES_MAX = 256;
 const TRAILER_BYTES_MAX = 8192;
@@ -11,7 +11,7 @@ const SPACE = 0x20;
 const DELETE = 0x7f;
 const SEMICOLON = 0x3b;
 
-/** Fields that say where a message ends, where it goes or who sends it have no place after it. */
+/** Fields that state the length, the destination or the sender of a message must not follow it. */
 const notInTrailers = new Set(
   "authorization connection content-encoding content-length cookie expect host keep-alive set-cookie te trailer transfer-encoding upgrade".split(
     " ",
@@ -20,9 +20,9 @@ const notInTrailers = new Set(
 
 type Part = "size" | "extension" | "sizeLf" | "data" | "dataCr" | "dataLf" | "trailer" | "done";
 
-/** Follows one chunked body, however its bytes are cut. Anything but the plainest form is refused. */
+/** Parses one chunked body, however its bytes are cut. Rejects all but the plainest form. */
 export class ChunkedScanner {
-  /** Filled when the body is complete. */
+  /** Filled in when the body is complete. */
   trailers: Header[] = [];
   #part: Part = "size";
   #size = 0;
@@ -37,8 +37,8 @@ export class ChunkedScanner {
   }
 
   /**
-   * Where the body ends in `chunk`, or its length. `onPayload` is given what the chunks hold. Throws `HttpSyntaxError`;
-   * none of `chunk` may be passed on then.
+   * Returns where the body ends in `chunk`, or the chunk's length. `onPayload` receives the contents of the chunks.
+   * Throws `HttpSyntaxError`, after which no part of `chunk` may be passed on.
    */
   scan(chunk: Buffer, from: number, onPayload?: (payload: Buffer) => void): number {
     let at = from;
@@ -67,16 +67,16 @@ export class ChunkedScanner {
         this.#count += 1;
         if (byte === CR) this.#part = "sizeLf";
         else if ((byte < SPACE && byte !== TAB) || byte === DELETE)
-          throw new HttpSyntaxError("a chunk's extension holds a control character");
-        else if (this.#count > EXTENSION_BYTES_MAX) throw new HttpSyntaxError("a chunk's extension is too long");
+          throw new HttpSyntaxError("a chunk extension contains a control character");
+        else if (this.#count > EXTENSION_BYTES_MAX) throw new HttpSyntaxError("a chunk extension is too long");
         return;
       case "sizeLf":
-        if (byte !== LF) throw new HttpSyntaxError("a chunk's size is not followed by CR LF");
+        if (byte !== LF) throw new HttpSyntaxError("a chunk size is not followed by CR LF");
         this.#count = 0;
         this.#part = this.#size === 0 ? "trailer" : "data";
         return;
       case "dataCr":
-        if (byte !== CR) throw new HttpSyntaxError("a chunk is longer than it said");
+        if (byte !== CR) throw new HttpSyntaxError("a chunk is longer than its size");
         this.#part = "dataLf";
         return;
       default:
@@ -89,12 +89,12 @@ export class ChunkedScanner {
     const digit = hexDigit(byte);
     if (digit >= 0) {
       this.#count += 1;
-      if (this.#count > SIZE_DIGITS_MAX) throw new HttpSyntaxError("a chunk's size has too many digits");
+      if (this.#count > SIZE_DIGITS_MAX) throw new HttpSyntaxError("a chunk size has too many digits");
       this.#size = this.#size * 16 + digit;
       return;
     }
     if (this.#count === 0 || (byte !== CR && byte !== SEMICOLON))
-      throw new HttpSyntaxError("a chunk's size is not a plain hexadecimal number");
+      throw new HttpSyntaxError("a chunk size is not a plain hexadecimal number");
     this.#count = 0;
     this.#part = byte === CR ? "sizeLf" : "extension";
   }
@@ -106,12 +106,12 @@ export class ChunkedScanner {
       const byte = chunk[at] as number;
       at += 1;
       if (this.#afterCr) {
-        if (byte !== LF) throw new HttpSyntaxError("a trailer's line does not end in CR LF");
+        if (byte !== LF) throw new HttpSyntaxError("a trailer line does not end in CR LF");
         ended = this.#lineBytes === 0;
         this.#afterCr = false;
         this.#lineBytes = 0;
       } else if (byte === CR) this.#afterCr = true;
-      else if (byte === LF) throw new HttpSyntaxError("a trailer's line does not end in CR LF");
+      else if (byte === LF) throw new HttpSyntaxError("a trailer line does not end in CR LF");
       else this.#lineBytes += 1;
     }
     this.#trailerBytes += at - from;
@@ -125,7 +125,7 @@ export class ChunkedScanner {
   }
 }
 
-/** One chunk that holds `payload`, which is not empty: an empty one would end the body. */
+/** Encodes `payload` as one chunk. It must not be empty, because an empty chunk ends the body. */
 export function encodeChunk(payload: Buffer): Buffer {
   const size = `${payload.length.toString(16)}\r\n`;
   const bytes = Buffer.allocUnsafe(size.length + payload.length + 2);

@@ -8,10 +8,10 @@ export interface ClientEvents {
   onDrain(): void;
 }
 
-/** The bytes of a client: what it sent and nobody used yet, what is written to it, and how many of both. */
+/** The bytes of a client: those received but not yet used, those written to it, and the counts of both. */
 export class ClientStream {
   readonly duplex: Duplex;
-  /** When the client ended its side. */
+  /** When the client ended its side, or null. */
   endedMs: number | null = null;
   #held = NOTHING;
   readonly #onBytes: ((sent: number, received: number) => void) | undefined;
@@ -33,7 +33,7 @@ export class ClientStream {
     this.#onDrain = () => events.onDrain();
   }
 
-  /** `first` are bytes that were read before. */
+  /** Starts to listen. `first` are bytes that were already read. */
   listen(first: Buffer | undefined): void {
     const { duplex } = this;
     sendPromptly(duplex);
@@ -41,14 +41,14 @@ export class ClientStream {
     duplex.on("drain", this.#onDrain);
     duplex.on("data", this.#onData);
     duplex.resume();
-    // Whoever read the first bytes may have come to the end with them, and that is told only once.
+    // The reader of the first bytes may have seen the end, which is reported only once.
     if (duplex.readableEnded) this.endedMs = performance.now();
     if (first !== undefined && first.length > 0) this.#onData(first);
     if (duplex.readableEnded && duplex.listeners("end").includes(this.#onEnd)) this.#onEnd();
   }
 
-  /** Gives the stream away, paused, with what nobody used. */
-  letGo(): Buffer {
+  /** Hands over the stream, paused, with the unused bytes. */
+  detach(): Buffer {
     this.duplex.pause();
     this.duplex.off("data", this.#onData).off("end", this.#onEnd).off("drain", this.#onDrain);
     return this.takeHeld();
@@ -58,7 +58,7 @@ export class ClientStream {
     return this.#held.length > 0;
   }
 
-  /** Bytes that nobody used yet; they are the caller's then. */
+  /** Returns the unused bytes, which then belong to the caller. */
   takeHeld(): Buffer {
     const held = this.#held;
     this.#held = NOTHING;
@@ -78,13 +78,13 @@ export class ClientStream {
     if (this.duplex.isPaused()) this.duplex.resume();
   }
 
-  /** False: wait for `onDrain`. */
+  /** Returns false if the caller must wait for `onDrain`. */
   write(bytes: Buffer): boolean {
     this.#onBytes?.(0, bytes.length);
     return this.duplex.write(bytes);
   }
 
-  /** A head, whose every character is one byte, and what there is of the body. */
+  /** Writes a head, with one byte per character, and the available part of the body. */
   writeMessage(head: string, body: Buffer): boolean {
     this.#onBytes?.(0, head.length + body.length);
     return writeMessage(this.duplex, head, body);

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { Answer, type AnswerHost } from "./answer.ts";
 import type { BodyScanner } from "./body.ts";
 import type { ClientStream } from "./client-stream.ts";
@@ -12,10 +12,10 @@ import type { BodyTransform, ForwardVerdict, RelayLimits } from "./relay-options
 import { Upstream, type UpstreamUser } from "./upstream.ts";
 import { NOTHING, writeMessage } from "./write-message.ts";
 
-/** A connection that speaks another protocol from here on. */
+/** A connection that has switched to another protocol. */
 export interface Switched {
   upstream: Duplex;
-  /** Came after the head, from upstream. */
+  /** The bytes from upstream after the head. */
   received: Buffer;
   transform: BodyTransform | undefined;
   status: number;
@@ -26,25 +26,25 @@ export interface ExchangeHost {
   readonly stream: ClientStream;
   readonly limits: RelayLimits;
   readonly pool: UpstreamPool;
-  /** Follows the body of the request. */
+  /** Tracks the body of the request. */
   readonly requestBody: BodyScanner;
-  /** The client has ended its side, and this is its last request. */
+  /** Whether the client has ended its side and this is its last request. */
   readonly isLast: boolean;
-  /** Something passed. */
+  /** Notes that bytes have passed. */
   touch(): void;
   exchangeEnded(outcome: { status: number; close: boolean }): void;
-  /** There is no answer to pass on, and nothing of one went out. */
+  /** Called if there is no answer to pass on, and nothing was sent to the client. */
   exchangeFailed(error: unknown, status: number): void;
-  /** The answer broke off in the middle. */
+  /** Called if the answer broke off in the middle. */
   exchangeBroke(error: unknown, status: number): void;
-  /** The body of the request is not framed as it should be; nothing of an answer went out. */
+  /** Called if the body of the request is malformed, before anything of an answer was sent. */
   requestBroke(error: HttpSyntaxError): void;
   becomeTunnel(switched: Switched): void;
 }
 
 const idempotent = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"]);
 
-/** One request on its way to an upstream, together with its answer. */
+/** One request on its way to an upstream, and its answer. */
 export class Exchange implements UpstreamUser, AnswerHost {
   readonly client: ClientStream;
   readonly request: IncomingRequest;
@@ -72,7 +72,7 @@ export class Exchange implements UpstreamUser, AnswerHost {
     this.#answer = new Answer(this);
   }
 
-  /** Whether bytes of the client belong to this request and can be taken now. */
+  /** Whether bytes of the client belong to this request and can be accepted now. */
   get wantsBody(): boolean {
     return this.#phase === "sent" && !this.#host.requestBody.done;
   }
@@ -114,7 +114,7 @@ export class Exchange implements UpstreamUser, AnswerHost {
     } else if (quietMs > idleMs) this.#fail(new CaissonError("timeout", "the upstream did not answer in time"), 504);
   }
 
-  /** Lets go of the upstream: the client is gone, or the answer failed. */
+  /** Closes the upstream connection, because the client has disconnected or the answer failed. */
   abort(): void {
     this.#phase = "over";
     this.#upstream?.destroy();
@@ -146,7 +146,7 @@ export class Exchange implements UpstreamUser, AnswerHost {
 
   closesClient(): boolean {
     if (this.#host.isLast) return true;
-    // The client may now send the body or leave it out: nobody could say where its next request begins.
+    // The client may send the body or omit it, so we could not tell where its next request begins.
     return this.request.wishes.expectContinue && !this.#bodySent && !this.#host.requestBody.done;
   }
 
@@ -180,7 +180,7 @@ export class Exchange implements UpstreamUser, AnswerHost {
     this.#fail(error, 502);
   }
 
-  /** Sending it a second time does no harm. */
+  /** Whether repeating the request does no harm. */
   get #mayRepeat(): boolean {
     return this.request.framing.kind === "none" && idempotent.has(this.verdict.request.method);
   }
@@ -223,7 +223,7 @@ export class Exchange implements UpstreamUser, AnswerHost {
     if (more && !host.requestBody.done) this.client.resume();
   }
 
-  /** Where the body ends in these bytes; -1 when they are no body, which ends the exchange. */
+  /** Returns where the body ends in these bytes, or -1 if they are malformed, which ends the exchange. */
   #scanRequest(chunk: Buffer): number {
     try {
       return this.#host.requestBody.scan(chunk, 0);
@@ -237,13 +237,13 @@ export class Exchange implements UpstreamUser, AnswerHost {
     }
   }
 
-  /** The upstream closed, or broke, before its answer was complete. */
+  /** Handles an upstream that closed or broke before its answer was complete. */
   #onLost(): void {
     if (this.#phase !== "sent") return;
     const upstream = this.#upstream as Upstream;
     const unseen = this.request.framing.kind === "none" ? this.#mayRepeat : !this.#bodySent;
     if (this.#reused && !this.#retried && !this.#anyByte && unseen) {
-      // It was idle, and closed just as the request was sent.
+      // The connection was idle, and closed just as the request was sent.
       this.#retried = true;
       this.#upstream = null;
       upstream.destroy();

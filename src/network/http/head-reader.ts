@@ -8,28 +8,28 @@ const LF = 0x0a;
 const TAB = 0x09;
 const SPACE = 0x20;
 
-/** Collects the bytes of one head after the other. Holds at most `HEAD_BYTES_MAX`. */
+/** Collects the bytes of successive heads. Holds at most `HEAD_BYTES_MAX`. */
 export class HeadReader {
-  /** What followed the head that `push` returned last. */
+  /** The bytes after the head that `push` returned last. */
   rest: Buffer = NOTHING;
   readonly #emptyLineBefore: boolean;
   #held = NOTHING;
   #length = 0;
   #skipped = false;
 
-  /** `emptyLineBefore`: one empty line before a head is passed over, as old clients send one after a body. */
+  /** `emptyLineBefore` skips one empty line before a head, because old clients send one after a body. */
   constructor(options: { emptyLineBefore?: boolean } = {}) {
     this.#emptyLineBefore = options.emptyLineBefore ?? false;
   }
 
-  /** Whether a head has begun that is not complete. */
+  /** Whether a head has started that is not complete. */
   get begun(): boolean {
     return this.#length > 0;
   }
 
   /**
-   * The head with the empty line that ends it, or null while it is not complete. Throws `HttpSyntaxError` as soon as it
-   * cannot become one.
+   * Returns the head with the empty line that ends it, or null while it is incomplete. Throws `HttpSyntaxError` as soon
+   * as it cannot become a valid head.
    */
   push(chunk: Buffer): Buffer | null {
     if (this.#length === 0 && !this.#skipped && chunk[0] !== CR) {
@@ -44,8 +44,8 @@ export class HeadReader {
 
   #append(chunk: Buffer): Buffer | null {
     const before = this.#length;
-    const taken = Math.min(chunk.length, HEAD_BYTES_MAX + 2 - before);
-    this.#hold(chunk, taken);
+    const count = Math.min(chunk.length, HEAD_BYTES_MAX + 2 - before);
+    this.#hold(chunk, count);
     let start = 0;
     if (this.#emptyLineBefore && !this.#skipped && this.#held[0] === CR) {
       if (this.#length === 1) return null;
@@ -68,14 +68,14 @@ export class HeadReader {
     return null;
   }
 
-  #hold(chunk: Buffer, taken: number): void {
-    const needed = this.#length + taken;
+  #hold(chunk: Buffer, count: number): void {
+    const needed = this.#length + count;
     if (needed > this.#held.length) {
       const larger = Buffer.allocUnsafeSlow(Math.max(FIRST_BYTES, needed, Math.min(this.#held.length * 2, HEAD_BYTES_MAX + 2)));
       this.#held.copy(larger, 0, 0, this.#length);
       this.#held = larger;
     }
-    chunk.copy(this.#held, this.#length, 0, taken);
+    chunk.copy(this.#held, this.#length, 0, count);
     this.#length = needed;
   }
 
@@ -84,13 +84,13 @@ export class HeadReader {
     this.#length -= count;
   }
 
-  /** Something that speaks another protocol is told so at once, not when the time for a head is over. */
+  /** Rejects a client of another protocol at once, instead of after the time limit for a head. */
   #refuseEarly(from: number): void {
     if (this.#length > 0 && this.#held[0] === CR) throw new HttpSyntaxError("the head begins with an empty line");
     for (let at = from; at < this.#length; at += 1) {
       const byte = this.#held[at] as number;
       if (byte >= SPACE || byte === CR || byte === TAB) continue;
-      if (byte !== LF) throw new HttpSyntaxError("the head holds a control character");
+      if (byte !== LF) throw new HttpSyntaxError("the head contains a control character");
       if (at === 0 || this.#held[at - 1] !== CR) throw new HttpSyntaxError("a line does not end in CR LF");
     }
   }

@@ -8,7 +8,7 @@ const request = (text: string) => parseRequestHead(Buffer.from(text, "latin1"));
 const response = (text: string) => parseResponseHead(Buffer.from(text, "latin1"));
 const get = (headers: string) => `GET / HTTP/1.1\r\nHost: a\r\n${headers}\r\n\r\n`;
 
-describe("what two readers could take in two ways is refused", () => {
+describe("strict head parsing", () => {
   const refused: Record<string, string> = {
     "two lengths that disagree": get("Content-Length: 5\r\nContent-Length: 6"),
     "two lengths that agree": get("Content-Length: 5\r\nContent-Length: 5"),
@@ -20,8 +20,8 @@ describe("what two readers could take in two ways is refused", () => {
     "a length with an exponent": get("Content-Length: 1e3"),
     "a length with a space inside": get("Content-Length: 5 5"),
     "an empty length": get("Content-Length: "),
-    "a length past what numbers hold": get("Content-Length: 9007199254740993"),
-    "a length in other digits": get("Content-Length: \xb25"),
+    "a length beyond what numbers can hold": get("Content-Length: 9007199254740993"),
+    "a length in non-ASCII digits": get("Content-Length: \xb25"),
     "CL.TE": get("Content-Length: 5\r\nTransfer-Encoding: chunked"),
     "TE.CL": get("Transfer-Encoding: chunked\r\nContent-Length: 5"),
     "two encodings": get("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
@@ -50,7 +50,7 @@ describe("what two readers could take in two ways is refused", () => {
     "a line without a colon": get("X"),
     "an empty name": get(": a"),
     "a name in brackets": get("[X]: a"),
-    "a name of other letters": get("\xe4: a"),
+    "a non-ASCII name": get("\xe4: a"),
     "an encoding in HTTP/1.0": "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
     "no Host": "GET / HTTP/1.1\r\n\r\n",
     "an empty Host": "GET / HTTP/1.1\r\nHost:\r\n\r\n",
@@ -59,7 +59,7 @@ describe("what two readers could take in two ways is refused", () => {
     "a Host with credentials": "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n",
     "a Host with a path": "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n",
     "a Host with a comma": "GET / HTTP/1.1\r\nHost: a,b\r\n\r\n",
-    "a Host with a port past the last": "GET / HTTP/1.1\r\nHost: a:65536\r\n\r\n",
+    "a Host with a port above 65535": "GET / HTTP/1.1\r\nHost: a:65536\r\n\r\n",
     "a Host with port 0": "GET / HTTP/1.1\r\nHost: a:0\r\n\r\n",
     "a URL for another Host": "GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
     "a URL for another port": "GET http://a:81/ HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -67,7 +67,7 @@ describe("what two readers could take in two ways is refused", () => {
     "a URL without a host": "GET http:///x HTTP/1.1\r\nHost: a\r\n\r\n",
     "a URL of another scheme": "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
     "a URL with a backslash in its host": "GET http://a\\b/ HTTP/1.1\r\nHost: a\r\n\r\n",
-    "a target that is no path": "GET x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a target that is not a path": "GET x HTTP/1.1\r\nHost: a\r\n\r\n",
     "a fragment": "GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n",
     "a space in the target": "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
     "a tab in the target": "GET /a\tb HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -76,30 +76,30 @@ describe("what two readers could take in two ways is refused", () => {
     "an empty target": "GET  HTTP/1.1\r\nHost: a\r\n\r\n",
     "two spaces before the version": "GET /  HTTP/1.1\r\nHost: a\r\n\r\n",
     "a space after the version": "GET / HTTP/1.1 \r\nHost: a\r\n\r\n",
-    "a tab for a space": "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a tab instead of a space": "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n",
     "no version": "GET /\r\nHost: a\r\n\r\n",
     "HTTP/2.0": "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
     "HTTP/1.2": "GET / HTTP/1.2\r\nHost: a\r\n\r\n",
     "HTTP/01.1": "GET / HTTP/01.1\r\nHost: a\r\n\r\n",
     "http/1.1": "GET / http/1.1\r\nHost: a\r\n\r\n",
-    "the preface of HTTP/2": "PRI * HTTP/2.0\r\n\r\n",
+    "the HTTP/2 preface": "PRI * HTTP/2.0\r\n\r\n",
     "a star for GET": "GET * HTTP/1.1\r\nHost: a\r\n\r\n",
     "CONNECT to a path": "CONNECT / HTTP/1.1\r\nHost: a\r\n\r\n",
     "CONNECT without a port": "CONNECT a HTTP/1.1\r\nHost: a\r\n\r\n",
     "CONNECT to a URL": "CONNECT http://a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
     "CONNECT with a body": "CONNECT a:1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n",
     "a method in brackets": "GE(T / HTTP/1.1\r\nHost: a\r\n\r\n",
-    "a method without end": `${"A".repeat(33)} / HTTP/1.1\r\nHost: a\r\n\r\n`,
+    "an endless method": `${"A".repeat(33)} / HTTP/1.1\r\nHost: a\r\n\r\n`,
     "no method": " / HTTP/1.1\r\nHost: a\r\n\r\n",
     "an empty line first": "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
     "bare LF throughout": "GET / HTTP/1.1\nHost: a\n\n",
-    "something after the empty line": `${get("X: a")}GET`,
+    "data after the empty line": `${get("X: a")}GET`,
     "no empty line": "GET / HTTP/1.1\r\nHost: a\r\n",
     nothing: "",
     "too many headers": get(Array.from({ length: HEADERS_MAX }, () => "X: a").join("\r\n")),
     "a head that is too long": get(`X: ${"a".repeat(HEAD_BYTES_MAX)}`),
   };
-  test.each(Object.entries(refused))("%s", (_name, text) => {
+  test.each(Object.entries(refused))("rejects %s", (_name, text) => {
     expect(() => request(text)).toThrow(HttpSyntaxError);
   });
 
@@ -118,11 +118,11 @@ describe("what two readers could take in two ways is refused", () => {
     "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
     "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n",
-  ])("in a response: %j", (text) => {
+  ])("rejects the response %j", (text) => {
     expect(() => response(text)).toThrow(HttpSyntaxError);
   });
 
-  test("the message never repeats what was sent", () => {
+  test("never repeats the input in its errors", () => {
     for (const text of Object.values(refused)) {
       const secret = text.replace(/X: a/g, "X: canary\0");
       try {
@@ -134,8 +134,8 @@ describe("what two readers could take in two ways is refused", () => {
   });
 });
 
-describe("what is usual is taken", () => {
-  test("a request with everything", () => {
+describe("ordinary heads", () => {
+  test("parses a request with a bit of everything", () => {
     const head = request(
       "POST /p?q=\xe4 HTTP/1.1\r\nhost: Example.com:8080\r\nX-A:  a\tb \t\r\nEmpty:\r\nTransfer-Encoding: Chunked\r\n\r\n",
     );
@@ -162,16 +162,16 @@ describe("what is usual is taken", () => {
     ["OPTIONS", "*", "a:1", { form: "asterisk", scheme: null, host: "a", port: 1, path: "*" }],
     ["CONNECT", "A:443", "other", { form: "authority", scheme: null, host: "a", port: 443, path: "" }],
     ["GET", "//other/path", "a", { form: "origin", scheme: null, host: "a", port: null, path: "//other/path" }],
-  ])("%s %s", (method, target, host, expected) => {
+  ])("finds the target of %s %s", (method, target, host, expected) => {
     expect(requestTarget(request(`${method} ${target} HTTP/1.1\r\nHost: ${host}\r\n\r\n`))).toEqual(expected);
   });
 
-  test("HTTP/1.0 needs no Host", () => {
+  test("accepts HTTP/1.0 without a Host", () => {
     expect(requestTarget(request("GET http://a/ HTTP/1.0\r\n\r\n"))).toMatchObject({ host: "a" });
     expect(requestTarget(request("GET / HTTP/1.0\r\n\r\n"))).toMatchObject({ host: "" });
   });
 
-  test("a status line without a reason, with and without the space", () => {
+  test("accepts a status line without a reason, with and without the space", () => {
     expect(response("HTTP/1.1 200\r\n\r\n")).toMatchObject({ status: 200, reason: "" });
     expect(response("HTTP/1.1 200 \r\n\r\n")).toMatchObject({ status: 200, reason: "" });
     expect(response("HTTP/1.0 404 Not  Found\r\nA: b\r\n\r\n")).toMatchObject({ version: "1.0", status: 404, reason: "Not  Found" });
@@ -187,7 +187,7 @@ const headers = fc
   .array(fc.tuple(token, value), { maxLength: 20 })
   .map((pairs) => pairs.filter(([name]) => !usual.has(name.toLowerCase())).map(([name, text]) => header(name, text)));
 
-test("what is encoded is parsed to the same", () => {
+test("parses an encoded head to the same head", () => {
   fc.assert(
     fc.property(token, fc.stringMatching(/^\/[!-"$-~\x80-\xff]{0,40}$/), headers, (method, target, more) => {
       if (method === "CONNECT") return;
@@ -203,7 +203,7 @@ test("what is encoded is parsed to the same", () => {
   );
 });
 
-test("nothing that is encoded is ever read as more than was said", () => {
+test("never encodes a head that would be read as more lines", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (a, b, c) => {
       const head = {
@@ -231,7 +231,7 @@ test("nothing that is encoded is ever read as more than was said", () => {
   }
 });
 
-test("a header that was read is not looked at again; what was made of it is", () => {
+test("checks changed headers, but not parsed ones again", () => {
   const head = parseRequestHead(Buffer.from("GET / HTTP/1.1\r\nHost: a\r\nX-Own: b\r\n\r\n"));
   const [host, own] = head.headers as [Header, Header];
   expect(encodeRequestHead(head).toString()).toBe("GET / HTTP/1.1\r\nHost: a\r\nX-Own: b\r\n\r\n");
@@ -243,7 +243,7 @@ test("a header that was read is not looked at again; what was made of it is", ()
   }
 });
 
-test("each request has its own host, whatever the one before had", () => {
+test("reads the host of each request, whatever the previous one was", () => {
   const hostOf = (host: string) => requestTarget(parseRequestHead(Buffer.from(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)));
   for (let round = 0; round < 2; round++) {
     expect(hostOf("a:1")).toMatchObject({ host: "a", port: 1 });
@@ -253,7 +253,7 @@ test("each request has its own host, whatever the one before had", () => {
   }
 });
 
-test("garbage is refused and nothing else happens", () => {
+test("rejects garbage without other errors", () => {
   const pieces = fc.constantFrom(
     "GET",
     " ",

@@ -14,18 +14,18 @@ export interface ResponseHead {
   headers: Header[];
 }
 
-/** Where a request wants to go, from its target and its Host, which never disagree. */
+/** The destination of a request, from its target and its Host, which must agree. */
 export interface RequestTarget {
   form: "origin" | "absolute" | "authority" | "asterisk";
-  /** Only the absolute form says it. */
+  /** Null except in the absolute form. */
   scheme: "http" | "https" | null;
-  /** In lower case, without brackets; a final dot stays. Empty only for HTTP/1.0 without a Host. */
+  /** In lower case, without brackets. A trailing dot is kept. Empty only for HTTP/1.0 without a Host. */
   host: string;
-  /** Null where none was written. */
+  /** Null if none was given. */
   port: number | null;
   /**
-   * What is sent to the origin: begins with `/`, or is `*`; empty for the authority form. As sent: nothing is decoded
-   * or normalised.
+   * The path to send to the origin: begins with `/`, or is `*`; empty for the authority form. As received: nothing is
+   * decoded or normalized.
    */
   path: string;
 }
@@ -41,15 +41,15 @@ const SPACE = 0x20;
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "PATCH"]);
 /**
- * The head of a request, from its first byte to the empty line that ends it. Throws `HttpSyntaxError` for whatever two
- * readers could take in two ways: lines that do not end in CRLF, folded or spaced names, two lengths, a length with an
- * encoding, a Host that is missing, double or not the target's.
+ * Parses the head of a request, from its first byte to the empty line that ends it. Throws `HttpSyntaxError` for
+ * anything that two parsers could read differently: lines that do not end in CRLF, folded or spaced names, two lengths,
+ * a length with an encoding, a Host that is missing, duplicate or different from the target's.
  */
 export function parseRequestHead(bytes: Buffer): RequestHead {
   const text = cleanText(bytes);
   const lineEnd = text.indexOf("\r\n");
   const methodEnd = text.indexOf(" ");
-  if (methodEnd <= 0 || methodEnd > lineEnd) throw new HttpSyntaxError("the request line is not method, target and version");
+  if (methodEnd <= 0 || methodEnd > lineEnd) throw new HttpSyntaxError("the request line does not consist of method, target and version");
   const versionAt = lineEnd - 9;
   if (versionAt <= methodEnd || !text.startsWith(" HTTP/", versionAt)) {
     throw new HttpSyntaxError("the request line does not end in HTTP/1.1 or HTTP/1.0");
@@ -66,16 +66,16 @@ export function parseRequestHead(bytes: Buffer): RequestHead {
   return head;
 }
 
-/** The head of a response. Throws `HttpSyntaxError` as for requests. */
+/** Parses the head of a response. Throws `HttpSyntaxError` for the same reasons as `parseRequestHead`. */
 export function parseResponseHead(bytes: Buffer): ResponseHead {
   const text = cleanText(bytes);
   const lineEnd = text.indexOf("\r\n");
-  // Twelve characters are `HTTP/1.1 200`; the space before an empty reason is often left out.
+  // `HTTP/1.1 200` has twelve characters. The space before an empty reason is often omitted.
   if (lineEnd < 12 || !text.startsWith("HTTP/") || text.charCodeAt(8) !== SPACE || (lineEnd > 12 && text.charCodeAt(12) !== SPACE)) {
-    throw new HttpSyntaxError("the status line is not version, status and reason");
+    throw new HttpSyntaxError("the status line does not consist of version, status and reason");
   }
   const status = text.slice(9, 12);
-  if (!DIGITS.test(status) || status < "100") throw new HttpSyntaxError("the status is not a number of three digits");
+  if (!DIGITS.test(status) || status < "100") throw new HttpSyntaxError("the status is not a three-digit number");
   const head: ResponseHead = {
     version: versionIn(text, 5),
     status: Number(status),
@@ -86,17 +86,17 @@ export function parseResponseHead(bytes: Buffer): ResponseHead {
   return head;
 }
 
-/** Throws `HttpSyntaxError` rather than write a name, value or target that would be read as something else. */
+/** Throws `HttpSyntaxError` rather than encode a name, value or target that would be read as something else. */
 export function encodeRequestHead(head: RequestHead): Buffer {
   return Buffer.from(requestHeadText(head), "latin1");
 }
 
-/** Throws `HttpSyntaxError` rather than write a name, value or reason that would be read as something else. */
+/** Throws `HttpSyntaxError` rather than encode a name, value or reason that would be read as something else. */
 export function encodeResponseHead(head: ResponseHead): Buffer {
   return Buffer.from(responseHeadText(head), "latin1");
 }
 
-/** What `encodeRequestHead` encodes; every character is one byte. */
+/** Returns the text that `encodeRequestHead` encodes, with one byte per character. */
 export function requestHeadText(head: RequestHead): string {
   checkRequestLine(head);
   return withHeaders(`${head.method} ${head.target} HTTP/${head.version}\r\n`, head.headers);
@@ -104,14 +104,14 @@ export function requestHeadText(head: RequestHead): string {
 
 export function responseHeadText(head: ResponseHead): string {
   if (!Number.isInteger(head.status) || head.status < 100 || head.status > 999)
-    throw new HttpSyntaxError("the status is not a number of three digits");
-  if (UNCLEAN_VALUE.test(head.reason)) throw new HttpSyntaxError("the reason holds a character that may not be there");
+    throw new HttpSyntaxError("the status is not a three-digit number");
+  if (UNCLEAN_VALUE.test(head.reason)) throw new HttpSyntaxError("the reason contains an invalid character");
   return withHeaders(`HTTP/${head.version} ${head.status} ${head.reason}\r\n`, head.headers);
 }
 
 /**
  * Throws `HttpSyntaxError` for a form that does not fit the method, for credentials in the target, and for a Host that
- * is not the target's.
+ * differs from the target's.
  */
 export function requestTarget(head: RequestHead): RequestTarget {
   const { method, target } = head;
@@ -123,7 +123,7 @@ export function requestTarget(head: RequestHead): RequestTarget {
   }
   if (target.charCodeAt(0) === 0x2f) return { form: "origin", scheme: null, host: host.name, port: host.port, path: target };
   if (target === "*") {
-    if (method !== "OPTIONS") throw new HttpSyntaxError("the target * is for OPTIONS only");
+    if (method !== "OPTIONS") throw new HttpSyntaxError("the target * is only valid for OPTIONS");
     return { form: "asterisk", scheme: null, host: host.name, port: host.port, path: "*" };
   }
   const match = ABSOLUTE.exec(target);
@@ -132,9 +132,9 @@ export function requestTarget(head: RequestHead): RequestTarget {
   if (scheme !== "http" && scheme !== "https") throw new HttpSyntaxError("the target's scheme is neither http nor https");
   const { name, port } = authority(match[2] as string, "the target's host");
   const usual = scheme === "http" ? 80 : 443;
-  // Two names in one request are how a denied host is reached through an allowed one.
+  // With two names in one request, a denied host could be reached through an allowed one.
   if (head.version === "1.1" || host.name !== "") {
-    if (host.name !== name || (host.port ?? usual) !== (port ?? usual)) throw new HttpSyntaxError("the Host is not the target's");
+    if (host.name !== name || (host.port ?? usual) !== (port ?? usual)) throw new HttpSyntaxError("the Host differs from the target's");
   }
   const rest = match[3] as string;
   const path = rest === "" && method === "OPTIONS" ? "*" : rest.startsWith("/") ? rest : `/${rest}`;
@@ -151,10 +151,10 @@ function checkRequestLine(head: RequestHead): void {
   if (!methods.has(head.method) && (head.method.length > METHOD_CHARS_MAX || !TOKEN.test(head.method))) {
     throw new HttpSyntaxError("the method is not a token");
   }
-  if (!TARGET.test(head.target)) throw new HttpSyntaxError("the target is empty or holds a space, a # or a control character");
+  if (!TARGET.test(head.target)) throw new HttpSyntaxError("the target is empty or contains a space, a # or a control character");
 }
 
-/** There is at most one statement of where the body ends. */
+/** Checks that a head states the end of its body at most once. */
 function checkFraming(head: RequestHead | ResponseHead): void {
   let length: string | null = null;
   let encoding: string | null = null;
@@ -170,10 +170,10 @@ function checkFraming(head: RequestHead | ResponseHead): void {
       encoding = value;
     }
   }
-  if (encoding !== null && length !== null) throw new HttpSyntaxError("there is a Content-Length and a Transfer-Encoding");
+  if (encoding !== null && length !== null) throw new HttpSyntaxError("there is both a Content-Length and a Transfer-Encoding");
   if ("method" in head && head.method === "CONNECT" && (encoding !== null || Number(length) > 0))
     throw new HttpSyntaxError("a CONNECT has a body");
-  if (encoding !== null && head.version === "1.0") throw new HttpSyntaxError("HTTP/1.0 has no Transfer-Encoding");
+  if (encoding !== null && head.version === "1.0") throw new HttpSyntaxError("HTTP/1.0 does not support Transfer-Encoding");
 }
 
 function checkHost(head: RequestHead): void {
@@ -190,7 +190,7 @@ interface Authority {
 }
 
 const none: Authority = { name: "", port: null };
-/** A client asks for the same host again and again, and each request is asked for its host more than once. */
+/** Caches the last Host: clients request the same host again and again, and each request reads it more than once. */
 let lastHost: { text: string; authority: Authority } = { text: "", authority: none };
 
 function hostOf(head: RequestHead): Authority {
@@ -208,6 +208,6 @@ function authority(text: string, what: string): Authority {
   const name = (match[1] ?? match[2] ?? "").toLowerCase();
   if (match[3] === undefined) return { name, port: null };
   const port = Number(match[3]);
-  if (port < 1 || port > 65_535) throw new HttpSyntaxError(`${what} has a port that does not exist`);
+  if (port < 1 || port > 65_535) throw new HttpSyntaxError(`${what} has an invalid port`);
   return { name, port };
 }

@@ -1,8 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
 /**
- * Values are text of single bytes (latin1), so that what came in goes out byte for byte; `lower` is the name in lower
- * case.
+ * Values are text of single bytes (latin1), so they leave exactly as they arrived. `lower` is the name in lower case.
  */
 export interface Header {
   readonly name: string;
@@ -12,11 +11,11 @@ export interface Header {
 export type HttpVersion = "1.0" | "1.1";
 
 /**
- * Something on the wire is not HTTP/1.1 as this code takes it. The message names what is wrong and never repeats the
- * bytes, which may hold a secret.
+ * The input is not HTTP/1.1 as this code accepts it. The message names the problem and never repeats the bytes, which
+ * may contain a secret.
  */
 export class HttpSyntaxError extends CaissonError {
-  /** What the one who sent it is answered, when it was a request. */
+  /** The status for the sender, if the input was a request. */
   readonly status: number;
 
   constructor(message: string, status = 400) {
@@ -29,15 +28,15 @@ export const HEAD_BYTES_MAX = 65_536;
 export const HEADERS_MAX = 200;
 export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /**
- * No control character, no CR without LF and no LF without CR. Said as what may be there, since looking for what may
- * not takes more than twice as long.
+ * No control character, no CR without LF and no LF without CR. The pattern lists what is allowed, because searching for
+ * what is not allowed takes more than twice as long.
  */
 const CLEAN_LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
 export const UNCLEAN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const SPACE = 0x20;
 const TAB = 0x09;
 
-/** Names that nearly every head has, as they are usually written: they need no look at each character. */
+/** The most frequent names in their usual spelling, which need no check of each character. */
 const usualNames = new Map<string, string>(
   [
     ..."Accept Accept-Encoding Accept-Language Accept-Ranges Access-Control-Allow-Origin Age Authorization Cache-Control Connection".split(
@@ -54,13 +53,13 @@ const usualNames = new Map<string, string>(
 );
 
 /**
- * Headers by which some servers take a request for one of another method or path: what was decided on would not be what
- * is done.
+ * Headers that make some servers treat a request as one with another method or path, so that they would not do what we
+ * allowed.
  */
 export const methodOverrides: ReadonlySet<string> = new Set(["x-http-method-override", "x-http-method", "x-method-override"]);
 export const pathOverrides: ReadonlySet<string> = new Set(["x-original-url", "x-rewrite-url"]);
 
-/** A header as it was read: with no character that may not be there, so that it need not be looked at again. */
+/** A parsed header. Its characters were checked, so they need no second check. */
 class ReadHeader implements Header {
   readonly name: string;
   readonly lower: string;
@@ -73,39 +72,39 @@ class ReadHeader implements Header {
   }
 }
 
-/** A header to be sent. What is wrong with it is found when it is encoded. */
+/** Creates a header to send. It is checked when it is encoded. */
 export function header(name: string, value: string): Header {
   return { name, lower: usualNames.get(name) ?? name.toLowerCase(), value };
 }
 
-/** The value of the first header of this name (in lower case). */
+/** Returns the value of the first header of this name (in lower case). */
 export function headerValue(head: { headers: readonly Header[] }, lower: string): string | undefined {
   for (const header of head.headers) if (header.lower === lower) return header.value;
   return undefined;
 }
 
-/** Lines of headers up to and with the empty one; for heads and trailers. Throws `HttpSyntaxError`. */
+/** Parses header lines up to and including the empty one, for heads and trailers. Throws `HttpSyntaxError`. */
 export function parseHeaderLines(bytes: Buffer): Header[] {
   return headersIn(cleanText(bytes), 0);
 }
 
-/** The text of a head, every character of which is one byte. */
+/** Returns the text of a head, with one byte per character. */
 export function cleanText(bytes: Buffer): string {
   if (bytes.length > HEAD_BYTES_MAX) throw new HttpSyntaxError(`the head is longer than ${HEAD_BYTES_MAX} bytes`, 431);
   const text = bytes.toString("latin1");
   if (!text.endsWith("\r\n")) throw new HttpSyntaxError("the head does not end in an empty line");
-  if (!CLEAN_LINES.test(text)) throw new HttpSyntaxError("the head holds a control character, or a line that does not end in CR LF");
+  if (!CLEAN_LINES.test(text)) throw new HttpSyntaxError("the head contains a control character, or a line that does not end in CR LF");
   return text;
 }
 
-/** The headers from `start` to the empty line, which must be the end. */
+/** Returns the headers from `start` to the empty line, which must end the text. */
 export function headersIn(text: string, start: number): Header[] {
   const headers: Header[] = [];
   for (let at = start; ; ) {
     const lineEnd = text.indexOf("\r\n", at);
     if (lineEnd === -1) throw new HttpSyntaxError("the head does not end in an empty line");
     if (lineEnd === at) {
-      if (at + 2 !== text.length) throw new HttpSyntaxError("something follows the empty line");
+      if (at + 2 !== text.length) throw new HttpSyntaxError("there is more data after the empty line");
       return headers;
     }
     if (headers.length === HEADERS_MAX) throw new HttpSyntaxError(`there are more than ${HEADERS_MAX} headers`, 431);
@@ -120,8 +119,7 @@ function headerIn(text: string, at: number, lineEnd: number): Header {
   const name = text.slice(at, colon);
   let lower = usualNames.get(name);
   if (lower === undefined) {
-    if (!TOKEN.test(name))
-      throw new HttpSyntaxError("a header's name is empty, folded, or holds a space or another character that may not be there");
+    if (!TOKEN.test(name)) throw new HttpSyntaxError("a header name is empty, folded, or contains a space or another invalid character");
     lower = name.toLowerCase();
   }
   let from = colon + 1;
@@ -135,7 +133,10 @@ function isBlank(code: number): boolean {
   return code === SPACE || code === TAB;
 }
 
-/** A first line with its headers and the empty line. Throws rather than write what would be read as something else. */
+/**
+ * Joins a first line, its headers and the empty line. Throws rather than write something that would be read
+ * differently.
+ */
 export function withHeaders(line: string, headers: readonly Header[]): string {
   let text = line;
   for (const each of headers) {
@@ -146,6 +147,6 @@ export function withHeaders(line: string, headers: readonly Header[]): string {
 }
 
 function checkHeader({ name, value }: Header): void {
-  if (!usualNames.has(name) && !TOKEN.test(name)) throw new HttpSyntaxError("a header's name is not a token");
-  if (UNCLEAN_VALUE.test(value)) throw new HttpSyntaxError(`the value of ${name} holds a character that may not be there`);
+  if (!usualNames.has(name) && !TOKEN.test(name)) throw new HttpSyntaxError("a header name is not a token");
+  if (UNCLEAN_VALUE.test(value)) throw new HttpSyntaxError(`the value of ${name} contains an invalid character`);
 }

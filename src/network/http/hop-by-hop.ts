@@ -2,21 +2,21 @@ import type { BodyFraming } from "./body.ts";
 import type { RequestHead, ResponseHead } from "./head.ts";
 import { type Header, header } from "./headers.ts";
 
-/** What a head says about its connection. */
+/** What a head specifies about its connection. */
 export interface ConnectionWishes {
   close: boolean;
   keepAlive: boolean;
-  /** The protocol asked for in Upgrade, in lower case, if Connection names Upgrade, too. */
+  /** The protocol requested in Upgrade, in lower case, if Connection also names Upgrade. */
   upgrade: string | null;
-  /** The sender waits for a 100 before it sends the body. */
+  /** True if the sender waits for a 100 before it sends the body. */
   expectContinue: boolean;
-  /** How long the other side says it keeps an idle connection. */
+  /** How long the other side keeps an idle connection, if it says so. */
   keepMs: number | null;
-  /** Other headers that Connection names: they are for this hop. */
+  /** Other headers that Connection names, which apply to this hop only. */
   named: readonly string[];
 }
 
-/** A request as it came in. */
+/** A request as received. */
 export interface IncomingRequest {
   head: RequestHead;
   framing: BodyFraming;
@@ -55,7 +55,7 @@ export function connectionWishes(head: RequestHead | ResponseHead): ConnectionWi
 }
 
 function connectionOptions(value: string): readonly string[] {
-  // What most heads say, if they say anything.
+  // The most frequent value.
   if (value === "keep-alive") return justKeepAlive;
   return value
     .toLowerCase()
@@ -63,46 +63,46 @@ function connectionOptions(value: string): readonly string[] {
     .map((option) => option.trim());
 }
 
-/** Whether the one who sent this head takes or sends another on the same connection. */
+/** Checks whether the sender of this head accepts or sends another one on the same connection. */
 export function isPersistent(head: RequestHead | ResponseHead, wishes: ConnectionWishes): boolean {
   return !wishes.close && (head.version === "1.1" || wishes.keepAlive);
 }
 
-/** What of a request's headers goes on to the next hop, with the framing of the body that goes with it. */
+/** Returns the request headers for the next hop, with the framing of its body. */
 export function headersUpstream(
   headers: readonly Header[],
   next: { framing: BodyFraming; named: readonly string[]; upgrade: string | null; version: RequestHead["version"] },
 ): Header[] {
-  const kept = endToEnd(headers, next.named);
-  if (next.upgrade !== null) kept.push(header("Connection", "Upgrade"), header("Upgrade", next.upgrade));
-  else if (next.version === "1.0") kept.push(header("Connection", "close"));
-  pushFraming(kept, next.framing);
-  return kept;
+  const fields = endToEnd(headers, next.named);
+  if (next.upgrade !== null) fields.push(header("Connection", "Upgrade"), header("Upgrade", next.upgrade));
+  else if (next.version === "1.0") fields.push(header("Connection", "close"));
+  pushFraming(fields, next.framing);
+  return fields;
 }
 
-/** What of a response's headers goes back to the client. */
+/** Returns the response headers for the client. */
 export function headersDownstream(
   head: ResponseHead,
   next: { framing: BodyFraming; named: readonly string[]; upgrade: string | null; connection: "close" | "keep-alive" | null },
 ): Header[] {
-  const kept = endToEnd(head.headers, next.named);
-  if (next.upgrade !== null) kept.push(header("Connection", "Upgrade"), header("Upgrade", next.upgrade));
-  else if (next.connection !== null) kept.push(header("Connection", next.connection));
-  // Without a body, lengths are what the body would have had (HEAD, 304); a 204 or 1xx must not state any.
-  if (next.framing.kind !== "none") pushFraming(kept, next.framing);
-  else if (head.status >= 200 && head.status !== 204) for (const field of head.headers) if (isFraming(field.lower)) kept.push(field);
-  return kept;
+  const fields = endToEnd(head.headers, next.named);
+  if (next.upgrade !== null) fields.push(header("Connection", "Upgrade"), header("Upgrade", next.upgrade));
+  else if (next.connection !== null) fields.push(header("Connection", next.connection));
+  // Without a body, lengths are those that the body would have had (HEAD, 304). A 204 or 1xx must not state any.
+  if (next.framing.kind !== "none") pushFraming(fields, next.framing);
+  else if (head.status >= 200 && head.status !== 204) for (const field of head.headers) if (isFraming(field.lower)) fields.push(field);
+  return fields;
 }
 
 function endToEnd(headers: readonly Header[], named: readonly string[]): Header[] {
-  const kept: Header[] = [];
+  const fields: Header[] = [];
   for (const field of headers) {
     if (isForOneHop(field.lower)) continue;
-    // A Host is needed whatever the Connection header says of it.
+    // A Host is required, whatever the Connection header says about it.
     if (named.length > 0 && field.lower !== "host" && named.includes(field.lower)) continue;
-    kept.push(field);
+    fields.push(field);
   }
-  return kept;
+  return fields;
 }
 
 function isFraming(lower: string): boolean {

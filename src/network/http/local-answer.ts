@@ -1,12 +1,12 @@
 import { STATUS_CODES } from "node:http";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { encodeResponseHead, type RequestHead } from "./head.ts";
 import { type Header, HttpSyntaxError, header } from "./headers.ts";
 import { type AnswerVerdict, RelayRefusal, type TakeVerdict } from "./relay-options.ts";
 
 /**
- * The bytes of an answer given here. One that cannot be encoded becomes a 500: it would have been somebody's text in a
- * header.
+ * Encodes an answer of the relay itself. One that cannot be encoded becomes a 500, because a header would contain
+ * foreign text.
  */
 export function localAnswer(verdict: AnswerVerdict, context: { head: RequestHead | null; close: boolean }): Buffer {
   const body = Buffer.from(verdict.body ?? "", "utf8");
@@ -25,7 +25,7 @@ export function localAnswer(verdict: AnswerVerdict, context: { head: RequestHead
   }
 }
 
-/** What precedes the raw bytes of a connection that is taken over. */
+/** Encodes the answer that precedes the raw bytes of a handed-over connection. */
 export function tunnelAnswer(answer: Exclude<TakeVerdict["answer"], null>): Buffer {
   const headers: Header[] = (answer?.headers ?? []).map(([name, value]) => header(name, value));
   const status = answer?.status ?? 200;
@@ -34,8 +34,8 @@ export function tunnelAnswer(answer: Exclude<TakeVerdict["answer"], null>): Buff
 }
 
 /**
- * What the client is told when `decide` or `connect` threw, or the upstream failed. Only our own errors have texts that
- * are meant for others.
+ * Returns the answer for a client whose `decide` or `connect` threw, or whose upstream failed. Only our own errors have
+ * texts meant for others.
  */
 export function verdictOfError(error: unknown, status: number): AnswerVerdict {
   if (error instanceof RelayRefusal) return error.verdict;
@@ -46,13 +46,13 @@ export function verdictOfError(error: unknown, status: number): AnswerVerdict {
   return { kind: "answer", status, body: `The upstream could not be reached${typeof code === "string" ? ` (${code})` : ""}.\n` };
 }
 
-/** What was thrown, as an error. */
+/** Converts a thrown value to an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
 export function requestTimeout(): HttpSyntaxError {
-  return new HttpSyntaxError("the head did not come in time", 408);
+  return new HttpSyntaxError("the request head did not arrive in time", 408);
 }
 
 function reasonOf(answer: { status: number; reason?: string }): string {

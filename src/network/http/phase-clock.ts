@@ -2,26 +2,26 @@ import type { Duplex } from "node:stream";
 import type { RelayLimits } from "./relay-options.ts";
 
 /**
- * What a client's connection is at: `draining` reads the rest of a body nobody wants; `lingering` waits for the client
- * to close; `handedOver` is somebody else's.
+ * The phase of a client's connection. `draining` reads the rest of an unwanted body, `lingering` waits for the client
+ * to close, `handedOver` belongs to another reader.
  */
 export type Phase = "head" | "deciding" | "exchange" | "draining" | "lingering" | "handedOver" | "over";
 
 const LOOKS_PER_LIMIT = 4;
 const TICK_MS_MIN = 5;
 
-/** How often a connection's times are looked at: one timer for all of them is cheaper than one for each byte. */
+/** Returns how often a connection's times are checked: one timer for all of them is cheaper than one for each byte. */
 export function tickMsOf(limits: RelayLimits): number {
   const { headMs, idleMs, keepAliveMs, connectMs, halfOpenMs, lingerMs } = limits;
   return Math.max(TICK_MS_MIN, Math.min(headMs, idleMs, keepAliveMs, connectMs, halfOpenMs, lingerMs) / LOOKS_PER_LIMIT);
 }
 
-/** What a client's connection is at, and since when. */
+/** The phase of a client's connection, and since when. */
 export class PhaseClock {
   phase: Phase = "head";
-  /** When a byte last passed. */
+  /** When the last byte passed. */
   touchedMs = 0;
-  /** When the head that is being read began; null while there is nothing of it. */
+  /** When the head that is being read started, or null before its first byte. */
   headSinceMs: number | null = null;
   #phaseSinceMs = 0;
 
@@ -34,9 +34,11 @@ export class PhaseClock {
     this.touchedMs = performance.now();
   }
 
-  /** What the connection has come to by waiting. The silence of an upstream is the exchange's to judge. */
+  /**
+   * Returns what to do if the connection has waited too long, or null. The exchange itself judges a silent upstream.
+   */
   overdue(nowMs: number, client: { endedMs: number | null; duplex: Duplex }, limits: RelayLimits): "timeout" | "finish" | "reset" | null {
-    // The client's time to close begins when it has been given everything.
+    // The client's time to close starts after everything was written to it.
     if (this.phase === "lingering" && !client.duplex.writableFinished) this.#phaseSinceMs = nowMs;
     const quietMs = nowMs - this.touchedMs;
     const inPhaseMs = nowMs - this.#phaseSinceMs;

@@ -11,7 +11,7 @@ function upstream(key = "k") {
   return { upstream: new Upstream(near, key), near, far };
 }
 
-test("what was put in last is taken first, by its key only, and once", () => {
+test("takes the last used connection of a key, and only once", () => {
   const pool = new UpstreamPool();
   const [a, b] = [upstream(), upstream()];
   pool.put(a.upstream);
@@ -23,12 +23,12 @@ test("what was put in last is taken first, by its key only, and once", () => {
   expect(pool.size).toBe(0);
 });
 
-test("past its bounds the one idle for longest is destroyed", () => {
+test("above its limits, destroys the connection that was idle for longest", () => {
   const pool = new UpstreamPool({ perKeyMax: 2, totalMax: 3 });
   const all = ["a", "a", "a", "b", "c"].map((key) => {
-    const made = upstream(key);
-    pool.put(made.upstream);
-    return made;
+    const connection = upstream(key);
+    pool.put(connection.upstream);
+    return connection;
   });
   expect(pool.size).toBe(3);
   expect(all.map(({ near }) => near.destroyed)).toEqual([true, true, false, false, false]);
@@ -36,9 +36,9 @@ test("past its bounds the one idle for longest is destroyed", () => {
 });
 
 test.each([
-  ["says something", (far: ReturnType<typeof upstream>["far"]) => void far.write("HTTP/1.1 408 Request Timeout\r\n\r\n")],
+  ["sends something", (far: ReturnType<typeof upstream>["far"]) => void far.write("HTTP/1.1 408 Request Timeout\r\n\r\n")],
   ["ends", (far: ReturnType<typeof upstream>["far"]) => void far.end()],
-])("one that %s while idle is destroyed", async (_name, act) => {
+])("destroys an idle connection that %s", async (_name, act) => {
   const pool = new UpstreamPool();
   const { upstream: idle, near, far } = upstream();
   pool.put(idle);
@@ -48,7 +48,7 @@ test.each([
   expect(pool.size).toBe(0);
 });
 
-test("one that breaks while idle is forgotten", async () => {
+test("forgets an idle connection that breaks", async () => {
   const pool = new UpstreamPool();
   const { upstream: idle, near } = upstream();
   pool.put(idle);
@@ -58,7 +58,7 @@ test("one that breaks while idle is forgotten", async () => {
   expect(pool.take("k", FOR_EVER)).toBeNull();
 });
 
-test("idle ones are destroyed when their time is over, sooner when the server said so", async () => {
+test("destroys idle connections in time, sooner if the server said so", async () => {
   const pool = new UpstreamPool({ idleMs: 40 });
   const { upstream: idle, near } = upstream();
   pool.put(idle);
@@ -69,7 +69,7 @@ test("idle ones are destroyed when their time is over, sooner when the server sa
   expect(short.near.destroyed).toBe(true);
 });
 
-test("one that was idle for longer than asked for stays where it is", async () => {
+test("keeps a connection that was idle for longer than the caller accepts", async () => {
   const pool = new UpstreamPool();
   const { upstream: idle } = upstream();
   pool.put(idle);
@@ -78,7 +78,7 @@ test("one that was idle for longer than asked for stays where it is", async () =
   expect(pool.take("k", FOR_EVER)).toBe(idle);
 });
 
-test("drop destroys what matches; close all, and all that comes later", () => {
+test("drop destroys matching connections, close all present and later ones", () => {
   const pool = new UpstreamPool();
   const [a, b, c] = [upstream("a"), upstream("b"), upstream("c")];
   pool.put(a.upstream);

@@ -1,22 +1,22 @@
 import type { Upstream } from "./upstream.ts";
 
 export interface UpstreamPoolOptions {
-  /** Idle connections kept for one key. */
+  /** The maximum number of idle connections for one key. */
   perKeyMax?: number;
-  /** Idle connections kept in all; the one idle for longest goes first. */
+  /** The maximum number of idle connections. The one that was idle for longest is evicted first. */
   totalMax?: number;
-  /** Below what servers usually keep (Node: 5 s), so that it is rarely they who close. */
+  /** Shorter than most servers keep a connection (Node: 5 s), so that they rarely close it first. */
   idleMs?: number;
 }
 
 const SWEEPS_PER_IDLE_TIME = 4;
 
-/** Kept-alive connections to upstreams. A connection that says anything or closes while idle is destroyed. */
+/** Kept-alive connections to upstreams. A connection that receives anything or closes while idle is destroyed. */
 export class UpstreamPool {
   readonly #perKeyMax: number;
   readonly #totalMax: number;
   readonly #idleMs: number;
-  /** For each key, the one idle for longest first. */
+  /** For each key, ordered by idle time, longest first. */
   readonly #idle = new Map<string, Upstream[]>();
   readonly #forget = (upstream: Upstream) => this.#remove(upstream);
   #size = 0;
@@ -29,12 +29,12 @@ export class UpstreamPool {
     this.#idleMs = options.idleMs ?? 4_000;
   }
 
-  /** How many are idle. */
+  /** The number of idle connections. */
   get size(): number {
     return this.#size;
   }
 
-  /** The connection used last, if it was used within `withinMs`; it is the caller's then. */
+  /** Returns the connection used last if that was within `withinMs`. It then belongs to the caller. */
   take(key: string, withinMs: number): Upstream | null {
     const list = this.#idle.get(key);
     const upstream = list?.at(-1);
@@ -48,12 +48,9 @@ export class UpstreamPool {
     return upstream;
   }
 
-  /**
-   * Takes a connection over that is between two requests. `serverKeepsMs` is what the other side said about how long it
-   * keeps it.
-   */
+  /** Takes over a connection between two requests. `serverKeepsMs` is how long the server says that it keeps it. */
   put(upstream: Upstream, serverKeepsMs: number | null = null): void {
-    // A second is what a request may need on its way.
+    // Leaves a second for a request on its way.
     const keepMs = serverKeepsMs === null ? this.#idleMs : Math.min(this.#idleMs, serverKeepsMs - 1000);
     if (this.#closed || !upstream.usable || keepMs <= 0) {
       upstream.destroy();
@@ -72,12 +69,12 @@ export class UpstreamPool {
     this.#sweeper ??= setInterval(() => this.#sweep(), this.#idleMs / SWEEPS_PER_IDLE_TIME).unref();
   }
 
-  /** Destroys the idle connections whose key matches: after a change of what is allowed. */
+  /** Destroys the idle connections whose key matches, after a change of what is allowed. */
   drop(matches: (key: string) => boolean): void {
     this.#evictWhere((upstream) => matches(upstream.key));
   }
 
-  /** Destroys what is idle; connections that come back later are destroyed, too. */
+  /** Destroys the idle connections, and any that are returned later. */
   close(): void {
     this.#closed = true;
     this.#evictWhere(() => true);

@@ -5,7 +5,7 @@ import { type Duplex, duplexPair, PassThrough, Transform } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { pump } from "./pump.ts";
 
-/** Both ends of a TCP connection on loopback. */
+/** Returns both ends of a TCP connection on loopback. */
 async function tcpPair(): Promise<[Socket, Socket]> {
   const server = createServer({ allowHalfOpen: true });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -26,7 +26,7 @@ async function read(stream: Duplex): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-test("bytes go both ways, unchanged, and each end is passed on by itself", async () => {
+test("carries bytes unchanged both ways, and passes on each end separately", async () => {
   const [client, a] = await tcpPair();
   const [b, server] = await tcpPair();
   let sent = 0;
@@ -55,7 +55,7 @@ test("bytes go both ways, unchanged, and each end is passed on by itself", async
   expect([a.destroyed, b.destroyed]).toEqual([true, true]);
 });
 
-test("what comes back passes the transform, what came early too", async () => {
+test("transforms what comes back, including early bytes", async () => {
   const [client, a] = duplexPair();
   const [b, server] = duplexPair();
   const transformBack = new Transform({ transform: (chunk, _encoding, done) => done(null, chunk.toString().toUpperCase()) });
@@ -67,23 +67,23 @@ test("what comes back passes the transform, what came early too", async () => {
   expect((await pumped).error).toBeNull();
 });
 
-test.each(["client", "server"])("a reset of the %s destroys both, and the other sees no proper end", async (who) => {
+test.each(["client", "server"])("a reset of the %s destroys both, and the other sees no clean end", async (who) => {
   const [client, a] = await tcpPair();
   const [b, server] = await tcpPair();
   const pumped = pump(a, b);
   client.write("hello");
   await once(server, "data");
-  const [gone, left] = who === "client" ? [client, server] : [server, client];
+  const [resetSocket, left] = who === "client" ? [client, server] : [server, client];
   const ends: string[] = [];
   left.on("end", () => ends.push("end")).resume();
-  gone.resetAndDestroy();
+  resetSocket.resetAndDestroy();
   await new Promise((resolve) => left.once("close", resolve));
   expect(ends).toEqual([]);
   expect((await pumped).error).toBeInstanceOf(Error);
   expect([a.destroyed, b.destroyed]).toEqual([true, true]);
 });
 
-test("a transform that fails destroys both", async () => {
+test("destroys both if the transform fails", async () => {
   const [client, a] = duplexPair();
   const [b, server] = duplexPair();
   client.on("error", () => {});
@@ -93,7 +93,7 @@ test("a transform that fails destroys both", async () => {
   expect((await pumped).error?.message).toBe("no");
 });
 
-test("a side that was gone before destroys the other", async () => {
+test("destroys the other side if one was already destroyed", async () => {
   const [, a] = duplexPair();
   const [b] = duplexPair();
   a.destroy();
@@ -102,7 +102,7 @@ test("a side that was gone before destroys the other", async () => {
   expect(b.destroyed).toBe(true);
 });
 
-test("idle time and abort destroy both", async () => {
+test("destroys both when idle or aborted", async () => {
   for (const options of [{ idleMs: 40 }, { signal: AbortSignal.timeout(20) }, { signal: AbortSignal.abort() }]) {
     const [, a] = duplexPair();
     const [b] = duplexPair();
@@ -111,7 +111,7 @@ test("idle time and abort destroy both", async () => {
   }
 });
 
-test("traffic keeps it from being idle", async () => {
+test("is not idle while there is traffic", async () => {
   const [client, a] = duplexPair();
   const [b, server] = duplexPair();
   const pumped = pump(a, b, { idleMs: 80 });
@@ -127,9 +127,9 @@ test("traffic keeps it from being idle", async () => {
 });
 
 test.each([
-  ["there", undefined],
+  ["directly", undefined],
   ["through a transform", new PassThrough()],
-])("a reader that does not read holds the writer up, %s", async (_name, transformBack) => {
+])("slows down the writer if the reader does not read, %s", async (_name, transformBack) => {
   const [client, a] = duplexPair();
   const [b, server] = duplexPair();
   const abort = new AbortController();

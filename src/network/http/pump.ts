@@ -1,19 +1,19 @@
 import { type Duplex, Transform } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { BodyTransform } from "./relay-options.ts";
 import { resetStream, sendPromptly } from "./reset-stream.ts";
 
 export interface PumpOptions {
-  /** Bytes as they pass: from a to b, from b to a. */
+  /** Counts bytes as they pass: from a to b, from b to a. */
   onBytes?: (sent: number, received: number) => void;
-  /** Without a byte in either direction; both are destroyed past it. Absent: for ever. */
+  /** How long no byte may pass in either direction before both are destroyed. Absent: no limit. */
   idleMs?: number;
   signal?: AbortSignal;
-  /** Bytes already read from `a`; they go to `b` first. */
+  /** Bytes already read from `a`, which go to `b` first. */
   first?: Buffer;
-  /** Bytes already read from `b`; they go to `a` first. */
+  /** Bytes already read from `b`, which go to `a` first. */
   firstBack?: Buffer;
-  /** What comes from `b` passes it on the way to `a`. */
+  /** Transforms what `b` sends on its way to `a`. */
   transformBack?: BodyTransform;
 }
 
@@ -21,17 +21,17 @@ export interface Pumped {
   /** From a to b. */
   sent: number;
   received: number;
-  /** Why it broke off; null when both sides ended. */
+  /** Why it broke off, or null if both sides ended. */
   error: Error | null;
 }
 
-/** The idle time is looked at this many times while it passes. */
+/** How often idleness is checked within the idle time. */
 const IDLE_LOOKS = 4;
 
 /**
- * Raw bytes both ways until both sides ended. The end of one is passed on as a half-close; a slow reader slows the
- * other side down; an error, an early close, `idleMs` or `signal` destroys both. Never rejects. Half-closes need
- * streams made with `allowHalfOpen: true`.
+ * Carries raw bytes both ways until both sides have ended. The end of one side is passed on as a half-close, and a slow
+ * reader slows down the other side. An error, an early close, `idleMs` or `signal` destroys both. Never rejects.
+ * Half-closes need streams created with `allowHalfOpen: true`.
  */
 export function pump(a: Duplex, b: Duplex, options: PumpOptions = {}): Promise<Pumped> {
   const { onBytes, idleMs, signal } = options;
@@ -105,7 +105,7 @@ function watchIdle(totals: Pumped, idleMs: number, breakOff: (error: Error) => v
     const total = totals.sent + totals.received;
     looks = total === seen ? looks + 1 : 0;
     seen = total;
-    if (looks >= IDLE_LOOKS) breakOff(new CaissonError("timeout", "nothing passed the tunnel for too long"));
+    if (looks >= IDLE_LOOKS) breakOff(new CaissonError("timeout", "the tunnel was idle for too long"));
   }, idleMs / IDLE_LOOKS);
   timer.unref();
   return timer;

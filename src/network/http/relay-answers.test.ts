@@ -1,7 +1,7 @@
 import { Transform } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { ok, rigWith, scripted } from "../../../test/support/http-relay-rig.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { ChunkedScanner } from "./chunked.ts";
 import { header } from "./headers.ts";
 import { RelayRefusal } from "./relay-options.ts";
@@ -14,8 +14,8 @@ function payloadOf(chunked: string): string {
 
 const GET = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
 
-describe("answers of the relay itself", () => {
-  test("with a body, without for HEAD, and the connection goes on", async () => {
+describe("local answers", () => {
+  test("have a body except for HEAD, and keep the connection open", async () => {
     const { client } = await rigWith({
       upstream: () => {},
       decide: (head) => ({
@@ -39,7 +39,7 @@ describe("answers of the relay itself", () => {
     expect((await client.closed()).text).toContain("X-Why: /d");
   });
 
-  test("a header with a line break in it becomes a 500", async () => {
+  test("become a 500 if a header contains a line break", async () => {
     const { client } = await rigWith({
       upstream: () => {},
       decide: () => ({ kind: "answer", status: 200, headers: [["X", "a\r\nY: b"]] }),
@@ -63,12 +63,12 @@ describe("answers of the relay itself", () => {
     ],
     ["a timeout", new CaissonError("timeout", "too slow"), "HTTP/1.1 504 Gateway Timeout", "Too slow.\n"],
     [
-      "any other",
+      "any other error",
       Object.assign(new Error("connect ECONNREFUSED 10.1.2.3:80"), { code: "ECONNREFUSED" }),
       "HTTP/1.1 502 Bad Gateway",
       "The upstream could not be reached (ECONNREFUSED).\n",
     ],
-  ])("%s", async (_name, error, line, text) => {
+  ])("report %s", async (_name, error, line, text) => {
     const { rig, client } = await rigWith({ upstream: () => {}, forward: () => ({ connect: () => Promise.reject(error) }) });
     client.send(GET);
     const answer = await client.until(text);
@@ -82,7 +82,7 @@ describe("answers of the relay itself", () => {
     ]);
   });
 
-  test("a decide that throws, or rejects, is answered", async () => {
+  test("follow if decide throws or rejects", async () => {
     let calls = 0;
     const decide = () => {
       calls += 1;
@@ -96,7 +96,7 @@ describe("answers of the relay itself", () => {
     expect(calls).toBe(2);
   });
 
-  test("a connection that is taken over gets the bytes that came early, after a 200", async () => {
+  test("precede a handed-over connection, which keeps its early bytes", async () => {
     const { client } = await rigWith({
       upstream: () => {},
       decide: async () => ({
@@ -115,9 +115,9 @@ describe("answers of the relay itself", () => {
   });
 });
 
-describe("what the verdict does to an answer", () => {
+describe("response hooks", () => {
   const upper = () => new Transform({ transform: (chunk, _encoding, done) => done(null, Buffer.from(chunk.toString().toUpperCase())) });
-  /** Holds the last byte back until the next comes, as one that looks for something over the borders of chunks does. */
+  /** Holds back the last byte until the next arrives, like a transform that searches across chunk borders. */
   const holding = () => {
     let held = Buffer.alloc(0);
     return new Transform({
@@ -134,7 +134,7 @@ describe("what the verdict does to an answer", () => {
     ["a function", () => (chunk: Buffer) => Buffer.from(chunk.toString().toUpperCase()), "ABCDE"],
     ["a Transform", upper, "ABCDE"],
     ["a Transform that holds back", holding, "abcde"],
-  ])("%s changes the payload of a length, of chunks and until close", async (_name, make, expected) => {
+  ])("%s changes the payload in every framing", async (_name, make, expected) => {
     const answers = [
       ok("abcde"),
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-Trailer: secret\r\n\r\n",
@@ -182,7 +182,7 @@ describe("what the verdict does to an answer", () => {
     expect(rig.outcomes[0]?.error).not.toBeNull();
   });
 
-  test("a response hook that throws, or writes a line break, is a 502 without its text", async () => {
+  test("a hook that throws or writes a line break is a 502 without its text", async () => {
     let calls = 0;
     const { client } = await rigWith({
       upstream: (socket) => socket.on("data", () => socket.write(ok("secret"))),
@@ -201,7 +201,7 @@ describe("what the verdict does to an answer", () => {
   });
 });
 
-test("bytes are counted as they pass, heads included", async () => {
+test("counts bytes as they pass, heads included", async () => {
   let sent = 0;
   let received = 0;
   const origin = scripted([ok("hello"), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"]);

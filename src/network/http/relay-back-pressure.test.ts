@@ -9,13 +9,13 @@ import type { BodyTransform } from "./relay-options.ts";
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const _closed = (socket: Socket | undefined) => (socket === undefined || socket.closed ? Promise.resolve() : once(socket, "close"));
 
-describe("a reader that does not read holds the writer up", () => {
+describe("back pressure", () => {
   const BOUND = 1_000_000;
   const QUIET_MS = 200;
   const PATIENCE_MS = 5_000;
   const chunk = Buffer.alloc(65_536, 1);
 
-  /** Writes as long as it is taken; resolves with the count once nothing was taken for a while. */
+  /** Writes as long as the stream accepts it. Resolves with the byte count when nothing was accepted for a while. */
   async function fill(stream: Duplex, quietMs: number): Promise<number> {
     let bytes = 0;
     while (bytes < BOUND * 10) {
@@ -51,7 +51,7 @@ describe("a reader that does not read holds the writer up", () => {
     ["plain", undefined],
     ["through a Transform", () => new PassThrough()],
     ["through a function", () => (bytes: Buffer) => bytes],
-  ])("the answer, %s", async (_name, transform) => {
+  ])("holds up the answer, %s", async (_name, transform) => {
     const { client, upstream } = await pair(GET, transform);
     upstream.write(`HTTP/1.1 200 OK\r\nContent-Length: ${BOUND * 100}\r\n\r\n`);
     const before = await fill(upstream, QUIET_MS);
@@ -64,7 +64,7 @@ describe("a reader that does not read holds the writer up", () => {
     expect(await fill(upstream, PATIENCE_MS)).toBeGreaterThan(BOUND * 9);
   });
 
-  test("the request", async () => {
+  test("holds up the request", async () => {
     const { client, upstream } = await pair(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${BOUND * 100}\r\n\r\n`);
     const before = await fill(client, QUIET_MS);
     expect(before).toBeLessThan(BOUND);
@@ -73,24 +73,24 @@ describe("a reader that does not read holds the writer up", () => {
     expect(await fill(client, PATIENCE_MS)).toBeGreaterThan(BOUND * 9);
   });
 
-  test("answers to requests that all came at once", async () => {
+  test("holds up the decisions on pipelined requests", async () => {
     const [client, relayClient] = duplexPair();
-    let asked = 0;
+    let decisions = 0;
     const over = relayHttp(relayClient, {
       decide: () => {
-        asked += 1;
+        decisions += 1;
         return { kind: "answer", status: 200, body: "x".repeat(10_000) };
       },
     });
     client.write(GET.repeat(1000));
     await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
-    expect(asked).toBeLessThan(30);
+    expect(decisions).toBeLessThan(30);
     let read = 0;
     client.on("data", (bytes: Buffer) => {
       read += bytes.length;
     });
     while (read < 10_000 * 1000) await once(client, "data");
-    expect(asked).toBe(1000);
+    expect(decisions).toBe(1000);
     client.destroy();
     relayClient.destroy();
     await over;

@@ -6,10 +6,10 @@ import { ok, rigWith } from "../../../test/support/http-relay-rig.ts";
 import { UpstreamPool } from "./pool.ts";
 import { relayHttp } from "./relay.ts";
 import type { BodyTransform } from "./relay-options.ts";
-import { closed, GET } from "./testing.ts";
+import { closed, GET } from "./testing-http.ts";
 
-describe("a kept-alive connection that the upstream closes as the next request is sent", () => {
-  /** The first connection answers once and breaks at the second request; later ones do as `then` says. */
+describe("a kept-alive connection that closes as the next request is sent", () => {
+  /** The first connection answers once and breaks at the second request. Later ones behave as `then` says. */
   const breaking = (then: (socket: Socket) => void) => {
     const received: string[] = [];
     const upstream = (socket: Socket, index: number) => {
@@ -26,7 +26,7 @@ describe("a kept-alive connection that the upstream closes as the next request i
     return { upstream, received };
   };
 
-  test("the request is sent again, once, on a fresh one", async () => {
+  test("has the request repeated on a fresh one", async () => {
     const { upstream, received } = breaking((socket) => socket.write(ok("second")));
     const { rig, client } = await rigWith({ upstream });
     client.send(GET);
@@ -38,7 +38,7 @@ describe("a kept-alive connection that the upstream closes as the next request i
     expect(rig.outcomes).toMatchObject([{ error: null }, { error: null }]);
   });
 
-  test("but not twice", async () => {
+  test("has it repeated only once", async () => {
     const { upstream } = breaking((socket) => socket.destroy());
     const { rig, client } = await rigWith({ upstream });
     client.send(GET);
@@ -52,7 +52,7 @@ describe("a kept-alive connection that the upstream closes as the next request i
     ["a POST", "POST / HTTP/1.1\r\nHost: a\r\n\r\n"],
     ["a POST whose body was sent", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"],
     ["a PUT whose body was sent in part", "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nh"],
-  ])("but not %s", async (_name, request) => {
+  ])("does not have %s repeated", async (_name, request) => {
     const { upstream, received } = breaking((socket) => socket.write(ok("second")));
     const { client } = await rigWith({ upstream });
     client.send(GET);
@@ -62,7 +62,7 @@ describe("a kept-alive connection that the upstream closes as the next request i
     expect(received).toHaveLength(1);
   });
 
-  test("a POST whose body has not begun is sent again, with its body", async () => {
+  test("has a POST repeated whose body was not sent yet", async () => {
     const { upstream, received } = breaking((socket) => {
       if (received[1]?.endsWith("hi")) socket.write(ok("second"));
       else client.send("hi");
@@ -75,7 +75,7 @@ describe("a kept-alive connection that the upstream closes as the next request i
     expect(received[1]).toBe("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
   });
 
-  test("a POST takes no connection that was idle for long", async () => {
+  test("is not used for a POST if it was idle for long", async () => {
     const pool = new UpstreamPool();
     const { rig, client } = await rigWith({
       upstream: (socket) => socket.on("data", () => socket.write(ok("x"))),
@@ -89,7 +89,7 @@ describe("a kept-alive connection that the upstream closes as the next request i
     expect(rig.upstreams).toHaveLength(2);
   });
 
-  test("one that closes without an answer to its first request is not tried again", async () => {
+  test("is not replaced if it closes on its first request", async () => {
     const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => socket.end()) });
     client.send(GET);
     await client.until("The upstream closed the connection without an answer.");
@@ -99,21 +99,21 @@ describe("a kept-alive connection that the upstream closes as the next request i
 
 describe("an upstream that breaks off", () => {
   const cases: Record<string, [string, "end" | "reset", string?]> = {
-    "in a body with a length, properly": ["HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "end"],
-    "in a body with a length, by a reset": ["HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "reset"],
-    "in a chunk": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "end"],
-    "between chunks": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "end"],
-    "before the last line of the trailers": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n", "end"],
-    "in a body until close, by a reset": ["HTTP/1.1 200 OK\r\n\r\nabc", "reset"],
-    "in a body until close for an old client, by a reset": ["HTTP/1.1 200 OK\r\nX-Old: 1\r\n\r\nabc", "reset"],
-    "with a chunk that is none": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "end", "xyz"],
+    "a clean end in a body with a length": ["HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "end"],
+    "a reset in a body with a length": ["HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "reset"],
+    "an end in a chunk": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "end"],
+    "an end between chunks": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "end"],
+    "an end before the last line of the trailers": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n", "end"],
+    "a reset in a body until close": ["HTTP/1.1 200 OK\r\n\r\nabc", "reset"],
+    "a reset in a body until close for an old client": ["HTTP/1.1 200 OK\r\nX-Old: 1\r\n\r\nabc", "reset"],
+    "an invalid chunk": ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", "end", "xyz"],
   };
   const transforms: [string, (() => BodyTransform) | null][] = [
     ["plain", null],
     ["through a Transform", () => new PassThrough()],
   ];
   for (const [how, transform] of transforms) {
-    test.each(Object.entries(cases))(`${how}: %s is no proper end for the client`, async (_name, [text, end, then]) => {
+    test.each(Object.entries(cases))(`${how}: %s is not a clean end for the client`, async (_name, [text, end, then]) => {
       const { rig, client } = await rigWith({
         upstream: (socket) => {
           socket.once("data", () => {
@@ -131,7 +131,7 @@ describe("an upstream that breaks off", () => {
     });
   }
 
-  test("in the middle of its head: the client is told", async () => {
+  test("within its head gives the client an error", async () => {
     const { client } = await rigWith({ upstream: (socket) => socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nX: ")) });
     client.send(GET);
     expect(await client.until("answer.\n")).toContain("HTTP/1.1 502 Bad Gateway");
@@ -142,7 +142,7 @@ describe("an upstream that breaks off", () => {
     "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
     "SSH-2.0-x\r\n\r\n",
     "\x15\x03\x01",
-  ])("an answer that is none (%j) is a 502", async (text) => {
+  ])("an invalid answer (%j) is a 502", async (text) => {
     const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => socket.write(text)) });
     client.send(GET);
     await client.until("HTTP/1.1 502 Bad Gateway");
@@ -151,8 +151,8 @@ describe("an upstream that breaks off", () => {
   });
 });
 
-describe("a client that goes away", () => {
-  test("that ended with its first bytes, which somebody else read, is answered and closed", async () => {
+describe("a client that disconnects", () => {
+  test("is answered even if an earlier reader saw it end", async () => {
     for (const [sent, status] of [
       ["GET /x HTTP/1.1\r\nHost: a\r\n\r\n", "404"],
       ["GET /x HTTP/1.1\r\nHo", ""],
@@ -176,7 +176,7 @@ describe("a client that goes away", () => {
     ["while it waits for the answer", GET, ""],
     ["in the middle of its body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc", ""],
     ["in the middle of the answer", GET, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"],
-  ])("%s takes the upstream's connection with it", async (_name, request, answer) => {
+  ])("%s closes the upstream's connection", async (_name, request, answer) => {
     const { rig, client } = await rigWith({
       upstream: (socket) => {
         socket.once("data", () => {
@@ -196,7 +196,7 @@ describe("a client that goes away", () => {
     expect(rig.pool.size).toBe(0);
   });
 
-  test("having ended only its side, it gets the answer to all that it asked", async () => {
+  test("after ending only its side gets all its answers", async () => {
     const { client } = await rigWith({
       upstream: (socket) => socket.on("data", () => setTimeout(() => socket.write(ok("late")), 50)),
     });
@@ -206,23 +206,23 @@ describe("a client that goes away", () => {
     expect(text.match(/late/g)).toHaveLength(2);
   });
 
-  test("having ended its side, it is not waited for without end", async () => {
+  test("after ending its side is not waited for indefinitely", async () => {
     const { rig, client } = await rigWith({ upstream: () => {}, limits: { halfOpenMs: 100 } });
     client.socket.end(GET);
     expect((await client.closed()).clean).toBe(false);
     await closed(rig.upstreams[0]);
   });
 
-  test("having ended its side in the middle of a body, it takes the upstream's connection with it", async () => {
+  test("within a body closes the upstream's connection", async () => {
     const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => client.socket.end()) });
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
     expect((await client.closed()).clean).toBe(false);
     await closed(rig.upstreams[0]);
   });
 
-  test("while it is decided on, nothing is sent, and whoever takes it over learns of it", async () => {
+  test("during the decision is reported to the new owner", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    let taken: Duplex | null = null;
+    let takenStream: Duplex | null = null;
     const { rig, client } = await rigWith({
       upstream: () => {},
       decide: async () => {
@@ -231,7 +231,7 @@ describe("a client that goes away", () => {
         return {
           kind: "take",
           take: (stream) => {
-            taken = stream;
+            takenStream = stream;
           },
         };
       },
@@ -240,6 +240,6 @@ describe("a client that goes away", () => {
     await rig.settled();
     resolve();
     await new Promise((done) => setImmediate(done));
-    expect((taken as Duplex | null)?.destroyed).toBe(true);
+    expect((takenStream as Duplex | null)?.destroyed).toBe(true);
   });
 });

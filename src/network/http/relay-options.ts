@@ -1,54 +1,54 @@
 import type { Duplex, Transform } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { RequestHead, ResponseHead } from "./head.ts";
 import type { HttpSyntaxError } from "./headers.ts";
 import type { UpstreamPool } from "./pool.ts";
 
-/** What became of one request; told once, when it is over. */
+/** The outcome of one request, reported once when it has ended. */
 export interface RequestOutcome {
-  /** As it came from the client. */
+  /** As received from the client. */
   request: RequestHead;
-  /** Of the answer the client got; null when it got none. */
+  /** The status of the answer that the client got, or null if it got none. */
   status: number | null;
-  /** Whether it was answered by the upstream (true) or here. */
+  /** True if the upstream answered, false if the relay did. */
   forwarded: boolean;
-  /** Why it failed; null when the answer went out whole. */
+  /** Why it failed, or null if the whole answer was sent. */
   error: Error | null;
   durationMs: number;
 }
 
 export interface RelayOptions {
   /**
-   * Asked for each request on its own, in order, one at a time. A throw is answered with 502 and its text
-   * (`RelayRefusal`: as it says).
+   * Called for each request, in order, one at a time. An error is answered with 502, and with its text if it is a
+   * `CaissonError`. A `RelayRefusal` is answered with its verdict.
    */
-  decide: (head: RequestHead) => Verdict | Promise<Verdict>;
-  /** Shared between relays; without one, the connection has its own. */
+  decide: (head: RequestHead) => RelayVerdict | Promise<RelayVerdict>;
+  /** Shared between relays. If absent, the connection has its own. */
   pool?: UpstreamPool;
   limits?: Partial<RelayLimits>;
-  /** Bytes of the client's connection, heads included, as they pass: sent by the client, received by it. */
+  /** Counts the bytes of the client's connection as they pass, heads included: sent by the client, received by it. */
   onBytes?: (sent: number, received: number) => void;
   onRequest?: (outcome: RequestOutcome) => void;
   /**
-   * What the client sent was refused before it was a request to decide on. It was told, and its connection is being
-   * closed.
+   * Called when the client's input was refused before it became a request. The client got an error, and its connection
+   * is being closed.
    */
   onBadRequest?: (error: HttpSyntaxError) => void;
   /**
-   * The protocols a connection may be upgraded to; a request for another is passed on without the wish. `h2c` would
-   * hide requests from `decide`. Default: websocket.
+   * The protocols that a connection may be upgraded to. Other upgrade requests are passed on without the Upgrade
+   * header. `h2c` would hide requests from `decide`. Default: websocket.
    */
   upgrades?: readonly string[];
-  /** Destroys the client's connection and the upstream's. */
+  /** Destroys the connections of the client and the upstream. */
   signal?: AbortSignal;
 }
 
-/** The request is answered here. What is left of its body is drained within a bound, else the connection is closed. */
+/** The relay answers the request. It drains the rest of the body up to a limit, and otherwise closes the connection. */
 export interface AnswerVerdict {
   kind: "answer";
   status: number;
   reason?: string;
-  /** Content-Length and Connection are set by the relay; the Content-Type is plain text unless given. */
+  /** The relay sets Content-Length and Connection. The default Content-Type is plain text. */
   headers?: readonly (readonly [string, string])[];
   body?: string;
   /** Closes the connection after this answer. */
@@ -56,16 +56,16 @@ export interface AnswerVerdict {
 }
 
 /**
- * CONNECT and the like. The relay writes the answer, then lets go of the connection: from `take` on its bytes, errors
- * and end are the taker's.
+ * For CONNECT and similar requests. The relay writes the answer and hands over the connection: from `take` on, its
+ * bytes, errors and end belong to the new owner.
  */
 export interface TakeVerdict {
   kind: "take";
-  /** Default: 200 Connection Established. Null: nothing is written. */
+  /** Default: 200 Connection Established. If null, nothing is written. */
   answer?: { status: number; reason?: string; headers?: readonly (readonly [string, string])[] } | null;
   /**
-   * `first` are bytes that came after the head. The stream is paused: `resume` it, or give it to `pump`. The client may
-   * be gone already.
+   * `first` are the bytes after the head. The stream is paused: call `resume`, or pass it to `pump`. The client may
+   * have disconnected already.
    */
   take: (client: Duplex, first: Buffer) => void;
 }
@@ -73,33 +73,32 @@ export interface TakeVerdict {
 export interface ForwardVerdict {
   kind: "forward";
   /**
-   * Requests with the same key may use each other's kept-alive connections of this pool: put in it whatever makes a
-   * connection a different one.
+   * Requests with the same key may share the kept-alive connections of the pool, so the key must contain everything
+   * that distinguishes connections.
    */
   key: string;
   /**
-   * Called when no idle connection of that key is there. May throw `RelayRefusal` (answered as it says) or any other
-   * error, which is answered with 502 and its text.
+   * Called if there is no idle connection for the key. A `RelayRefusal` is answered with its verdict. Any other error
+   * is answered with 502, and with its text if it is a `CaissonError`.
    */
   connect: () => Promise<Duplex>;
   /**
-   * What is sent upstream. Headers that are for one hop only are removed, and those about the body's length are
-   * replaced by those of the request that came in, because the body is passed as it is. With version 1.0 the connection
-   * is not kept.
+   * The request to send upstream. Hop-by-hop headers are removed, and those about the body's length are replaced by the
+   * original ones, because the body is passed on unchanged. With version 1.0 the connection is not kept alive.
    */
   request: RequestHead;
   /**
-   * Sees each head that comes back (1xx, too) and may change it. `body` changes the payload without changing its
-   * length: a function chunk by chunk, a Transform over all of it; the trailers are dropped then. After a 101 it is
-   * given the raw bytes from upstream. A throw is answered with 502.
+   * Receives each response head (including 1xx) and may change it. `body` changes the payload without changing its
+   * length: a function chunk by chunk, a Transform over all of it; trailers are then dropped. After a 101 it receives
+   * the raw bytes from upstream. An error is answered with 502.
    */
   response?: (head: ResponseHead) => { head: ResponseHead; body?: BodyTransform };
 }
 
 export type BodyTransform = Transform | ((chunk: Buffer) => Buffer);
-export type Verdict = AnswerVerdict | TakeVerdict | ForwardVerdict;
+export type RelayVerdict = AnswerVerdict | TakeVerdict | ForwardVerdict;
 
-/** Thrown by `connect`: the request is answered as `verdict` says. */
+/** Thrown by `connect` to answer the request with `verdict`. */
 export class RelayRefusal extends CaissonError {
   readonly verdict: AnswerVerdict;
 
@@ -110,31 +109,31 @@ export class RelayRefusal extends CaissonError {
 }
 
 export interface RelayLimits {
-  /** From the first byte of a head to its end; past it a request is answered with 408. */
+  /** The time from the first byte of a head to its end. A slower request gets a 408. */
   headMs: number;
-  /** Without a byte in either direction while a request is under way. */
+  /** How long a request in progress may stay without a byte in either direction. */
   idleMs: number;
-  /** Between two requests of a client, and before its first. */
+  /** The time between two requests of a client, and before its first. */
   keepAliveMs: number;
-  /** For `connect`; past it the request is answered with 504. */
+  /** The time for `connect`, after which the request gets a 504. */
   connectMs: number;
   /**
-   * How long an answer is waited for after the client has ended its side: most have gone away, few have only ended
-   * sending.
+   * How long to wait for an answer after the client has ended its side: most such clients have disconnected, few have
+   * only finished sending.
    */
   halfOpenMs: number;
-  /** How long the client has to close after we did, and to send the rest of a body nobody wants. */
+  /** How long the client has to close after we did, and to send the rest of an unwanted body. */
   lingerMs: number;
   /**
-   * How much of a body nobody wants is read before the connection is closed; and once more while it closes, so that the
-   * answer is not lost to a reset.
+   * How much of an unwanted body we read before we close the connection, and again while it closes, so that the answer
+   * is not lost to a reset.
    */
   drainBytesMax: number;
-  /** Without a byte in either direction after an upgrade. */
+  /** How long an upgraded connection may stay without a byte in either direction. */
   tunnelIdleMs: number;
   /**
-   * A request that must not be sent twice takes an idle connection only if it was used this recently: the other side
-   * may be about to close it.
+   * A request that must not be repeated uses an idle connection only if that was used this recently, because the
+   * upstream may be about to close an older one.
    */
   freshMs: number;
 }

@@ -25,16 +25,16 @@ describe("a request that hides another", () => {
     "a negative length": post("Content-Length: -1", hidden),
     "a length with a plus": post("Content-Length: +0", hidden),
     "a length in hexadecimal": post("Content-Length: 0x0", hidden),
-    "a length with a line in it": post(`Content-Length: 0\r\n ${hidden.length}`, hidden),
-    "a line in the target": `GET /seen\r\nX: HTTP/1.1\r\nHost: a\r\n\r\n${hidden}`,
-    "a line in the target, bare": `GET /seen\nX: HTTP/1.1\r\nHost: a\r\n\r\n${hidden}`,
+    "a length with a line break": post(`Content-Length: 0\r\n ${hidden.length}`, hidden),
+    "a line break in the target": `GET /seen\r\nX: HTTP/1.1\r\nHost: a\r\n\r\n${hidden}`,
+    "a bare line break in the target": `GET /seen\nX: HTTP/1.1\r\nHost: a\r\n\r\n${hidden}`,
     "a huge chunk": post("Transfer-Encoding: chunked", `FFFFFFFFFFFFFFFFF\r\n${hidden}`),
     "a chunk that wraps around": post("Transfer-Encoding: chunked", `10000000000000000\r\n\r\n${hidden}`),
     "a negative chunk": post("Transfer-Encoding: chunked", `-1\r\n${hidden}`),
     "a chunk with 0x": post("Transfer-Encoding: chunked", `0x0\r\n\r\n${hidden}`),
     "a chunk ended by LF": post("Transfer-Encoding: chunked", `0\n\n${hidden}`),
-    "a chunk's extension with a line in it": post("Transfer-Encoding: chunked", `0;a\n${hidden}\r\n\r\n`),
-    "a chunk's size followed by a space": post("Transfer-Encoding: chunked", `0 \r\n\r\n${hidden}`),
+    "a chunk extension with a line break": post("Transfer-Encoding: chunked", `0;a\n${hidden}\r\n\r\n`),
+    "a chunk size followed by a space": post("Transfer-Encoding: chunked", `0 \r\n\r\n${hidden}`),
     "chunk data with a byte too many": post("Transfer-Encoding: chunked", `1\r\nab\r\n0\r\n\r\n${hidden}`),
     "a length among the trailers": post("Transfer-Encoding: chunked", `0\r\nContent-Length: 3\r\n\r\n${hidden}`),
     "two Hosts": `GET /seen HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n${hidden}`,
@@ -44,7 +44,7 @@ describe("a request that hides another", () => {
     "HTTP/2": `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${hidden}`,
   };
 
-  test.each(Object.entries(corpus))("%s: is refused, the connection closed, and nothing hidden arrives", async (_name, text) => {
+  test.each(Object.entries(corpus))("%s: is refused, and nothing hidden arrives", async (_name, text) => {
     for (const size of [text.length, 7]) {
       let received = "";
       let refusals = 0;
@@ -65,7 +65,7 @@ describe("a request that hides another", () => {
       expect(answer).toContain("Connection: close");
       expect(refusals).toBe(1);
       expect(decided).not.toContain("/hidden");
-      // A body that goes wrong in the middle may have been passed on up to there; never to its end.
+      // A body that becomes invalid midway may have been passed on up to that point, but never to its end.
       expect(received).not.toMatch(/hidden|0\r\n\r\n$/);
     }
   });
@@ -79,7 +79,7 @@ interface Seen {
   body: string;
 }
 
-describe("beside Node's own server", () => {
+describe("compared with Node's own server", () => {
   let server: Server;
   let port: number;
   let seen: Seen[] = [];
@@ -100,8 +100,8 @@ describe("beside Node's own server", () => {
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
   /**
-   * Sends it, and tells what the server saw. What was damaged may ask for a body that never comes: nobody waits for it
-   * for long.
+   * Sends requests and returns what the server received. A damaged request may announce a body that never arrives, so
+   * we do not wait long for it.
    */
   const sender = (to: number) => async (pieces: readonly Buffer[]) => {
     seen = [];
@@ -181,7 +181,7 @@ describe("beside Node's own server", () => {
     return pieces;
   };
 
-  test("ordinary requests are split into the same ones", async () => {
+  test("splits ordinary requests the same way", async () => {
     const direct = sender(port);
     const relayed = sender(await relayPort());
     await fc.assert(
@@ -197,7 +197,7 @@ describe("beside Node's own server", () => {
     );
   });
 
-  test("requests that were damaged are never split in another way", async () => {
+  test("never splits damaged requests differently", async () => {
     const direct = sender(port);
     const relayed = sender(await relayPort());
     const damage = fc.constantFrom(
@@ -235,7 +235,7 @@ describe("beside Node's own server", () => {
     );
   });
 
-  test("garbage is answered or the connection closed; it never hangs and never breaks the relay", async () => {
+  test("answers garbage or closes the connection, without hanging", async () => {
     const port = await relayPort();
     const pieces = fc.constantFrom(
       "GET / HTTP/1.1\r\n",

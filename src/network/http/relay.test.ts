@@ -14,7 +14,7 @@ function _payloadOf(chunked: string): string {
 const GET = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
 
 describe("forwarding", () => {
-  test("a request and its answer, one connection on either side for all of them", async () => {
+  test("carries all requests over one connection on either side", async () => {
     const origin = scripted([ok("one"), ok("two")]);
     const { rig, client } = await rigWith(origin);
     client.send("GET /1 HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n");
@@ -29,7 +29,7 @@ describe("forwarding", () => {
     ]);
   });
 
-  test("pipelined requests are answered in order, each sent when the one before is answered", async () => {
+  test("answers pipelined requests in order, one at a time", async () => {
     const seen: string[] = [];
     const { client } = await rigWith({
       upstream: (socket) =>
@@ -44,7 +44,7 @@ describe("forwarding", () => {
     expect(seen).toHaveLength(5);
   });
 
-  test("headers for one hop stay behind, those that Connection names too; Host never", async () => {
+  test("removes hop-by-hop headers, even those that Connection names, but not Host", async () => {
     const origin = scripted([
       ok("", "Connection: X-Back, keep-alive\r\nX-Back: 1\r\nKeep-Alive: timeout=9\r\nProxy-Authenticate: b\r\nX-End: 2\r\n"),
     ]);
@@ -57,7 +57,7 @@ describe("forwarding", () => {
     expect(answer).toBe("HTTP/1.1 200 OK\r\nX-End: 2\r\nContent-Length: 0\r\n\r\n");
   });
 
-  test("the framing of the request cannot be changed by the verdict", async () => {
+  test("does not let the verdict change the framing of the request", async () => {
     const origin = scripted([ok("")]);
     const { client } = await rigWith({
       ...origin,
@@ -70,7 +70,7 @@ describe("forwarding", () => {
     expect(origin.received()).toBe("POST / HTTP/1.1\r\nHost: b\r\nContent-Length: 2\r\n\r\nhi");
   });
 
-  test("a chunked body passes as it is, with its trailers, in both directions", async () => {
+  test("passes on a chunked body unchanged, with its trailers, both ways", async () => {
     const body = "3;a=b\r\nabc\r\n000A\r\n0123456789\r\n0\r\nX-Sum: 1\r\n\r\n";
     const origin = scripted([`HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n${body}`, ok("next")]);
     const { rig, client } = await rigWith(origin);
@@ -81,7 +81,7 @@ describe("forwarding", () => {
     expect(rig.upstreams).toHaveLength(1);
   });
 
-  test("a large body in both directions arrives as it was sent", async () => {
+  test("passes on a large body unchanged, both ways", async () => {
     const bytes = Buffer.alloc(5_000_000, "0123456789abcdef");
     const { client } = await rigWith({
       upstream: (socket) => {
@@ -107,7 +107,7 @@ describe("forwarding", () => {
     expect(Buffer.from(client.text().slice(head.length), "latin1").equals(bytes)).toBe(true);
   });
 
-  test("answers without a body keep their headers and do not shift the next", async () => {
+  test("keeps the headers of bodyless answers, and does not shift the next answer", async () => {
     const answers = [
       "HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n",
       "HTTP/1.1 304 Not Modified\r\nContent-Length: 1234\r\nETag: x\r\n\r\n",
@@ -126,7 +126,7 @@ describe("forwarding", () => {
     expect(rig.upstreams).toHaveLength(1);
   });
 
-  test("a body until close is given in chunks to whoever knows them, so that its end is sure", async () => {
+  test("sends a body until close in chunks, so that its end is certain", async () => {
     const { client } = await rigWith({
       upstream: (socket) => socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\n\r\nuntil the end")),
     });
@@ -136,7 +136,7 @@ describe("forwarding", () => {
     expect(await client.closed()).toEqual({ clean: true, text: "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end" });
   });
 
-  test("an old client gets no chunks and no interim answers, and may keep its connection", async () => {
+  test("sends an old client neither chunks nor interim answers", async () => {
     const origin = scripted([
       `HTTP/1.1 100 Continue\r\n\r\n${ok("kept")}`,
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
@@ -151,7 +151,7 @@ describe("forwarding", () => {
     expect(await client.closed()).toEqual({ clean: true, text: "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabcde" });
   });
 
-  test("Connection: close of the client closes its side only", async () => {
+  test("closes only the client's side for its Connection: close", async () => {
     const { rig, client } = await rigWith(scripted([ok("one"), ok("two")]));
     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     expect(await client.closed()).toEqual({ clean: true, text: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\none" });
@@ -162,7 +162,7 @@ describe("forwarding", () => {
     expect(rig.upstreams).toHaveLength(1);
   });
 
-  test("Connection: close of the upstream closes that side only", async () => {
+  test("closes only the upstream's side for its Connection: close", async () => {
     const { rig, client } = await rigWith(scripted([ok("one", "Connection: close\r\n"), ok("two")]));
     client.send(GET);
     expect(await client.until("one")).not.toContain("close");
@@ -171,7 +171,7 @@ describe("forwarding", () => {
     expect(rig.upstreams).toHaveLength(2);
   });
 
-  test("what an upstream says beyond its answer is not taken for the next", async () => {
+  test("ignores what an upstream sends beyond its answer", async () => {
     const { rig, client } = await rigWith(scripted([`${ok("one")}${ok("poison")}`, ok("two")]));
     client.send(GET);
     await client.until("one");
@@ -183,7 +183,7 @@ describe("forwarding", () => {
 });
 
 describe("100-continue", () => {
-  test("is the upstream's to give", async () => {
+  test("is left to the upstream", async () => {
     const origin = scripted(["HTTP/1.1 100 Continue\r\n\r\n", ok("done"), ok("next")]);
     const { client } = await rigWith(origin);
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
@@ -195,7 +195,7 @@ describe("100-continue", () => {
     await client.until("next");
   });
 
-  test("when it is refused, the connection ends: the body may come or not", async () => {
+  test("ends the connection if refused, because the body may or may not follow", async () => {
     const { client } = await rigWith(scripted([ok("no")]));
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
     const { clean, text } = await client.closed();
@@ -203,13 +203,13 @@ describe("100-continue", () => {
     expect(text).toContain("Connection: close");
   });
 
-  test("103 is passed on with its headers, before the answer", async () => {
+  test("passes on a 103 with its headers, before the answer", async () => {
     const { client } = await rigWith(scripted([`HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n${ok("done")}`]));
     client.send(GET);
     expect(await client.until("done")).toBe("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone");
   });
 
-  test("interim answers without end are cut off", async () => {
+  test("cuts off endless interim answers", async () => {
     const { client } = await rigWith(scripted(["HTTP/1.1 102 Processing\r\n\r\n".repeat(100)]));
     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     expect((await client.closed()).text).toContain("HTTP/1.1 502 Bad Gateway");
@@ -231,7 +231,7 @@ describe("upgrade", () => {
     socket.on("end", () => socket.end("bye"));
   };
 
-  test("raw bytes both ways after a 101, and each side's end by itself", async () => {
+  test("passes on raw bytes both ways after a 101, and each side's end", async () => {
     const { rig, client } = await rigWith({ upstream: echo });
     client.send(`${ask}`);
     const head = await client.until("hello");
@@ -246,13 +246,13 @@ describe("upgrade", () => {
     expect(rig.outcomes).toMatchObject([{ status: 101, error: null }]);
   });
 
-  test("bytes sent with the request reach the other protocol", async () => {
+  test("passes on bytes that were sent with the request", async () => {
     const { client } = await rigWith({ upstream: echo });
     client.send(`${ask}early`);
     expect(await client.until("helloearly")).toContain("101");
   });
 
-  test("the body's transform sees what comes back", async () => {
+  test("transforms what comes back", async () => {
     const { client } = await rigWith({
       upstream: echo,
       forward: () => ({ response: (head) => ({ head, body: (chunk) => Buffer.from(chunk.toString().toUpperCase()) }) }),
@@ -263,7 +263,7 @@ describe("upgrade", () => {
     expect(await client.until("ABC")).toBe("ABC");
   });
 
-  test("to h2c is not passed on: it would hide what follows", async () => {
+  test("to h2c is not passed on, because it would hide later requests", async () => {
     const origin = scripted([ok("plain")]);
     const { client } = await rigWith(origin);
     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n");
@@ -271,13 +271,13 @@ describe("upgrade", () => {
     expect(origin.received()).toBe("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   });
 
-  test("a 101 that nobody asked for is refused", async () => {
+  test("is refused if the client did not request it", async () => {
     const { client } = await rigWith(scripted(["HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"]));
     client.send(GET);
     expect(await client.until("\r\n\r\n")).toContain("HTTP/1.1 502");
   });
 
-  test("an upgrade that is declined is an ordinary answer", async () => {
+  test("that is declined leaves an ordinary answer", async () => {
     const { client } = await rigWith(scripted([ok("no"), ok("next")]));
     client.send(`${ask}${GET}`);
     expect(await client.until("no")).toContain("200 OK");

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { BodyScanner, requestFraming } from "./body.ts";
 import { type ClientEvents, ClientStream } from "./client-stream.ts";
 import { Exchange, type ExchangeHost, type Switched } from "./exchange.ts";
@@ -11,14 +11,21 @@ import { asError, localAnswer, requestTimeout, tunnelAnswer, verdictOfError } fr
 import { PhaseClock, tickMsOf } from "./phase-clock.ts";
 import { UpstreamPool } from "./pool.ts";
 import { pump } from "./pump.ts";
-import { type AnswerVerdict, type RelayLimits, type RelayOptions, relayLimits, type TakeVerdict, type Verdict } from "./relay-options.ts";
+import {
+  type AnswerVerdict,
+  type RelayLimits,
+  type RelayOptions,
+  type RelayVerdict,
+  relayLimits,
+  type TakeVerdict,
+} from "./relay-options.ts";
 import { resetStream } from "./reset-stream.ts";
 import { NOTHING } from "./write-message.ts";
 
 const websocketOnly = ["websocket"] as const;
 
 /**
- * Serves one client connection, however many requests it sends. Resolves when the connection is over; never rejects.
+ * Serves one client connection with any number of requests. Resolves when the connection has closed; never rejects.
  * `first` are bytes already read from it.
  */
 export function relayHttp(client: Duplex, options: RelayOptions, first?: Buffer): Promise<void> {
@@ -27,7 +34,7 @@ export function relayHttp(client: Duplex, options: RelayOptions, first?: Buffer)
   });
 }
 
-/** One client and its requests, one after the other. */
+/** One client and its requests, in sequence. */
 class ClientConnection implements ExchangeHost, ClientEvents {
   readonly stream: ClientStream;
   readonly limits: RelayLimits;
@@ -143,14 +150,14 @@ class ClientConnection implements ExchangeHost, ClientEvents {
     this.#options.signal?.removeEventListener("abort", this.#onAbort);
     if (this.#clock.phase !== "handedOver") {
       this.#exchange?.abort();
-      this.#report({ status: null, forwarded: false, error: new CaissonError("gone", "the client went away") });
+      this.#report({ status: null, forwarded: false, error: new CaissonError("gone", "the client disconnected") });
     }
     this.#clock.phase = "over";
     if (this.#options.pool === undefined) this.pool.close();
     this.#resolve();
   }
 
-  /** Takes up one request after the other, as long as each is answered at once and the client reads its answers. */
+  /** Processes one request after another, as long as each is answered at once and the client reads its answers. */
   #advance(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -196,8 +203,8 @@ class ClientConnection implements ExchangeHost, ClientEvents {
     else if (this.#clock.phase !== "over") resetStream(this.stream.duplex);
   }
 
-  #apply(verdict: Verdict): void {
-    // Whoever takes a connection may hold something for it: it learns from the stream that the client is gone.
+  #apply(verdict: RelayVerdict): void {
+    // The new owner may hold resources for the connection. It learns from the stream that the client has disconnected.
     if (verdict.kind === "take") this.#handOver(verdict);
     else if (this.#clock.phase !== "deciding") return;
     else if (verdict.kind === "answer") this.#answer(verdict, null);
@@ -266,7 +273,7 @@ class ClientConnection implements ExchangeHost, ClientEvents {
     else if (this.#unwantedBytes > this.limits.drainBytesMax || this.stream.endedMs !== null) this.#finish();
   }
 
-  /** Nothing more is said; what the client still sends is dropped until it closes, too. */
+  /** Ends our side. What the client still sends is dropped until it closes too. */
   #finish(): void {
     this.#exchange = null;
     this.stream.takeHeld();
@@ -280,7 +287,7 @@ class ClientConnection implements ExchangeHost, ClientEvents {
     this.#exchange = null;
     this.#clock.phase = "handedOver";
     if (this.#timer !== null) clearInterval(this.#timer);
-    return this.stream.letGo();
+    return this.stream.detach();
   }
 
   #report(outcome: { status: number | null; forwarded: boolean; error: Error | null }): void {

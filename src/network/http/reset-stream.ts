@@ -1,23 +1,23 @@
 import type { Duplex } from "node:stream";
 
 /**
- * Breaks a connection off so that the other side does not take it for a proper end: what it received may be a part
- * only.
+ * Breaks off a connection so that the other side does not mistake it for a clean end, because it may have received only
+ * a part.
  */
 export function resetStream(stream: Duplex & { resetAndDestroy?: () => unknown }): void {
   if (stream.destroyed) return;
-  // Node resets only after what was written has been read, which may never be; and never once the end was written.
+  // Node resets only after all written bytes were read, which may never happen, and never after the end was written.
   const canReset = stream.resetAndDestroy !== undefined && stream.writableLength === 0 && !stream.writableEnded;
   try {
     if (canReset) stream.resetAndDestroy?.();
     else stream.destroy();
   } catch {
-    // Only TCP knows a reset; TLS misses its closing message instead.
+    // Only TCP supports a reset. TLS omits its closing message instead.
     stream.destroy();
   }
 }
 
-/** Small messages go out at once. */
+/** Disables Nagle's algorithm, so that small messages are sent at once. */
 export function sendPromptly(stream: Duplex & { setNoDelay?: (on: boolean) => unknown }): void {
   stream.setNoDelay?.(true);
 }

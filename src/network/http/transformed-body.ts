@@ -1,27 +1,27 @@
 import type { Transform } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { BodyFraming } from "./body.ts";
 import { encodeChunk, LAST_CHUNK } from "./chunked.ts";
 import type { BodyTransform } from "./relay-options.ts";
 
 export interface TransformedBodyOptions {
   transform: BodyTransform;
-  /** How the result is framed; `length` must come out right. */
+  /** The framing of the result. With `length`, the transform must keep the length. */
   framing: BodyFraming;
-  /** False: wait for `sinkDrained`. */
+  /** Returns false if the caller must wait for `sinkDrained`. */
   write: (bytes: Buffer) => boolean;
-  /** More payload is welcome after `push` returned false. */
+  /** Called when more payload is welcome after `push` returned false. */
   onDrain: () => void;
-  /** All of it was written, with its end. */
+  /** Called when the whole body was written, including its end. */
   onWhole: () => void;
   onError: (error: Error) => void;
 }
 
-/** Payload goes in, the framed result of the transform comes out. */
+/** Takes payload and writes the framed result of the transform. */
 export interface TransformedBody {
-  /** False: wait for `onDrain`. Throws what a function throws. */
+  /** Returns false if the caller must wait for `onDrain`. Throws what a transform function throws. */
   push(payload: Buffer): boolean;
-  /** The payload is complete. */
+  /** Completes the payload. */
   end(): void;
   sinkDrained(): void;
   destroy(): void;
@@ -59,7 +59,7 @@ function byStream(options: TransformedBodyOptions, stream: Transform): Transform
     options.onError(error);
   };
   stream.on("error", fail);
-  stream.on("close", () => fail(new CaissonError("internal", "the transform of a body was closed")));
+  stream.on("close", () => fail(new CaissonError("internal", "the body transform was closed")));
   stream.on("drain", () => options.onDrain());
   stream.on("data", (chunk: Buffer) => {
     if (chunk.length === 0 || over) return;
@@ -90,5 +90,5 @@ function framed(framing: BodyFraming, payload: Buffer): Buffer {
 }
 
 function lengthChanged(): CaissonError {
-  return new CaissonError("internal", "the transform of a body changed its length");
+  return new CaissonError("internal", "the body transform changed the length of the body");
 }

@@ -1,29 +1,29 @@
 import type { Duplex } from "node:stream";
 import { sendPromptly } from "./reset-stream.ts";
 
-/** Who uses an upstream connection now. */
+/** The current user of an upstream connection. */
 export interface UpstreamUser {
   onUpstreamData(chunk: Buffer): void;
-  /** The other side ended its side cleanly. */
+  /** Called when the upstream has ended its side cleanly. */
   onUpstreamEnd(): void;
-  /** Without an end before it, the connection broke. */
+  /** Called when the connection has closed. Without an end before, it broke. */
   onUpstreamClose(): void;
   onUpstreamDrain(): void;
 }
 
 /**
- * One connection to an upstream. Its listeners stay while its users change: adding and removing them for each request
- * costs more than the rest of it.
+ * One connection to an upstream. Its listeners stay while its users change, because adding and removing them for each
+ * request costs more than the rest of it.
  */
 export class Upstream {
   readonly stream: Duplex;
   readonly key: string;
   user: UpstreamUser | null = null;
-  /** Called when something happens that nobody asked for. */
+  /** Called when something happens without a user. */
   onUnexpected: ((upstream: Upstream) => void) | null = null;
   idleSinceMs = 0;
   idleUntilMs = 0;
-  /** Why it broke, when it did. */
+  /** The error that broke the connection, or null. */
   error: Error | null = null;
   #ended = false;
   readonly #listeners: readonly (readonly [string, (...args: never[]) => void])[];
@@ -42,7 +42,7 @@ export class Upstream {
       this.error ??= error;
     });
     for (const [name, listener] of this.#listeners) stream.on(name, listener as (...args: unknown[]) => void);
-    // Whoever connected it may have waited for its first bytes, and paused it.
+    // The connecting code may have waited for the first bytes and paused the stream.
     stream.resume();
   }
 
@@ -57,7 +57,7 @@ export class Upstream {
     this.stream.destroy();
   }
 
-  /** Gives the bare stream away, paused; only its errors are still listened to. */
+  /** Hands over the bare stream, paused. Only its error listener stays. */
   release(): Duplex {
     this.user = null;
     this.onUnexpected = null;

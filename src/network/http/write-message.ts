@@ -1,14 +1,15 @@
 import type { Writable } from "node:stream";
 
 /**
- * Up to here copying a body behind its head is cheaper than a second write; as text, which a socket takes as it is,
- * cheaper than as bytes.
+ * Up to this size, copying a body behind its head is cheaper than a second write, and as text, which a socket accepts
+ * directly, cheaper than as bytes.
  */
 const JOINED_BYTES_MAX = 16_384;
 export const NOTHING: Buffer = Buffer.alloc(0);
 
 /**
- * Writes a head and what there is of its body, in one write where that is cheap. False when the stream wants a pause.
+ * Writes a head and the available part of its body, in one write if that is cheap. Returns false if the stream wants a
+ * pause.
  */
 export function writeMessage(stream: Writable, head: string, body: Buffer): boolean {
   if (body.length === 0) return stream.write(head, "latin1");

@@ -1,28 +1,27 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { z } from "zod";
+import { ignore } from "../../lib/failures.ts";
 
-/**
- * What is known of a kept thing. It stands behind the content, in the same file, so that one rename makes both appear.
- */
+/** The metadata of a cached item. It follows the content in the same file, so that one rename makes both appear. */
 const CacheRecord = z.strictObject({
   key: z.string(),
-  /** What the registry answered. 404 and 410 are kept, too, without content. */
+  /** The registry's status. 404 and 410 are cached too, without content. */
   status: z.union([z.literal(200), z.literal(404), z.literal(410)]),
   contentType: z.string(),
-  /** The registry's own, for asking again. */
+  /** The registry's own validators, for asking again. */
   etag: z.string().nullable(),
   lastModified: z.string().nullable(),
   sha256: z.string(),
   bytes: z.int().nonnegative(),
-  /** What a page says of its files, between the content and this record; see `digestIn`. */
+  /** The size of the file digests from a page, which are between the content and this record; see `digestIn`. */
   listBytes: z.int().nonnegative(),
 });
 export type CacheRecord = z.infer<typeof CacheRecord>;
 
-/** An open one stays readable when it is evicted or replaced meanwhile. Whoever has it closes it. */
+/** An open entry, which stays readable even if it is evicted or replaced. Its reader closes it. */
 export interface CacheEntry {
   record: CacheRecord;
-  /** When the registry last said so. */
+  /** When the registry last confirmed it. */
   fetchedAtMs: number;
   usedAtMs: number;
   read(position: number, bytes: number): Promise<Buffer>;
@@ -32,10 +31,12 @@ export interface CacheEntry {
 
 const FOOTER_BYTES = 12;
 const MAGIC = "caisson1";
-/** A record is always shorter. */
+/** Longer than any record. */
 const TAIL_BYTES = 64 * 1024;
 
-/** Content, list, record, length of the record, magic: a file that was cut off has no footer. */
+/**
+ * Encodes the end of a file: content, list, record, length of the record, magic. A truncated file has no such footer.
+ */
 export function encodeRecord(record: CacheRecord): Buffer {
   const json = Buffer.from(JSON.stringify(record));
   const footer = Buffer.alloc(FOOTER_BYTES);
@@ -44,36 +45,35 @@ export function encodeRecord(record: CacheRecord): Buffer {
   return Buffer.concat([json, footer]);
 }
 
-/** Null when there is none, or when what is there is not a whole entry of this key. */
+/** Returns null if there is no file, or if it is not a complete entry of this key. */
 export async function openEntry(path: string, key: string): Promise<CacheEntry | null> {
-  const handle = await open(path, "r").catch(() => null);
+  const handle = (await ignore(open(path, "r"), "a package that cannot be read is fetched again")) ?? null;
   if (handle === null) return null;
-  try {
-    const { size, mtimeMs, atimeMs } = await handle.stat();
-    // Most entries are small, and one read has them whole.
-    const tailAt = Math.max(0, size - TAIL_BYTES);
-    const tail = await readExactly(handle, tailAt, size - tailAt);
-    const record = recordIn(tail, size);
-    if (record?.key === key) {
-      const read = async (position: number, bytes: number) =>
-        position >= tailAt ? tail.subarray(position - tailAt, position - tailAt + bytes) : readExactly(handle, position, bytes);
-      return {
-        record,
-        fetchedAtMs: mtimeMs,
-        usedAtMs: atimeMs,
-        read,
-        list: async () => (await read(record.bytes, record.listBytes)).toString(),
-        close: () => handle.close().catch(() => undefined),
-      };
-    }
-  } catch {
-    // Unreadable is as good as absent: it is fetched again.
-  }
-  await handle.close();
-  return null;
+  const entry = await ignore(readEntry(handle, key), "a package that cannot be read is fetched again");
+  if (entry == null) await handle.close();
+  return entry ?? null;
 }
 
-/** Reads what is there; throws when the file is shorter. */
+async function readEntry(handle: FileHandle, key: string): Promise<CacheEntry | null> {
+  const { size, mtimeMs, atimeMs } = await handle.stat();
+  // Most entries are small enough for one read.
+  const tailAt = Math.max(0, size - TAIL_BYTES);
+  const tail = await readExactly(handle, tailAt, size - tailAt);
+  const record = recordIn(tail, size);
+  if (record?.key !== key) return null;
+  const read = async (position: number, bytes: number) =>
+    position >= tailAt ? tail.subarray(position - tailAt, position - tailAt + bytes) : readExactly(handle, position, bytes);
+  return {
+    record,
+    fetchedAtMs: mtimeMs,
+    usedAtMs: atimeMs,
+    read,
+    list: async () => (await read(record.bytes, record.listBytes)).toString(),
+    close: async () => void (await ignore(handle.close(), "it was only read")),
+  };
+}
+
+/** Reads exactly this many bytes. Throws if the file is shorter. */
 export async function readExactly(handle: FileHandle, position: number, bytes: number): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(bytes);
   let done = 0;

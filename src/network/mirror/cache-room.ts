@@ -1,30 +1,31 @@
 import { readdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ABSENT, ifErrno, ignore } from "../../lib/failures.ts";
 
-/** How much the entries of a folder take, and the eviction of those not used for longest. */
+/** Tracks the size of a folder's entries, and evicts the least recently used ones. */
 export interface CacheRoom {
-  /** For bytes being written. Throws `no_space` when what is being written at once would not fit. */
+  /** Reserves space for bytes being written. Throws `no_space` if all concurrent writes would not fit together. */
   reserve(bytes: number): void;
   release(bytes: number): void;
-  /** An entry of this size was made. Starts an eviction in the background when there is too much. */
+  /** Counts a new entry of this size. Starts an eviction in the background if there is too much. */
   added(bytes: number): void;
-  /** Waits for an eviction under way. */
+  /** Waits for an eviction in progress. */
   close(): Promise<void>;
 }
 
-/** Evicting a little more than needed makes it rare. */
+/** Evicting a little more than needed makes evictions rare. */
 const KEPT_SHARE = 0.9;
-/** Others add to the same folder, so it is counted again after this share of the bound was added here. */
+/** Other processes add to the same folder, so we recount after adding this share of the limit. */
 const RECOUNT_SHARE = 0.05;
-/** Counted for each entry besides its content, so that very many tiny ones are too much, too. */
+/** Added for each entry, so that very many tiny entries reach the limit too. */
 const ENTRY_BYTES = 16 * 1024;
-/** Counted at a time, with a pause for the connections that are being served. */
+/** How many files to count at a time, so that connections are served in between. */
 const BATCH = 64;
 
 export function createCacheRoom({ folder, bytesMax }: { folder: string; bytesMax: number }): CacheRoom {
   let reserved = 0;
-  // Null until somebody adds something: a process that only reads never counts.
+  // Null until something is added: a process that only reads never counts.
   let counted: number | null = null;
   let addedSince = 0;
   let working: Promise<void> | null = null;
@@ -37,8 +38,7 @@ export function createCacheRoom({ folder, bytesMax }: { folder: string; bytesMax
       files.sort((a, b) => a.usedMs - b.usedMs);
       for (const { path, bytes } of files) {
         if (total <= bytesMax * KEPT_SHARE) break;
-        // Gone already means that another process evicts as well.
-        await unlink(path).catch(() => undefined);
+        await ignore(unlink(path), "another process may have evicted it; the next count sees what remains");
         total -= bytes;
       }
     }
@@ -51,16 +51,15 @@ export function createCacheRoom({ folder, bytesMax }: { folder: string; bytesMax
   async function recountWhileDue(): Promise<void> {
     try {
       while (isDue()) await recount();
-    } catch {
-      // A folder that cannot be read is found out by whoever uses it; the next addition tries again.
+    } finally {
+      working = null;
     }
-    working = null;
   }
 
   return {
     reserve(bytes) {
       if (reserved + bytes > bytesMax)
-        throw new CaissonError("no_space", "too much is being fetched at once for the size of the package cache");
+        throw new CaissonError("no_space", "the packages being fetched at once exceed the size of the package cache");
       reserved += bytes;
     },
     release(bytes) {
@@ -68,7 +67,7 @@ export function createCacheRoom({ folder, bytesMax }: { folder: string; bytesMax
     },
     added(bytes) {
       addedSince += bytes + ENTRY_BYTES;
-      if (working === null && isDue()) working = recountWhileDue();
+      if (working === null && isDue()) working = ignore(recountWhileDue(), "the next addition counts again");
     },
     async close() {
       await working;
@@ -79,10 +78,10 @@ export function createCacheRoom({ folder, bytesMax }: { folder: string; bytesMax
 async function list(folder: string): Promise<{ path: string; bytes: number; usedMs: number }[]> {
   const found: { path: string; bytes: number; usedMs: number }[] = [];
   for (const part of await readdir(folder)) {
-    const names = await readdir(join(folder, part)).catch(() => []);
+    const names = await ifErrno(readdir(join(folder, part)), ABSENT, []);
     for (let at = 0; at < names.length; at += BATCH) {
       const batch = names.slice(at, at + BATCH).map((name) => join(folder, part, name));
-      const stats = await Promise.all(batch.map((path) => stat(path).catch(() => null)));
+      const stats = await Promise.all(batch.map((path) => ifErrno(stat(path), ABSENT, null)));
       stats.forEach((stats, index) => {
         if (stats !== null)
           found.push({ path: batch[index] as string, bytes: stats.size + ENTRY_BYTES, usedMs: Math.max(stats.atimeMs, stats.mtimeMs) });

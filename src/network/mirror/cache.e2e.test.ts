@@ -8,7 +8,7 @@ import { startRegistryServer } from "../../../test/support/network/registries/re
 
 const isRoot = process.getuid?.() === 0;
 
-test.skipIf(!isRoot)("a full disk is told as such, keeps nothing half, and serves what it has", async () => {
+test.skipIf(!isRoot)("reports a full disk, keeps nothing incomplete, and serves what it has", async () => {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
   onTestFinished(() => {
@@ -29,9 +29,9 @@ test.skipIf(!isRoot)("a full disk is told as such, keeps nothing half, and serve
   };
   expect((await get("/npm/caisson-left")).status).toBe(200);
   registry.put("/debian/dists/stable/Contents", { type: "text/plain", body: Buffer.alloc(2 * 1024 * 1024, "x") });
-  // It begins well, so all a client can be told is that it broke off.
+  // The answer starts successfully, so a client can only see that it broke off.
   await expect(get("/debian/dists/stable/Contents")).rejects.toThrow();
-  // What it had of it goes a moment after the client was told.
+  // The partial file is removed a moment after the client got its answer.
   await expect.poll(() => readdirSync(join(cacheDir, "tmp"))).toEqual([]);
   writeFileSync(join(folder, "fill"), Buffer.alloc(600 * 1024));
   registry.put("/npm/large", { type: "application/json", body: Buffer.from(JSON.stringify({ readme: "x".repeat(500_000) })) });

@@ -35,7 +35,7 @@ function files(part: "entries" | "tmp"): string[] {
     .map(({ parentPath, name }) => join(parentPath, name));
 }
 
-test("what is kept is found, with its list, by every process, and by nobody else", async () => {
+test("finds an entry with its list in every process, and under no other key", async () => {
   const cache = await openCache({ folder, bytesMax: MIB });
   const other = await openCache({ folder, bytesMax: MIB });
   await put(cache, "a", Buffer.from("content"), "a list");
@@ -51,7 +51,7 @@ test("what is kept is found, with its list, by every process, and by nobody else
   expect(files("entries").map((path) => statSync(path).mode & 0o777)).toEqual([0o600]);
 });
 
-test("a file that was cut off, continued, changed in its end or put in another's place is not served", async () => {
+test("does not serve a truncated, extended, damaged or misplaced file", async () => {
   const cache = await openCache({ folder, bytesMax: MIB });
   const damages: ((path: string) => void)[] = [
     (path) => truncateSync(path, 3),
@@ -69,7 +69,7 @@ test("a file that was cut off, continued, changed in its end or put in another's
   }
 });
 
-test("nothing half written is ever found: neither what is being written, nor what was given up, nor what a killed process left", async () => {
+test("never finds an incomplete file", async () => {
   const cache = await openCache({ folder, bytesMax: MIB });
   const draft = await cache.begin();
   await draft.write(Buffer.from("half"));
@@ -84,7 +84,7 @@ test("nothing half written is ever found: neither what is being written, nor wha
   onTestFinished(() => void child.kill("SIGKILL"));
   await once(child.stdout, "data");
   expect(files("tmp")).toHaveLength(2);
-  // Others' files stay while they live.
+  // Files of living processes stay.
   await openCache({ folder, bytesMax: MIB });
   expect(files("tmp")).toHaveLength(2);
   child.kill("SIGKILL");
@@ -96,13 +96,13 @@ test("nothing half written is ever found: neither what is being written, nor wha
   expect(files("tmp")).toEqual([]);
 });
 
-test("the least recently used go first, and one that is being read can be read to its end", async () => {
+test("evicts the least recently used entries, but keeps open ones readable", async () => {
   const cache = await openCache({ folder, bytesMax: MIB });
   const content = Buffer.alloc(200 * KIB, "c");
   const keys = ["a", "b", "c", "d"];
   for (const key of keys) await put(cache, key, content);
   await cache.close();
-  // Each some hours older than the next.
+  // Each is some hours older than the next.
   const hours = 3 * 3_600_000;
   for (const path of files("entries")) {
     const age = keys.findIndex((key) => readFileSync(path, "latin1").includes(`"key":"${key}"`)) - keys.length;
@@ -118,7 +118,7 @@ test("the least recently used go first, and one that is being read can be read t
   await reading?.close();
 });
 
-test("a use is noted, by the cache's own clock and at most once an hour, and does not make it look newer than it is", async () => {
+test("notes a use at most once an hour, and does not make the entry look newer", async () => {
   const hour = 3_600_000;
   let nowMs = Date.now();
   const cache = await openCache({ folder, bytesMax: MIB, now: () => nowMs });
@@ -134,18 +134,18 @@ test("a use is noted, by the cache's own clock and at most once an hour, and doe
   expect(Math.abs(statSync(path).mtimeMs - mtimeMs)).toBeLessThan(2);
 });
 
-test("it never grows past its bound for long, whoever adds, and tiny entries count too", async () => {
+test("stays within its limit with several writers and tiny entries", async () => {
   const bytesMax = 2 * MIB;
   const caches = await Promise.all([1, 2].map(() => openCache({ folder, bytesMax })));
   for (let index = 0; index < 150; index++)
     await put(caches[index % 2] as Cache, `key ${index}`, Buffer.alloc(index % 3 === 0 ? 100 * KIB : 1));
   for (const cache of caches) await cache.close();
-  // Each process counts what the other added at the latest when it added a twentieth of the bound itself.
+  // Each process recounts at the latest after it has added a twentieth of the limit itself.
   expect(files("entries").reduce((sum, path) => sum + statSync(path).size, 0)).toBeLessThan(bytesMax * 1.1);
   expect(files("entries").length).toBeLessThan(150);
 });
 
-test("one thing may not be larger than its bound, nor all that are being written together", async () => {
+test("limits one entry, and all that are written at the same time", async () => {
   const cache = await openCache({ folder, bytesMax: MIB, entryBytesMax: 400 * KIB });
   const draft = await cache.begin();
   await expect(draft.write(Buffer.alloc(401 * KIB))).rejects.toMatchObject({ code: "too_large" });
@@ -159,7 +159,7 @@ test("one thing may not be larger than its bound, nor all that are being written
   expect(files("tmp")).toEqual([]);
 });
 
-test("a folder that cannot be written is told apart", async () => {
+test("reports an unwritable folder as denied", async () => {
   const cache = await openCache({ folder, bytesMax: MIB });
   rmSync(join(folder, "tmp"), { recursive: true });
   await expect(cache.begin()).rejects.toMatchObject({ code: "denied" });

@@ -1,46 +1,48 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, rename, stat, unlink, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ABSENT, ifErrno, ignore, isErrno } from "../../lib/failures.ts";
 import { createDiskShares, type DiskShares } from "../../sandbox/disk-shares.ts";
 import { type CacheEntry, type CacheRecord, encodeRecord, openEntry, readExactly } from "./cache-entry.ts";
 import { createCacheRoom } from "./cache-room.ts";
 
 /**
- * Things by their key, in a folder that many processes use at once. An entry is one file: written under a name of its
- * own, synced, and renamed, so it is there whole or not at all. Its mtime is when the registry was last asked, its
- * atime when it was last used.
+ * A cache in a folder that many processes share. An entry is one file: written under a temporary name, synced and
+ * renamed, so it exists completely or not at all. Its mtime is when the registry was last asked, its atime when it was
+ * last used.
  */
 export interface Cache {
-  /** The entry is open; the caller closes it. Null for what is not there or not whole. */
+  /** Returns the open entry, which the caller closes, or null if it is missing or incomplete. */
   find(key: string): Promise<CacheEntry | null>;
-  /** A place to write. Throws `no_space`, `denied`. */
+  /** Starts a draft. Throws `no_space`, `denied`. */
   begin(): Promise<Draft>;
-  /** The registry said that the entry is still what it has. */
+  /** Notes that the registry has confirmed the entry. */
   confirm(key: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Content that is not an entry yet. Readable while it is written, and afterwards until it is closed. */
+/** Content that is not an entry yet. It is readable while it is written, and afterwards until it is closed. */
 export interface Draft {
   readonly bytes: number;
   /** Throws `too_large`, `no_space`. */
   write(chunk: Buffer): Promise<void>;
   read(position: number, bytes: number): Promise<Buffer>;
-  /** Makes it the entry of the record's key, in the place of any other. */
+  /** Makes it the entry of the record's key, replacing any other. */
   keep(record: Omit<CacheRecord, "bytes" | "listBytes">, list?: Buffer): Promise<void>;
-  /** Idempotent. What was not kept is gone. */
+  /** Idempotent. Removes a draft that was not kept. */
   close(): Promise<void>;
 }
 
-/** No package is larger; the largest known are some 3 GiB. */
+/** No package is larger. The largest known ones are about 3 GiB. */
 const ENTRY_BYTES_MAX = 4 * 1024 ** 3;
 /** How many bytes of one entry are written between two checks of the disk. */
 const LOOK_BYTES = 4 * 1024 ** 2;
-/** Noting each use would write as often as it reads. */
+/** The minimum time between two noted uses: noting each would write as often as it reads. */
 const USE_NOTED_MS = 60 * 60_000;
-/** Nobody writes one file for so long; its writer died where its process number means nothing here. */
+/**
+ * Writing one file never takes this long, so the writer of an older one has died, even if its pid means nothing here.
+ */
 const TEMPORARY_AGE_MS = 24 * 60 * 60_000;
 
 export async function openCache(options: {
@@ -73,10 +75,10 @@ export async function openCache(options: {
       if (entry !== null) await noteUse(path, entry, now());
       return entry;
     },
-    begin: () => beginDraft({ temporary, pathOf, room, entryBytesMax, closing, disk }).catch(asOurs),
+    begin: () => beginDraft({ temporary, pathOf, room, entryBytesMax, closing, disk }).catch(rethrowAsCacheError),
     async confirm(key) {
       const at = new Date(now());
-      await utimes(pathOf(key), at, at).catch(() => undefined);
+      await ignore(utimes(pathOf(key), at, at), "it may have been evicted just now");
     },
     async close() {
       await Promise.allSettled(closing);
@@ -90,26 +92,25 @@ async function beginDraft({ temporary, pathOf, room, entryBytesMax, closing, dis
   const at = join(temporary, `${process.pid}-${randomBytes(12).toString("hex")}`);
   const handle = await open(at, "wx+", 0o600);
   let bytes = 0;
-  let kept = false;
+  let isKept = false;
   let closed: Promise<void> | undefined;
   const close = async () => {
     room.release(bytes);
-    // In this order: what has no name any more takes no room either.
+    // Closed first, so that removing the name frees the space at once.
     await handle.close();
-    if (!kept) await unlink(at).catch(() => undefined);
+    if (!isKept) await ignore(unlink(at), "the next sweep removes it");
   };
   return {
     get bytes() {
       return bytes;
     },
     async write(chunk) {
-      if (bytes + chunk.length > entryBytesMax)
-        throw new CaissonError("too_large", `more than ${entryBytesMax} bytes are not kept in one entry`);
+      if (bytes + chunk.length > entryBytesMax) throw new CaissonError("too_large", `a cache entry must not exceed ${entryBytesMax} bytes`);
       if (Math.floor(bytes / LOOK_BYTES) !== Math.floor((bytes + chunk.length) / LOOK_BYTES)) await disk.check("a package");
       room.reserve(chunk.length);
       await handle.appendFile(chunk).catch((error) => {
         room.release(chunk.length);
-        return asOurs(error);
+        return rethrowAsCacheError(error);
       });
       bytes += chunk.length;
     },
@@ -122,10 +123,10 @@ async function beginDraft({ temporary, pathOf, room, entryBytesMax, closing, dis
         const path = pathOf(record.key);
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
         await rename(at, path);
-        kept = true;
+        isKept = true;
         room.added(bytes + tail.length);
       } catch (error) {
-        asOurs(error);
+        rethrowAsCacheError(error);
       }
     },
     close() {
@@ -143,37 +144,35 @@ interface DraftOptions {
   pathOf: (key: string) => string;
   room: ReturnType<typeof createCacheRoom>;
   entryBytesMax: number;
-  /** Drafts that are about to be closed. */
+  /** Drafts that are being closed. */
   closing: Set<Promise<void>>;
   disk: DiskShares;
 }
 
-function asOurs(error: unknown): never {
+function rethrowAsCacheError(error: unknown): never {
   if (error instanceof CaissonError) throw error;
   const { code } = error as NodeJS.ErrnoException;
   const full = code === "ENOSPC" || code === "EDQUOT";
-  throw new CaissonError(full ? "no_space" : "denied", full ? "the package cache's disk is full" : "the package cache cannot be written", {
-    hint: "Make room in the folder of the package cache, or give it to the user who runs this.",
+  throw new CaissonError(full ? "no_space" : "denied", full ? "the package cache's disk is full" : "cannot write to the package cache", {
+    hint: "Free space in the folder of the package cache, or make it writable for the user who runs this.",
     cause: error,
   });
 }
 
 async function noteUse(path: string, { fetchedAtMs, usedAtMs }: CacheEntry, nowMs: number): Promise<void> {
   if (Math.abs(nowMs - usedAtMs) <= USE_NOTED_MS) return;
-  // It may have been evicted just now; the open file is still good.
-  await utimes(path, new Date(nowMs), new Date(fetchedAtMs)).catch(() => undefined);
+  const noting = utimes(path, new Date(nowMs), new Date(fetchedAtMs));
+  await ignore(noting, "it may have been evicted just now; the open file is still valid");
 }
 
-/** What a process that was killed left half written. */
+/** Removes files that a killed process left half written. */
 async function sweep(temporary: string, nowMs: number): Promise<void> {
-  for (const name of await readdir(temporary).catch(() => [])) {
+  for (const name of await ifErrno(readdir(temporary), ABSENT, [])) {
     const path = join(temporary, name);
     const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? 0);
-    const old = await stat(path).then(
-      ({ mtimeMs }) => nowMs - mtimeMs > TEMPORARY_AGE_MS,
-      () => false,
-    );
-    if (old || !isAlive(pid)) await unlink(path).catch(() => undefined);
+    const written = await ifErrno(stat(path), ABSENT, null);
+    const isOld = written !== null && nowMs - written.mtimeMs > TEMPORARY_AGE_MS;
+    if (isOld || !isAlive(pid)) await ignore(unlink(path), "another process may have removed it");
   }
 }
 

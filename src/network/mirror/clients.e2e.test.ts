@@ -9,8 +9,8 @@ import { debianHost } from "./registries/debian.ts";
 import { npmHosts } from "./registries/npm.ts";
 
 /**
- * Real clients, as they are on this machine, with the settings that a sandbox would have and none of the machine's own,
- * before a sandbox's way out.
+ * Real clients as installed on this machine, with the settings of a sandbox and none of the machine's own, behind a
+ * sandbox's proxy.
  */
 let folder: string;
 let registry: RegistryServer;
@@ -34,7 +34,7 @@ function openProxy(options: { offline?: boolean } = {}): Promise<RegistryProxy> 
 
 const found = (program: string) => (process.env.PATH ?? "").split(delimiter).some((place) => existsSync(join(place, program)));
 
-/** A fresh home each time, so that only the mirror remembers anything. */
+/** Runs with a fresh home each time, so that only the mirror remembers anything. */
 function run(argv: readonly string[], options: { cwd?: string; env?: Record<string, string>; home?: string } = {}) {
   const home = options.home ?? mkdtempSync(join(folder, "home-"));
   const env = { PATH: process.env.PATH, HOME: home, LANG: "C.UTF-8", ...proxy.env, ...options.env };
@@ -46,7 +46,7 @@ function run(argv: readonly string[], options: { cwd?: string; env?: Record<stri
   });
 }
 
-/** The registry is gone, and the mirror is another process' as far as it can tell. */
+/** Stops the registry and starts a new mirror that shares only the cache, like another process. */
 async function goOffline(): Promise<void> {
   await registry.stop();
   await proxy[Symbol.asyncDispose]();
@@ -64,21 +64,18 @@ function project(name: string, files: Record<string, string>): string {
 
 const manifest = JSON.stringify({ name: "x", version: "1.0.0", dependencies: { "@caisson/scoped": "^2.0.0", "caisson-old": "*" } });
 
-test.skipIf(!found("npm"))(
-  "npm installs, with a question about vulnerabilities that nobody answers, and again without the registry",
-  async () => {
-    const first = project("first", { "package.json": manifest });
-    const installed = await run(["npm", "install", "--audit"], { cwd: first });
-    expect(installed, installed.output).toMatchObject({ code: 0 });
-    expect(installed.output).not.toContain("found 0 vulnerabilities");
-    expect(readFileSync(join(first, "node_modules/caisson-left/index.js"), "utf8")).toContain("1.1.0");
-    await goOffline();
-    const second = project("second", { "package.json": manifest });
-    const again = await run(["npm", "install"], { cwd: second });
-    expect(again, again.output).toMatchObject({ code: 0 });
-    expect(existsSync(join(second, "node_modules/@caisson/scoped/index.js"))).toBe(true);
-  },
-);
+test.skipIf(!found("npm"))("npm installs despite an unanswered audit request, and again offline", async () => {
+  const first = project("first", { "package.json": manifest });
+  const installed = await run(["npm", "install", "--audit"], { cwd: first });
+  expect(installed, installed.output).toMatchObject({ code: 0 });
+  expect(installed.output).not.toContain("found 0 vulnerabilities");
+  expect(readFileSync(join(first, "node_modules/caisson-left/index.js"), "utf8")).toContain("1.1.0");
+  await goOffline();
+  const second = project("second", { "package.json": manifest });
+  const again = await run(["npm", "install"], { cwd: second });
+  expect(again, again.output).toMatchObject({ code: 0 });
+  expect(existsSync(join(second, "node_modules/@caisson/scoped/index.js"))).toBe(true);
+});
 
 const publicNpm = `https://${npmHosts.npm}`;
 const isPublicReachable = () =>
@@ -106,7 +103,7 @@ test.skipIf(!found("npm"))("npm's lock file names the public registry, and npm c
   proxy = await openProxy();
 });
 
-test("yarn and pnpm write what they would write outside", async ({ skip }) => {
+test("yarn and pnpm write the same lock files as outside", async ({ skip }) => {
   const clients = otherClients((await isPublicReachable()) ? publicNpm : null);
   if (clients === null) skip("they are not here, and the public registry cannot be reached");
   const yarn = project("yarn", { "package.json": manifest });
@@ -122,8 +119,8 @@ test("yarn and pnpm write what they would write outside", async ({ skip }) => {
 });
 
 /**
- * The folder of their programs; fetched once into this clone's cache, since they are too large to be installed
- * with everything else.
+ * Returns the folder of their programs. They are fetched once into this clone's cache, because they are too large to
+ * install with everything else.
  */
 function otherClients(publicRegistry: string | null): string | null {
   const cache = join(import.meta.dirname, "../../../node_modules/.cache/caisson-test-clients");
@@ -131,7 +128,7 @@ function otherClients(publicRegistry: string | null): string | null {
   if (existsSync(join(programs, "pnpm"))) return programs;
   if (publicRegistry === null) return null;
   mkdirSync(cache, { recursive: true });
-  // Without one, npm installs into the project around it.
+  // Without a package.json, npm installs into the surrounding project.
   writeFileSync(join(cache, "package.json"), "{}");
   const argv = [
     "install",
@@ -167,7 +164,7 @@ test.skipIf(!found("npm"))("npm ci follows a lock file with addresses of the pub
   expect(readFileSync(join(cwd, "node_modules/caisson-left/index.js"), "utf8")).toContain("1.0.0");
 });
 
-test.skipIf(!found("npm"))("npm says why when the mirror is offline and has it not, at once", async () => {
+test.skipIf(!found("npm"))("npm reports at once that an offline mirror lacks a package", async () => {
   await proxy[Symbol.asyncDispose]();
   proxy = await openProxy({ offline: true });
   const cwd = project("nothing", { "package.json": manifest });
@@ -176,7 +173,7 @@ test.skipIf(!found("npm"))("npm says why when the mirror is offline and has it n
   expect(failed.output).toContain("offline");
 });
 
-test.skipIf(!found("npm"))("npm installs from the public registry where it can be reached, and again offline", async ({ skip }) => {
+test.skipIf(!found("npm"))("npm installs from the public registry if it is reachable, and again offline", async ({ skip }) => {
   const start = (options: { offline?: boolean } = {}) =>
     startRegistryProxy({ cacheDir: join(folder, "public"), registries: ["npm"], folder, ...options });
   await proxy[Symbol.asyncDispose]();
@@ -193,7 +190,7 @@ test.skipIf(!found("npm"))("npm installs from the public registry where it can b
   }
 });
 
-test.skipIf(!found("pip"))("pip installs a wheel and what it needs, and again without the registry", async () => {
+test.skipIf(!found("pip"))("pip installs a wheel and its dependency, and again without the registry", async () => {
   const install = (target: string) =>
     run(["pip", "install", "--target", join(folder, target), "caisson-wheel"], {
       env: { PIP_CONFIG_FILE: "/dev/null", PIP_DISABLE_PIP_VERSION_CHECK: "1", PYENV_ROOT: join(homedir(), ".pyenv") },
@@ -224,7 +221,7 @@ test.skipIf(!found("cargo"))("cargo fetches, and again without the registry", as
   expect(lock).not.toContain("127.0.0.1");
 });
 
-test.skipIf(!found("apt-get"))("apt updates and downloads through its sources as they are, and again without the registry", async () => {
+test.skipIf(!found("apt-get"))("apt updates and downloads with its sources unchanged, and again offline", async () => {
   const host = debianHost;
   const apt = (name: string) => {
     const root = join(folder, name);

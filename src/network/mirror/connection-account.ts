@@ -1,18 +1,18 @@
-import type { RegistryName } from "../../contract/network.ts";
-import type { DenialReason } from "../../contract/network-event.ts";
+import type { RegistryName } from "../../contract/network/network.ts";
+import type { DenialReason } from "../../contract/network/network-event.ts";
 import type { Emit } from "../egress/egress-options.ts";
 import { createRepeats } from "../egress/repeats.ts";
 import { portOf } from "./upstream-url.ts";
 
 /**
- * What one connection of a sandbox to the mirror did, told as events: for each registry that it used one when it ends,
+ * Reports what one connection of a sandbox to the mirror did: one event for each registry that it used, when it ends,
  * and its denials.
  */
 export interface ConnectionAccount {
   used(use: { registry: RegistryName; upstream: URL; address: string }): void;
-  /** The first of its kind is told at once, how often it came again at the end. */
+  /** Reports the first denial of its kind at once, and the number of repeats at the end. */
   denied(denial: Denial): void;
-  /** Bytes as seen from inside. */
+  /** Takes the bytes as seen from inside. */
   ended(bytes: { sent: number; received: number }): void;
 }
 
@@ -29,7 +29,7 @@ interface Use {
   requests: number;
 }
 
-/** Different denials on one connection; those past it are told by their reason alone. */
+/** Different denials on one connection. Further ones are reported by their reason alone. */
 const DENIALS_MAX = 32;
 const PATH_CHARS_MAX = 2048;
 const TEXT_CHARS_MAX = 4096;
@@ -61,7 +61,8 @@ export function openAccount(emit: Emit, origin: URL): ConnectionAccount {
     denied: denials.add,
     ended({ sent, received }) {
       denials.flush();
-      // A connection is nearly always one client's, so its bytes are told once, with the registry it used first.
+      // A connection nearly always belongs to one client, so its bytes are reported once, with the first registry it
+      // used.
       for (const [index, [registry, { upstream, address, requests }]] of [...uses].entries()) {
         const { hostname: host } = upstream;
         const bytes = index === 0 ? { sentBytes: sent, receivedBytes: received } : { sentBytes: 0, receivedBytes: 0 };

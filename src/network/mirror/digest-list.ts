@@ -3,7 +3,7 @@ import type { Digest } from "./resource.ts";
 const strength = ["sha1", "sha256", "sha384", "sha512"] as const;
 const hexLengths = { sha1: 40, sha256: 64, sha384: 96, sha512: 128 };
 
-/** One file a line: path and digest. Kept behind the page that it was taken from. */
+/** Writes one file per line: path and digest. The list is stored behind the page that it comes from. */
 export function encodeDigests(digests: Iterable<readonly [path: string, digest: Digest]>): Buffer {
   const lines: string[] = [];
   for (const [path, digest] of digests) if (!/[\s]/.test(path)) lines.push(`${path} ${digest}\n`);
@@ -16,13 +16,13 @@ export function digestIn(list: string, path: string): Digest | null {
   return list.slice(start + path.length + 1, list.indexOf("\n", start)) as Digest;
 }
 
-/** Null for what is not a digest of a known kind. */
+/** Returns null if this is not a digest of a known kind. */
 export function hexDigest(algorithm: string, hex: string): Digest | null {
   const known = strength.find((name) => name === algorithm);
   return known !== undefined && new RegExp(`^[0-9a-f]{${hexLengths[known]}}$`, "i").test(hex) ? `${known}:${hex.toLowerCase()}` : null;
 }
 
-/** The strongest of a subresource-integrity text such as `sha512-…= sha1-…=`. */
+/** Returns the strongest digest in a subresource-integrity text such as `sha512-…= sha1-…=`. */
 export function integrityDigest(integrity: string): Digest | null {
   const found = integrity.split(/\s+/).flatMap((part) => {
     const [, algorithm, base64] = /^(sha\d+)-([A-Za-z0-9+/]+=*)/.exec(part) ?? [];

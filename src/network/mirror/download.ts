@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Cache, Draft } from "./cache.ts";
 import type { CacheRecord } from "./cache-entry.ts";
 import type { Upstream, UpstreamResponse } from "./package-upstream.ts";
 import { type Digest, keyOf, type Resource } from "./resource.ts";
 
-/** What the registry answered, before the content. */
+/** The registry's answer, before the content. */
 export type DownloadHead =
   | { kind: "content"; draft: Draft; contentType: string; lastModified: string | null; bytes: number | null; address: string }
   | { kind: "unchanged" }
@@ -15,14 +15,14 @@ export type DownloadHead =
 
 export interface DownloadOptions {
   resource: Resource;
-  /** What is kept from before, for asking whether it changed. */
+  /** The validators of the cached entry, to ask whether it has changed. */
   before: Pick<CacheRecord, "etag" | "lastModified"> | null;
   cache: Cache;
   upstream: Upstream;
   signal: AbortSignal;
-  /** Turns what was received into what is kept; only called for a resource that is rewritten. */
+  /** Turns the received page into the stored one. Only called for a resource that is rewritten. */
   rewrite: (draft: Draft, contentType: string) => Promise<RewrittenDraft>;
-  /** The draft of the content is the receiver's to close. */
+  /** The receiver must close the draft of the content. */
   onHead: (head: DownloadHead) => void;
   onBytes: () => void;
 }
@@ -34,10 +34,10 @@ export interface RewrittenDraft {
   list: Buffer;
 }
 
-/** Of a page, unpacked. The longest lists of versions are some 100 MiB. */
+/** The limit for an unpacked page. The longest version lists are about 100 MiB. */
 const PAGE_BYTES_MAX = 128 * 1024 ** 2;
 const HEADER_CHARS_MAX = 512;
-/** What a registry may call its content; anything else is just bytes. */
+/** The content types that a registry may state. Anything else is served as plain bytes. */
 const contentTypes = new Set([
   "application/json",
   "application/vnd.npm.install-v1+json",
@@ -48,9 +48,9 @@ const contentTypes = new Set([
 ]);
 
 /**
- * Brings one thing into the cache. Resolves when it is there, and has been found to be what it must be; nothing of it
- * is kept otherwise. Throws `unavailable` and `protocol` as `Upstream.get`, `unsafe` for content that is not what the
- * registry's own list says, `too_large`, `no_space`, `denied`.
+ * Downloads one resource into the cache. Resolves when it is stored and verified; otherwise nothing of it is kept.
+ * Throws `unavailable` and `protocol` like `Upstream.get`, `unsafe` for content that does not match the registry's own
+ * list, `too_large`, `no_space`, `denied`.
  */
 export async function download(options: DownloadOptions): Promise<void> {
   const { resource, cache, upstream, signal, onHead } = options;
@@ -69,20 +69,28 @@ export async function download(options: DownloadOptions): Promise<void> {
   const lastModified = short(response.headers["last-modified"]);
   onHead({ kind: "content", draft, contentType, lastModified, bytes: announcedBytes(response), address: response.address });
   const sha256 = await receive({ ...options, response, draft, digest });
-  const made = resource.rewrite === undefined ? { draft, contentType, sha256, list: undefined } : await options.rewrite(draft, contentType);
+  const result =
+    resource.rewrite === undefined ? { draft, contentType, sha256, list: undefined } : await options.rewrite(draft, contentType);
   try {
     const etag = short(response.headers.etag);
-    const record = { key: keyOf(resource), status: 200, contentType: made.contentType, etag, lastModified, sha256: made.sha256 } as const;
-    await made.draft.keep(record, made.list);
+    const record = {
+      key: keyOf(resource),
+      status: 200,
+      contentType: result.contentType,
+      etag,
+      lastModified,
+      sha256: result.sha256,
+    } as const;
+    await result.draft.keep(record, result.list);
   } finally {
-    if (made.draft !== draft) await made.draft.close();
+    if (result.draft !== draft) await result.draft.close();
   }
 }
 
 function requestHeaders({ resource, before }: DownloadOptions): Record<string, string> {
   return {
     accept: resource.accept,
-    // Files are received as they are; most are packed anyway, and their digests are of that form.
+    // Files are received unchanged. Most are compressed anyway, and their digests cover that form.
     "accept-encoding": resource.rewrite === undefined ? "identity" : "gzip",
     ...(before?.etag ? { "if-none-match": before.etag } : {}),
     ...(before?.lastModified ? { "if-modified-since": before.lastModified } : {}),
@@ -99,7 +107,7 @@ async function withoutContent({ resource, before, cache }: DownloadOptions, stat
     throw new CaissonError("unavailable", `${resource.url.host} answered ${status} for ${resource.url.pathname}`);
   }
   const missing = status === 404 ? 404 : 410;
-  // A file may be there tomorrow; that a page was not there is kept as shortly as the page would be.
+  // A missing file may exist tomorrow. Only a missing page is cached, as briefly as the page itself would be.
   if (resource.keeps === "shortly") {
     const draft = await cache.begin();
     await draft
@@ -115,20 +123,20 @@ interface ReceiveOptions extends DownloadOptions {
   digest: Digest | null;
 }
 
-/** The SHA-256 of what was received and written. */
+/** Returns the SHA-256 of the content that was received and written. */
 async function receive({ resource, response, draft, digest, onBytes }: ReceiveOptions): Promise<string> {
   const { headers } = response;
-  // Without a length or chunks, a transfer that broke off looks like one that ended.
+  // Without a length or chunks, a truncated transfer looks complete.
   if (digest === null && headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) {
     response.body.destroy();
-    throw new CaissonError("protocol", `${resource.url.host} does not say how long its answer is`);
+    throw new CaissonError("protocol", `${resource.url.host} did not state the length of its answer`);
   }
   const sha256 = createHash("sha256");
   const [algorithm, expected] = digest?.split(":") ?? [];
   const other = algorithm === undefined || algorithm === "sha256" ? null : createHash(algorithm);
   const bytesMax = resource.rewrite === undefined ? Number.POSITIVE_INFINITY : PAGE_BYTES_MAX;
   try {
-    for await (const chunk of unpacked(response, resource) as AsyncIterable<Buffer>) {
+    for await (const chunk of unpackBody(response, resource) as AsyncIterable<Buffer>) {
       if (draft.bytes === 0) checkMagic(resource, chunk);
       sha256.update(chunk);
       other?.update(chunk);
@@ -146,13 +154,13 @@ async function receive({ resource, response, draft, digest, onBytes }: ReceiveOp
   if (expected !== undefined && (other?.digest("hex") ?? sum) !== expected) {
     throw new CaissonError(
       "unsafe",
-      `${resource.url.pathname} of ${resource.url.host} is not the file that the registry's own list describes (${digest})`,
+      `${resource.url.pathname} of ${resource.url.host} does not match the digest in the registry's own list (${digest})`,
     );
   }
   return sum;
 }
 
-function unpacked(response: UpstreamResponse, resource: Resource): Readable {
+function unpackBody(response: UpstreamResponse, resource: Resource): Readable {
   if (resource.rewrite === undefined || response.headers["content-encoding"] !== "gzip") return response.body;
   const gunzip = createGunzip();
   response.body.once("error", (error) => gunzip.destroy(error));
@@ -162,7 +170,7 @@ function unpacked(response: UpstreamResponse, resource: Resource): Readable {
 
 function checkMagic({ magic, url }: Resource, first: Buffer): void {
   if (magic !== undefined && !first.subarray(0, magic.length).equals(magic.subarray(0, first.length))) {
-    throw new CaissonError("unsafe", `what ${url.host} answered for ${url.pathname} is no such file`);
+    throw new CaissonError("unsafe", `the answer of ${url.host} for ${url.pathname} is not a file of the expected type`);
   }
 }
 

@@ -1,6 +1,6 @@
-import type { RegistryName } from "../../contract/network.ts";
-import { insidePath } from "../inside/inside-paths.ts";
-import { PROXY_PORT } from "../inside/ports.ts";
+import type { RegistryName } from "../../contract/network/network.ts";
+import { insidePath } from "../sandbox-setup/inside-paths.ts";
+import { PROXY_PORT } from "../sandbox-setup/ports.ts";
 import type { InsideFile } from "./mirror-options.ts";
 import { debianHosts } from "./registries/debian.ts";
 import { goHost } from "./registries/go.ts";
@@ -16,9 +16,9 @@ interface Settings {
 }
 
 /**
- * What package programs inside are told. For the public registries that is next to nothing: they ask for the names they
- * know, through the proxy. A registry of the user's own they are told by its address, as they would be outside, so that
- * lock files name the same.
+ * Returns the settings of package programs inside. Public registries need almost none, because programs use their
+ * public names through the proxy. A private registry is configured by its own address, as outside, so that lock files
+ * name the same address.
  */
 export function insideSettings(
   registries: readonly RegistryName[],
@@ -29,8 +29,8 @@ export function insideSettings(
 }
 
 /**
- * Null for a public registry, and for one whose address means something else inside; that one stands for the public
- * one.
+ * Returns null for a public registry, and for one whose address means something else inside, which then replaces the
+ * public one.
  */
 function ownBase(name: RegistryName, text: string | undefined): URL | null {
   const url = text === undefined ? null : upstreamUrl(text, name);
@@ -40,10 +40,10 @@ function ownBase(name: RegistryName, text: string | undefined): URL | null {
 const settingsOf: Record<RegistryName, (own: URL | null) => Settings> = {
   npm: (own) => ({ env: own === null ? publicNpm : ownNpm(own) }),
   pypi: (own) => ({ env: own === null ? {} : ownPypi(own) }),
-  // Cargo's lock file names the public registry whatever it reads from. Versions 1.68 and 1.69 read its index over
-  // HTTP only when told to.
+  // Cargo's lock file names the public registry whatever it reads from. Versions 1.68 and 1.69 read its index over HTTP
+  // only if told to.
   crates: () => ({ env: { CARGO_REGISTRIES_CRATES_IO_PROTOCOL: "sparse" } }),
-  // Not `direct` besides it: the servers of the modules' own repositories are not allowed.
+  // Without `direct`, because the servers of the modules' own repositories are not allowed.
   go: (own) => ({ env: { GOPROXY: (own?.href ?? `https://${goHost}`).replace(/\/$/, ""), GOSUMDB: "sum.golang.org" } }),
   debian: () => ({
     env: { APT_CONFIG: APT_SETTINGS },
@@ -51,13 +51,13 @@ const settingsOf: Record<RegistryName, (own: URL | null) => Settings> = {
   }),
 };
 
-/** Corepack takes yarn from another host unless it is told a registry. */
+/** Corepack downloads yarn from another host unless a registry is configured. */
 const publicNpm = { COREPACK_NPM_REGISTRY: `https://${npmHosts.npm}` };
 
 function ownNpm(own: URL): Record<string, string> {
   const withoutSlash = own.href.replace(/\/$/, "");
   return {
-    // npm, pnpm, bun and the older yarn read the first two, the newer yarn the next.
+    // npm, pnpm, bun and the older yarn read the first two, the newer yarn reads the next.
     npm_config_registry: own.href,
     NPM_CONFIG_REGISTRY: own.href,
     YARN_NPM_REGISTRY_SERVER: withoutSlash,
@@ -75,7 +75,7 @@ function ownPypi(own: URL): Record<string, string> {
   };
 }
 
-/** Whatever proxy the image was made behind. For sources by https, apt reads no variable that names authorities. */
+/** Overrides any proxy that the image was built with. apt reads no variable for the authorities of https sources. */
 function aptSettings(): string {
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   const hosts = debianHosts.flatMap((host) => ["http", "https"].map((scheme) => `Acquire::${scheme}::Proxy::${host} "${proxy}";\n`));

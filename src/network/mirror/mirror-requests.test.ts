@@ -3,9 +3,9 @@ import { startMirrorPort } from "../../../test/support/network/registries/mirror
 import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
 import { debianHost } from "./registries/debian.ts";
 import { npmHosts } from "./registries/npm.ts";
-import { raw, tarball } from "./testing.ts";
+import { raw, tarball } from "./testing-mirror.ts";
 
-test("nothing that a program inside says of itself goes out", async () => {
+test("forwards nothing that a program inside says about itself", async () => {
   await using rig = await openMirrorRig();
   const headers = {
     authorization: "Bearer npm_secret",
@@ -23,7 +23,7 @@ test("nothing that a program inside says of itself goes out", async () => {
   expect(seen.map((one) => one.headers["user-agent"])).toEqual(["caisson-mirror", "caisson-mirror", "caisson-mirror"]);
 });
 
-test("and little of what the registry says comes in", async () => {
+test("passes on few of the registry's headers", async () => {
   await using rig = await openMirrorRig();
   const expected = [
     "cache-control",
@@ -39,7 +39,7 @@ test("and little of what the registry says comes in", async () => {
   expect([...(await rig.get(tarball)).headers.keys()].sort()).toEqual([...expected, "accept-ranges", "etag"].sort());
 });
 
-test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s is not allowed, and changes nothing", async (method) => {
+test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("refuses %s without asking the registry", async (method) => {
   await using rig = await openMirrorRig();
   const init = { method, ...(method === "OPTIONS" ? {} : { body: "evil" }) };
   for (const path of [
@@ -59,7 +59,7 @@ test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s is not allowed, and
   expect(denied[0]?.data).toMatchObject({ reason: "method_not_allowed", method, path: "/npm/caisson-left", via: "mirror" });
 });
 
-test("npm's question about vulnerabilities is answered with what it is: unknown", async () => {
+test("answers npm's audit request with 404, because it knows no vulnerabilities", async () => {
   await using rig = await openMirrorRig();
   const answered = await rig.get("/npm/-/npm/v1/security/advisories/bulk", { method: "POST", body: "x".repeat(100_000) });
   expect(answered.status).toBe(404);
@@ -82,7 +82,7 @@ test.each([
   `ftp://${debianHost}/debian/dists/stable/Release`,
   `http://${npmHosts.npm}/caisson-left`,
   "http://user@127.0.0.1/npm/caisson-left",
-])("%s is no address of a package", async (target) => {
+])("rejects %s as a package address", async (target) => {
   await using rig = await openMirrorRig();
   expect((await raw(rig.origin, target)).status).toBe(400);
   expect(rig.registry.requests()).toEqual([]);
@@ -107,13 +107,13 @@ test.each([
   "/debian/project/trace/x",
   "/elsewhere/x",
   "/",
-])("%s is asked of nobody", async (target) => {
+])("asks no registry for %s", async (target) => {
   await using rig = await openMirrorRig();
   expect([400, 404]).toContain((await raw(rig.origin, target)).status);
   expect(rig.registry.requests()).toEqual([]);
 });
 
-test("the registries' public names are answered, and what is at them only where the registry has it", async () => {
+test("answers under the registries' public names, but only for what they have", async () => {
   await using rig = await openMirrorRig();
   const release = rig.registry.body("/debian/dists/stable/Release").toString();
   for (const host of [debianHost, "security.debian.org"]) {
@@ -146,7 +146,7 @@ test("the registries' public names are answered, and what is at them only where 
   }
 });
 
-test("a registry on this machine's loopback has no address of its own inside", async () => {
+test("gives a registry on the host's loopback no address inside", async () => {
   await using rig = await openMirrorRig();
   const { port } = new URL(rig.registry.url);
   await using port2 = await startMirrorPort({
@@ -159,7 +159,7 @@ test("a registry on this machine's loopback has no address of its own inside", a
   expect(port2.mirror.serves(npmHosts.npm, 443)).toBe(true);
 });
 
-test("only the registries of now are served", async () => {
+test("serves only the registries that are currently allowed", async () => {
   let registries: ("npm" | "pypi" | "debian")[] = ["npm"];
   await using rig = await openMirrorRig({ registries: () => registries });
   expect((await rig.get("/npm/caisson-left")).status).toBe(200);

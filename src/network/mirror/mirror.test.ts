@@ -2,21 +2,21 @@ import { connect, type LookupFunction } from "node:net";
 import { type Duplex, duplexPair } from "node:stream";
 import { expect, test } from "vitest";
 import { openMirrorRig } from "../../../test/support/network/registries/mirror-rig.ts";
-import { NetworkClosed, NetworkDenied, NetworkFailed } from "../../contract/network-event.ts";
+import { NetworkClosed, NetworkDenied, NetworkFailed } from "../../contract/network/network-event.ts";
 import type { NetworkEventInput } from "../egress/egress-options.ts";
-import { raw, tarball } from "./testing.ts";
+import { raw, tarball } from "./testing-mirror.ts";
 
-test("what was fetched once is served from the cache, and its registry is asked again after a while", async () => {
+test("serves from the cache, and asks the registry again after a while", async () => {
   await using rig = await openMirrorRig();
   expect(await rig.get("/npm/caisson-left")).toMatchObject({ status: 200, cache: "miss" });
   expect(await rig.get("/npm/caisson-left")).toMatchObject({ status: 200, cache: "hit" });
   expect(rig.registry.requests()).toHaveLength(1);
   rig.age();
   expect(await rig.get("/npm/caisson-left")).toMatchObject({ status: 200, cache: "hit" });
-  const [asked, ...more] = rig.registry.requests();
-  expect(asked?.headers["if-none-match"]).toMatch(/^"/);
+  const [request, ...more] = rig.registry.requests();
+  expect(request?.headers["if-none-match"]).toMatch(/^"/);
   expect(more).toEqual([]);
-  // The answer that nothing changed makes it young again.
+  // The answer that nothing has changed makes the entry fresh again.
   await rig.get("/npm/caisson-left");
   expect(rig.registry.requests()).toEqual([]);
   expect((await rig.get(tarball)).body.equals(rig.registry.body(tarball))).toBe(true);
@@ -25,18 +25,18 @@ test("what was fetched once is served from the cache, and its registry is asked 
   expect(rig.registry.requests().map(({ path }) => path)).toEqual([tarball]);
 });
 
-test("a changed page is fetched anew", async () => {
+test("fetches a changed page again", async () => {
   await using rig = await openMirrorRig();
   const before = await rig.get("/debian/dists/stable/Release");
   rig.registry.put("/debian/dists/stable/Release", { type: "text/plain", body: Buffer.from("Suite: another\n") });
   rig.age();
   expect(await rig.get("/debian/dists/stable/Release")).toMatchObject({ cache: "miss", text: "Suite: another\n" });
   expect(before.text).not.toContain("another");
-  // What was begun is removed once the answer is out.
+  // The draft is removed after the answer was sent.
   await expect.poll(() => rig.kept()).toMatchObject({ entries: 1, temporary: 0 });
 });
 
-test("without the registry, what is kept is served however old, that something is missing too, and all else is told apart", async () => {
+test("serves old entries and known misses without the registry", async () => {
   await using rig = await openMirrorRig();
   await rig.get("/npm/caisson-left");
   await rig.get(tarball);
@@ -52,7 +52,7 @@ test("without the registry, what is kept is served however old, that something i
   await rig.registry.start();
 });
 
-test("an answer of 500 is not the registry's word: what is kept is served, and nothing is kept of it", async () => {
+test("serves the cached page on a 500, and caches nothing of it", async () => {
   await using rig = await openMirrorRig();
   await rig.get("/npm/caisson-left");
   rig.age();
@@ -63,7 +63,7 @@ test("an answer of 500 is not the registry's word: what is kept is served, and n
   expect(rig.kept().entries).toBe(1);
 });
 
-test("offline on purpose, nothing is asked of the registry, and clients do not try again", async () => {
+test("asks no registry when offline on purpose, and stops clients from retrying", async () => {
   await using online = await openMirrorRig();
   await online.get("/npm/caisson-left");
   await using rig = await openMirrorRig({ offline: true });
@@ -73,7 +73,7 @@ test("offline on purpose, nothing is asked of the registry, and clients do not t
   expect(rig.registry.requests()).toEqual([]);
 });
 
-test("a registry that cannot be reached is told of, once for each cause", async () => {
+test("reports an unreachable registry once for each cause", async () => {
   await using rig = await openMirrorRig();
   await rig.registry.stop();
   for (const path of ["/npm/caisson-left", "/npm/caisson-old", tarball]) expect((await rig.get(path)).status).toBe(502);
@@ -86,16 +86,16 @@ test("a registry that cannot be reached is told of, once for each cause", async 
   await rig.registry.start();
 });
 
-test("a registry whose name is not known is told as that", async () => {
+test("reports a registry with an unknown name as such", async () => {
   const unknown: LookupFunction = (name, _options, done) =>
     done(Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: "ENOTFOUND", syscall: "getaddrinfo" }), "", 0);
   await using rig = await openMirrorRig({ lookup: unknown });
-  // The second time without being asked for: what is known not to be there is not looked up for each package.
+  // The second request fails without a lookup: a name known to be missing is not looked up for each package.
   for (let times = 0; times < 2; times++) expect((await rig.get("/npm/caisson-left")).status).toBe(502);
   expect(rig.events.filter(({ type }) => type === "network.failed")).toMatchObject([{ data: { reason: "unknown_host", count: 1 } }]);
 });
 
-test("HEAD, conditions and ranges of what is kept", async () => {
+test("answers HEAD, conditional and range requests from the cache", async () => {
   await using rig = await openMirrorRig();
   const whole = rig.registry.body(tarball);
   expect(await rig.get(tarball, { method: "HEAD" })).toMatchObject({ status: 200, text: "" });
@@ -114,7 +114,7 @@ test("HEAD, conditions and ranges of what is kept", async () => {
   expect((await rig.get(tarball, { headers: { range: "bytes=0-1", "if-range": '"x"' } })).status).toBe(200);
 });
 
-test("a connection is told of when it ends, as the contract has it", async () => {
+test("reports a connection when it ends, as the contract requires", async () => {
   await using rig = await openMirrorRig();
   const body = rig.registry.body(tarball);
   await rig.get("/npm/caisson-left", { headers: { connection: "close" } });
@@ -136,7 +136,7 @@ test("a connection is told of when it ends, as the contract has it", async () =>
   for (const event of rig.events) expect(() => parse(event)).not.toThrow();
 });
 
-test("a connection that never asks does not stand in the way of closing", async () => {
+test("closes despite a connection without a complete request", async () => {
   const rig = await openMirrorRig();
   const socket = connect(rig.port, "127.0.0.1");
   await new Promise((resolve) => socket.once("connect", resolve));
@@ -147,7 +147,7 @@ test("a connection that never asks does not stand in the way of closing", async 
   expect(await closed).toBe("closed");
 });
 
-test("too many connections are told so, and those there are go on", async () => {
+test("refuses one connection too many, and serves the others", async () => {
   await using rig = await openMirrorRig();
   const streams: Duplex[] = [];
   const open = () => {

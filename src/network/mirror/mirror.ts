@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Denial } from "../egress/denial.ts";
 import { createDenialLog } from "../egress/denial-log.ts";
 import { egressLimits } from "../egress/egress-limits.ts";
@@ -16,22 +16,23 @@ import { upstreamFailure } from "./upstream-failure.ts";
 import { portOf } from "./upstream-url.ts";
 
 const CONNECTIONS_MAX = 512;
-/** Between requests, and until the first is there as a whole. */
+/** How long a connection may wait between requests, and for its first complete one. */
 const IDLE_MS = 120_000;
-/** What clients are told; less than we wait, so that none asks in the moment we close. */
+/** The keep-alive time for clients. Shorter than ours, so that no request arrives just as we close. */
 const IDLE_TOLD_MS = 90_000;
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Of a request that is answered without being read, such as npm's question about vulnerabilities. */
+/** The limit for a request body that is not read, such as npm's audit request. */
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * A read-only mirror of package registries for one sandbox. Throws `invalid` for an upstream that is not a base URL.
+ * Creates a read-only mirror of package registries for one sandbox. Throws `invalid` for an upstream that is not a base
+ * URL.
  */
 export function createMirror(options: MirrorOptions): Mirror {
   const own = "packages" in options ? null : openPackages(options);
   const packages = "packages" in options ? options.packages : (own as Packages);
   const all = createRegistries({ upstreams: options.upstreams ?? {}, packages });
-  const served = () => {
+  const enabledRegistries = () => {
     const names = typeof options.registries === "function" ? options.registries() : options.registries;
     return all.filter(({ name }) => names.includes(name));
   };
@@ -45,7 +46,7 @@ export function createMirror(options: MirrorOptions): Mirror {
     const connection = connections.get(request.socket);
     if (connection === undefined) return response.destroy();
     connection.begin(request, response);
-    void serve({ request, response, registries: served(), packages, failures, connection }).catch(() => response.destroy());
+    void serve({ request, response, registries: enabledRegistries(), packages, failures, connection }).catch(() => response.destroy());
   });
   server.on("clientError", (_error, socket) => socket.destroy());
 
@@ -62,7 +63,8 @@ export function createMirror(options: MirrorOptions): Mirror {
       });
       server.emit("connection", stream);
     },
-    serves: (host, port) => served().some(({ addresses }) => addresses.some((each) => each.host === host && each.ports.includes(port))),
+    serves: (host, port) =>
+      enabledRegistries().some(({ addresses }) => addresses.some((each) => each.host === host && each.ports.includes(port))),
     async close() {
       const ending = [...connections.keys()].map((stream) => new Promise((resolve) => stream.once("close", resolve).destroy()));
       await Promise.all(ending);
@@ -118,7 +120,7 @@ function openConnection({ stream, origin }: MirrorConnection, account: Connectio
 interface Serving {
   request: IncomingMessage;
   response: ServerResponse;
-  /** Those that the policy names now. */
+  /** The registries that the policy currently names. */
   registries: readonly Registry[];
   packages: Packages;
   failures: Repeats<Denial>;
@@ -134,7 +136,7 @@ async function serve(serving: Serving): Promise<void> {
     answerText(response, status, text, status === 405 ? { allow: "GET, HEAD" } : {});
   };
   const segments = pathSegments(request.url ?? "");
-  if (segments === null) return refuse(400, "bad_request", "this is not the address of a package");
+  if (segments === null) return refuse(400, "bad_request", "this is not a package address");
   let registry: Registry | null = null;
   try {
     for (const candidate of candidates(serving, segments)) {
@@ -143,17 +145,15 @@ async function serve(serving: Serving): Promise<void> {
       const routed = await candidate.address.route({ method, segments: candidate.segments, accept, base: candidate.base });
       if (routed.kind !== "unknown") return await answer(serving, { registry, routed });
     }
-    if (method !== "GET") return refuse(405, "method_not_allowed", `it is read-only, ${method} is not allowed`);
-    refuse(404, "path_not_allowed", `it has nothing at this address of ${connection.origin.host}`);
+    if (method !== "GET") return refuse(405, "method_not_allowed", `the mirror is read-only, so ${method} is not allowed`);
+    refuse(404, "path_not_allowed", `there is nothing at this address of ${connection.origin.host}`);
   } catch (error) {
     if (registry !== null) tellFailure(serving, { registry, error });
     answerError(response, error);
   }
 }
 
-/**
- * What may be asked for, longest address first: several registries may be at one host, each below a path of its own.
- */
+/** Returns the matching addresses, longest first: several registries may be on one host, each below its own path. */
 function candidates({ registries, connection: { origin } }: Serving, segments: readonly string[]): Candidate[] {
   const port = portOf(origin);
   const found = registries.flatMap((registry) =>
@@ -170,7 +170,7 @@ function candidates({ registries, connection: { origin } }: Serving, segments: r
 interface Candidate {
   registry: Registry;
   address: RegistryAddress;
-  /** Below its address. */
+  /** The part of the path below the address. */
   segments: readonly string[];
   base: URL;
 }
@@ -187,7 +187,7 @@ async function answer(serving: Serving, { registry, routed }: { registry: Regist
   const { upstream } = registry;
   connection.used({ registry: registry.name, upstream, address: obtained.kind === "found" ? obtained.address : "" });
   if (obtained.kind === "missing") {
-    const text = `caisson mirror: ${upstream.host} has no such thing`;
+    const text = `caisson mirror: ${upstream.host} does not have this`;
     return answerText(response, obtained.status, text, freshnessHeader(obtained.freshness));
   }
   const { bytes, error } = await answerFound({ request, response, found: obtained, keeps: routed.resource.keeps });
@@ -195,7 +195,7 @@ async function answer(serving: Serving, { registry, routed }: { registry: Regist
   if (error !== null) tellFailure(serving, { registry, error });
 }
 
-/** Clients say little about why, and some take it for a package that does not exist. */
+/** Reports the failure, because clients say little about its reason, and some mistake it for a missing package. */
 function tellFailure({ request, connection, failures }: Serving, { registry, error }: { registry: Registry; error: unknown }): void {
   const [method, path] = [request.method ?? "", request.url ?? ""];
   if (error instanceof CaissonError && error.code === "unsafe") {
@@ -203,11 +203,11 @@ function tellFailure({ request, connection, failures }: Serving, { registry, err
     return;
   }
   const failure = upstreamFailure(registry, error);
-  if (failure !== null) failures.add({ ...failure, asked: { ...failure.asked, method, path } });
+  if (failure !== null) failures.add({ ...failure, attempt: { ...failure.attempt, method, path } });
 }
 
 function tooMany(stream: Duplex, account: ConnectionAccount): void {
-  const text = `caisson mirror: more than ${CONNECTIONS_MAX} connections at once`;
+  const text = `caisson mirror: more than ${CONNECTIONS_MAX} connections are open`;
   account.denied({ reason: "too_many", method: "", path: "", text });
   stream.end(
     `HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`,

@@ -1,22 +1,23 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Found, Freshness } from "./resource.ts";
 
 const STALLED_MS = 120_000;
 const textHeaders = { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" };
 
-/** A few words of our own. The reason phrase says it, too, since some clients show nothing else. */
+/** Sends a short message. The reason phrase contains it as well, because some clients show nothing else. */
 export function answerText(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
   const body = Buffer.from(`${text}\n`);
   response.writeHead(status, reasonOf(text), { ...textHeaders, ...headers, "content-length": body.length });
   response.end(response.req.method === "HEAD" ? undefined : body);
 }
 
-/** npm shows the `error` of a JSON answer, and pip, cargo and apt the reason. */
+/** npm shows the `error` of a JSON answer; pip, cargo and apt show the reason phrase. */
 export function answerError(response: ServerResponse, error: unknown): void {
   const { code, message, details } =
     error instanceof CaissonError ? error : new CaissonError("internal", "the mirror failed", { cause: error });
-  // Most clients try again for half a minute after a 5xx, which is no use when the mirror is offline on purpose.
+  // Most clients retry a 5xx for half a minute, which is useless if the mirror is offline on purpose.
   const status = details?.offline === true ? 403 : code === "busy" ? 503 : code === "no_space" ? 507 : 502;
   const json = /\bjson\b/.test(response.req.headers.accept ?? "");
   const text = `caisson mirror: ${message}`;
@@ -35,9 +36,9 @@ function answerJson(response: ServerResponse, status: number, text: string): voi
 }
 
 /**
- * Sends what was found, or what of it was asked for, and closes it. A content that breaks off ends the connection, so
- * that nobody takes it for the whole; why is in the result. Throws when not even its beginning can be had; nothing was
- * sent then.
+ * Sends the content, or the requested part of it, and closes it. If the content breaks off, so does the connection, so
+ * that no client considers it complete; the result contains the error. Throws if not even the beginning is available,
+ * before anything was sent.
  */
 export async function answerFound(answer: FoundAnswer): Promise<{ bytes: number; error: unknown }> {
   const { request, response, found } = answer;
@@ -113,7 +114,7 @@ function isUnchanged({ headers }: IncomingMessage, { sha256, lastModified }: Fou
   return lastModified !== null && Date.parse(lastModified) <= since;
 }
 
-/** One range of what is whole; anything else that is asked for gets the whole. */
+/** Returns one range of complete content. Any other range request gets the whole. */
 function rangeOf({ headers }: IncomingMessage, found: Found): { start: number; end: number } | "unsatisfiable" | null {
   const [, first = "", last = ""] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(headers.range ?? "") ?? [];
   if (found.sha256 === null || found.bytes === null || (first === "" && last === "")) return null;
@@ -130,26 +131,26 @@ interface Pumping {
   sent: { bytes: number };
 }
 
-/** At the reader's pace. Throws when the reader goes away, or takes nothing for too long. */
+/** Sends at the client's pace. Throws if the client disconnects, or accepts nothing for too long. */
 async function pump(parts: AsyncIterator<Buffer>, { first, response, sent }: Pumping): Promise<void> {
-  const gone = Promise.withResolvers<never>();
-  gone.promise.catch(() => undefined);
-  const onGone = () => gone.reject(new CaissonError("cancelled", "the reader went away"));
+  const disconnection = Promise.withResolvers<never>();
+  void ignore(disconnection.promise, "awaited in the races below");
+  const onGone = () => disconnection.reject(new CaissonError("cancelled", "the client disconnected"));
   let full = false;
   const stalled = setInterval(() => full && onGone(), STALLED_MS);
   response.once("close", onGone);
   try {
     for (let part = first; part.done !== true; ) {
-      if (response.destroyed) throw new CaissonError("cancelled", "the reader went away");
+      if (response.destroyed) throw new CaissonError("cancelled", "the client disconnected");
       sent.bytes += part.value.length;
       full = !response.write(part.value);
-      // Read while this one is on its way; with the reader gone it is not waited for.
+      // Reads ahead while this part is sent. If the client disconnects, we do not wait for it.
       const next = parts.next();
-      next.catch(() => undefined);
+      void ignore(next, "awaited below, unless the client disconnects first");
       stalled.refresh();
-      if (full) await Promise.race([new Promise<void>((resolve) => response.once("drain", resolve)), gone.promise]);
+      if (full) await Promise.race([new Promise<void>((resolve) => response.once("drain", resolve)), disconnection.promise]);
       full = false;
-      part = await Promise.race([next, gone.promise]);
+      part = await Promise.race([next, disconnection.promise]);
     }
     response.end();
   } finally {
@@ -158,7 +159,7 @@ async function pump(parts: AsyncIterator<Buffer>, { first, response, sent }: Pum
   }
 }
 
-/** A reason phrase has no line breaks and no characters beyond ASCII. */
+/** Removes line breaks and non-ASCII characters, which a reason phrase cannot contain. */
 function reasonOf(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, " ").slice(0, 200);
 }

@@ -4,27 +4,27 @@ import { PassThrough } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { createUpstream, mayLead, type UpstreamRequest } from "./package-upstream.ts";
 
-/** Answers by URL; records what was asked. */
+/** Answers by URL, and records the requested URLs. */
 function scripted(answers: Record<string, { status?: number; location?: string }>) {
-  const asked: string[] = [];
+  const urls: string[] = [];
   const get = async ({ url }: UpstreamRequest) => {
-    asked.push(url.href);
+    urls.push(url.href);
     const { status = 200, location } = answers[url.href] ?? { status: 404 };
     return { status, headers: { location }, body: new PassThrough().end("x"), address: "" };
   };
-  return { asked, upstream: createUpstream({ get }) };
+  return { asked: urls, upstream: createUpstream({ get }) };
 }
 
 const url = new URL("https://a.example/x");
 
-test("redirects are followed, also to another host", async () => {
-  const { asked, upstream } = scripted({
+test("follows redirects, even to another host", async () => {
+  const { asked: urls, upstream } = scripted({
     "https://a.example/x": { status: 302, location: "/y" },
     "https://a.example/y": { status: 307, location: "https://b.example/z" },
     "https://b.example/z": {},
   });
   expect((await upstream.get({ url, headers: {} })).status).toBe(200);
-  expect(asked).toHaveLength(3);
+  expect(urls).toHaveLength(3);
 });
 
 test.each([
@@ -36,31 +36,31 @@ test.each([
   "https://user@b.example/",
   "file:///etc/passwd",
   "https://",
-])("but not to %s", async (location) => {
-  const { asked, upstream } = scripted({ "https://a.example/x": { status: 302, location } });
+])("does not follow a redirect to %s", async (location) => {
+  const { asked: urls, upstream } = scripted({ "https://a.example/x": { status: 302, location } });
   await expect(upstream.get({ url, headers: {} })).rejects.toMatchObject({ code: "protocol" });
-  expect(asked).toHaveLength(1);
+  expect(urls).toHaveLength(1);
 });
 
-test("nor for ever", async () => {
-  const { asked, upstream } = scripted({ "https://a.example/x": { status: 302, location: "/x" } });
+test("does not follow redirects indefinitely", async () => {
+  const { asked: urls, upstream } = scripted({ "https://a.example/x": { status: 302, location: "/x" } });
   await expect(upstream.get({ url, headers: {} })).rejects.toMatchObject({ code: "protocol" });
-  expect(asked).toHaveLength(6);
+  expect(urls).toHaveLength(6);
 });
 
-test("a registry by plain HTTP may lead to another one, and a bare address only to itself", () => {
+test("lets plain HTTP redirect to another host, but a bare address only to itself", () => {
   expect(mayLead(new URL("http://a.example/"), new URL("http://b.example/"))).toBe(true);
   expect(mayLead(new URL("http://127.0.0.1:1/"), new URL("http://127.0.0.1:1/x"))).toBe(true);
   expect(mayLead(new URL("http://127.0.0.1:1/"), new URL("http://127.0.0.1:2/x"))).toBe(false);
 });
 
-test("names are resolved by the given lookup, and certificates are checked", async () => {
+test("resolves names with the given lookup, and checks certificates", async () => {
   const server = createServer((_request, response) => response.end("hello"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  const asked: string[] = [];
+  const names: string[] = [];
   const lookup: LookupFunction = (name, options, callback) => {
-    asked.push(name);
+    names.push(name);
     if (name.startsWith("bad")) return callback(new Error("refused"), "", 4);
     if (options.all) return callback(null, [{ address: "127.0.0.1", family: 4 }]);
     callback(null, "127.0.0.1", 4);
@@ -73,12 +73,12 @@ test("names are resolved by the given lookup, and certificates are checked", asy
   const response = await upstream.get({ url: new URL(`http://good.example:${port}/`), headers: {} });
   expect(Buffer.concat(await response.body.toArray()).toString()).toBe("hello");
   await expect(upstream.get({ url: new URL(`http://bad.example:${port}/`), headers: {} })).rejects.toMatchObject({ code: "unavailable" });
-  // What answers there does not speak TLS, let alone with a certificate for that name.
+  // The server there does not speak TLS, let alone have a certificate for that name.
   await expect(upstream.get({ url: new URL(`https://good.example:${port}/`), headers: {} })).rejects.toMatchObject({ code: "unavailable" });
-  expect(asked).toEqual(["good.example", "bad.example", "good.example"]);
+  expect(names).toEqual(["good.example", "bad.example", "good.example"]);
 });
 
-test("an end in any moment is heard where it is waited for, and nowhere else", async () => {
+test("survives an abort at any moment", async () => {
   const server = createServer((_request, response) => response.end(Buffer.alloc(100_000)));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const upstream = createUpstream({});

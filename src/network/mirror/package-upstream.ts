@@ -3,7 +3,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import type { Readable } from "node:stream";
 import { getCACertificates } from "node:tls";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
 export interface UpstreamRequest {
   url: URL;
@@ -13,21 +13,21 @@ export interface UpstreamRequest {
 
 export interface UpstreamResponse {
   status: number;
-  /** Lower case names. */
+  /** Names are in lower case. */
   headers: Record<string, string | undefined>;
-  /** Ends with an error when the transfer breaks off before its announced length. */
+  /** Ends with an error if the transfer breaks off before its announced length. */
   body: Readable;
-  /** The address that answered; empty when not known. */
+  /** The address of the server that answered; empty if unknown. */
   address: string;
 }
 
-/** One request, no redirects followed. Rejects when no head was received. */
+/** Sends one request without following redirects. Rejects if no head was received. */
 export type Get = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export interface Upstream {
   /**
-   * A GET with redirects followed. Throws `unavailable` when the registry cannot be reached (it is not tried again for
-   * a while then), `timeout`, `protocol` for a redirect that leads where a registry does not.
+   * Sends a GET and follows redirects. Throws `unavailable` if the registry cannot be reached (which is then not tried
+   * again for a while), `timeout`, or `protocol` for a redirect to a place where no registry should lead.
    */
   get(request: UpstreamRequest): Promise<UpstreamResponse>;
   close(): void;
@@ -38,12 +38,12 @@ const HEAD_MS = 30_000;
 const IDLE_MS = 60_000;
 const SOCKETS_PER_HOST_MAX = 24;
 /**
- * A registry that could not be reached is not asked again for this long, so that an install without a network does not
- * wait for each of its packages.
+ * How long we do not ask an unreachable registry again, so that an install without a network does not wait for each of
+ * its packages.
  */
 const DOWN_MS = 15_000;
 const HOSTS_DOWN_MAX = 100;
-/** Nothing of what the program inside calls itself goes out. */
+/** Replaces whatever the program inside calls itself. */
 const USER_AGENT = "caisson-mirror";
 
 export function createUpstream(options: { lookup?: LookupFunction; ca?: readonly string[]; get?: Get; now?: () => number }): Upstream {
@@ -59,19 +59,19 @@ export function createUpstream(options: { lookup?: LookupFunction; ca?: readonly
         if (known !== undefined && known.untilMs > now()) throw unreachable(url, known.cause);
         const headers = { ...request.headers, "user-agent": USER_AGENT };
         const response = await get({ ...request, url, headers }).catch((cause: unknown) => {
-          if (request.signal?.aborted) throw new CaissonError("cancelled", `nobody waits for ${url.host} any more`, { cause });
+          if (request.signal?.aborted) throw new CaissonError("cancelled", `the request to ${url.host} was abandoned`, { cause });
           if (down.size >= HOSTS_DOWN_MAX) down.clear();
           down.set(url.origin, { untilMs: now() + DOWN_MS, cause });
           throw unreachable(url, cause);
         });
         down.delete(url.origin);
-        // Whoever reads hears of it; it may break before anybody does.
+        // The reader will handle errors, but the body may break before it has one.
         response.body.on("error", () => undefined);
         if (![301, 302, 303, 307, 308].includes(response.status)) return response;
         response.body.destroy();
         url = redirected(url, response.headers.location, request.url);
       }
-      throw new CaissonError("protocol", `${request.url.host} redirects too often`);
+      throw new CaissonError("protocol", `${request.url.host} redirects too many times`);
     },
     close: () => agents.close(),
   };
@@ -79,7 +79,7 @@ export function createUpstream(options: { lookup?: LookupFunction; ca?: readonly
 
 interface Agents {
   http: Agent;
-  /** Made when first needed: reading the stores of certificates takes a while. */
+  /** Created on first use, because reading the certificate stores takes a while. */
   https(): Agent;
   close(): void;
 }
@@ -108,14 +108,14 @@ function unreachable(url: URL, cause: unknown): CaissonError {
 
 function redirected(from: URL, location: string | undefined, first: URL): URL {
   const target = location === undefined || !URL.canParse(location, from.href) ? null : new URL(location, from);
-  if (target === null) throw new CaissonError("protocol", `${from.host} redirects to nowhere`);
-  if (!mayLead(first, target)) throw new CaissonError("protocol", `${from.host} redirects to ${target.origin}, which is not followed`);
+  if (target === null) throw new CaissonError("protocol", `${from.host} redirects without a valid location`);
+  if (!mayLead(first, target)) throw new CaissonError("protocol", `${from.host} redirects to ${target.origin}, which is not allowed`);
   return target;
 }
 
 /**
- * Whether a registry may send us to another place: never from TLS to none, and never to a bare address, since a lookup
- * that refuses addresses is not asked about those.
+ * Checks whether a registry may redirect us to another place: never from TLS to plain HTTP, and never to a bare
+ * address, because a lookup that refuses addresses does not see those.
  */
 export function mayLead(from: URL, to: URL): boolean {
   if (to.origin === from.origin && to.username === "") return true;
@@ -129,10 +129,10 @@ function getOnce({ url, headers, signal }: UpstreamRequest, agents: Agents): Pro
     const secure = url.protocol === "https:";
     const send = secure ? httpsRequest : httpRequest;
     const request = send(url, { method: "GET", headers, agent: secure ? agents.https() : agents.http });
-    const head = setTimeout(() => request.destroy(new Error("no answer in time")), HEAD_MS);
-    request.setTimeout(IDLE_MS, () => request.destroy(new Error("silent for too long")));
-    // Not left to the request's own `signal`: between the end of an answer and the release of its socket, that throws
-    // where nobody can catch it.
+    const head = setTimeout(() => request.destroy(new Error("the request timed out")), HEAD_MS);
+    request.setTimeout(IDLE_MS, () => request.destroy(new Error("the connection was silent for too long")));
+    // We do not use the request's own `signal`: between the end of an answer and the release of its socket, it throws
+    // where nothing can catch it.
     let abort = () => void request.destroy(new Error("aborted"));
     const onAbort = () => abort();
     signal?.addEventListener("abort", onAbort);

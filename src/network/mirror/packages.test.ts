@@ -23,7 +23,7 @@ function open(options: Partial<PackagesOptions> & { now?: () => number }) {
   return { packages, temporary: () => readdirSync(join(cacheDir, "tmp")).length };
 }
 
-/** An upstream whose answers are given piece by piece. */
+/** An upstream whose answers the test sends piece by piece. */
 function scripted() {
   const answers: { body: PassThrough; answer(head: Partial<UpstreamResponse>): void }[] = [];
   const waiting: (() => void)[] = [];
@@ -56,7 +56,7 @@ async function whole(found: Awaited<ReturnType<ReturnType<typeof openPackages>["
   return Buffer.concat(parts);
 }
 
-test("many who want the same at once wait for one download", async () => {
+test("shares one download among concurrent requests", async () => {
   await using rig = await openMirrorRig();
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, index) => rig.get(index % 2 ? "/npm/caisson-left" : "/npm/caisson-left/-/caisson-left-1.0.0.tgz")),
@@ -66,7 +66,7 @@ test("many who want the same at once wait for one download", async () => {
   expect(new Set(paths).size).toBe(paths.length);
 });
 
-test("bytes come as the registry sends them, but for the last, which wait for the end", async () => {
+test("streams bytes as the registry sends them, but holds back the last", async () => {
   const upstream = scripted();
   const { packages } = open({ get: upstream.get });
   const obtaining = packages.obtain(file);
@@ -77,7 +77,7 @@ test("bytes come as the registry sends them, but for the last, which wait for th
   body.write(Buffer.alloc(MIB, "a"));
   const first = await parts.next();
   expect(first.value?.length).toBeGreaterThan(0);
-  // A second reader, late, gets all of it too.
+  // A second reader that comes late gets all of it too.
   const late = packages.obtain(file).then(whole);
   let bytes = first.value?.length ?? 0;
   while (bytes < MIB - 16 * 1024) bytes += (await parts.next()).value?.length ?? 0;
@@ -88,12 +88,12 @@ test("bytes come as the registry sends them, but for the last, which wait for th
   expect(bytes).toBe(MIB + 3);
   expect((await late).length).toBe(MIB + 3);
   expect(upstream.pending()).toBe(0);
-  const kept = (await packages.obtain(file)) as Found;
-  expect(kept).toMatchObject({ freshness: "hit", bytes: MIB + 3 });
-  await kept.close();
+  const hit = (await packages.obtain(file)) as Found;
+  expect(hit).toMatchObject({ freshness: "hit", bytes: MIB + 3 });
+  await hit.close();
 });
 
-test("what breaks off in the middle looks cut off to every reader, and is not kept", async () => {
+test("shows a broken transfer as truncated to every reader, and does not keep it", async () => {
   const upstream = scripted();
   const { packages, temporary } = open({ get: upstream.get });
   const obtaining = [packages.obtain(file), packages.obtain(file)];
@@ -111,7 +111,7 @@ test("what breaks off in the middle looks cut off to every reader, and is not ke
   expect(temporary()).toBe(0);
 });
 
-test("a transfer of which nobody can tell whether it ended is not taken", async () => {
+test("rejects a transfer without a certain end", async () => {
   const upstream = scripted();
   const { packages } = open({ get: upstream.get });
   const obtaining = packages.obtain(file).then(whole);
@@ -121,7 +121,7 @@ test("a transfer of which nobody can tell whether it ended is not taken", async 
   await expect(obtaining).rejects.toMatchObject({ code: "protocol" });
 });
 
-test("when the last reader leaves, the download ends; one who comes then starts another", async () => {
+test("ends a download with its last reader, and starts another for the next", async () => {
   const upstream = scripted();
   const { packages, temporary } = open({ get: upstream.get });
   const obtaining = packages.obtain(file);
@@ -139,7 +139,7 @@ test("when the last reader leaves, the download ends; one who comes then starts 
   await expect.poll(temporary).toBe(0);
 });
 
-test("a slow reader does not hold up another", async () => {
+test("does not let a slow reader hold up another", async () => {
   const upstream = scripted();
   const { packages } = open({ get: upstream.get });
   const obtaining = [packages.obtain(file), packages.obtain(file)] as const;
@@ -155,12 +155,12 @@ test("a slow reader does not hold up another", async () => {
   expect(bytes).toBe(8 * MIB);
 });
 
-test("a package that is not what the registry's list says is refused, with the reason when it is small, and never kept", async () => {
+test("refuses a package that differs from the registry's list, and never keeps it", async () => {
   await using rig = await openMirrorRig();
   const path = "/npm/caisson-left/-/caisson-left-1.0.0.tgz";
   rig.registry.fault(path, { body: Buffer.from("evil") });
   const refused = await rig.get(path, { headers: { accept: "application/json" } });
-  expect(refused).toMatchObject({ status: 502, text: expect.stringContaining("is not the file that the registry's own list describes") });
+  expect(refused).toMatchObject({ status: 502, text: expect.stringContaining("does not match the digest in the registry's own list") });
   rig.registry.fault(path, { body: Buffer.alloc(MIB, "evil") });
   await expect(rig.get(path)).rejects.toThrow();
   expect(rig.events.filter(({ type }) => type === "network.denied").map(({ data }) => data)).toMatchObject([
@@ -173,14 +173,14 @@ test("a package that is not what the registry's list says is refused, with the r
   expect((await rig.get("/npm/caisson-old/-/caisson-old-0.0.1.tgz")).status).toBe(200);
 });
 
-test("a file that the list does not know is not there, even if the server has one", async () => {
+test("hides a file that is not listed, even if the server has it", async () => {
   await using rig = await openMirrorRig();
   rig.registry.put("/npm/caisson-left/-/caisson-left-9.9.9.tgz", { type: "application/octet-stream", body: Buffer.from("unlisted") });
   for (let times = 0; times < 3; times++) expect((await rig.get("/npm/caisson-left/-/caisson-left-9.9.9.tgz")).status).toBe(404);
   expect(rig.registry.requests().map(({ path }) => path)).toEqual(["/npm/caisson-left"]);
 });
 
-test("a version that is newer than the kept list is found", async () => {
+test("finds a version that is newer than the cached list", async () => {
   await using rig = await openMirrorRig();
   await rig.get("/npm/caisson-left");
   await using newer = await openMirrorRig();
@@ -194,7 +194,7 @@ test("a version that is newer than the kept list is found", async () => {
   expect((await rig.get("/npm/caisson-left/-/caisson-left-1.2.0.tgz")).body.equals(body)).toBe(true);
 });
 
-test("a page that unpacks to very much is given up, with memory and disk as before", async () => {
+test("gives up on a page that unpacks to far too much", async () => {
   await using rig = await openMirrorRig({ bytesMax: 8 * MIB });
   const bomb = gzipSync(Buffer.alloc(64 * MIB, " "));
   rig.registry.fault("/npm/caisson-left", { status: 200, headers: { "content-encoding": "gzip", "content-type": "application/json" } });
@@ -207,13 +207,13 @@ test("a page that unpacks to very much is given up, with memory and disk as befo
       return { status: 200, headers: { "content-encoding": "gzip", "content-length": String(bomb.length) }, body, address: "" };
     },
   });
-  expect(await other.get("/npm/caisson-left")).toMatchObject({ status: 502, text: expect.stringContaining("more than") });
-  // What was begun is removed once the answer is out.
+  expect(await other.get("/npm/caisson-left")).toMatchObject({ status: 502, text: expect.stringContaining("must not exceed") });
+  // The draft is removed after the answer was sent.
   await expect.poll(() => other.kept()).toMatchObject({ entries: 0, temporary: 0 });
 });
 
 test.each(["no json", "[1]x", "null", "<html>captive portal</html>", '{"versions":{"1.0.0":null,"__proto__":{"dist":1}}}'])(
-  "a page %s does no harm",
+  "survives a page %s",
   async (text) => {
     await using rig = await openMirrorRig();
     await rig.get("/npm/caisson-left");
@@ -226,7 +226,7 @@ test.each(["no json", "[1]x", "null", "<html>captive portal</html>", '{"versions
   },
 );
 
-test("a registry that cannot be reached is not tried for each package", async () => {
+test("does not try an unreachable registry for each package", async () => {
   let tried = 0;
   let nowMs = 0;
   const get = async () => {
@@ -242,7 +242,7 @@ test("a registry that cannot be reached is not tried for each package", async ()
   expect(tried).toBe(2);
 });
 
-test("closing ends what is being fetched", async () => {
+test("ends the downloads in progress on close", async () => {
   const upstream = scripted();
   const { packages, temporary } = open({ get: upstream.get });
   const obtaining = packages.obtain(file);

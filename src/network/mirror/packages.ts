@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type Cache, openCache } from "./cache.ts";
 import type { CacheEntry } from "./cache-entry.ts";
 import { digestIn } from "./digest-list.ts";
@@ -8,34 +8,34 @@ import { type Digest, type Found, type Freshness, keyOf, type Missing, type Reso
 import { createRewriting } from "./rewriting.ts";
 import { type SharedDownload, startSharedDownload } from "./shared-download.ts";
 
-/** The things of registries, from the cache where possible. Shared by all mirrors of a process. */
+/** The contents of registries, from the cache if possible. Shared by all mirrors of a process. */
 export interface Packages {
   /**
-   * Finds or fetches. What was kept is served when the registry cannot be asked, unless `recheck`, with which it is
-   * asked in any case. Throws `unavailable`, `protocol`, `unsafe`, `too_large`, `no_space`, `denied`, and `busy` when
-   * too many things are being fetched.
+   * Finds or fetches a resource. If the registry cannot be asked, a cached one is served, unless `recheck` is set,
+   * which always asks. Throws `unavailable`, `protocol`, `unsafe`, `too_large`, `no_space`, `denied`, and `busy` if too
+   * many resources are being fetched.
    */
   obtain(resource: Resource, how?: { recheck?: boolean }): Promise<Found | Missing>;
   /**
-   * The first of these files that its pages list, and what they say it hashes to; null when the registry lists none of
-   * them. The registry is only asked when no kept page lists any. Throws as `obtain`.
+   * Returns the first of these files that its pages list, with its listed digest, or null if the registry lists none of
+   * them. Asks the registry only if no cached page lists any. Throws like `obtain`.
    */
   firstListed<File extends ListedFile>(files: readonly File[]): Promise<{ file: File; digest: Digest } | null>;
-  /** Ends what is being fetched. */
+  /** Ends the downloads in progress. */
   close(): Promise<void>;
 }
 
 /** A file that a registry may have. */
 export interface ListedFile {
-  /** With the same list of files in each; any of them may be kept. */
+  /** Each has the same list of files, and any of them may be cached. */
   pages: readonly [Resource, ...Resource[]];
-  /** As the list calls it. */
+  /** The path that the list uses. */
   path: string;
 }
 
 const BYTES_MAX = 10 * 1024 ** 3;
 const SHORTLY_MS = 5 * 60_000;
-/** A page this young is not asked for again only because it does not list a file. */
+/** A page this young is not requested again merely because it does not list a file. */
 const JUST_NOW_MS = 10_000;
 const FLIGHTS_MAX = 256;
 const CHUNK_BYTES = 256 * 1024;
@@ -65,7 +65,7 @@ export function openPackages(options: PackagesOptions & { now?: () => number }):
     return download;
   }
 
-  /** Null when what is kept is still what the registry has. */
+  /** Returns null if the cached entry is still current. */
   async function fetch(resource: Resource, before: CacheEntry | null, cache: Cache): Promise<Found | Missing | null> {
     if (offline)
       throw new CaissonError("unavailable", `${resource.url.href} is not in the package cache, and the mirror is offline`, {
@@ -92,29 +92,29 @@ export function openPackages(options: PackagesOptions & { now?: () => number }):
 
   async function obtain(resource: Resource, how: { recheck?: boolean } = {}): Promise<Found | Missing> {
     const cache = await open();
-    const kept = await cache.find(keyOf(resource));
-    if (kept !== null && how.recheck !== true && isFresh(resource, kept, now())) return fromEntry(kept, "hit");
+    const entry = await cache.find(keyOf(resource));
+    if (entry !== null && how.recheck !== true && isFresh(resource, entry, now())) return fromEntry(entry, "hit");
     try {
-      const fetched = await fetch(resource, kept, cache);
-      if (fetched === null && kept !== null) return fromEntry(kept, "hit");
-      await kept?.close();
-      if (fetched === null) throw new CaissonError("unavailable", "the package cache lost what was just fetched");
+      const fetched = await fetch(resource, entry, cache);
+      if (fetched === null && entry !== null) return fromEntry(entry, "hit");
+      await entry?.close();
+      if (fetched === null) throw new CaissonError("unavailable", "the package cache lost the package that was just fetched");
       return fetched;
     } catch (error) {
-      if (kept !== null && how.recheck !== true) return fromEntry(kept, "stale");
-      await kept?.close();
+      if (entry !== null && how.recheck !== true) return fromEntry(entry, "stale");
+      await entry?.close();
       throw error;
     }
   }
 
-  /** What the registry's page says now of a file that no kept one lists. */
+  /** Returns what the registry's current page says about a file that no cached page lists. */
   async function askedDigest(file: ListedFile, cache: Cache): Promise<Digest | null> {
-    const { digest, fetchedAtMs } = await listed(cache, file);
+    const { digest, fetchedAtMs } = await findListedDigest(cache, file);
     if (digest !== null || now() - fetchedAtMs < JUST_NOW_MS) return digest;
     const page = await obtain(file.pages[0], { recheck: true });
     if (page.kind === "missing") return null;
     await page.close();
-    return (await listed(cache, file)).digest;
+    return (await findListedDigest(cache, file)).digest;
   }
 
   return {
@@ -122,7 +122,7 @@ export function openPackages(options: PackagesOptions & { now?: () => number }):
     async firstListed(files) {
       const cache = await open();
       for (const file of files) {
-        const { digest } = await listed(cache, file);
+        const { digest } = await findListedDigest(cache, file);
         if (digest !== null) return { file, digest };
       }
       for (const file of files) {
@@ -146,8 +146,8 @@ function isFresh(resource: Resource, { record, fetchedAtMs }: CacheEntry, nowMs:
   return (resource.keeps === "always" && record.status === 200) || (age >= 0 && age < SHORTLY_MS);
 }
 
-/** What kept pages say of a file, and when the youngest of those that do not list it was fetched. */
-async function listed(cache: Cache, { pages, path }: ListedFile): Promise<{ digest: Digest | null; fetchedAtMs: number }> {
+/** Returns what cached pages say about a file, and when the youngest page that does not list it was fetched. */
+async function findListedDigest(cache: Cache, { pages, path }: ListedFile): Promise<{ digest: Digest | null; fetchedAtMs: number }> {
   let youngestAtMs = Number.NEGATIVE_INFINITY;
   for (const page of pages) {
     const entry = await cache.find(keyOf(page));

@@ -1,16 +1,16 @@
-import type { RegistryName } from "../../contract/network.ts";
+import type { RegistryName } from "../../contract/network/network.ts";
 import type { Packages } from "./packages.ts";
 import type { Resource } from "./resource.ts";
 import { isCalledByItsName, portOf } from "./upstream-url.ts";
 
-/** What a program inside asked for, of the part of the path that is below the address. */
+/** A request of a program inside, with the part of the path below the registry's address. */
 export interface RegistryRequest {
   method: string;
-  /** Decoded, none of them empty, `.` or `..`. */
+  /** Decoded. None of them is empty, `.` or `..`. */
   segments: readonly string[];
-  /** Lower case. */
+  /** In lower case. */
   accept: string;
-  /** The address as the program called it; ends with a slash. */
+  /** The address that the program requested; ends with a slash. */
   base: URL;
 }
 
@@ -18,22 +18,22 @@ export type Routed =
   | { kind: "resource"; resource: Resource }
   /** Answered by the mirror itself. */
   | { kind: "answer"; status: number; contentType: string; body: string }
-  /** Not of the shape of the registry's addresses, so nothing is asked of it. */
+  /** The path does not have the registry's form, so the registry is not asked. */
   | { kind: "unknown" };
 
-/** Where programs inside ask for a registry, or for a part of it. */
+/** An address where programs inside request a registry, or a part of it. */
 export interface RegistryAddress {
   host: string;
   ports: readonly number[];
-  /** Begins and ends with a slash. */
+  /** Starts and ends with a slash. */
   path: string;
-  /** Throws as `Packages.obtain`. */
+  /** Throws like `Packages.obtain`. */
   route(request: RegistryRequest): Routed | Promise<Routed>;
 }
 
 export interface Registry {
   readonly name: RegistryName;
-  /** Where it reads from. */
+  /** The base URL that it reads from. */
   readonly upstream: URL;
   readonly addresses: readonly RegistryAddress[];
 }
@@ -46,12 +46,12 @@ export interface RegistryOptions {
 
 type Route = RegistryAddress["route"];
 
-/** Under a name that everybody knows, with and without TLS. */
+/** Returns an address under a well-known name, with and without TLS. */
 export function publicAddress(host: string, route: Route): RegistryAddress {
   return { host, ports: [80, 443], path: "/", route };
 }
 
-/** Where it is read from, unless that name means something else inside. */
+/** Returns the upstream's own address, unless that means something else inside. */
 export function ownAddresses(upstream: URL, route: Route): RegistryAddress[] {
   if (!isCalledByItsName(upstream)) return [];
   return [{ host: upstream.hostname, ports: [portOf(upstream)], path: upstream.pathname, route }];
@@ -63,7 +63,7 @@ export function notFound(text: string): Routed {
   return { kind: "answer", status: 404, contentType: "application/json", body: `${JSON.stringify({ error: text })}\n` };
 }
 
-/** All but `@` is encoded that may mean something else to some server, such as `+`. */
+/** Encodes everything except `@` that could mean something else to some server, such as `+`. */
 export function at(upstream: URL, segments: readonly string[]): URL {
   return new URL(segments.map((segment) => encodeURIComponent(segment).replaceAll("%40", "@")).join("/"), upstream);
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
-import type { RegistryName } from "../../contract/network.ts";
+import type { RegistryName } from "../../contract/network/network.ts";
 import type { Packages } from "./packages.ts";
 import { createRegistries } from "./registries/registries.ts";
 import { pathSegments } from "./request-target.ts";
@@ -21,7 +21,7 @@ test.each([
   ["http://h", null],
   ["https://h/a", null],
   ["", null],
-])("%s", (target, expected) => {
+])("parses %s", (target, expected) => {
   expect(pathSegments(target)).toEqual(expected);
 });
 
@@ -72,7 +72,7 @@ const piece = fc.oneof(
   fc.string({ maxLength: 12 }),
 );
 
-test("whatever is asked for, the registry is only ever asked below its own address", async () => {
+test("only ever asks a registry below its own address", async () => {
   const base = "https://registry.example/base/";
   const upstreams = Object.fromEntries((["npm", "pypi", "crates", "go", "debian"] satisfies RegistryName[]).map((name) => [name, base]));
   const packages: Packages = {
@@ -90,8 +90,8 @@ test("whatever is asked for, the registry is only ever asked below its own addre
       for (const segment of segments.flatMap((one) => one.split("/"))) expect(["", ".", ".."]).not.toContain(segment);
       for (const registry of registries) {
         for (const address of registry.addresses) {
-          const asked = { method: "GET", segments, accept: "", base: new URL(`https://${address.host}${address.path}`) };
-          const result = await Promise.resolve(address.route(asked)).catch(() => null);
+          const request = { method: "GET", segments, accept: "", base: new URL(`https://${address.host}${address.path}`) };
+          const result = await Promise.resolve(address.route(request)).catch(() => null);
           if (result?.kind !== "resource") continue;
           routed++;
           const { href } = result.resource.url;

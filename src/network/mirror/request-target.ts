@@ -1,26 +1,24 @@
+import { decodedOrNull } from "../../lib/failures.ts";
+
 const TARGET_CHARS_MAX = 2048;
 
 /**
- * The path that a request line asks for, decoded: no segment is empty, `.` or `..`, and a slash in one was encoded.
- * Null for what no client of a registry sends: a URL, an empty or dotted segment, a control character, a wrong
- * encoding. The query is dropped.
+ * Returns the decoded path of a request line. No segment is empty, `.` or `..`, and a slash within one was encoded.
+ * Null for anything that no client of a registry sends: a URL, an empty or dotted segment, a control character, an
+ * invalid encoding. The query is dropped.
  */
 export function pathSegments(target: string): string[] | null {
   if (target.length > TARGET_CHARS_MAX) return null;
   const path = /^(\/[^?#]*)(?:\?[^#]*)?$/.exec(target)?.[1];
   if (path === undefined) return null;
-  // One final slash means the same as none.
-  const segments = path.slice(1).replace(/\/$/, "").split("/").map(decoded);
+  // A trailing slash makes no difference.
+  const segments = path.slice(1).replace(/\/$/, "").split("/").map(decodeSegment);
   return segments.every((segment) => segment !== null) ? segments : null;
 }
 
-function decoded(segment: string): string | null {
-  try {
-    const text = decodeURIComponent(segment);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-    const plain = !/[\x00-\x20\x7f\\]/.test(text);
-    return plain && text.split("/").every((part) => !["", ".", ".."].includes(part)) ? text : null;
-  } catch {
-    return null;
-  }
+function decodeSegment(segment: string): string | null {
+  const text = decodedOrNull(segment);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for control characters.
+  if (text === null || /[\x00-\x20\x7f\\]/.test(text)) return null;
+  return text.split("/").every((part) => !["", ".", ".."].includes(part)) ? text : null;
 }

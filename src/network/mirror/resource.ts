@@ -1,27 +1,27 @@
 import type { CacheRecord } from "./cache-entry.ts";
 
 /**
- * One thing of a registry: where it is, and how it may be kept. Made from a path that was found to be of the registry's
- * own shape, never passed through.
+ * A resource of a registry: where it is, and how it may be cached. Built from a path that has the registry's own form,
+ * never passed through.
  */
 export interface Resource {
   url: URL;
-  /** The Accept header sent. */
+  /** The Accept header to send. */
   accept: string;
-  /** What it is told to be; absent: what the registry says, when that is among a few harmless ones. */
+  /** Its content type. Absent: the registry's own, if that is one of a few harmless ones. */
   contentType?: string;
-  /** `always`: it never changes under its name. `shortly`: after a few minutes the registry is asked again. */
+  /** `always`: it never changes under its name. `shortly`: the registry is asked again after a few minutes. */
   keeps: "always" | "shortly";
-  /** Sets apart what is rewritten for different readers of the same URL. */
+  /** Distinguishes versions of the same URL that are rewritten for different readers. */
   variant?: string;
-  /** The whole is needed to make what is served, so it is not streamed. Throws for what is not of the expected form. */
+  /** Rewrites the whole page, so it is not streamed. Throws if the page does not have the expected form. */
   rewrite?: (page: { body: Buffer; contentType: string }) => Rewritten;
   /**
-   * What the content must hash to, as `sha256:hex`. Null: the registry does not know of such a thing, so there is none.
-   * Throws as `Packages.obtain` does when the registry cannot be asked.
+   * Returns what the content must hash to, as `sha256:hex`. Null: the registry does not list the resource, so it does
+   * not exist. Throws like `Packages.obtain` if the registry cannot be asked.
    */
   digest?: () => Promise<Digest | null>;
-  /** For what has no digest at hand: how such a file begins. */
+  /** The first bytes of such a file, to check content that has no digest. */
   magic?: Buffer;
 }
 
@@ -30,31 +30,33 @@ export type Digest = `${"sha1" | "sha256" | "sha384" | "sha512"}:${string}`;
 export interface Rewritten {
   body: Buffer;
   contentType?: string;
-  /** Of the files the page lists, by their path at the registry. */
+  /** The digests of the listed files, by their path at the registry. */
   digests?: Iterable<readonly [path: string, digest: Digest]>;
 }
 
-/** Under which the cache has it. The URL is part of it, so that another upstream never answers for this one. */
+/** Returns the cache key of a resource. It contains the URL, so that no upstream answers for another. */
 export function keyOf(resource: Pick<Resource, "url" | "accept" | "variant">): string {
   return [resource.url.href, resource.accept, resource.variant ?? ""].join("\n");
 }
 
 export type Freshness = "hit" | "miss" | "stale";
 
-/** Something to be served: its parts are read in order, each once. */
+/** A resource to serve. Its parts are read in order, each once. */
 export interface Found {
   kind: "found";
   freshness: Freshness;
   contentType: string;
-  /** Of the content; null while it is still being received. */
+  /** The hash of the content; null while it is still being received. */
   sha256: string | null;
   lastModified: string | null;
-  /** Null when it is received without having been told its length. */
+  /** Null if its length was not announced. */
   bytes: number | null;
-  /** Throws in the middle when the rest cannot be had: what was read so far is then not the whole. */
-  /** Of the registry's server that was asked for it; empty when none was. */
+  /** The address of the registry's server that was asked; empty if none was. */
   address: string;
-  /** A range can be asked of what is whole. */
+  /**
+   * Reads the content, or a range of it if it is complete. Throws midway if the rest is not available; what was read
+   * until then is incomplete.
+   */
   read(range?: { start: number; end: number }): AsyncIterable<Buffer>;
   close(): Promise<void>;
 }

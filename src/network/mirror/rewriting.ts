@@ -1,4 +1,5 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Cache, Draft } from "./cache.ts";
 import { encodeDigests } from "./digest-list.ts";
 import { type RewrittenDraft, sha256Of } from "./download.ts";
@@ -12,43 +13,41 @@ interface Work {
 }
 
 /**
- * Rewrites pages one at a time: each is in memory as a whole, and some are large. Throws `protocol` for a page that is
- * not of the registry's form.
+ * Rewrites pages one at a time, because each is in memory as a whole and some are large. Throws `protocol` for a page
+ * that does not have the registry's form.
  */
 export function createRewriting(): (work: Work) => Promise<RewrittenDraft> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
-    const mine = last.then(() => rewritten(work));
-    last = mine.catch(() => undefined);
+    const mine = last.then(() => rewriteDraft(work));
+    last = ignore(mine, "its caller awaits it; the next turn does not depend on its result");
     return mine;
   };
 }
 
-async function rewritten({ resource, draft, contentType, cache }: Work): Promise<RewrittenDraft> {
-  const made = await remade(resource, await draft.read(0, draft.bytes), contentType);
+async function rewriteDraft({ resource, draft, contentType, cache }: Work): Promise<RewrittenDraft> {
+  const page = await rewriteBody(resource, await draft.read(0, draft.bytes), contentType);
   const target = await cache.begin();
   try {
-    await target.write(made.body);
+    await target.write(page.body);
   } catch (error) {
     await target.close();
     throw error;
   }
   return {
     draft: target,
-    contentType: made.contentType ?? contentType,
-    sha256: sha256Of(made.body),
-    list: encodeDigests(made.digests ?? []),
+    contentType: page.contentType ?? contentType,
+    sha256: sha256Of(page.body),
+    list: encodeDigests(page.digests ?? []),
   };
 }
 
-async function remade(resource: Resource, body: Buffer, contentType: string) {
+async function rewriteBody(resource: Resource, body: Buffer, contentType: string) {
   try {
     return resource.rewrite?.({ body, contentType }) ?? { body };
   } catch (cause) {
-    throw new CaissonError(
-      "protocol",
-      `${resource.url.host} answered ${resource.url.pathname} with what is not a page of such a registry`,
-      { cause },
-    );
+    throw new CaissonError("protocol", `the answer of ${resource.url.host} for ${resource.url.pathname} is not a page of such a registry`, {
+      cause,
+    });
   }
 }

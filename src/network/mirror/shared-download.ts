@@ -1,26 +1,27 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Draft } from "./cache.ts";
 import { type DownloadHead, type DownloadOptions, download } from "./download.ts";
 
-/** One download from a registry into the cache. Whoever wants the same thing meanwhile reads along. */
+/** One download from a registry into the cache. Other readers of the same file share it. */
 export interface SharedDownload {
-  /** Throws as `download`. */
+  /** Throws like `download`. */
   readonly head: Promise<DownloadHead>;
-  /** When it is in the cache. Throws as `download`. */
+  /** Resolves when the content is in the cache. Throws like `download`. */
   readonly cached: Promise<void>;
   /**
-   * The last bytes come only when the whole was found to be what it must be; until then, what was read looks cut off.
-   * Throws as `download`.
+   * Holds back the last bytes until the whole content is verified. Until then, the part that was read looks truncated.
+   * Throws like `download`.
    */
   read(): AsyncIterable<Buffer>;
   join(): void;
-  /** When nobody is left, the download of a file ends, too. */
+  /** The download of a file ends with its last reader. */
   leave(): void;
   cancel(): void;
 }
 
 type SharedDownloadOptions = Omit<DownloadOptions, "signal" | "onHead" | "onBytes"> & {
-  /** Called once, when nobody may join any more. */
+  /** Called once, when no further reader may join. */
   onOver: () => void;
 };
 
@@ -52,7 +53,7 @@ export function startSharedDownload(options: SharedDownloadOptions): SharedDownl
   const cancel = () => {
     if (!over) options.onOver();
     over = true;
-    abort.abort(new CaissonError("cancelled", "nobody reads it any more"));
+    abort.abort(new CaissonError("cancelled", "the download was abandoned"));
   };
   const cached = download({
     ...options,
@@ -70,9 +71,9 @@ export function startSharedDownload(options: SharedDownloadOptions): SharedDownl
       throw error;
     },
   );
-  // Whoever joined hears of it by what they wait for.
-  head.promise.catch(() => undefined);
-  cached.catch(() => undefined);
+  const why = "its readers await it";
+  void ignore(head.promise, why);
+  void ignore(cached, why);
 
   return {
     head: head.promise,

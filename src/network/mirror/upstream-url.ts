@@ -1,7 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { RegistryName } from "../../contract/network.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { RegistryName } from "../../contract/network/network.ts";
 
-/** The base URL of a registry; ends with a slash. Throws `invalid` for anything else. */
+/** Parses the base URL of a registry, and adds a trailing slash. Throws `invalid` for anything else. */
 export function upstreamUrl(text: string, name: RegistryName): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (
@@ -12,15 +12,18 @@ export function upstreamUrl(text: string, name: RegistryName): URL {
     url.username !== "" ||
     url.password !== ""
   ) {
-    throw new CaissonError("invalid", `the upstream of ${name} is not the address of a registry`, {
-      hint: "Give an http or https address without user, query or fragment.",
+    throw new CaissonError("invalid", `the upstream of ${name} is not the URL of a registry`, {
+      hint: "Use an http or https URL without user, query or fragment.",
     });
   }
   if (!url.pathname.endsWith("/")) url.pathname += "/";
   return url;
 }
 
-/** Whether programs inside can call it by its own address: loopback is the sandbox's own there. */
+/**
+ * Checks whether programs inside can use the registry's own address. Inside, a loopback address means the sandbox
+ * itself.
+ */
 export function isCalledByItsName({ hostname }: URL): boolean {
   return !/^(?:(?:.+\.)?localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\]|\[::ffff:7f.*\])$/.test(hostname);
 }

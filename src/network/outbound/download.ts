@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { FetchPolicy } from "./fetch-policy.ts";
 import { lookupOf, pinnedAddress } from "./pinned-address.ts";
 
 const REDIRECTS_MAX = 5;
-/** Without a byte for this long it is given up. */
+/** A download without a byte for this long is given up. */
 const SILENCE_MS = 60_000;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
@@ -18,13 +18,13 @@ export interface Download {
 }
 
 /**
- * The answer to a GET for an owner, its body still to be read. Each redirect is judged like the first address, and the
- * authorization stays with the origin that it is for. Throws `denied` for an address that is not reached for this
- * owner, `unavailable` without more words.
+ * Sends a GET for an owner and returns the answer with its body unread. Each redirect is checked like the first
+ * address, and the authorization is only sent to its own origin. Throws `denied` for an address that this owner may not
+ * reach, and `unavailable` without further details.
  */
 export async function openDownload({ url, headers, owner, policy, signal }: Download): Promise<IncomingMessage> {
   let at = url;
-  for (let followed = 0; followed <= REDIRECTS_MAX; followed += 1) {
+  for (let redirectCount = 0; redirectCount <= REDIRECTS_MAX; redirectCount += 1) {
     if (at.protocol !== "https:") throw notReached(at);
     const address = await pinnedAddress(at, { allowPrivate: policy.allowsPrivate(at.hostname, owner), resolve: policy.resolve });
     if (typeof address !== "string") throw address.isForbidden ? notReached(at) : notFetched(at);
@@ -44,7 +44,7 @@ function get(
   { headers, address, policy, signal }: Pick<Download, "headers" | "policy" | "signal"> & { address: string },
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    // Missing in Node's types; `tls.connect` takes it.
+    // Missing in Node's types, but accepted by `tls.connect`.
     const trusted = { secureContext: policy.secureContext() };
     const sent = request(url, { headers, agent: false, signal, lookup: lookupOf(address), timeout: SILENCE_MS, ...trusted });
     sent.on("timeout", () => sent.destroy(new Error("silent")));
@@ -55,11 +55,11 @@ function get(
 }
 
 function notReached({ host }: URL): CaissonError {
-  return new CaissonError("denied", `${host} is not at an address that the station fetches from`, {
-    hint: "Addresses of private networks and of this machine are for its user; the operator can name the host in network.privateFetchHosts.",
+  return new CaissonError("denied", `the station does not fetch from the address of ${host}`, {
+    hint: "Only the machine's user may fetch from private networks and from this machine. Ask the operator to name the host in network.privateFetchHosts.",
   });
 }
 
 export function notFetched({ host }: URL): CaissonError {
-  return new CaissonError("unavailable", `it could not be fetched from ${host}`, { hint: "Check the name." });
+  return new CaissonError("unavailable", `could not fetch from ${host}`, { hint: "Check the name." });
 }

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
-import type { ImageFetch } from "../../contract/image-fetch.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { ImageFetch } from "../../contract/image/image-fetch.ts";
+import { jsonOrNull } from "../../lib/failures.ts";
 import { notFetched, openDownload } from "./download.ts";
 import type { FetchPolicy } from "./fetch-policy.ts";
 
@@ -31,9 +31,9 @@ const Index = z.object({ manifests: z.array(Descriptor).max(1024) });
 const Manifest = z.object({ mediaType: z.string().max(256).optional(), config: Descriptor, layers: z.array(Descriptor).max(LAYERS_MAX) });
 
 /**
- * Fetches an image for an owner that is not the machine's user: without skopeo, whose logins are the user's and which
- * asks loopback addresses without a proxy. Each address, of the registry, its tokens and its redirects, is judged.
- * Throws `denied`, `not_found`, `invalid`, `unsupported`, `too_large`, `unavailable`, `cancelled`.
+ * Fetches an image for an owner that is not the machine's user. It does not use skopeo, which has the user's logins and
+ * reaches loopback addresses without a proxy. Each address is checked: of the registry, its tokens and its redirects.
+ * Throws `denied`, `not_found`, `invalid`, `unsupported`, `too_large`, `unavailable`, `timeout`, `cancelled`.
  */
 export async function fetchImageFor(request: ImageFetch, policy: FetchPolicy): Promise<void> {
   const timeout = AbortSignal.timeout(request.timeoutMs);
@@ -95,7 +95,7 @@ async function fetchParts(request: ImageFetch, how: { policy: FetchPolicy; signa
   await writeFile(join(layout, "oci-layout"), '{"imageLayoutVersion":"1.0.0"}', { mode: 0o600 });
 }
 
-/** As every tool reads such names: without a host it is Docker's own registry. */
+/** Parses an image reference as other tools do: without a host, it is in Docker's own registry. */
 function placeOf(reference: string): { base: URL; wanted: string } {
   const [name = "", digest] = reference.split("@");
   const slash = name.indexOf("/");
@@ -111,7 +111,7 @@ function placeOf(reference: string): { base: URL; wanted: string } {
   return { base: new URL(address), wanted: digest ?? (colon < 0 ? "latest" : path.slice(colon + 1)) };
 }
 
-/** An anonymous token: registries want one even for public images. */
+/** Fetches an anonymous token, which registries require even for public images. */
 async function fetchToken(
   challenge: string | undefined,
   { url, owner, policy, signal }: { url: URL; owner: string; policy: FetchPolicy; signal: AbortSignal },
@@ -135,7 +135,7 @@ async function fetchToken(
 function choose(manifests: readonly Descriptor[], { architecture, reference }: { architecture: string; reference: string }): Descriptor {
   const found = manifests.find(({ platform }) => platform?.os === "linux" && platform.architecture === architecture);
   if (found !== undefined) return found;
-  throw new CaissonError("unsupported", `the image ${reference} is not for linux/${architecture}`);
+  throw new CaissonError("unsupported", `the image ${reference} is not available for linux/${architecture}`);
 }
 
 async function readAll(answer: IncomingMessage): Promise<Buffer> {
@@ -143,7 +143,7 @@ async function readAll(answer: IncomingMessage): Promise<Buffer> {
   let bytes = 0;
   for await (const chunk of answer) {
     bytes += (chunk as Buffer).length;
-    if (bytes > DOCUMENT_BYTES_MAX) throw new CaissonError("too_large", "what a registry answered is too long");
+    if (bytes > DOCUMENT_BYTES_MAX) throw new CaissonError("too_large", "the registry's answer is too long");
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);
@@ -175,11 +175,11 @@ async function writePart(
 }
 
 const digestOf = (data: Buffer) => `sha256:${createHash("sha256").update(data).digest("hex")}`;
-const damaged = (reference: string) => new CaissonError("invalid", `the image ${reference} is not as its registry describes it`);
+const damaged = (reference: string) => new CaissonError("invalid", `the image ${reference} does not match its registry's description`);
 
 function statusFailure(status: number, reference: string, url: URL): CaissonError {
   if (status === 401 || status === 403)
-    return new CaissonError("denied", `${url.host} does not give the image ${reference} to everybody`, {
+    return new CaissonError("denied", `${url.host} does not offer the image ${reference} to anonymous users`, {
       hint: "The machine's user can fetch it, or build an image: `caisson image build`.",
     });
   if (status === 404) return new CaissonError("not_found", `${url.host} has no image ${reference}`, { hint: "Check the name." });

@@ -1,20 +1,23 @@
 import { createSecureContext, type SecureContext } from "node:tls";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { parseTargetHost } from "../address/target-host.ts";
 import { resolveByHost } from "../egress/resolve.ts";
 import { trustedCertificates } from "./trusted-certificates.ts";
 
-/** What the station may fetch for an owner, and by which certificates it knows servers. */
+/** What the station may fetch for an owner, and which certificates it trusts. */
 export interface FetchPolicy {
-  /** Whether a host at a private address, or this machine, is reached for this owner. */
+  /** Whether this owner may reach a host at a private address or on this machine. */
   allowsPrivate(host: string, owner: string): boolean;
   resolve(name: string): Promise<string[]>;
-  /** The configuration's certificates as PEM, besides the system's. */
+  /** The configured certificates as PEM, in addition to the system's. */
   extraCa: readonly string[];
   secureContext(): SecureContext;
 }
 
-/** `privateHosts`: hosts in private networks that every owner may fetch from. The machine's user reaches them all. */
+/**
+ * `privateHosts` are the hosts in private networks that every owner may fetch from. The machine's user may fetch from
+ * all of them.
+ */
 export function createFetchPolicy(options: {
   privateHosts: readonly string[];
   extraCa?: readonly string[];

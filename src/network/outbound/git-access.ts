@@ -1,6 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
-import { parseGitAddress } from "../../contract/git-address.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseGitAddress } from "../../contract/session/git-address.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import { decodedOrNull } from "../../lib/failures.ts";
 import { gitConfigEnv } from "../secrets/git-credential.ts";
 import type { FetchPolicy } from "./fetch-policy.ts";
 import { openGitProxy } from "./git-proxy.ts";
@@ -10,13 +11,13 @@ import { requestOutbound } from "./request-outbound.ts";
 const ASK_TIMEOUT_MS = 15_000;
 const ASK_BYTES_MAX = 32 * 1024 * 1024;
 
-/** How git reaches one repository for one owner, for one fetch. */
+/** git's access to one repository for one owner, for one fetch. */
 export interface GitAccess extends AsyncDisposable {
   /** Whether git works as the machine's user: with its home folder, keys and logins, and any transport. */
   asUser: boolean;
-  /** For git's environment, where it does not. */
+  /** Added to git's environment if it does not. */
   env: Readonly<Record<string, string>>;
-  /** Says why a fetch failed, for an owner that may not read what git said; null for the machine's user. */
+  /** Explains why a fetch failed to an owner that may not read git's output. Returns null for the machine's user. */
   explain(): Promise<CaissonError | null>;
 }
 
@@ -27,15 +28,15 @@ export interface GitCredential {
 
 export interface GitAccessOptions {
   policy: FetchPolicy;
-  /** A file with all certificates that servers are known by; null: git's own. */
+  /** Returns a file with all trusted certificates, or null for git's own. */
   caFile: () => Promise<string | null>;
-  /** Of what the owner keeps for such requests. */
+  /** Finds a credential for such requests among those that the owner has stored. */
   credentialFor(url: URL, owner: string): Promise<GitCredential | null>;
 }
 
 /**
- * The machine's user reaches what it can reach. Others come by https, through a proxy of ours, to an address that was
- * checked, with no credential but their own. Throws `denied` for what is never fetched for an owner.
+ * Lets the machine's user fetch from anywhere. Other owners use https, through our proxy, to an address that was
+ * checked, with no credential but their own. Throws `denied` for an address that is never fetched for an owner.
  */
 export async function openGitAccess(address: string, owner: string, options: GitAccessOptions): Promise<GitAccess> {
   const url = fetchedUrl(address);
@@ -64,7 +65,7 @@ export async function openGitAccess(address: string, owner: string, options: Git
   };
 }
 
-/** Throws `denied` where this could never be fetched for the owner, before anything is made. */
+/** Throws `denied` if this could never be fetched for the owner, before anything is created. */
 export async function checkGitAddress(address: string, owner: string, policy: FetchPolicy): Promise<void> {
   if (owner === LOCAL_OWNER) return;
   const url = fetchedUrl(address);
@@ -75,8 +76,8 @@ export async function checkGitAddress(address: string, owner: string, policy: Fe
 
 function checkFetched(address: string, url: URL | null): asserts url is URL {
   if (url !== null && url.protocol === "https:" && parseGitAddress(address)?.scheme === "https") return;
-  throw new CaissonError("denied", "a repository is fetched by HTTPS for every owner but the machine's user", {
-    hint: "Give an address that begins with https://.",
+  throw new CaissonError("denied", "only the machine's user may fetch a repository without HTTPS", {
+    hint: "Use an address that starts with https://.",
   });
 }
 
@@ -87,13 +88,16 @@ function fetchedUrl(address: string): URL | null {
 
 const basic = ({ username, password }: GitCredential) => `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
 
-/** Reports only the status of a request that we make: git's words would describe a network. */
+/** Reports only the status of the request that we make, because git's output would describe the network. */
 async function explain(
   url: URL,
   about: { refusal: string | null; allowPrivate: boolean; policy: FetchPolicy; authorization: string | null },
 ): Promise<CaissonError> {
   if (about.refusal !== null) return notReached(url);
-  const own = url.username === "" ? null : basic({ username: decoded(url.username), password: decoded(url.password) });
+  const own =
+    url.username === ""
+      ? null
+      : basic({ username: decodedOrNull(url.username) ?? url.username, password: decodedOrNull(url.password) ?? url.password });
   const authorization = about.authorization ?? own;
   const reply = await requestOutbound(
     {
@@ -110,27 +114,19 @@ async function explain(
   const status = reply.kind === "answered" ? reply.status : 0;
   const { host } = url;
   if (status === 401 || status === 403)
-    return new CaissonError("denied", `${host} does not give this repository without another password`, {
-      hint: `Keep one at the station: caisson secret set 'NAME@${url.hostname}${url.port === "" ? "" : `;ports=${url.port}`}'`,
+    return new CaissonError("denied", `${host} requires another password for this repository`, {
+      hint: `Store one at the station: caisson secret set 'NAME@${url.hostname}${url.port === "" ? "" : `;ports=${url.port}`}'`,
     });
   if (status === 404) return new CaissonError("not_found", `${host} has no such repository`, { hint: "Check the address." });
   if (status >= 300 && status < 400)
-    return new CaissonError("denied", `${host} answers with a redirect, and redirects are not followed`, {
-      hint: "Give the address that it leads to.",
+    return new CaissonError("denied", `${host} answered with a redirect, which is not followed`, {
+      hint: "Use the address that it redirects to.",
     });
   return new CaissonError("unavailable", `the repository could not be fetched from ${host}`, { hint: "Check the address." });
 }
 
 function notReached({ host }: URL): CaissonError {
-  return new CaissonError("denied", `${host} is not at an address that the station fetches from`, {
-    hint: "Addresses of private networks and of this machine are for its user; the operator can name the host in network.privateFetchHosts.",
+  return new CaissonError("denied", `the station does not fetch from the address of ${host}`, {
+    hint: "Only the machine's user may fetch from private networks and from this machine. Ask the operator to name the host in network.privateFetchHosts.",
   });
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -4,28 +4,28 @@ import { createServer, type IncomingMessage, request as requestHttp, type Server
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { lookupOf, pinnedAddress } from "./pinned-address.ts";
 
-/** For one address; git itself has a bound for the whole fetch. */
+/** For the connection to one address. git itself limits the whole fetch. */
 const CONNECT_TIMEOUT_MS = 20_000;
 const CONNECTIONS_MAX = 32;
 
 export interface GitProxy extends AsyncDisposable {
-  /** With the secret in it: for the environment of one program. */
+  /** Contains the secret, so it is only for the environment of one program. */
   url: string;
-  /** Why the host's address was refused; null when it was not. */
+  /** Returns why the host's address was refused, or null. */
   refusal(): string | null;
 }
 
 export interface GitProxyOptions {
-  /** The only host and port that it leads to. */
+  /** The only host and port that it connects to. */
   to: URL;
   allowPrivate: boolean;
   resolve: (name: string) => Promise<string[]>;
 }
 
 /**
- * A proxy on the loopback interface for one fetch of one program that cannot be told to which address it connects. It
- * leads to one host and port, at an address that was checked, and nowhere else: what a server redirects to, or names as
- * an alternate, is refused. Without TLS it reaches private addresses alone.
+ * A proxy on the loopback interface for one fetch of a program that cannot be told which address to connect to. It
+ * connects to one host and port, at an address that was checked, and nowhere else: redirects and alternates that a
+ * server names are refused. Without TLS it only reaches private addresses.
  */
 export async function openGitProxy({ to, allowPrivate, resolve }: GitProxyOptions): Promise<GitProxy> {
   const secret = randomBytes(24).toString("base64url");
@@ -35,12 +35,12 @@ export async function openGitProxy({ to, allowPrivate, resolve }: GitProxyOption
   const sockets = new Set<Socket>();
   let refusal: string | null = null;
   const isKnown = ({ headers }: IncomingMessage) => {
-    const given = Buffer.from(headers["proxy-authorization"] ?? "");
-    return given.length === expected.length && timingSafeEqual(given, expected);
+    const authorization = Buffer.from(headers["proxy-authorization"] ?? "");
+    return authorization.length === expected.length && timingSafeEqual(authorization, expected);
   };
-  /** The address, or the status of the refusal. */
-  const addressOf = async (asked: string | null): Promise<string | number> => {
-    if (asked !== target) return 403;
+  /** Returns the address, or the HTTP status of the refusal. */
+  const addressOf = async (destination: string | null): Promise<string | number> => {
+    if (destination !== target) return 403;
     const address = await pinnedAddress(to, { allowPrivate, refusePublic: isClear, resolve });
     if (typeof address === "string") return address;
     if (address.isForbidden) refusal = address.error;
@@ -74,8 +74,8 @@ export async function openGitProxy({ to, allowPrivate, resolve }: GitProxyOption
     response.on("error", () => {});
     if (!isKnown(request)) return void response.writeHead(407).end();
     const url = URL.canParse(request.url ?? "") ? new URL(request.url ?? "") : null;
-    const asked = isClear && url !== null && url.protocol === "http:" ? hostAndPort(url) : null;
-    void addressOf(asked).then((address) => {
+    const destination = isClear && url !== null && url.protocol === "http:" ? hostAndPort(url) : null;
+    void addressOf(destination).then((address) => {
       if (typeof address === "number" || url === null) return void response.writeHead(Number(address)).end();
       const { "proxy-authorization": _, "proxy-connection": __, ...headers } = request.headers;
       const sent = requestHttp(url, {

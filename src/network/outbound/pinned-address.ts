@@ -5,21 +5,21 @@ import { parseTargetHost } from "../address/target-host.ts";
 
 interface PinOptions {
   allowPrivate: boolean;
-  /** For what must not cross the world in the clear. */
+  /** For requests that must not cross the internet in plain text. */
   refusePublic?: boolean;
   resolve: (name: string) => Promise<string[]>;
 }
 
 /**
- * The address to connect to for a URL that somebody else named: looked up once, and checked. Private addresses only
- * where they are allowed; those that nobody may reach never. `isForbidden`: no later try changes it.
+ * Returns the address to connect to for an untrusted URL: looked up once, and checked. Private addresses only if they
+ * are allowed, forbidden ones never. `isForbidden` means that no later attempt can succeed.
  */
 export async function pinnedAddress(
   url: URL,
   { allowPrivate, refusePublic = false, resolve }: PinOptions,
 ): Promise<string | { error: string; isForbidden: boolean }> {
   const host = parseTargetHost(url.hostname);
-  if (host === null) return { error: "its host is none", isForbidden: true };
+  if (host === null) return { error: "the host is invalid", isForbidden: true };
   let found: string[];
   try {
     found = host.kind === "address" ? [host.text] : await resolve(host.text);
@@ -38,11 +38,11 @@ export async function pinnedAddress(
       return (reach === "public" && !refusePublic) || (reach === "private" && allowPrivate);
     });
   if (usable !== undefined) return usable;
-  if (found.length === 0) return { error: `the name ${host.text} is not known`, isForbidden: false };
-  return { error: `${host.text} leads to an address that is not reached`, isForbidden: true };
+  if (found.length === 0) return { error: `there is no host named ${host.text}`, isForbidden: false };
+  return { error: `the address of ${host.text} is not allowed`, isForbidden: true };
 }
 
-/** For a request that must go to this address, whatever a name means by then. */
+/** Returns a lookup for a request that must go to this address, whatever the name resolves to by then. */
 export function lookupOf(address: string): LookupFunction {
   const family = isIP(address);
   return (_name, options, done) => {
@@ -51,14 +51,14 @@ export function lookupOf(address: string): LookupFunction {
   };
 }
 
-/** What went wrong with a connection, for people. */
+/** Describes a connection error for people. */
 export function connectionWords(error: NodeJS.ErrnoException): string {
   const words: Readonly<Record<string, string>> = {
     ECONNREFUSED: "the connection was refused",
     ECONNRESET: "the connection was reset",
-    ENETUNREACH: "there is no route to it",
-    EHOSTUNREACH: "there is no route to it",
-    ABORT_ERR: "it was given up",
+    ENETUNREACH: "there is no route to the host",
+    EHOSTUNREACH: "there is no route to the host",
+    ABORT_ERR: "the request was cancelled",
   };
   return words[error.code ?? ""] ?? `the connection failed (${error.code ?? "unknown"})`;
 }

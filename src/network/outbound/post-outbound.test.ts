@@ -20,12 +20,12 @@ async function serve(listener: Parameters<typeof createServer>[1]): Promise<numb
 
 const post = { headers: { "content-type": "text/plain" }, body: "words" };
 
-describe("a message to an address that somebody named", () => {
-  test("arrives, and its answer's status comes back", async () => {
-    let heard = "";
+describe("a message to an untrusted address", () => {
+  test("arrives, and the status of its answer is returned", async () => {
+    let body = "";
     const port = await serve((request, response) => {
       request.on("data", (chunk) => {
-        heard += chunk;
+        body += chunk;
       });
       request.on("end", () => response.writeHead(503, { "retry-after": "7" }).end("x".repeat(1000)));
     });
@@ -33,18 +33,18 @@ describe("a message to an address that somebody named", () => {
       status: 503,
       retryAfterSeconds: 7,
     });
-    expect(heard).toBe("words");
+    expect(body).toBe("words");
   });
 
-  test("goes to the address that was checked, whatever its name leads to later", async () => {
+  test("goes to the checked address, whatever its name resolves to later", async () => {
     const port = await serve((_request, response) => response.writeHead(204).end());
-    const asked: string[] = [];
+    const names: string[] = [];
     const resolve = async (name: string) => {
-      asked.push(name);
+      names.push(name);
       return ["127.0.0.1"];
     };
     expect(await postOutbound({ ...post, url: `http://hook.test:${port}/`, allowPrivate: true }, resolve)).toMatchObject({ status: 204 });
-    expect(asked).toEqual(["hook.test"]);
+    expect(names).toEqual(["hook.test"]);
   });
 
   test.each([
@@ -61,14 +61,14 @@ describe("a message to an address that somebody named", () => {
     expect(await postOutbound({ ...post, url, allowPrivate: false }, async () => [address])).toMatchObject({ error: expect.any(String) });
   });
 
-  test("never goes where nobody may, allowed or not", async () => {
+  test("never goes to a forbidden address, even if private ones are allowed", async () => {
     for (const address of ["169.254.169.254", "0.0.0.0", "224.0.0.1"]) {
       const answer = await postOutbound({ ...post, url: "http://hook.test/", allowPrivate: true }, async () => [address]);
-      expect(answer).toEqual({ error: "hook.test leads to an address that is not reached" });
+      expect(answer).toEqual({ error: "the address of hook.test is not allowed" });
     }
   });
 
-  test("that nobody takes is an error in words", async () => {
+  test("that no server accepts returns an error text", async () => {
     const port = await serve(() => {});
     server?.close();
     server?.closeAllConnections();

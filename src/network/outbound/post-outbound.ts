@@ -3,16 +3,16 @@ import { request as requestHttps } from "node:https";
 import { resolveByHost } from "../egress/resolve.ts";
 import { connectionWords, lookupOf, pinnedAddress } from "./pinned-address.ts";
 
-/** For the whole exchange; who takes longer is not listening. */
+/** The time for the whole exchange. A slower server counts as not answering. */
 const TIMEOUT_MS = 10_000;
-/** Of an answer nobody reads more than the status; one that does not end is cut off. */
+/** We only read the status of an answer. An endless one is cut off. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 export interface OutboundPost {
   url: string;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** Also to private networks and this machine, and without TLS; never to what nobody may reach. */
+  /** Also allows private networks and this machine, and requests without TLS, but never forbidden addresses. */
   allowPrivate: boolean;
   signal?: AbortSignal;
 }
@@ -20,12 +20,12 @@ export interface OutboundPost {
 export type OutboundAnswer = { status: number; retryAfterSeconds: number | null } | { error: string };
 
 /**
- * Posts something from this machine to an address that somebody else named. The name is looked up once, and the
- * connection made to an address that was checked; redirects are not followed. Never throws.
+ * Posts from this machine to an untrusted address. The name is looked up once, we connect to the checked address, and
+ * redirects are not followed. Never throws.
  */
 export async function postOutbound(post: OutboundPost, resolve = resolveByHost): Promise<OutboundAnswer> {
   const url = new URL(post.url);
-  if (url.protocol !== "https:" && !post.allowPrivate) return { error: "it is not reached by https" };
+  if (url.protocol !== "https:" && !post.allowPrivate) return { error: "the URL does not use https" };
   const address = await pinnedAddress(url, { allowPrivate: post.allowPrivate, resolve });
   if (typeof address !== "string") return { error: address.error };
   return await exchange(url, { post, address });
@@ -45,7 +45,7 @@ function exchange(url: URL, { post, address }: { post: OutboundPost; address: st
       lookup: lookupOf(address),
     });
     sent.on("error", (error: NodeJS.ErrnoException) =>
-      resolve({ error: timeout.aborted ? "there was no answer in time" : connectionWords(error) }),
+      resolve({ error: timeout.aborted ? "the request timed out" : connectionWords(error) }),
     );
     sent.on("response", (answer) => {
       drain(answer);

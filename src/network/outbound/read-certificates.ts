@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** A file with certificates that `network.caFiles` names. Throws `invalid`. */
+/** Reads a certificate file that `network.caFiles` names. Throws `invalid`. */
 export function readCertificates(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (cause) {
     throw new CaissonError("invalid", `the certificates in ${file} cannot be read`, {
       cause,
-      hint: "Look at network.caFiles of the configuration.",
+      hint: "Check network.caFiles in the configuration.",
     });
   }
 }

@@ -10,49 +10,48 @@ export interface OutboundRequest {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   headers: Readonly<Record<string, string>>;
   body?: Buffer;
-  /** Also to private networks and this machine, and there without TLS; never to what nobody may reach. */
+  /** Also allows private networks and this machine, there even without TLS, but never forbidden addresses. */
   allowPrivate: boolean;
-  /** For the whole exchange. */
+  /** The time for the whole exchange. */
   timeoutMs: number;
-  /** An answer that is longer is cut off, and is an error. */
+  /** A longer answer is cut off and counts as an error. */
   answerBytesMax: number;
-  /** By what servers are known; default Node's own. */
+  /** The certificates to trust. Default: Node's own. */
   secureContext?: SecureContext;
   signal?: AbortSignal;
 }
 
 export type OutboundReply =
   | { kind: "answered"; status: number; headers: IncomingHttpHeaders; body: Buffer }
-  /** `refused`: it was not sent, and never will be. */
+  /** `refused`: the request was not sent, and never will be. */
   | { kind: "failed"; why: string; reason: "refused" | "unreachable" | "too_large" | "late" };
 
 /**
- * Asks something of an address that somebody else named, and takes the whole answer. The name is looked up once, and
- * the connection made to an address that was checked; redirects are not followed, and nothing is kept between requests.
- * Never throws.
+ * Sends a request to an untrusted address and returns the whole answer. The name is looked up once, we connect to the
+ * checked address, redirects are not followed, and no connection is kept between requests. Never throws.
  */
-export async function requestOutbound(asked: OutboundRequest, resolve = resolveByHost): Promise<OutboundReply> {
-  const url = new URL(asked.url);
-  const { allowPrivate } = asked;
+export async function requestOutbound(request: OutboundRequest, resolve = resolveByHost): Promise<OutboundReply> {
+  const url = new URL(request.url);
+  const { allowPrivate } = request;
   const isClear = url.protocol === "http:";
   if (url.protocol !== "https:" && !(isClear && allowPrivate))
-    return { kind: "failed", reason: "refused", why: "it is not reached by https" };
+    return { kind: "failed", reason: "refused", why: "the URL does not use https" };
   const address = await pinnedAddress(url, { allowPrivate, refusePublic: isClear, resolve });
-  if (typeof address === "string") return await exchange(url, { asked, address });
+  if (typeof address === "string") return await exchange(url, { asked: request, address });
   return { kind: "failed", reason: address.isForbidden ? "refused" : "unreachable", why: address.error };
 }
 
-function exchange(url: URL, { asked, address }: { asked: OutboundRequest; address: string }): Promise<OutboundReply> {
+function exchange(url: URL, { asked: request, address }: { asked: OutboundRequest; address: string }): Promise<OutboundReply> {
   return new Promise((resolve) => {
-    const timeout = AbortSignal.timeout(asked.timeoutMs);
-    const signal = asked.signal === undefined ? timeout : AbortSignal.any([timeout, asked.signal]);
+    const timeout = AbortSignal.timeout(request.timeoutMs);
+    const signal = request.signal === undefined ? timeout : AbortSignal.any([timeout, request.signal]);
     const send = url.protocol === "https:" ? requestHttps : requestHttp;
-    const { method, body, answerBytesMax } = asked;
-    const headers = { ...asked.headers, ...(body !== undefined && { "content-length": String(body.length) }) };
+    const { method, body, answerBytesMax } = request;
+    const headers = { ...request.headers, ...(body !== undefined && { "content-length": String(body.length) }) };
     const fail = (error: NodeJS.ErrnoException) =>
       resolve(
         timeout.aborted
-          ? { kind: "failed", reason: "late", why: "there was no answer in time" }
+          ? { kind: "failed", reason: "late", why: "the request timed out" }
           : { kind: "failed", reason: "unreachable", why: connectionWords(error) },
       );
     const sent = send(url, {
@@ -61,7 +60,7 @@ function exchange(url: URL, { asked, address }: { asked: OutboundRequest; addres
       agent: false,
       signal,
       lookup: lookupOf(address),
-      ...defined({ secureContext: asked.secureContext }),
+      ...defined({ secureContext: request.secureContext }),
     });
     sent.on("error", fail);
     sent.on("response", (answer) => {

@@ -3,17 +3,17 @@ import { connect, createServer } from "node:net";
 import { Duplex } from "node:stream";
 import { expect, test } from "vitest";
 import { settled } from "../../../test/support/settled.ts";
-import type { CaissonError } from "../../contract/error.ts";
+import type { CaissonError } from "../../contract/error/error.ts";
 import { createForward } from "./forward.ts";
-import { connectLocal, exchange, serveLocal } from "./testing.ts";
+import { connectLocal, exchange, serveLocal } from "./testing-preview.ts";
 
 async function forwardTo(port: number, options: { onRefused?: (error: unknown) => void } = {}) {
   const forward = await createForward({ connect: connectLocal, port, ...options });
   return { ...forward, [Symbol.asyncDispose]: () => forward.close() };
 }
 
-test("bytes both ways, and an end is not a close", async () => {
-  // Answers only when the client has said all it wants to say.
+test("carries bytes both ways, and passes on a half-close", async () => {
+  // Answers only after the client has sent everything.
   const server = createServer({ allowHalfOpen: true }, async (socket) => {
     let bytes = 0;
     for await (const part of socket) bytes += (part as Buffer).length;
@@ -27,13 +27,13 @@ test("bytes both ways, and an end is not a close", async () => {
   await once(socket, "end");
 });
 
-test("a server that speaks first and closes", async () => {
+test("carries a server that speaks first and closes", async () => {
   await using inside = await serveLocal(createServer((socket) => socket.end("hello")));
   await using forward = await forwardTo(inside.port);
   expect(await exchange(forward.listenPort, "")).toBe("hello");
 });
 
-test("a reader that does not read stops the writer inside", async () => {
+test("slows down the writer inside if the reader does not read", async () => {
   let written = 0;
   const nearlyEndless = () =>
     new Duplex({
@@ -52,7 +52,7 @@ test("a reader that does not read stops the writer inside", async () => {
   await forward.close();
 });
 
-test("nobody inside: the client is reset, and somebody is told", async () => {
+test("resets the client if nothing listens inside, and reports it", async () => {
   const refused = Promise.withResolvers<unknown>();
   await using forward = await forwardTo(1, { onRefused: refused.resolve });
   const socket = connect(forward.listenPort, "127.0.0.1");
@@ -60,7 +60,7 @@ test("nobody inside: the client is reset, and somebody is told", async () => {
   expect(await refused.promise).toMatchObject({ code: "unavailable" } satisfies Partial<CaissonError>);
 });
 
-test("a broken connection breaks the other side, either way", async () => {
+test("breaks the connection inside if the client's breaks", async () => {
   const accepted = Promise.withResolvers<Duplex>();
   await using inside = await serveLocal(createServer((socket) => accepted.resolve(socket)));
   await using forward = await forwardTo(inside.port);
@@ -73,7 +73,7 @@ test("a broken connection breaks the other side, either way", async () => {
   expect(forward.connections()).toBe(0);
 });
 
-test("closing ends every connection at once", async () => {
+test("ends every connection at once on close", async () => {
   await using inside = await serveLocal(createServer((socket) => socket.write("hi")));
   const forward = await createForward({ connect: connectLocal, port: inside.port });
   const socket = connect(forward.listenPort, "127.0.0.1");

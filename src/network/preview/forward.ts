@@ -3,16 +3,16 @@ import type { Duplex } from "node:stream";
 import { listenOn } from "./listen.ts";
 
 export interface ForwardOptions {
-  /** A connection to a port inside, such as `sandbox.connect`. */
+  /** Connects to a port inside, such as `sandbox.connect`. */
   connect: (port: number) => Promise<Duplex>;
   /** The port inside. */
   port: number;
-  /** The port outside; absent or 0: any that is free. */
+  /** The port outside. Absent or 0: any free port. */
   listenPort?: number;
-  /** Whoever reaches this address reaches the port inside; default: programs of this machine only. */
+  /** Anyone who can reach this address can reach the port inside. Default: only programs on this machine. */
   listenHost?: string;
   connectionsMax?: number;
-  /** Told why a connection could not be made inside; the client is reset. */
+  /** Called with the reason if no connection inside could be made. The client is reset. */
   onRefused?: (error: unknown) => void;
 }
 
@@ -28,8 +28,8 @@ export interface Forward {
 const CONNECTIONS_MAX = 1024;
 
 /**
- * A TCP port of a sandbox as a port outside: bytes both ways, half-closes kept, slow readers slow the other side down.
- * Throws `conflict`, `denied`, `invalid`.
+ * Makes a TCP port of a sandbox available as a port outside. Carries bytes both ways and keeps half-closes; slow
+ * readers slow down the other side. Throws `conflict`, `denied`, `invalid`.
  */
 export async function createForward(options: ForwardOptions): Promise<Forward> {
   const { connect, port, listenHost = "127.0.0.1", connectionsMax = CONNECTIONS_MAX } = options;
@@ -42,7 +42,7 @@ export async function createForward(options: ForwardOptions): Promise<Forward> {
     connect(port).then(
       (inside) => join(client, inside),
       (error: unknown) => {
-        // As if nobody listened here, too.
+        // As if no process listened on this port either.
         client.resetAndDestroy();
         options.onRefused?.(error);
       },
@@ -65,7 +65,7 @@ export async function createForward(options: ForwardOptions): Promise<Forward> {
   };
 }
 
-/** Each side's end is passed on as an end, its breaking as a breaking. */
+/** Joins both sides. A clean end of one is passed on as an end, a broken connection as a broken one. */
 function join(client: Socket, inside: Duplex): void {
   if (client.destroyed) {
     inside.on("error", () => {}).destroy();
@@ -76,7 +76,7 @@ function join(client: Socket, inside: Duplex): void {
     if (!isDone(inside)) client.destroy();
   });
   client.once("close", () => {
-    // What it sent before it went may still be on its way.
+    // What it sent before it closed may still be on its way.
     if (!isDone(client)) inside.destroy();
   });
   client.pipe(inside).pipe(client);

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { AddressInfo, Server } from "node:net";
-import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+import { CaissonError, type ErrorCode } from "../../contract/error/error.ts";
 
 const codes: Readonly<Record<string, ErrorCode>> = {
   EADDRINUSE: "conflict",
@@ -10,7 +10,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
 };
 
 /**
- * Begins to listen and gives the port. Throws `conflict` for a port that is taken, `denied` for one that needs root,
+ * Starts to listen and returns the port. Throws `conflict` for a port in use, `denied` for one that needs root,
  * `invalid` for an address that is not this machine's.
  */
 export async function listenOn(server: Server, at: { host: string; port: number }): Promise<number> {
@@ -21,7 +21,7 @@ export async function listenOn(server: Server, at: { host: string; port: number 
     const { code = "", message } = error as NodeJS.ErrnoException;
     throw new CaissonError(codes[code] ?? "internal", `cannot listen on ${at.host}:${at.port}: ${message}`, {
       cause: error,
-      hint: code === "EADDRINUSE" ? "Something on this machine has that port; choose another one." : "Choose another address or port.",
+      hint: code === "EADDRINUSE" ? "Another program uses that port; choose another one." : "Choose another address or port.",
     });
   }
   return (server.address() as AddressInfo).port;

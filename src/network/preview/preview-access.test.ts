@@ -9,16 +9,16 @@ const access = createPreviewAccess({ token, cookieId: 4000 });
 const ask = (line: string, ...headers: string[]) =>
   access(parseRequestHead(Buffer.from(`${[`${line} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n`)));
 
-test("tokens are labels of host names and never the same", () => {
+test("tokens are unique labels of host names", () => {
   const tokens = Array.from({ length: 100 }, newPreviewToken);
   expect(new Set(tokens).size).toBe(100);
   for (const each of tokens) expect(isPreviewToken(each)).toBe(true);
   for (const weak of ["", "abc", "A".repeat(30), "a".repeat(64), "a.b".repeat(10)]) expect(isPreviewToken(weak)).toBe(false);
 });
 
-describe("by host name", () => {
+describe("a token in the host name", () => {
   test.each([`${token}.localhost:4000`, `${token}.localhost`, `${token.toUpperCase()}.LocalHost:9`, `${token}.localhost.:4000`])(
-    "%s",
+    "admits %s",
     (host) => {
       expect(ask("POST /a?b=c", `Host: ${host}`)).toEqual({ kind: "open", path: "/a?b=c", byHost: true });
     },
@@ -32,16 +32,16 @@ describe("by host name", () => {
     `${token}localhost`,
     ".localhost",
     token,
-  ])("not %s", (host) => {
+  ])("does not admit %s", (host) => {
     expect(ask("GET /", `Host: ${host}`)).toEqual({ kind: "refused" });
   });
-  test("CONNECT is no request for a page", () => {
+  test("does not admit CONNECT", () => {
     expect(ask(`CONNECT ${token}.localhost:4000`, `Host: ${token}.localhost:4000`)).toEqual({ kind: "refused" });
   });
 });
 
-describe("by the query", () => {
-  test("leads to a cookie and the address without it", () => {
+describe("a token in the query", () => {
+  test("becomes a cookie, with a redirect to the address without it", () => {
     expect(ask(`GET /a?x=1&caisson-token=${token}&y=2`, "Host: 127.0.0.1:4000")).toEqual({
       kind: "enter",
       path: "/a?x=1&y=2",
@@ -49,21 +49,21 @@ describe("by the query", () => {
     });
     expect(ask(`GET /?caisson-token=${token}`, "Host: 127.0.0.1:4000")).toMatchObject({ path: "/" });
   });
-  test("is taken out of what is passed on", () => {
+  test("is removed from the forwarded request", () => {
     expect(ask(`POST /?caisson-token=${token}`, "Host: 127.0.0.1:4000")).toEqual({ kind: "open", path: "/", byHost: false });
     expect(ask(`GET /?caisson-token=${token}`, `Host: ${token}.localhost:4000`)).toEqual({ kind: "open", path: "/", byHost: true });
   });
-  test("must be right", () => {
+  test("must be correct", () => {
     expect(ask(`GET /?caisson-token=${other}`, "Host: 127.0.0.1:4000")).toEqual({ kind: "refused" });
     expect(ask(`GET /caisson-token=${token}`, "Host: 127.0.0.1:4000")).toEqual({ kind: "refused" });
   });
 });
 
-describe("by cookie", () => {
+describe("a token in a cookie", () => {
   const cookie = `Cookie: a=b; caisson-preview-4000=${token}; c=d`;
   const host = "Host: 127.0.0.1:4000";
   const open = { kind: "open", path: "/", byHost: false };
-  test("of this preview", () => {
+  test("admits pages of this preview", () => {
     expect(ask("GET /", host, cookie)).toEqual(open);
     expect(ask("DELETE /", host, cookie, "Origin: http://127.0.0.1:4000", "Sec-Fetch-Site: same-origin")).toEqual(open);
     expect(ask("GET /", host, cookie, "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: navigate")).toEqual(open);
@@ -71,14 +71,14 @@ describe("by cookie", () => {
   test.each([
     ["another's token", ["Cookie: caisson-preview-4000=bbcdefghijklmnopqrstuvwxyz234567"]],
     ["another's cookie", [`Cookie: caisson-preview-4001=${token}`]],
-    ["from a page on another port", [cookie, "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: cors"]],
-    ["from a page on another port, by an older browser", [cookie, "Origin: http://127.0.0.1:5000"]],
-    ["from nowhere", [cookie, "Origin: null"]],
+    ["a request from a page on another port", [cookie, "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: cors"]],
+    ["a request from a page on another port, by an older browser", [cookie, "Origin: http://127.0.0.1:5000"]],
+    ["a request with a null origin", [cookie, "Origin: null"]],
     ["a socket from a page on another port", [cookie, "Connection: upgrade", "Upgrade: websocket", "Origin: http://127.0.0.1:5000"]],
-  ])("not %s", (_what, headers) => {
+  ])("refuses %s", (_what, headers) => {
     expect(ask("GET /", host, ...headers)).toEqual({ kind: "refused" });
   });
-  test("a form from a page on another port", () => {
+  test("refuses a form from a page on another port", () => {
     expect(ask("POST /", host, cookie, "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: navigate")).toEqual({ kind: "refused" });
   });
 });

@@ -2,27 +2,24 @@ import { type RequestHead, requestTarget } from "../http/head.ts";
 import { headerValue } from "../http/headers.ts";
 import { tokenMatcher } from "./preview-token.ts";
 
-/**
- * Cookies of all previews begin like this: browsers send them to every port of a host, so none of them is passed
- * inside.
- */
+/** The prefix of all preview cookies. Browsers send them to every port of a host, so none of them is passed inside. */
 export const COOKIE_PREFIX = "caisson-preview-";
 const PARAMETER = "caisson-token";
 const LOCALHOST = ".localhost";
 
 export type Access =
   /**
-   * Let in; `path` is the target without what was for us. `byHost`: the token is in the name by which the browser knows
-   * the page.
+   * Admitted. `path` is the target without our parameter. `byHost`: the token is in the host name by which the browser
+   * knows the page.
    */
   | { kind: "open"; path: string; byHost: boolean }
-  /** The token was in the query: it goes into a cookie, and out of the address. */
+  /** The token was in the query. It moves to a cookie, out of the address. */
   | { kind: "enter"; path: string; cookie: string }
   | { kind: "refused" };
 
 /**
- * Who may see a preview: whoever names its token, in the host name, in the query, or in the cookie that this gives.
- * Asked for every single request.
+ * Decides who may see a preview: clients with its token, in the host name, in the query, or in the cookie that this
+ * sets. Called for every request.
  */
 export function createPreviewAccess(options: { token: string; cookieId: number }): (head: RequestHead) => Access {
   const matches = tokenMatcher(options.token);
@@ -53,8 +50,8 @@ export function cookiesOf(head: RequestHead): [name: string, value: string][] {
 }
 
 /**
- * A cookie says who the browser is, not which page asks; and to the browser every port of this machine is the same
- * site, other previews too. Pages may lead here, but not do anything here.
+ * A cookie identifies the browser, not the page that sends a request, and to the browser every port of this machine is
+ * the same site, even other previews. Pages may lead here, but not change anything here.
  */
 function isFromElsewhere(head: RequestHead): boolean {
   const isVisit = headerValue(head, "sec-fetch-mode") === "navigate" && (head.method === "GET" || head.method === "HEAD");

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { RequestHead } from "../http/head.ts";
 import { headerValue } from "../http/headers.ts";
 import type { AnswerVerdict } from "../http/relay-options.ts";
@@ -8,16 +8,18 @@ const PORTS_SHOWN_MAX = 50;
 const RELOAD_S = 2;
 const noStore = ["Cache-Control", "no-store"] as const;
 
-/** Nothing about the sandbox, or whether the token was nearly right. A caller without it keeps no connection. */
+/**
+ * Reveals nothing about the sandbox, nor whether the token was nearly right. A caller without it keeps no connection.
+ */
 export const refusedPage: AnswerVerdict = {
   kind: "answer",
   status: 401,
   headers: [["WWW-Authenticate", 'Caisson realm="preview"'], noStore],
-  body: "This is a preview of a port in a sandbox, and it needs its token: use the whole URL that `caisson open` printed.\n",
+  body: "This preview of a sandbox port needs its token. Use the whole URL that `caisson open` printed.\n",
   close: true,
 };
 
-/** The caller's address has its share of the preview's connections in use. */
+/** For a caller whose address already uses its share of the preview's connections. */
 export const busyPage: AnswerVerdict = {
   kind: "answer",
   status: 429,
@@ -27,12 +29,12 @@ export const busyPage: AnswerVerdict = {
 };
 
 export function enterPage(options: { path: string; cookie: string }): AnswerVerdict {
-  // A path with two slashes would lead to another host.
+  // A path that starts with two slashes would lead to another host.
   const location = options.path.startsWith("//") ? `/.${options.path}` : options.path;
   return { kind: "answer", status: 302, headers: [["Location", location], ["Set-Cookie", options.cookie], noStore], body: "" };
 }
 
-/** Nothing could be reached inside. For a browser it looks again by itself. */
+/** Returns the page for a port that cannot be reached. In a browser it reloads automatically. */
 export function unreachablePage(
   head: RequestHead,
   options: { port: number; error: unknown; listeners: readonly ListeningPort[] | null },
@@ -54,12 +56,12 @@ export function unreachablePage(
 
 function listening(listeners: readonly ListeningPort[]): string {
   const ports = [...onePerPort(listeners).keys()].slice(0, PORTS_SHOWN_MAX);
-  return ports.length === 0 ? "No port listens yet." : `What listens: ${ports.join(", ")}.`;
+  return ports.length === 0 ? "Nothing is listening yet." : `Listening ports: ${ports.join(", ")}.`;
 }
 
 function page(lines: readonly string[]): string {
   const paragraphs = lines.map((line) => `<p>${line.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</p>`).join("");
-  return `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="${RELOAD_S}"><title>Nothing there yet</title><body style="font: 16px sans-serif; margin: 3em">${paragraphs}</body>\n`;
+  return `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="${RELOAD_S}"><title>Not reachable yet</title><body style="font: 16px sans-serif; margin: 3em">${paragraphs}</body>\n`;
 }
 
 function textOf(error: unknown): string {

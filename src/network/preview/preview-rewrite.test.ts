@@ -22,8 +22,8 @@ function response(name: string, value: string, byHost = true): [string, string][
   return rewrite.response(head, { host, byHost }).headers.map((each) => [each.lower, each.value]);
 }
 
-describe("what the program inside is asked", () => {
-  test("by the name that it knows", () => {
+describe("the request inside", () => {
+  test("uses the name that the program knows", () => {
     expect(request({ Host: host, Origin: `http://${host}`, Referer: `http://${host}/a?b` }).headers).toEqual({
       host: "localhost:5173",
       origin: "http://localhost:5173",
@@ -31,15 +31,15 @@ describe("what the program inside is asked", () => {
     });
     expect(request({ Host: "127.0.0.1:4000", Origin: "http://127.0.0.1:4000" }).headers.origin).toBe("http://localhost:5173");
   });
-  test("another page's origin stays", () => {
+  test("keeps another page's origin", () => {
     const foreign = { Origin: "http://127.0.0.1:40001", Referer: "https://example.com/127.0.0.1:4000" };
     expect(request({ Host: "127.0.0.1:4000", ...foreign }).headers).toMatchObject({ origin: foreign.Origin, referer: foreign.Referer });
   });
-  test("without the cookies of previews", () => {
+  test("omits the cookies of previews", () => {
     expect(request({ Host: host, Cookie: `caisson-preview-4000=${token}` }).headers.cookie).toBeUndefined();
     expect(request({ Host: host, Cookie: `a=1; caisson-preview-4000=${token}; b=2; caisson-preview-9=x` }).headers.cookie).toBe("a=1; b=2");
   });
-  test("without the token, wherever it is", () => {
+  test("omits the token everywhere", () => {
     const { target, headers } = request(
       { Host: host, "X-Page": `http://${host}/x`, "X-Token": token },
       `/go?to=http://${host}/a&then=http%3A%2F%2F${token}.localhost%3A4000%2Fb&x=${token}.localhost`,
@@ -50,7 +50,7 @@ describe("what the program inside is asked", () => {
   });
 });
 
-describe("what the browser sees", () => {
+describe("the response to the browser", () => {
   test.each([
     ["http://localhost:5173/login?a=b", "/login?a=b"],
     ["http://127.0.0.1:5173", "/"],
@@ -61,24 +61,24 @@ describe("what the browser sees", () => {
     ["http://localhost:5173.evil.example/", "http://localhost:5173.evil.example/"],
     ["https://example.com/localhost:5173/", "https://example.com/localhost:5173/"],
     ["/there", "/there"],
-  ])("Location %s becomes %s", (from, to) => {
+  ])("changes Location %s to %s", (from, to) => {
     expect(response("Location", from)).toEqual([["location", to]]);
   });
-  test("a port of 80 needs not be named", () => {
+  test("recognizes port 80 without its number", () => {
     const plain = createPreviewRewrite({ token, port: 80 });
     const head: ResponseHead = { version: "1.1", status: 302, reason: "", headers: [header("Location", "http://localhost/a")] };
     expect(plain.response(head, { host, byHost: true }).headers[0]?.value).toBe("/a");
   });
-  test("cookies are for this origin, and ours are ours", () => {
+  test("keeps cookies on this origin, and does not let the program set ours", () => {
     expect(response("Set-Cookie", "a=1; Domain=localhost; Path=/; HttpOnly")).toEqual([["set-cookie", "a=1; Path=/; HttpOnly"]]);
     expect(response("Set-Cookie", "domain=2;domain=.localhost")).toEqual([["set-cookie", "domain=2"]]);
     expect(response("Set-Cookie", "caisson-preview-4000=stolen")).toEqual([]);
   });
-  test("the origin that the program allowed is the browser's", () => {
+  test("replaces the allowed origin with the browser's", () => {
     expect(response("Access-Control-Allow-Origin", "http://localhost:5173")).toEqual([["access-control-allow-origin", `http://${host}`]]);
     expect(response("Access-Control-Allow-Origin", "*")).toEqual([["access-control-allow-origin", "*"]]);
   });
-  test("a page does not tell other sites its name, which is its key", () => {
+  test("hides the page's name, which is its key, from other sites", () => {
     expect(response("Content-Type", "text/html; charset=utf-8")).toContainEqual(["referrer-policy", "same-origin"]);
     expect(response("Content-Type", "text/html", false)).toHaveLength(1);
     expect(response("Content-Type", "text/css")).toHaveLength(1);

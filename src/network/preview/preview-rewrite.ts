@@ -2,12 +2,12 @@ import type { RequestHead, ResponseHead } from "../http/head.ts";
 import { type Header, header, headerValue } from "../http/headers.ts";
 import { COOKIE_PREFIX } from "./preview-access.ts";
 
-/** What changes between the browser's view of a preview and the program's: names only. */
+/** Translates names between the browser's view of a preview and the program's. */
 export interface PreviewRewrite {
-  /** As the program would be asked by somebody beside it. Neither the token nor our cookies are in it. */
+  /** Returns the request as a local client of the program would send it, without the token and our cookies. */
   request(head: RequestHead, path: string): RequestHead;
-  /** As the browser must see it; `host` is by which name it asked. */
-  response(head: ResponseHead, asked: { host: string; byHost: boolean }): ResponseHead;
+  /** Returns the response as the browser must see it. `host` is the name that the browser requested. */
+  response(head: ResponseHead, target: { host: string; byHost: boolean }): ResponseHead;
 }
 
 export function createPreviewRewrite(options: { token: string; port: number }): PreviewRewrite {
@@ -18,11 +18,11 @@ export function createPreviewRewrite(options: { token: string; port: number }): 
     `^https?://(?:localhost|127\\.0\\.0\\.1|\\[::1\\]|0\\.0\\.0\\.0)${port === 80 ? "(?::80)?" : `:${port}`}(?=[/?#]|$)`,
     "i",
   );
-  /** Wherever a program on the page put its own address. */
+  /** Removes the token wherever a program on the page put its own address. */
   const hide = (text: string) =>
     text.includes(token) ? text.replace(ownName, (_, colon = ":") => `localhost${colon}${port}`).replaceAll(token, "token") : text;
 
-  /** Null: not passed on. */
+  /** Returns null for a header that is not passed on. */
   const requestHeader = (each: Header, host: string): Header | null => {
     if (each.lower === "host") return header(each.name, inside);
     if (each.lower === "cookie" && each.value.includes(COOKIE_PREFIX)) {
@@ -40,7 +40,7 @@ export function createPreviewRewrite(options: { token: string; port: number }): 
       case "access-control-allow-origin":
         return each.value === `http://${inside}` ? header(each.name, `http://${host}`) : each;
       case "set-cookie":
-        // Nobody inside decides about our cookies.
+        // Programs inside must not control our cookies.
         if (each.value.trimStart().startsWith(COOKIE_PREFIX)) return null;
         return header(each.name, each.value.replace(/;\s*domain=[^;]*/gi, ""));
       default:
@@ -62,7 +62,7 @@ export function createPreviewRewrite(options: { token: string; port: number }): 
     },
     response(head, { host, byHost }) {
       const headers = eachOf(head.headers, host, responseHeader);
-      // The page's name is the key to it: other sites need not know by which page they were reached.
+      // The page's name is its key, so other sites must not learn which page led to them.
       const isPage = byHost && headerValue(head, "content-type")?.startsWith("text/html") === true;
       if (isPage && headerValue(head, "referrer-policy") === undefined) headers.push(header("Referrer-Policy", "same-origin"));
       return { version: head.version, status: head.status, reason: head.reason, headers };
@@ -77,7 +77,7 @@ function ownOriginInside(value: string, { host, inside }: { host: string; inside
   return isOwn ? `http://${inside}${value.slice(end)}` : value;
 }
 
-/** Two slashes at the beginning would be another host. */
+/** A path that starts with two slashes would be another host. */
 function ownPath(path: string): string {
   if (path.startsWith("//")) return `/.${path}`;
   return path.startsWith("/") ? path : `/${path}`;

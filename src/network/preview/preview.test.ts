@@ -3,13 +3,13 @@ import { once } from "node:events";
 import { createServer, get, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { createPreview, type Preview, type PreviewOptions } from "./preview.ts";
-import { connectLocal, exchange, serveLocal } from "./testing.ts";
+import { connectLocal, exchange, serveLocal } from "./testing-preview.ts";
 
 const hashOf = (data: Buffer) => createHash("sha256").update(data).digest("hex");
 
-/** A program inside: tells what it was asked, streams, takes uploads, and echoes on a socket that was upgraded. */
+/** A program inside that reports its requests, streams, accepts uploads, and echoes on an upgraded socket. */
 const program = createServer(async (request, response) => {
   if (request.url === "/upload") {
     const hash = createHash("sha256");
@@ -40,9 +40,9 @@ const disposals: AsyncDisposable[] = [];
 const previews: Preview[] = [];
 
 async function makePreview(options: Partial<PreviewOptions> = {}): Promise<Preview> {
-  const made = await createPreview({ connect: connectLocal, port: inside, ...options });
-  previews.push(made);
-  return made;
+  const newPreview = await createPreview({ connect: connectLocal, port: inside, ...options });
+  previews.push(newPreview);
+  return newPreview;
 }
 
 beforeAll(async () => {
@@ -56,7 +56,7 @@ afterAll(async () => {
   for (const each of disposals) await each[Symbol.asyncDispose]();
 });
 
-/** By the preview's name unless told otherwise; names below localhost are not known to Node. */
+/** Uses the preview's host name by default, but connects to 127.0.0.1: Node does not resolve names below localhost. */
 async function ask(
   path: string,
   options: RequestOptions & { body?: Buffer; of?: Preview } = {},
@@ -72,12 +72,12 @@ async function ask(
 }
 
 describe("with the token", () => {
-  test("its URL is an unguessable name of this machine", () => {
+  test("has a URL with an unguessable name on this machine", () => {
     expect(preview.url).toMatch(/^http:\/\/[a-z2-7]{32}\.localhost:\d+\/$/);
     expect(preview.listenHost).toBe("127.0.0.1");
   });
 
-  test("the program is asked as by somebody beside it, and never told the token", async () => {
+  test("shows the program local requests, and never the token", async () => {
     const { host, origin } = new URL(preview.url);
     const cookie = `caisson-preview-${preview.listenPort}=${preview.token}; mine=1`;
     const { text } = await ask("/a?b=c", { method: "PUT", headers: { host, origin, referer: `${origin}/x`, cookie } });
@@ -94,12 +94,12 @@ describe("with the token", () => {
     expect(text).not.toContain(preview.token);
   });
 
-  test("redirects and cookies of the program lead back here", async () => {
+  test("keeps redirects and cookies of the program on the preview", async () => {
     const { response } = await ask("/away");
     expect(response.headers).toMatchObject({ location: "/there", "set-cookie": ["a=1"] });
   });
 
-  test("uploads and downloads arrive as they are", async () => {
+  test("carries uploads and downloads unchanged", async () => {
     expect((await ask("/upload", { method: "POST", body: download })).text).toBe(hashOf(download));
     const { response } = await ask("/download", { method: "HEAD" });
     expect(response.headers["content-length"]).toBe(String(download.length));
@@ -110,7 +110,7 @@ describe("with the token", () => {
     expect(hashOf(Buffer.concat(parts))).toBe(hashOf(download));
   });
 
-  test("events come when they are sent, not when all are there", async () => {
+  test("delivers events as they are sent", async () => {
     const request = get({ port: preview.listenPort, path: "/events", headers: { host: new URL(preview.url).host } });
     const [response] = (await once(request, "response")) as [IncomingMessage];
     expect(String((await once(response, "data"))[0])).toBe("data: 1\n\n");
@@ -120,7 +120,7 @@ describe("with the token", () => {
     await ended;
   });
 
-  test("sockets are upgraded and carry both ways", async () => {
+  test("upgrades sockets and carries both ways", async () => {
     const socket = connect(preview.listenPort, "127.0.0.1");
     const { host } = new URL(preview.url);
     socket.write(`GET /hmr HTTP/1.1\r\nHost: ${host}\r\nOrigin: http://${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
@@ -133,7 +133,7 @@ describe("with the token", () => {
   });
 });
 
-describe("without it", () => {
+describe("without the token", () => {
   const bad = (): Record<string, string>[] => [
     { host: `127.0.0.1:${preview.listenPort}` },
     { host: "localhost" },
@@ -141,7 +141,7 @@ describe("without it", () => {
     { host: "127.0.0.1", cookie: `caisson-preview-${preview.listenPort}=x` },
   ];
 
-  test("every method is refused, and nothing is said", async () => {
+  test("refuses every method and reveals nothing", async () => {
     for (const headers of bad()) {
       for (const method of ["GET", "HEAD", "POST", "DELETE", "OPTIONS"]) {
         const { response, text } = await ask("/", { method, headers });
@@ -152,7 +152,7 @@ describe("without it", () => {
     }
   });
 
-  test("also the second request of a connection, and a socket", async () => {
+  test("refuses the second request of a connection, and a socket", async () => {
     const { host } = new URL(preview.url);
     const two = await exchange(
       preview.listenPort,
@@ -166,7 +166,7 @@ describe("without it", () => {
     expect(socket).toMatch(/^HTTP\/1\.1 401 /);
   });
 
-  test("another preview's token opens nothing here", async () => {
+  test("refuses the token of another preview", async () => {
     const another = await makePreview();
     expect((await ask("/", { headers: { host: new URL(another.url).host } })).response.statusCode).toBe(401);
     expect((await ask(`/?caisson-token=${another.token}`, { headers: { host: "127.0.0.1" } })).response.statusCode).toBe(401);
@@ -174,7 +174,7 @@ describe("without it", () => {
   });
 });
 
-test("the plain URL leads to a cookie, which opens", async () => {
+test("sets a cookie at the plain URL, which opens the preview", async () => {
   const { pathname, search, host } = new URL(preview.plainUrl);
   const { response } = await ask(`${pathname}${search}&x=1`, { headers: { host } });
   expect(response.statusCode).toBe(302);
@@ -186,7 +186,7 @@ test("the plain URL leads to a cookie, which opens", async () => {
   expect(inside.text).not.toContain(preview.token);
 });
 
-test("a port that nobody listens on says so, and what listens", async () => {
+test("reports a port without a listener, and the ports with one", async () => {
   const absent = await makePreview({
     port: 1,
     listeners: async () => [
@@ -196,12 +196,12 @@ test("a port that nobody listens on says so, and what listens", async () => {
   });
   const { response, text } = await ask("/", { of: absent });
   expect(response.statusCode).toBe(502);
-  expect(text).toBe("Nothing listens on port 1 of the sandbox.\nWhat listens: 3000.\n");
+  expect(text).toBe("Nothing listens on port 1 of the sandbox.\nListening ports: 3000.\n");
   const page = await ask("/", { of: absent, headers: { accept: "text/html" } });
   expect(page.response.headers["content-type"]).toBe("text/html; charset=utf-8");
 });
 
-test("a sandbox that cannot be reached is told from one where nothing listens", async () => {
+test("distinguishes an unreachable sandbox from one without a listener", async () => {
   const lost = await makePreview({
     connect: async () => {
       throw new CaissonError("conflict", "sandbox sb_x is paused");
@@ -210,7 +210,7 @@ test("a sandbox that cannot be reached is told from one where nothing listens", 
   expect((await ask("/", { of: lost })).text).toBe(`Port ${inside} of the sandbox cannot be reached: sandbox sb_x is paused\n`);
 });
 
-test("revoking ends what is open and what comes", async () => {
+test("ends open connections when revoked, and refuses new ones", async () => {
   const short = await makePreview();
   const { host } = new URL(short.url);
   const socket = connect(short.listenPort, "127.0.0.1");
@@ -223,7 +223,7 @@ test("revoking ends what is open and what comes", async () => {
   await expect(ask("/", { of: short })).rejects.toMatchObject({ code: "ECONNREFUSED" });
 });
 
-test("a port that is taken, and a token that is weak, are refused", async () => {
+test("rejects a port in use and a weak token", async () => {
   await expect(makePreview({ listenPort: preview.listenPort })).rejects.toMatchObject({ code: "conflict" });
   await expect(makePreview({ token: "secret" })).rejects.toMatchObject({ code: "invalid" });
 });

@@ -3,7 +3,7 @@ import { watchPorts } from "./watch-ports.ts";
 
 const at = (...ports: number[]) => ports.map((port) => ({ port, address: "127.0.0.1" }));
 
-/** One poll after another sees the next of these; after the last it is told to stop, or fails. */
+/** Each poll returns the next of these lists. After the last, the watch is stopped, or the poll fails. */
 async function watch(polls: (readonly { port: number; address: string }[])[], last: "stop" | "fail" = "stop") {
   const stop = new AbortController();
   const seen: string[] = [];
@@ -23,13 +23,13 @@ async function watch(polls: (readonly { port: number; address: string }[])[], la
   return { end, seen };
 }
 
-test("tells what listens, what begins and what ends", async () => {
+test("reports present, new and closed ports", async () => {
   const { end, seen } = await watch([at(80), at(80, 5173), at(5173), at()]);
   expect(seen).toEqual(["+80 127.0.0.1", "+5173 127.0.0.1", "-80", "-5173"]);
   expect(end).toEqual({ why: "stopped" });
 });
 
-test("a port on two addresses is one, and those of the host are none", async () => {
+test("counts a port on two addresses once, and ignores the host's ports", async () => {
   const both = [
     { port: 3000, address: "0.0.0.0" },
     { port: 3000, address: "::" },
@@ -37,6 +37,6 @@ test("a port on two addresses is one, and those of the host are none", async () 
   expect((await watch([[...both, ...at(19_080, 19_081)]])).seen).toEqual(["+3000 0.0.0.0"]);
 });
 
-test("a sandbox that cannot be asked ends it", async () => {
+test("ends if the sandbox can no longer be queried", async () => {
   expect((await watch([at(1)], "fail")).end).toEqual({ why: "failed", error: new Error("gone") });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { GATEWAY_PORT, PROXY_PORT } from "../inside/ports.ts";
+import { GATEWAY_PORT, PROXY_PORT } from "../sandbox-setup/ports.ts";
 
 export interface ListeningPort {
   port: number;
@@ -7,26 +7,25 @@ export interface ListeningPort {
 }
 
 export interface WatchPortsOptions {
-  /** What listens inside now. */
+  /** Returns the ports that currently listen inside. */
   listeners: () => Promise<readonly ListeningPort[]>;
   intervalMs?: number;
-  /** Ports that are nobody's business; by default those that the host itself serves inside. */
+  /** Ports to ignore. Default: those that the host itself serves inside. */
   ignore?: readonly number[];
   onOpened: (port: ListeningPort) => void;
   onClosed: (port: { port: number }) => void;
   signal: AbortSignal;
 }
 
-/** Why nobody watches any more. */
+/** Why the watch ended. */
 export type WatchEnd = { why: "stopped" } | { why: "failed"; error: unknown };
 
 const INTERVAL_MS = 500;
 export const hostPorts: readonly number[] = [PROXY_PORT, GATEWAY_PORT];
 
 /**
- * Tells of each port that begins to listen, those that listen already first, and of each that stops. A port that
- * listens on several addresses is one. Ends with the signal, or when the sandbox cannot be asked any more; never
- * rejects.
+ * Reports each port that starts to listen, beginning with those that already do, and each that stops. A port on several
+ * addresses counts once. Ends with the signal, or when the sandbox can no longer be queried; never rejects.
  */
 export async function watchPorts(options: WatchPortsOptions): Promise<WatchEnd> {
   const { signal, intervalMs = INTERVAL_MS, ignore = hostPorts } = options;
@@ -46,7 +45,7 @@ export async function watchPorts(options: WatchPortsOptions): Promise<WatchEnd> 
   return { why: "stopped" };
 }
 
-/** In the order of their numbers; of several addresses the first. */
+/** Sorted by number. Of several addresses, the first one counts. */
 export function onePerPort(listeners: readonly ListeningPort[], ignore: readonly number[] = hostPorts): Map<number, ListeningPort> {
   const found = new Map<number, ListeningPort>();
   for (const listener of [...listeners].sort((a, b) => a.port - b.port)) {

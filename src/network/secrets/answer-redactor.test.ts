@@ -40,24 +40,24 @@ test.each([
   ["in hexadecimal", (text: string) => Buffer.from(text).toString("hex")],
   ["in HEXADECIMAL", (text: string) => Buffer.from(text).toString("hex").toUpperCase()],
   ["in a query", (text: string) => `/x?token=${encodeURIComponent(text)}&y`],
-])("a value that comes back %s is the placeholder", async (_how, write) => {
+])("replaces a value that comes back %s with its placeholder", async (_how, write) => {
   const body = await throughBody(redactorOf([{ value: token, placeholder }]), [Buffer.from(`<p>${write(token)}</p>`)]);
   expect(body.toString()).toBe(`<p>${write(placeholder)}</p>`);
 });
 
-test("Basic credentials that come back are not the value's", async () => {
+test("replaces the value in Basic credentials", async () => {
   for (const user of ["x-access-token", "me", "you"]) {
     const credentials = Buffer.from(`${user}:${token}`).toString("base64");
     const body = (await throughBody(redactorOf([{ value: token, placeholder }]), [Buffer.from(credentials)])).toString();
     expect(body).toHaveLength(credentials.length);
     const seen = Buffer.from(body, "base64").toString();
-    // Of the first and the last byte up to four bits remain, shared with the neighbours.
+    // Up to four bits of the first and last byte remain, which are shared with the neighbors.
     expect(seen.slice(user.length + 2, -1)).toBe(placeholder.slice(1, -1));
   }
 });
 
-test("base64 of a text that has the value anywhere does not decode to it", async () => {
-  // The second has pluses and slashes in base64 wherever it begins.
+test("removes the value from base64 of a text that contains it anywhere", async () => {
+  // The second one has pluses and slashes in base64 at every offset.
   const long = ["Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A1e2X9", "??>>~~??>>~~??>>~~??>>~~??>>~~??>>~~?"];
   for (const value of long.flatMap((text) => [text, text.slice(1), text.slice(2)])) {
     const redactor = redactorOf([{ value, placeholder: makePlaceholder(value, []) }]);
@@ -80,8 +80,8 @@ test.each([
   ["with what follows", { value: "aaaaaaaa", placeholder: "bcbcbcba" }, ["aaaaaaaaaaaaaaa"]],
   ["with what follows in the next chunk", { value: "aaaaaaaa", placeholder: "bcbcbcba" }, ["aaaaaaaa", "aaaaaaa"]],
   ["with what came before", { value: "abcdefgh", placeholder: "efgh0000" }, ["abcdabcdefgh"]],
-  ["with what went out already", { value: "abcdefgh", placeholder: "efgh0000" }, ["abcdabc", "defgh"]],
-])("a placeholder that %s makes the value is redacted", async (_how, returning, chunks) => {
+  ["with what was sent before", { value: "abcdefgh", placeholder: "efgh0000" }, ["abcdabc", "defgh"]],
+])("redacts a value that a placeholder forms %s", async (_how, returning, chunks) => {
   const out = (
     await throughBody(
       redactorOf([returning]),
@@ -92,7 +92,7 @@ test.each([
   expect(out).not.toContain(returning.value);
 });
 
-test("values with letters that encodings change are found in each of them", async () => {
+test("finds values with characters that encodings change, in each encoding", async () => {
   const value = `p"\\/+ &<>'*~()!=?%${"q".repeat(8)}`;
   const redactor = redactorOf([{ value, placeholder: makePlaceholder(value, []) }]);
   for (const { pattern } of encodedForms(value, "")) {
@@ -109,12 +109,12 @@ test("values with letters that encodings change are found in each of them", asyn
   );
 });
 
-test("a value of another length than its placeholder is redacted, at its own length", async () => {
+test("redacts a value at its own length if its placeholder has another", async () => {
   const redactor = redactorOf([{ value: token, placeholder: "caisson_abcdefghijklmnop" }]);
   expect((await throughBody(redactor, [Buffer.from(`<${token}>`)])).toString()).toBe(`<${"*".repeat(token.length)}>`);
 });
 
-test("of two values, one of which begins with the other, neither leaves a rest behind, wherever the chunks end", async () => {
+test("leaves no rest of two values with the same beginning, however they are cut", async () => {
   const short = token.slice(0, 12);
   const stand = makePlaceholder(short, []);
   const redactor = redactorOf([
@@ -127,7 +127,7 @@ test("of two values, one of which begins with the other, neither leaves a rest b
   }
 });
 
-test("only what could be the beginning of a value is held back", () => {
+test("holds back only the possible beginning of a value", () => {
   const body = redactorOf([{ value: token, placeholder }]).body();
   body.write("event: message\n\n");
   expect(body.read().toString()).toBe("event: message\n\n");
@@ -137,7 +137,7 @@ test("only what could be the beginning of a value is held back", () => {
   expect(body.read().toString()).toBe(`${token.slice(0, 10)}\n\n`);
 });
 
-test("heads are looked through, too", () => {
+test("redacts heads", () => {
   const head: ResponseHead = {
     version: "1.1",
     status: 302,
@@ -154,20 +154,20 @@ test("heads are looked through, too", () => {
   expect(out.headers[2]).toBe(head.headers[2]);
 });
 
-test("the bytes that came in are not changed: they may be somebody's", async () => {
+test("does not change the input bytes, which may be shared", async () => {
   const chunk = Buffer.from(token);
   await throughBody(redactorOf([{ value: token, placeholder }]), [chunk]);
   expect(chunk.toString()).toBe(token);
 });
 
-/** Values that repeat themselves and each other are the hard ones. */
+/** Values that repeat themselves and each other are the hardest. */
 const value = fc.oneof(
   fc.string({ unit: fc.constantFrom("a", "b"), minLength: 8, maxLength: 12 }),
   fc.string({ unit: fc.constantFrom("*", "x", "[", "]", "_", "-"), minLength: 8, maxLength: 10 }),
   fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)), minLength: 8, maxLength: 60 }),
 );
 
-test("whatever the values, the text and the chunks: no value in any form comes out, and no length changes", async () => {
+test("lets no form of a value through, and changes no length", async () => {
   const samples = fc.record({
     values: fc.array(value, { minLength: 1, maxLength: 3 }),
     pieces: fc.array(fc.oneof(fc.nat(1000), fc.string({ unit: fc.constantFrom("a", "b", "*", "x"), maxLength: 9 })), { maxLength: 12 }),
@@ -178,7 +178,7 @@ test("whatever the values, the text and the chunks: no value in any form comes o
     fc.asyncProperty(samples, async ({ values, pieces, sizes, sameLength }) => {
       const forms = values.flatMap((each) => encodedForms(each, "").map(({ pattern }) => pattern));
       const whole = (piece: number) => forms[piece % forms.length] ?? "";
-      // Parts of forms beside whole ones: what a replacement and its neighbours make must not be a value either.
+      // Parts of forms next to whole ones: a replacement and its neighbors must not form a value either.
       const bytes = Buffer.from(
         pieces.map((piece) => (typeof piece === "number" ? whole(piece).slice(piece % 3 === 0 ? piece % 5 : 0) : piece)).join(""),
       );

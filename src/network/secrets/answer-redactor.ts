@@ -5,16 +5,16 @@ import { encodedForms } from "./encodings.ts";
 import { createPatternMatcher, type PatternMatcher } from "./pattern-matcher.ts";
 import type { AnswerRedactor } from "./secret-book.ts";
 
-/** A value that may come back, and what stands for it inside. */
+/** A value that may come back, and its placeholder inside. */
 export interface ReturningValue {
   value: string;
   placeholder: string;
 }
 
 /**
- * Turns values into their placeholders in whatever comes back, form by form, byte for byte: no length ever changes. A
- * value whose length is not the placeholder's (it was changed since, or was not known when the placeholder was made)
- * becomes as many filler characters. Null when there is nothing to look for.
+ * Replaces values with their placeholders in whatever comes back, form by form, byte for byte: no length ever changes.
+ * A value whose length differs from its placeholder's (because it was changed since, or was unknown when the
+ * placeholder was created) becomes that many filler characters. Returns null if there is nothing to redact.
  */
 export function createAnswerRedactor(values: readonly ReturningValue[]): AnswerRedactor | null {
   const replacing = compile(values);
@@ -33,7 +33,7 @@ export function createAnswerRedactor(values: readonly ReturningValue[]): AnswerR
 
 interface Replacing {
   matcher: PatternMatcher;
-  /** By the pattern's index; of the pattern's length. */
+  /** The replacements, by the pattern's index and of the pattern's length. */
   stands: readonly Buffer[];
   filler: number;
 }
@@ -53,7 +53,7 @@ function compile(values: readonly ReturningValue[]): Replacing | null {
   return { matcher, stands, filler };
 }
 
-/** A character that no pattern has, so that redacted bytes are part of no match ever. */
+/** Returns a character that no pattern contains, so that redacted bytes are never part of a match. */
 function fillerFor(patterns: string): number {
   const all = Array.from({ length: 0x7f - 0x21 }, (_, index) => String.fromCharCode(0x21 + index));
   const usable = ["*", "x", ...all].find((letter) => letter !== '"' && letter !== "\\" && !patterns.includes(letter));
@@ -62,27 +62,27 @@ function fillerFor(patterns: string): number {
 
 interface SweepOptions {
   replacing: Replacing;
-  /** How many bytes at the beginning went out already. They are looked at, not changed. */
+  /** How many bytes at the beginning were already sent. They are searched, but not changed. */
   fixed: number;
   /** Whether nothing follows. */
   last: boolean;
 }
 
 /**
- * Replaces every match that is complete. Up to `until` nothing can become a match any more. The bytes are copied before
- * the first change: they may be somebody's. A placeholder together with its neighbours can be a value by chance; a
- * match that overlaps a placeholder is redacted, so at the end there is none at all.
+ * Replaces every complete match. Nothing before `until` can still become a match. The bytes are copied before the first
+ * change, because they may be shared. A placeholder and its neighbors can form a value by chance, so a match that
+ * overlaps a placeholder is redacted, and in the end no match remains.
  */
-function sweep(given: Buffer, { replacing, fixed, last }: SweepOptions): { bytes: Buffer; until: number } {
+function sweep(input: Buffer, { replacing, fixed, last }: SweepOptions): { bytes: Buffer; until: number } {
   const { matcher, stands, filler } = replacing;
-  let bytes = given;
+  let bytes = input;
   let replacedUntil = fixed;
   let from = 0;
   for (;;) {
     const until = last ? bytes.length : matcher.unfinished(bytes, fixed);
     const match = matcher.find(bytes, from, until);
     if (match === null) return { bytes, until };
-    if (bytes === given) bytes = Buffer.from(given);
+    if (bytes === input) bytes = Buffer.from(input);
     const end = match.at + match.length;
     if (match.at >= replacedUntil) {
       (stands[match.index] as Buffer).copy(bytes, match.at);
@@ -99,7 +99,7 @@ function bodyTransform(replacing: Replacing): Transform {
   const { longest } = replacing.matcher;
   const nothing = Buffer.alloc(0);
   let held: Buffer = nothing;
-  /** What went out before the held bytes: a match that a replacement makes can begin there. */
+  /** The bytes sent before the held ones. A match that a replacement forms can begin there. */
   let before: Buffer = nothing;
   const push = (chunk: Buffer, last: boolean): Buffer => {
     const joined = held.length === 0 ? chunk : Buffer.concat([before, held, chunk]);

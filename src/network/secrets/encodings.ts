@@ -1,11 +1,11 @@
 /**
- * How a value looks when a server or a program passes it on: as it is, in base64 at each of the three places it can
- * begin (which finds Basic credentials), in base64url, in hexadecimal, percent-encoded, and as part of a JSON string.
+ * The forms in which a server or a program passes a value on: unchanged, in base64 at each of the three possible
+ * offsets (which finds Basic credentials), in base64url, in hexadecimal, percent-encoded, and as part of a JSON string.
  *
- * What cannot be found this way: a value in pieces (two requests, a range, one character a line, base64 with line
- * breaks), compressed, encrypted, hashed, reversed, rotated, in UTF-16, or encoded twice. Who can run code on both
- * sides of a connection can always pass a value on; this is for the servers and programs that do so without meaning it.
- * Base64 shares up to four bits of the first and last byte with the neighbours; those stay.
+ * This cannot find a value that is split (two requests, a range, one character per line, base64 with line breaks),
+ * compressed, encrypted, hashed, reversed, rotated, in UTF-16, or encoded twice. An attacker who can run code on both
+ * sides of a connection can always pass a value on. This is for the servers and programs that do so unintentionally.
+ * Base64 shares up to four bits of the first and last byte with the neighbors, and those remain.
  */
 const encodings: readonly ((text: string) => string)[] = [
   (text) => text,
@@ -24,7 +24,7 @@ const encodings: readonly ((text: string) => string)[] = [
   (text) => jsonEscaped(text).replaceAll(/[<>&]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`),
 ];
 
-/** Each different form of a value, with the same form of what stands for it. Both are ASCII. */
+/** Returns each distinct form of a value, with the same form of its replacement. Both are ASCII. */
 export function encodedForms(value: string, stand: string): { pattern: string; stand: string }[] {
   const forms = new Map<string, string>();
   for (const encode of encodings) {
@@ -34,13 +34,13 @@ export function encodedForms(value: string, stand: string): { pattern: string; s
   return [...forms].map(([pattern, form]) => ({ pattern, stand: form }));
 }
 
-/** The characters of base64 that are the text's alone when it begins `shift` bytes after a multiple of three. */
+/** Returns the base64 characters that depend on the text alone if it begins `shift` bytes after a multiple of three. */
 function base64Within(text: string, shift: number): string {
   const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(text)]);
   return bytes.toString("base64").slice(Math.ceil((shift * 8) / 6), Math.floor((bytes.length * 8) / 6));
 }
 
-/** RFC 3986: all but letters, digits and `-._~`. */
+/** Encodes all but letters, digits and `-._~` (RFC 3986). */
 function percent(text: string): string {
   return encodeURIComponent(text).replaceAll(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
 }
@@ -49,7 +49,7 @@ function percentButSlash(text: string): string {
   return percent(text).replaceAll("%2F", "/");
 }
 
-/** application/x-www-form-urlencoded. */
+/** Encodes as application/x-www-form-urlencoded. */
 function formEncoded(text: string): string {
   return percent(text).replaceAll("%20", "+").replaceAll("%2A", "*").replaceAll("~", "%7E");
 }

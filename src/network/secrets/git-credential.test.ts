@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { SecretSpec } from "../../contract/network.ts";
+import { SecretSpec } from "../../contract/network/network.ts";
 import { gitCredentialConfig, gitCredentialEnv } from "./git-credential.ts";
 
 const run = promisify(execFile);
@@ -10,7 +10,7 @@ function gitSecret(hosts: string[], more: Record<string, unknown> = {}): SecretS
   return SecretSpec.parse({ hosts, git: {}, ...more });
 }
 
-/** What git would send to this URL; null when it has nothing and would have to ask a person. */
+/** Returns what git would send to this URL, or null if it has nothing and would have to ask a person. */
 async function filled(url: string, specs: Record<string, SecretSpec>, more: Record<string, string> = {}): Promise<string | null> {
   const placeholders = Object.fromEntries(Object.keys(specs).map((name) => [name, `placeholder-of-${name}`]));
   const env = {
@@ -52,26 +52,26 @@ test.each([
   expect(await filled(url, { TOKEN: gitSecret(hosts, more) })).toBe(answer);
 });
 
-test("of two secrets for one host git takes the first; a secret without git has none", async () => {
+test("gives git the first of two secrets for a host, and none that is not for git", async () => {
   const specs = { A: SecretSpec.parse({ hosts: ["x.com"] }), B: gitSecret(["x.com"]), C: gitSecret(["x.com"]) };
   expect(await filled("https://x.com/", specs)).toBe("x-access-token:placeholder-of-B");
 });
 
-test("a variable that somebody emptied gives nothing", async () => {
+test("gives git nothing if the variable was emptied", async () => {
   expect(await filled("https://x.com/", { TOKEN: gitSecret(["x.com"]) }, { TOKEN: "" })).toBeNull();
 });
 
-test("without a secret for git there are no variables, and no placeholder is in one", () => {
+test("sets no variables without a secret for git, and none with a placeholder", () => {
   expect(gitCredentialEnv({ A: SecretSpec.parse({ hosts: ["x.com"] }) }, { A: "placeholder" })).toEqual({});
   expect(gitCredentialEnv({ A: gitSecret(["x.com"]) }, {})).toEqual({});
   expect(JSON.stringify(gitCredentialEnv({ A: gitSecret(["x.com"]) }, { A: "placeholder" }))).not.toContain("placeholder");
 });
 
-test("helpers that were there before are not asked, nor given the placeholder to keep", () => {
+test("disables earlier helpers, which could store the placeholder", () => {
   expect(gitCredentialConfig({ A: gitSecret(["x.com"]) }, { A: "placeholder" })[0]).toEqual(["credential.https://x.com.helper", ""]);
 });
 
-test("a user with a line break is refused", () => {
+test("rejects a username with a line break", () => {
   const specs = { A: gitSecret(["x.com"], { git: { username: "a\npassword=b" } }) };
   expect(() => gitCredentialEnv(specs, { A: "placeholder" })).toThrowError(expect.objectContaining({ code: "invalid" }));
 });

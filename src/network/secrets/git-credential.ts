@@ -1,15 +1,15 @@
 import { isIP } from "node:net";
-import { CaissonError } from "../../contract/error.ts";
-import type { SecretSpec } from "../../contract/network.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SecretSpec } from "../../contract/network/network.ts";
 
-/** In git's patterns a star is one label, in ours any number of them. */
+/** A star in git's patterns is one label, in ours any number of them. */
 const LABELS_BELOW_MAX = 4;
 const HTTPS_PORT = 443;
 
 /**
- * Variables with which git inside asks for the placeholders of these secrets by itself. What is printed to git comes
- * from the secret's own variable, so the placeholder is in no command line. Throws `invalid` for a user's name that
- * git's protocol cannot carry.
+ * Returns variables that make git inside use the placeholders of these secrets. The helper prints the secret's own
+ * variable, so no command line contains the placeholder. Throws `invalid` for a username that git's protocol cannot
+ * carry.
  */
 export function gitCredentialEnv(
   specs: Readonly<Record<string, SecretSpec>>,
@@ -18,7 +18,7 @@ export function gitCredentialEnv(
   return gitConfigEnv(gitCredentialConfig(specs, placeholders));
 }
 
-/** Settings of git, as key and value, in the order in which git must see them. */
+/** Returns settings of git as keys and values, in the order that git needs. */
 export function gitCredentialConfig(
   specs: Readonly<Record<string, SecretSpec>>,
   placeholders: Readonly<Record<string, string>>,
@@ -30,7 +30,7 @@ export function gitCredentialConfig(
     for (const url of urlsOf(spec)) helpers.set(url, [...(helpers.get(url) ?? []), helper]);
   }
   return [...helpers].flatMap(([url, all]) => [
-    // An empty one forgets those that were set before, such as one that would store the placeholder.
+    // An empty helper disables the earlier ones, such as one that would store the placeholder.
     [`credential.${url}.helper`, ""] as const,
     ...all.map((helper) => [`credential.${url}.helper`, helper] as const),
     // One credential for all repositories of the host.
@@ -38,7 +38,7 @@ export function gitCredentialConfig(
   ]);
 }
 
-/** Settings as the variables git reads them from. They take the place of all others that are given this way. */
+/** Returns settings as the variables that git reads. They replace all others that are set in this way. */
 export function gitConfigEnv(config: readonly (readonly [string, string])[]): Record<string, string> {
   if (config.length === 0) return {};
   const pairs = config.flatMap(([key, value], index) => [
@@ -48,9 +48,9 @@ export function gitConfigEnv(config: readonly (readonly [string, string])[]): Re
   return { GIT_CONFIG_COUNT: String(config.length), ...Object.fromEntries(pairs) };
 }
 
-/** A shell function, because git appends what it wants (`get`, `store`, `erase`) as an argument. */
+/** A shell function, because git appends the operation (`get`, `store`, `erase`) as an argument. */
 function helperFor(name: string, username: string): string {
-  if (/[\r\n\0]/.test(username)) throw new CaissonError("invalid", `git's user of the secret ${name} has a line break`);
+  if (/[\r\n\0]/.test(username)) throw new CaissonError("invalid", `the git username of the secret ${name} contains a line break`);
   const quoted = `'${username.replaceAll("'", `'\\''`)}'`;
   return `!f() { test "$1" = get && test -n "$${name}" && printf 'username=%s\\npassword=%s\\n' ${quoted} "$${name}"; }; f`;
 }

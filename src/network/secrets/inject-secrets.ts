@@ -7,13 +7,12 @@ import type { SecretScope } from "./secret-scope.ts";
 interface InjectionOptions {
   placeholders: () => Readonly<Record<string, string>>;
   scopes: ReadonlyMap<string, SecretScope>;
-  /** Throws when the value cannot be had, or was revoked. */
+  /** Throws if the value is not available or was revoked. */
   usableValue: (name: string) => Promise<string>;
 }
 
 /**
- * Headers that say where a message goes and where it ends, and those that are for this hop. A value is never part of
- * them.
+ * Headers that specify where a message goes and where it ends, and hop-by-hop headers. A value is never part of them.
  */
 const neverIn = new Set(
   "host content-length transfer-encoding connection keep-alive proxy-connection proxy-authorization te trailer upgrade expect".split(" "),
@@ -40,10 +39,10 @@ export function createInjection({
       refusals.set(name, refusal);
       return refusal;
     };
-    for (const { name } of find(head.target)) withhold(name, refusalOf(name) ?? "it is in the request's address, which servers write down");
+    for (const { name } of find(head.target)) withhold(name, refusalOf(name) ?? "it is in the request's URL, which servers log");
     const replacements = new Map<Header, Found[]>();
     for (const header of head.headers) {
-      for (const { name } of find(header.name)) withhold(name, "it is in a header's name");
+      for (const { name } of find(header.name)) withhold(name, "it is in a header name");
       const found = findIn(header, find).filter(({ name }) => {
         const why = refusalOf(name) ?? headerRefusal(header.lower, scopes.get(name));
         if (why !== null) withhold(name, why);
@@ -56,7 +55,7 @@ export function createInjection({
     const values = new Map(await Promise.all(used.map(async (name) => [name, await usableValue(name)] as const)));
     const headers = head.headers.map((header) => {
       const found = replacements.get(header);
-      return found === undefined ? header : { ...header, value: replaced(header.value, found, values) };
+      return found === undefined ? header : { ...header, value: replaceSecrets(header.value, found, values) };
     });
     return { head: { ...head, headers }, used, withheld: [...withheld.values()] };
   };
@@ -66,7 +65,7 @@ interface Found {
   name: string;
   at: number;
   length: number;
-  /** Whether `at` counts in what the Basic credentials decode to. */
+  /** Whether `at` is an offset in the decoded Basic credentials. */
   basic: boolean;
 }
 type Find = (text: string) => Found[];
@@ -91,19 +90,19 @@ function findIn(header: Header, find: Find): Found[] {
   const plain = find(header.value);
   if (plain.length > 0 || header.lower !== "authorization") return plain;
   const credentials = basicCredentials.exec(header.value)?.[2];
-  return credentials === undefined ? [] : find(decoded(credentials)).map((found) => ({ ...found, basic: true }));
+  return credentials === undefined ? [] : find(decodeBase64(credentials)).map((found) => ({ ...found, basic: true }));
 }
 
 function headerRefusal(lower: string, scope: SecretScope | undefined): string | null {
-  if (neverIn.has(lower)) return `it never goes in the header ${lower}`;
+  if (neverIn.has(lower)) return `it is never sent in the header ${lower}`;
   const only = scope?.header ?? null;
-  return only === null || only === lower ? null : `it goes in the header ${only} only`;
+  return only === null || only === lower ? null : `it is only sent in the header ${only}`;
 }
 
-function replaced(value: string, found: readonly Found[], values: ReadonlyMap<string, string>): string {
+function replaceSecrets(value: string, found: readonly Found[], values: ReadonlyMap<string, string>): string {
   if (found[0]?.basic !== true) return withValues(value, found, values);
   const [, scheme = "", credentials = ""] = basicCredentials.exec(value) ?? [];
-  return scheme + Buffer.from(withValues(decoded(credentials), found, values), "latin1").toString("base64");
+  return scheme + Buffer.from(withValues(decodeBase64(credentials), found, values), "latin1").toString("base64");
 }
 
 function withValues(text: string, found: readonly Found[], values: ReadonlyMap<string, string>): string {
@@ -116,6 +115,6 @@ function withValues(text: string, found: readonly Found[], values: ReadonlyMap<s
   return out + text.slice(from);
 }
 
-function decoded(base64: string): string {
+function decodeBase64(base64: string): string {
   return Buffer.from(base64, "base64").toString("latin1");
 }

@@ -5,7 +5,7 @@ import { createPatternMatcher, type PatternMatch } from "./pattern-matcher.ts";
 
 const letters = (min: number, max: number) => fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: min, maxLength: max });
 
-/** The obvious way, to compare with. */
+/** The naive search, for comparison. */
 function expected(text: string, patterns: readonly string[], from: number, until: number): PatternMatch | null {
   for (let at = from; at < until; at++) {
     const here = patterns.map((pattern, index) => ({ pattern, index })).filter(({ pattern }) => text.startsWith(pattern, at));
@@ -15,7 +15,7 @@ function expected(text: string, patterns: readonly string[], from: number, until
   return null;
 }
 
-test("finds what the obvious way finds", () => {
+test("finds the same matches as a naive search", () => {
   const patterns = fc.uniqueArray(letters(2, 6), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(letters(0, 60), patterns, fc.nat(20), fc.nat(60), (text, wanted, from, until) => {
@@ -28,7 +28,7 @@ test("finds what the obvious way finds", () => {
   );
 });
 
-test("knows where a pattern is cut off, and that one which is complete is not", () => {
+test("finds where a pattern is cut off, and ignores complete ones", () => {
   const patterns = fc.uniqueArray(letters(2, 6), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(letters(0, 30), patterns, fc.nat(30), (text, wanted, from) => {
@@ -42,12 +42,12 @@ test("knows where a pattern is cut off, and that one which is complete is not", 
   );
 });
 
-test("patterns longer than the window are compared to their end", () => {
+test("compares patterns longer than the window to their end", () => {
   const long = "a".repeat(200);
   const matcher = createPatternMatcher([Buffer.from(`${long}b`), Buffer.from(`${long}c`)]);
   expect(matcher?.find(Buffer.from(`x${"a".repeat(300)}c`), 0, 302)).toEqual({ at: 101, length: 201, index: 1 });
 });
 
-test("without patterns there is nothing to look for", () => {
+test("is null without patterns", () => {
   expect(createPatternMatcher([])).toBeNull();
 });

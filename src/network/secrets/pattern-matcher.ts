@@ -1,18 +1,18 @@
 /**
- * Looks for many patterns at once (Wu and Manber's way): it jumps over bytes that cannot be part of any, so that big
- * bodies cost little.
+ * Searches for many patterns at once (the algorithm of Wu and Manber). It skips bytes that cannot be part of any
+ * pattern, so that large bodies cost little.
  */
 export interface PatternMatcher {
   readonly longest: number;
   readonly shortest: number;
   /**
-   * The first complete match that begins at `from` or later and before `until`; of those that begin at one place, the
-   * longest.
+   * Returns the first complete match that begins at `from` or later and before `until`. Of several at the same place,
+   * the longest.
    */
   find(bytes: Buffer, from: number, until: number): PatternMatch | null;
   /**
-   * Where the earliest beginning of a pattern is that the end of the bytes cuts off, not before `from`; the end when
-   * there is none.
+   * Returns the position of the earliest pattern that the end of the bytes cuts off, not before `from`, or the end if
+   * it cuts off no pattern.
    */
   unfinished(bytes: Buffer, from: number): number;
 }
@@ -20,21 +20,21 @@ export interface PatternMatcher {
 export interface PatternMatch {
   at: number;
   length: number;
-  /** Of the pattern, in the order given. */
+  /** The index of the pattern, in the given order. */
   index: number;
 }
 
-/** Only so many bytes of each pattern decide on a jump: more would fill the table and shorten the jumps. */
+/** How many bytes of each pattern determine a jump. More would fill the table and shorten the jumps. */
 const WINDOW_BYTES_MAX = 64;
 const PAIRS = 65_536;
 
-/** Null when there is nothing to look for. Each pattern has at least two bytes. */
+/** Returns null if there are no patterns. Each pattern must have at least two bytes. */
 export function createPatternMatcher(patterns: readonly Buffer[]): PatternMatcher | null {
   if (patterns.length === 0) return null;
   const lengths = patterns.map((pattern) => pattern.length);
   const shortest = Math.min(...lengths);
   const longest = Math.max(...lengths);
-  if (shortest < 2) throw new RangeError("a pattern has at least two bytes");
+  if (shortest < 2) throw new RangeError("a pattern must have at least two bytes");
   const window = Math.min(shortest, WINDOW_BYTES_MAX);
   const longestFirst = patterns.map((bytes, index) => ({ bytes, index })).sort((left, right) => right.bytes.length - left.bytes.length);
   const { jumps, byLastPair } = tables(longestFirst, window);
@@ -82,8 +82,8 @@ interface Pattern {
 }
 
 /**
- * For each pair of bytes how far the window can move when it ends in that pair; and the patterns whose window ends in
- * it.
+ * Returns, for each pair of bytes, how far the window can move if it ends in that pair, and the patterns whose window
+ * ends in it.
  */
 function tables(patterns: readonly Pattern[], window: number): { jumps: Uint8Array; byLastPair: Map<number, Pattern[]> } {
   const jumps = new Uint8Array(PAIRS).fill(window - 1);

@@ -4,11 +4,11 @@ import { tries } from "../../../test/support/thorough.ts";
 import { createPlaceholders, makePlaceholder } from "./placeholder.ts";
 
 test.each([
-  ["a token of GitHub", "ghp_Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A1e2X", /^ghp_[A-Za-z0-9]{36}$/],
-  ["a fine-grained one", `github_pat_${"11ABCDEFG0".repeat(8)}`, /^github_pat_[A-Z0-9]{80}$/],
-  ["a key of Anthropic", `sk-ant-api03-${"aZ09".repeat(20)}-AA`, /^sk-ant-[A-Za-z0-9]{5}-[A-Za-z0-9]{80}-[A-Za-z0-9]{2}$/],
+  ["a GitHub token", "ghp_Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A1e2X", /^ghp_[A-Za-z0-9]{36}$/],
+  ["a fine-grained GitHub token", `github_pat_${"11ABCDEFG0".repeat(8)}`, /^github_pat_[A-Z0-9]{80}$/],
+  ["an Anthropic key", `sk-ant-api03-${"aZ09".repeat(20)}-AA`, /^sk-ant-[A-Za-z0-9]{5}-[A-Za-z0-9]{80}-[A-Za-z0-9]{2}$/],
   [
-    "a bot's token of Slack",
+    "a Slack bot token",
     "xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx",
     /^xoxb-[A-Za-z0-9]{12}-[A-Za-z0-9]{13}-[A-Za-z0-9]{24}$/,
   ],
@@ -24,17 +24,17 @@ test.each([
   ["letters that a header cannot keep through every encoding", "p@ss w0rd!", /^[a-z0-9]{10}$/],
   ["nothing but dots", ".".repeat(30), /^[A-Za-z0-9]{30}$/],
   ["a prefix that would leave too little", "sk-ant-0123456789", /^[a-z0-9]{17}$/],
-])("%s", (_name, value, shape) => {
+])("has the shape of %s", (_name, value, shape) => {
   const placeholder = makePlaceholder(value, []);
   expect(placeholder).toMatch(shape);
   expect(makePlaceholder(value, [])).not.toBe(placeholder);
 });
 
-test("a value that is not known has one of 40 characters", () => {
+test("has 40 characters if the value is not known", () => {
   expect(makePlaceholder(null, [])).toMatch(/^caisson_[A-Za-z0-9]{32}$/);
 });
 
-test("whatever the value: as long, never equal, and of letters that no encoding changes", () => {
+test("is as long as the value, differs from it, and survives every encoding", () => {
   const printable = fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code));
   const value = fc.oneof(
     fc.string({ unit: printable, minLength: 8, maxLength: 100 }),
@@ -51,7 +51,7 @@ test("whatever the value: as long, never equal, and of letters that no encoding 
   );
 });
 
-test("what was stored stays, what is missing is made once, and none is part of another", () => {
+test("keeps stored placeholders, and creates missing ones once", () => {
   const stored = { A: "caisson_stored_placeholder" };
   const { all } = createPlaceholders({ names: ["A", "B", "constructor"], stored, peek: (name) => (name === "B" ? "12345678" : null) });
   expect(all().A).toBe(stored.A);
@@ -60,7 +60,7 @@ test("what was stored stays, what is missing is made once, and none is part of a
   expect(all()).toBe(all());
 });
 
-test.each(["", "short", "with space in it", "line\nbreak-and-more", "ümlaut-and-more"])("%j is not taken for one", (text) => {
+test.each(["", "short", "with space in it", "line\nbreak-and-more", "ümlaut-and-more"])("rejects the stored placeholder %j", (text) => {
   expect(() => createPlaceholders({ names: ["A"], stored: { A: text }, peek: () => null })).toThrowError(
     expect.objectContaining({ code: "invalid" }),
   );

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** Past this the likelihood of a second one by chance is nil, and so is that of one in somebody's text. */
+/** With this many random characters, a duplicate is practically impossible, and so is an accidental match in a text. */
 const RANDOM_CHARS_MIN = 16;
 const PREFIX_CHARS_MAX = 12;
 const GENERIC_CHARS = 40;
@@ -10,24 +10,25 @@ const LOWER = "abcdefghijklmnopqrstuvwxyz";
 const UPPER = LOWER.toUpperCase();
 const DIGITS = "0123456789";
 /**
- * `ghp_`, `sk-ant-`, `github_pat_`, `dop_v1_`: words in one case, perhaps with a number, each ended by a line. Random
- * text hardly ever begins so.
+ * `ghp_`, `sk-ant-`, `github_pat_`, `dop_v1_`: words in one case, perhaps with a number, each followed by a dash or an
+ * underscore. Random text hardly ever begins like this.
  */
 const prefixWord = /(?:[a-z]+|[A-Z]+)[0-9]{0,2}[_-]/y;
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const shape = /^[A-Za-z0-9._-]{8,}$/;
 
 /**
- * What stands for a secret inside: as long as the value, with the prefix by which programs know its kind, of the same
- * kinds of letters and with dots and lines at the same places if enough is left to be random. It says nothing else of
- * the value: which place had which kind of letter stays unknown. Letters, digits and `._-` only, so no encoding of a
- * header, a URL or JSON changes it. Null stands for a value that is not known. `taken` are those of other secrets.
+ * Creates the placeholder of a secret: as long as the value, with the prefix by which programs know its kind, with the
+ * same kinds of characters, and with dots and dashes at the same places if enough remains to be random. It reveals
+ * nothing else about the value: which place had which kind of character stays unknown. It contains only letters, digits
+ * and `._-`, so no encoding of a header, a URL or JSON changes it. `value` is null if it is not known. `others` are the
+ * placeholders of other secrets.
  */
-export function makePlaceholder(value: string | null, taken: readonly string[]): string {
+export function makePlaceholder(value: string | null, others: readonly string[]): string {
   for (;;) {
     const placeholder =
       value === null ? GENERIC_PREFIX + random(GENERIC_CHARS - GENERIC_PREFIX.length, LOWER + UPPER + DIGITS) : alike(value);
-    const clashes = taken.some((other) => other.includes(placeholder) || placeholder.includes(other));
+    const clashes = others.some((other) => other.includes(placeholder) || placeholder.includes(other));
     if (placeholder !== value && !clashes) return placeholder;
   }
 }
@@ -35,25 +36,26 @@ export function makePlaceholder(value: string | null, taken: readonly string[]):
 interface PlaceholdersOptions {
   names: readonly string[];
   stored: Readonly<Record<string, string>>;
-  /** Null when the value is not known. */
+  /** Returns null if the value is not known. */
   peek: (name: string) => string | null;
 }
 
 /**
- * The placeholders of a sandbox: those that were stored, and what is missing, made when they are first asked for.
- * Throws `invalid` for malformed stored ones.
+ * Returns the placeholders of a sandbox: the stored ones, and the missing ones, which are created on first use. Throws
+ * `invalid` for malformed stored ones.
  */
 export function createPlaceholders({ names, stored, peek }: PlaceholdersOptions): { all: () => Readonly<Record<string, string>> } {
-  const kept = names.filter((name) => Object.hasOwn(stored, name)).map((name) => [name, stored[name] as string] as const);
-  const broken = kept.find(([, text]) => !shape.test(text));
+  const storedEntries = names.filter((name) => Object.hasOwn(stored, name)).map((name) => [name, stored[name] as string] as const);
+  const broken = storedEntries.find(([, text]) => !shape.test(text));
   if (broken !== undefined) throw new CaissonError("invalid", `the stored placeholder of ${broken[0]} is invalid`);
   let all: Readonly<Record<string, string>> | null = null;
   return {
     all() {
       if (all !== null) return all;
-      const made = new Map(kept);
-      for (const name of names) if (!made.has(name)) made.set(name, makePlaceholder(peek(name), [...made.values()]));
-      all = Object.freeze(Object.fromEntries(made));
+      const placeholders = new Map(storedEntries);
+      for (const name of names)
+        if (!placeholders.has(name)) placeholders.set(name, makePlaceholder(peek(name), [...placeholders.values()]));
+      all = Object.freeze(Object.fromEntries(placeholders));
       return all;
     },
   };

@@ -1,8 +1,8 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
 import type { ReadSecretFile } from "./secret-book.ts";
 
-/** Reads a secret's file. Throws `invalid` for what is no regular file, `too_large`, or the file system's own error. */
+/** Reads a secret's file. Throws `invalid` if it is not a regular file, `too_large`, or the file system's own error. */
 export const readSecretFile: ReadSecretFile = async (path, { bytesMax }) => {
   const found = await readRegularFile(path, { bytesMax });
   if (found === "not a regular file") throw new CaissonError("invalid", "it is not a regular file");

@@ -17,7 +17,7 @@ async function throughStream(redactor: Redactor, chunks: readonly Buffer[]): Pro
   return Buffer.concat(out).toString();
 }
 
-test("a value and its encodings become its name, and the rest stays", () => {
+test("replaces a value and its encodings with its name, and keeps the rest", () => {
   const { text } = redactorOf({ GITHUB_TOKEN: token });
   expect(text(`grün ${token} 🙂 ${Buffer.from(token).toString("hex")}`)).toBe("grün [secret GITHUB_TOKEN] 🙂 [secret GITHUB_TOKEN]");
   expect(text(`curl -u x:${token}`)).toBe("curl -u x:[secret GITHUB_TOKEN]");
@@ -25,7 +25,7 @@ test("a value and its encodings become its name, and the rest stays", () => {
   expect(text("nothing of the kind \ud800")).toBe("nothing of the kind \ud800");
 });
 
-test("structures are redacted, keys and all; numbers, dates and nulls stay as they are", () => {
+test("redacts strings and keys of structures, and keeps other values", () => {
   const { json } = redactorOf({ T: token });
   const before = { argv: ["echo", token], [`k${token}`]: { deep: [`${token}${token}`] }, n: 12, none: null, yes: true };
   expect(json(before)).toEqual({
@@ -38,18 +38,18 @@ test("structures are redacted, keys and all; numbers, dates and nulls stay as th
   expect(before.argv[1]).toBe(token);
 });
 
-test("what lies too deep is left out, and does not exhaust the stack", () => {
+test("omits what is nested too deeply, without exhausting the stack", () => {
   let deep: unknown = token;
   for (let depth = 0; depth < 50_000; depth++) deep = [deep];
   expect(JSON.stringify(redactorOf({ T: token }).json(deep))).not.toContain(token);
 });
 
-test("a name that would say the value is not said", () => {
+test("uses another marker if the name would reveal the value", () => {
   expect(redactorOf({ PASSWORD: "PASSWORD" }).text("it is PASSWORD!")).toBe("it is ***!");
   expect(redactorOf({ A: "secret A", B: "***secret" }).text("<secret A>")).toBe("<…>");
 });
 
-test("values that become known later are found by the same redactor, and in a stream under way", async () => {
+test("finds values that become known later, even within an open stream", async () => {
   const values: { name: string; value: string }[] = [];
   const redactor = createRedactor({ version: () => values.length, values: () => values });
   const stream = redactor.stream();
@@ -66,7 +66,7 @@ const value = fc.oneof(
   fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)), minLength: 8, maxLength: 60 }),
 );
 
-test("whatever the values and the text: none is left, and a stream says what a text says", async () => {
+test("leaves no value, and redacts a stream in the same way as a text", async () => {
   const samples = fc.record({
     values: fc.array(value, { minLength: 1, maxLength: 3 }),
     pieces: fc.array(fc.oneof(fc.nat(1000), fc.string({ unit: fc.constantFrom("a", "b", "]", "ü"), maxLength: 9 })), { maxLength: 12 }),

@@ -3,26 +3,28 @@ import { encodedForms } from "./encodings.ts";
 import { createPatternMatcher, type PatternMatcher } from "./pattern-matcher.ts";
 
 /**
- * Known values, and their forms of encodings.ts (which says what is not found), become `[secret NAME]`. Numbers are not
- * looked at.
+ * Replaces known values, and their forms in encodings.ts (which lists what is not found), with `[secret NAME]`. Numbers
+ * are not searched.
  */
 export interface Redactor {
   text(text: string): string;
-  /** The same structure with every string and key redacted. What lies deeper than the limit is left out. */
+  /** Returns the same structure with every string and key redacted. Omits what is nested more deeply than the limit. */
   json<T>(value: T): T;
   /** Holds back only bytes that could be the beginning of a value. */
   stream(): Transform;
 }
 
 export interface RedactorSource {
-  /** Changes whenever there is a new value. */
+  /** Changes with every new value. */
   version(): number;
   values(): readonly { name: string; value: string }[];
 }
 
 const DEPTH_MAX = 200;
 
-/** Values that become known later are found, too: what to look for is made anew when the source changes. */
+/**
+ * Creates a redactor that also finds values that become known later: it rebuilds the patterns when the source changes.
+ */
 export function createRedactor(source: RedactorSource): Redactor {
   let seen = -1;
   let redaction: Redaction | null = null;
@@ -60,7 +62,7 @@ function compile(values: readonly { name: string; value: string }[]): Redaction 
   return { matcher, markers: [...markerOf.values()].map((name) => byName.get(name) as Buffer) };
 }
 
-/** Neither holds a value nor can be part of one with what stands beside it. */
+/** Returns a marker that contains no value, and cannot form one with its neighbors. */
 function markerFor(name: string, patterns: readonly string[]): string {
   const candidates = [`[secret ${name}]`, `<secret ${name}>`, `{secret ${name}}`, "***", "…"];
   const safe = (marker: string) =>
@@ -68,7 +70,7 @@ function markerFor(name: string, patterns: readonly string[]): string {
   return candidates.find(safe) ?? "…";
 }
 
-/** Whether an end of the one is a beginning of the other. */
+/** Checks whether an end of one is a beginning of the other. */
 function touches(marker: string, pattern: string): boolean {
   for (let length = 1; length < marker.length; length++) {
     if (pattern.startsWith(marker.slice(-length)) || pattern.endsWith(marker.slice(0, length))) return true;
@@ -76,7 +78,7 @@ function touches(marker: string, pattern: string): boolean {
   return false;
 }
 
-/** `out` is what can go on; `rest` may be the beginning of a value. Without a match, `out` is the same memory. */
+/** `out` can be passed on, `rest` may be the beginning of a value. Without a match, `out` is the same memory. */
 function redact(bytes: Buffer, { redaction, last }: { redaction: Redaction; last: boolean }): { out: Buffer; rest: Buffer } {
   const { matcher, markers } = redaction;
   const pieces: Buffer[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SecretSpec } from "../../contract/network.ts";
+import { SecretSpec } from "../../contract/network/network.ts";
 import type { EgressSecrets } from "../egress/egress-options.ts";
 import type { RequestHead } from "../http/head.ts";
 import { createSecretBook, type RunSecretCommand, type SecretBook, type SecretDestination } from "./secret-book.ts";
@@ -8,13 +8,13 @@ const token = "ghp_Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A";
 
 function bookOf(
   specs: Record<string, unknown>,
-  given: { env?: Record<string, string>; runCommand?: RunSecretCommand; revoked?: string[] } = {},
+  options: { env?: Record<string, string>; runCommand?: RunSecretCommand; revoked?: string[] } = {},
 ): SecretBook {
   return createSecretBook({
     specs: Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, SecretSpec.parse(spec)])),
-    env: given.env ?? { TOKEN: token, OTHER: "other-value-0123456789" },
-    runCommand: given.runCommand ?? (async () => ""),
-    revoked: given.revoked ?? [],
+    env: options.env ?? { TOKEN: token, OTHER: "other-value-0123456789" },
+    runCommand: options.runCommand ?? (async () => ""),
+    revoked: options.revoked ?? [],
   });
 }
 
@@ -30,14 +30,14 @@ function request(headers: Record<string, string>, line: { method?: string; targe
 const there: SecretDestination = { host: "api.example.com", port: 443, tls: true };
 const headerOf = (head: RequestHead, name: string) => head.headers.filter(({ lower }) => lower === name).map(({ value }) => value);
 
-test("it is what egress asks for", () => {
+test("implements what egress needs", () => {
   const secrets: EgressSecrets = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
   expect(secrets.concerns("API.example.com", 443)).toBe(true);
   expect(secrets.concerns("api.example.com", 80)).toBe(false);
   expect(secrets.concerns("example.com", 443)).toBe(false);
 });
 
-test("the value goes where the placeholder was, in any header and at any place", async () => {
+test("replaces placeholders with values, in any header and at any place", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] }, OTHER: { hosts: ["api.example.com"] } });
   const { TOKEN = "", OTHER = "" } = book.placeholders;
   const head = request({
@@ -55,7 +55,7 @@ test("the value goes where the placeholder was, in any header and at any place",
   expect(headerOf(head, "authorization")).toEqual([`Bearer ${TOKEN}`]);
 });
 
-test("Basic credentials are looked into", async () => {
+test("replaces placeholders within Basic credentials", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"], header: "Authorization" } });
   const encoded = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
   for (const user of ["x", "me", "x-access-token", "jürgen"]) {
@@ -65,7 +65,7 @@ test("Basic credentials are looked into", async () => {
   }
 });
 
-test("a request without a placeholder goes as it is", async () => {
+test("does not change a request without a placeholder", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
   const head = request({ Authorization: "Basic !!!", "X-Long": "y".repeat(5000), "Accept-Encoding": "gzip" });
   expect(await book.inject(head, there)).toEqual({ head, used: [], withheld: [] });
@@ -74,17 +74,17 @@ test("a request without a placeholder goes as it is", async () => {
 
 const scoped = { hosts: ["api.example.com", "*.example.org"], methods: ["GET"], paths: ["/repos", "/user/"] };
 test.each<[string, Partial<SecretDestination>, { method?: string; target?: string }, Record<string, string>]>([
-  ["it is not for this host", { host: "example.com" }, {}, {}],
-  ["it is not for this host", { host: "api.example.com.evil.com" }, {}, {}],
-  ["it is not for this host", { host: "example.org" }, {}, {}],
-  ["it is not for this host", { host: "notexample.org" }, {}, {}],
-  ["it is not for port 8443", { port: 8443 }, {}, {}],
-  ["it goes over TLS only", { tls: false }, {}, {}],
-  ["it is not for POST", {}, { method: "POST" }, {}],
-  ["it is not for get", {}, { method: "get" }, {}],
-  ["it is not for this path", {}, { target: "/reposx" }, {}],
-  ["it is not for this path", {}, { target: "/" }, {}],
-  ["it is not for this path", {}, { target: "/REPOS" }, {}],
+  ["its scope does not include this host", { host: "example.com" }, {}, {}],
+  ["its scope does not include this host", { host: "api.example.com.evil.com" }, {}, {}],
+  ["its scope does not include this host", { host: "example.org" }, {}, {}],
+  ["its scope does not include this host", { host: "notexample.org" }, {}, {}],
+  ["its scope does not include port 8443", { port: 8443 }, {}, {}],
+  ["it is only sent over TLS", { tls: false }, {}, {}],
+  ["its scope does not include POST", {}, { method: "POST" }, {}],
+  ["its scope does not include get", {}, { method: "get" }, {}],
+  ["its scope does not include this path", {}, { target: "/reposx" }, {}],
+  ["its scope does not include this path", {}, { target: "/" }, {}],
+  ["its scope does not include this path", {}, { target: "/REPOS" }, {}],
   ["the path can be read in more than one way", {}, { target: "/repos/../admin" }, {}],
   ["the path can be read in more than one way", {}, { target: "/repos/%2e%2e/admin" }, {}],
   ["the path can be read in more than one way", {}, { target: "/repos/..;/admin" }, {}],
@@ -92,7 +92,7 @@ test.each<[string, Partial<SecretDestination>, { method?: string; target?: strin
   ["the path can be read in more than one way", {}, { target: "/repos\\..\\admin" }, {}],
   ["a header changes the request's method", {}, {}, { "X-HTTP-Method-Override": "DELETE" }],
   ["a header changes the request's path", {}, {}, { "X-Original-URL": "/admin" }],
-])("withheld: %s (%j, %j)", async (why, to, line, more) => {
+])("withholds the value: %s (%j, %j)", async (why, to, line, more) => {
   const book = bookOf({ TOKEN: scoped });
   const head = request({ Authorization: `Bearer ${book.placeholders.TOKEN}`, ...more }, line);
   const result = await book.inject(head, { ...there, ...to });
@@ -103,13 +103,13 @@ test.each<[Partial<SecretDestination>, { target?: string }]>([
   [{ host: "a.b.example.org" }, {}],
   [{ host: "api.example.com" }, { target: "/repos" }],
   [{ host: "api.example.com" }, { target: "/user?x=../.." }],
-])("the value goes to %j %j", async (to, line) => {
+])("sends the value to %j %j", async (to, line) => {
   const book = bookOf({ TOKEN: scoped });
   const result = await book.inject(request({ Authorization: `Bearer ${book.placeholders.TOKEN}` }, line), { ...there, ...to });
   expect(result.used).toEqual(["TOKEN"]);
 });
 
-test("it goes in no other header than the one named, in none that frames the message, in no name and in no address", async () => {
+test("sends the value only in its header, never in framing, names or URLs", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"], header: "Authorization" } });
   const { TOKEN = "" } = book.placeholders;
   const head = request(
@@ -119,16 +119,16 @@ test("it goes in no other header than the one named, in none that frames the mes
   const result = await book.inject(head, there);
   expect(result.used).toEqual(["TOKEN"]);
   expect(result.withheld.map(({ why }) => why).sort()).toEqual([
-    "it goes in the header authorization only",
-    "it is in a header's name",
-    "it is in the request's address, which servers write down",
-    "it never goes in the header host",
+    "it is in a header name",
+    "it is in the request's URL, which servers log",
+    "it is never sent in the header host",
+    "it is only sent in the header authorization",
   ]);
   expect(JSON.stringify(result.head).split(token)).toHaveLength(2);
   expect(result.head.target).toBe(`/x?token=${TOKEN}`);
 });
 
-test("a value that cannot be had stops the request to its host, and only there", async () => {
+test("stops a request to its host if the value is not available", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } }, { env: {} });
   const head = request({ Authorization: book.placeholders.TOKEN ?? "" });
   await expect(book.inject(head, there)).rejects.toMatchObject({
@@ -140,11 +140,11 @@ test("a value that cannot be had stops the request to its host, and only there",
   await book.load();
 });
 
-test("revoked: at once, also for a request that waits for the value; whoever asked is told, once", async () => {
+test("revokes at once, even for a request that waits for the value", async () => {
   const output = Promise.withResolvers<string>();
   const book = bookOf({ TOKEN: { from: { command: ["x"] }, hosts: ["api.example.com"] } }, { runCommand: () => output.promise });
-  const told: string[] = [];
-  const stop = book.onRevoked((name) => told.push(name));
+  const revokedNames: string[] = [];
+  const stop = book.onRevoked((name) => revokedNames.push(name));
   const head = request({ Authorization: book.placeholders.TOKEN ?? "" });
   const waiting = book.inject(head, there);
   book.revoke("TOKEN");
@@ -153,13 +153,13 @@ test("revoked: at once, also for a request that waits for the value; whoever ask
   output.resolve(token);
   await expect(waiting).rejects.toMatchObject({ details: { reason: "secret_unavailable" }, message: expect.stringContaining("revoked") });
   await expect(book.inject(head, there)).rejects.toMatchObject({ details: { reason: "secret_unavailable" } });
-  expect(told).toEqual(["TOKEN"]);
+  expect(revokedNames).toEqual(["TOKEN"]);
   expect([book.isRevoked("TOKEN"), book.isRevoked("UNKNOWN"), book.concerns("api.example.com", 443)]).toEqual([true, false, true]);
   expect(book.redactor().text(token)).toBe("[secret TOKEN]");
   stop();
 });
 
-test("one that was revoked before stays so, and needs no value", async () => {
+test("stays revoked, and needs no value then", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } }, { env: {}, revoked: ["TOKEN"] });
   await book.check();
   await expect(book.inject(request({ A: book.placeholders.TOKEN ?? "" }), there)).rejects.toMatchObject({
@@ -167,7 +167,7 @@ test("one that was revoked before stays so, and needs no value", async () => {
   });
 });
 
-test("placeholders have the shape of a variable at once, and of a command's output after a check; another process gets the same", async () => {
+test("has placeholders in the shape of their secrets, in every process", async () => {
   const specs = { TOKEN: { hosts: ["a.com"] }, OTHER: { from: { command: ["x"] }, hosts: ["a.com"] } };
   const runCommand = async () => "sk-live-0123456789abcdef0123456789abcdef\n";
   const early = bookOf(specs, { env: { TOKEN: token }, runCommand });
@@ -181,7 +181,7 @@ test("placeholders have the shape of a variable at once, and of a command's outp
   expect(again.placeholders).toEqual(late.placeholders);
 });
 
-test("a value that was changed to another length is used as it is, and redacted when it comes back", async () => {
+test("uses a changed value of another length, and redacts it", async () => {
   const values = ["first-value-of-some-length", "second-value"];
   let now = 0;
   const book = createSecretBook({
@@ -205,13 +205,13 @@ test("a value that was changed to another length is used as it is, and redacted 
   expect(echoed?.headers[0]?.value).toBe(`${book.placeholders.TOKEN}, ************`);
 });
 
-test("answers are looked through only where a secret was used", () => {
+test("redacts answers only if a secret was used", () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
   expect(book.answerRedactor([])).toBeNull();
   expect(bookOf({}).placeholders).toEqual({});
 });
 
-test("no value is in anything the book shows", async () => {
+test("shows no value", async () => {
   const book = bookOf({ TOKEN: { hosts: ["api.example.com"] } });
   await book.load();
   expect(JSON.stringify(book)).not.toContain(token);

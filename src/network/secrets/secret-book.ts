@@ -1,6 +1,6 @@
 import type { Transform } from "node:stream";
-import { CaissonError } from "../../contract/error.ts";
-import type { SecretSpec } from "../../contract/network.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SecretSpec } from "../../contract/network/network.ts";
 import type { RequestHead, ResponseHead } from "../http/head.ts";
 import { createAnswerRedactor } from "./answer-redactor.ts";
 import { createInjection } from "./inject-secrets.ts";
@@ -12,28 +12,28 @@ import { secretUnavailable } from "./secret-unavailable.ts";
 import { createSecretValues, type SecretValues } from "./secret-values.ts";
 
 /**
- * A file's text and its permission bits. Throws a `CaissonError`, whose message is shown inside, or another error, of
- * which nothing but its `code` is.
+ * Returns a file's text and its permission bits. Throws a `CaissonError`, whose message is visible inside, or another
+ * error, of which only the `code` is.
  */
 export type ReadSecretFile = (path: string, limits: { bytesMax: number }) => Promise<{ text: string; mode: number }>;
-/** The standard output of a program of the host. Throws when it fails, likewise. */
+/** Returns the standard output of a program on the host. If it fails, throws like `ReadSecretFile`. */
 export type RunSecretCommand = (argv: readonly string[], limits: { timeoutMs: number; bytesMax: number }) => Promise<string>;
 
 export interface SecretBookOptions {
   specs: Readonly<Record<string, SecretSpec>>;
-  /** Those of the sandbox when it is opened again. What is missing is made. */
+  /** The stored placeholders of a reopened sandbox. Missing ones are created. */
   placeholders?: Readonly<Record<string, string>>;
   env: Readonly<Record<string, string | undefined>>;
   /** Default: `readSecretFile`. */
   readFile?: ReadSecretFile;
   runCommand: RunSecretCommand;
   revoked?: Iterable<string>;
-  /** Told what is worth a word to the user, such as a file that others can read. Never with a value. */
+  /** Receives warnings for the user, such as about a file that others can read. They never contain a value. */
   warn?: (text: string) => void;
   now?: () => number;
 }
 
-/** Where a request goes. `host` is a name in lower case or a canonical address. */
+/** The destination of a request. `host` is a name in lower case or a canonical address. */
 export interface SecretDestination {
   host: string;
   port: number;
@@ -48,48 +48,54 @@ export interface InjectionResult {
 
 export interface AnswerRedactor {
   head: (head: ResponseHead) => ResponseHead;
-  /** One for each body. Holds back only bytes that could be the beginning of a value; never changes a length. */
+  /**
+   * Creates a transform for each body. It holds back only bytes that could be the beginning of a value, and never
+   * changes a length.
+   */
   body: () => Transform;
 }
 
 /**
- * The secrets of one sandbox. Values are had when they are first needed, live in memory alone, and are in no error.
- * What it cannot see: a placeholder in a request's body (it goes as it is), and values that a server sends back
- * compressed, split over requests, encrypted or otherwise changed.
+ * The secrets of one sandbox. Values are fetched on first use, are kept only in memory, and are in no error. It cannot
+ * see a placeholder in a request body (which is sent unchanged), or values that a server sends back compressed, split
+ * over requests, encrypted or otherwise changed.
  */
 export interface SecretBook {
   /**
-   * Inside: variable → placeholder. To be stored with the sandbox. Those that were not stored are made when this is
-   * first read, in the shape of the value if that is known by then: after `check`, or of a variable.
+   * The placeholders inside, by variable. Must be stored with the sandbox. Missing ones are created when this is first
+   * read, in the shape of the value if that is already known: after `check`, or from a variable.
    */
   readonly placeholders: Readonly<Record<string, string>>;
   /**
-   * Whether TLS to this host and port must be opened because of a secret. True for a revoked one, too: its placeholder
-   * must not go out.
+   * Whether TLS to this host and port must be intercepted because of a secret. True even for a revoked one, because its
+   * placeholder must not leave the sandbox.
    */
   concerns(host: string, port: number): boolean;
   /**
-   * Replaces placeholders in the headers of a request where the values may go, also inside of Basic credentials, and
-   * tells which were used and which were withheld and why. Throws `denied` with `details.reason` `secret_unavailable`
-   * when a value may go there but was revoked or cannot be had; the request must not be sent then.
+   * Replaces placeholders in the headers of a request where the values may be sent, even within Basic credentials, and
+   * returns which secrets were used, and which were withheld and why. Throws `denied` with `details.reason`
+   * `secret_unavailable` if a value may be sent but was revoked or is not available. The request must not be sent then.
    */
   inject(head: RequestHead, to: SecretDestination): Promise<InjectionResult>;
   /**
-   * For answers to requests that used these: values that come back become placeholders, those of before a change, too.
-   * Null when there is nothing to look for. Whoever sends the request asks for an answer that is not compressed:
-   * nothing is found in one that is.
+   * Returns a redactor for answers to requests that used these secrets. It replaces values that come back by
+   * placeholders, even those from before a change. Null if there is nothing to redact. The caller must request an
+   * uncompressed answer, because a compressed one cannot be searched.
    */
   answerRedactor(used: readonly string[]): AnswerRedactor | null;
-  /** At once: the next `inject` throws, and so does one that waits for the value. Unknown names are ignored. */
+  /**
+   * Takes effect at once: the next `inject` throws, and so does one that waits for the value. Unknown names are
+   * ignored.
+   */
   revoke(name: string): void;
   isRevoked(name: string): boolean;
-  /** Calls with the name of each secret that is revoked from now on; the result ends it. */
+  /** Calls `listener` with the name of each secret that is revoked later. The returned function removes it. */
   onRevoked(listener: (name: string) => void): () => void;
-  /** Has every value that can be had, so that the redactor knows it. Never throws. */
+  /** Fetches every value that is available, so that the redactor knows it. Never throws. */
   load(): Promise<void>;
-  /** Has every value that was not revoked. Throws `invalid` for the first that cannot be had. */
+  /** Fetches every value that was not revoked. Throws `invalid` for the first one that is not available. */
   check(): Promise<void>;
-  /** For events, logs and output; one for all. Sees values that become known later, too. */
+  /** Returns the shared redactor for events, logs and output. It also finds values that become known later. */
   redactor(): Redactor;
 }
 
@@ -111,9 +117,9 @@ export function createSecretBook(options: SecretBookOptions): SecretBook {
   const usableValue = async (name: string): Promise<string> => {
     if (revoked.has(name)) throw secretUnavailable(name, "it was revoked");
     const value = await values.get(name);
-    // It may have been revoked while its source was asked.
+    // It may have been revoked while its source was read.
     if (revoked.has(name)) throw secretUnavailable(name, "it was revoked");
-    if (placeholders.all()[name]?.includes(value)) throw secretUnavailable(name, "its value is part of what stands for it inside");
+    if (placeholders.all()[name]?.includes(value)) throw secretUnavailable(name, "its value is part of its placeholder");
     return value;
   };
   return {
@@ -148,20 +154,20 @@ export function createSecretBook(options: SecretBookOptions): SecretBook {
   };
 }
 
-/** What was made for the same secrets is used again until there is a new value. */
+/** Reuses the redactor for the same secrets until there is a new value. */
 function answerRedactors(values: SecretValues, placeholders: () => Readonly<Record<string, string>>): SecretBook["answerRedactor"] {
-  const made = new Map<string, AnswerRedactor | null>();
+  const redactors = new Map<string, AnswerRedactor | null>();
   let madeFor = -1;
   return (used) => {
     if (used.length === 0) return null;
-    if (madeFor !== values.version() || made.size >= REDACTORS_MAX) made.clear();
+    if (madeFor !== values.version() || redactors.size >= REDACTORS_MAX) redactors.clear();
     madeFor = values.version();
     const key = [...used].sort().join(" ");
-    const known = made.get(key);
+    const known = redactors.get(key);
     if (known !== undefined) return known;
     const returning = used.flatMap((name) => values.known(name).map((value) => ({ value, placeholder: placeholders()[name] ?? "" })));
     const redactor = createAnswerRedactor(returning);
-    made.set(key, redactor);
+    redactors.set(key, redactor);
     return redactor;
   };
 }

@@ -1,12 +1,12 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
 /**
- * A denial with the reason `secret_unavailable`. What is said is seen inside the sandbox: it names no place of the host
- * and nothing of the value.
+ * Creates a denial with the reason `secret_unavailable`. Its message is visible inside the sandbox, so it names no
+ * place on the host and nothing of the value.
  */
 export function secretUnavailable(name: string, why: string): CaissonError {
   return new CaissonError("denied", `the secret ${name} cannot be used: ${why}`, {
-    hint: "The request was not sent. Whoever started the sandbox can fix this.",
+    hint: "The request was not sent. The user who started the sandbox can fix this.",
     details: { reason: "secret_unavailable", secret: name },
   });
 }

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { SecretSpec } from "../../contract/network.ts";
+import { SecretSpec } from "../../contract/network/network.ts";
 import { readSecretFile } from "./read-secret-file.ts";
 import type { RunSecretCommand } from "./secret-book.ts";
 import { createSecretValues } from "./secret-values.ts";
@@ -13,12 +13,12 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-interface Given {
+interface Environment {
   env?: Record<string, string>;
   runCommand?: RunSecretCommand;
 }
 
-function valuesOf(from: unknown, { env = {}, runCommand = async () => "" }: Given = {}) {
+function valuesOf(from: unknown, { env = {}, runCommand = async () => "" }: Environment = {}) {
   const warnings: string[] = [];
   const clock = { now: 1_000_000 };
   const values = createSecretValues({
@@ -32,9 +32,9 @@ function valuesOf(from: unknown, { env = {}, runCommand = async () => "" }: Give
   return { values, warnings, clock };
 }
 
-async function refusal(given: Promise<string>): Promise<string> {
+async function refusal(value: Promise<string>): Promise<string> {
   try {
-    return `it was had: ${await given}`;
+    return `it was had: ${await value}`;
   } catch (error) {
     expect(error).toMatchObject({ code: "denied", details: { reason: "secret_unavailable", secret: "TOKEN" } });
     expect((error as Error).cause).toBeUndefined();
@@ -42,13 +42,13 @@ async function refusal(given: Promise<string>): Promise<string> {
   }
 }
 
-test("from a variable: the secret's own or another", async () => {
+test("reads a variable, the secret's own or another", async () => {
   expect(await valuesOf("env", { env: { TOKEN: "value-of-token" } }).values.get("TOKEN")).toBe("value-of-token");
   expect(await valuesOf({ env: "OTHER" }, { env: { OTHER: "value-of-other" } }).values.get("TOKEN")).toBe("value-of-other");
   expect(await refusal(valuesOf({ env: "toString" }).values.get("TOKEN"))).toContain("its variable is not set");
 });
 
-test("from a file: one line end is no part of it; a file that others can read is told of once", async () => {
+test("reads a file without its last line end, and warns once if others can read it", async () => {
   const path = join(folder, "token");
   writeFileSync(path, "value-of-file\n", { mode: 0o600 });
   const { values, warnings, clock } = valuesOf({ file: path });
@@ -65,37 +65,37 @@ test("from a file: one line end is no part of it; a file that others can read is
 test.each([
   ["a folder", () => folder, "not a regular file"],
   ["a device that never ends", () => "/dev/zero", "not a regular file"],
-  ["nothing", () => join(folder, "none"), "ENOENT"],
+  ["a missing file", () => join(folder, "none"), "ENOENT"],
   ["a relative path", () => "token", "not absolute"],
   [
-    "a file that is too long",
+    "an oversized file",
     () => {
       writeFileSync(join(folder, "long"), "x".repeat(65_537));
       return join(folder, "long");
     },
     "more than 65536 bytes",
   ],
-])("%s is no file of a secret, and its path is not said inside", async (_what, path, why) => {
+])("rejects %s as a secret's file, without naming its path inside", async (_what, path, why) => {
   const { values, warnings } = valuesOf({ file: path() });
-  const said = await refusal(values.get("TOKEN"));
-  expect(said).toContain(why);
-  expect(said).not.toContain(folder);
+  const message = await refusal(values.get("TOKEN"));
+  expect(message).toContain(why);
+  expect(message).not.toContain(folder);
   expect(warnings.join()).toContain(path());
 });
 
-test("from a command, which is given limits; what it says when it fails stays unsaid", async () => {
-  const asked: unknown[] = [];
+test("runs a command with limits, and does not repeat its output on failure", async () => {
+  const calls: unknown[] = [];
   const good = valuesOf(
     { command: ["pass", "show", "token"] },
     {
-      runCommand: async (...given) => {
-        asked.push(given);
+      runCommand: async (...call) => {
+        calls.push(call);
         return "value-of-command\r\n";
       },
     },
   );
   expect(await good.values.get("TOKEN")).toBe("value-of-command");
-  expect(asked).toEqual([[["pass", "show", "token"], { timeoutMs: 30_000, bytesMax: 65_536 }]]);
+  expect(calls).toEqual([[["pass", "show", "token"], { timeoutMs: 30_000, bytesMax: 65_536 }]]);
   const bad = valuesOf(
     { command: ["pass", "show"] },
     {
@@ -104,9 +104,9 @@ test("from a command, which is given limits; what it says when it fails stays un
       },
     },
   );
-  const said = await refusal(bad.values.get("TOKEN"));
-  expect(said).toContain("exit 3");
-  expect(said + bad.warnings.join()).not.toContain("hunter2");
+  const message = await refusal(bad.values.get("TOKEN"));
+  expect(message).toContain("exit 3");
+  expect(message + bad.warnings.join()).not.toContain("hunter2");
 });
 
 test.each([
@@ -118,16 +118,16 @@ test.each([
   ["pässwörter", "other than ASCII"],
   [" begins-so", "a space"],
   ["ends-so ", "a space"],
-])("%j is not usable, and not said", async (value, why) => {
+])("rejects %j without repeating it", async (value, why) => {
   const { values } = valuesOf("env", { env: { TOKEN: value } });
-  const said = await refusal(values.get("TOKEN"));
-  expect(said).toContain(why);
-  if (value.length > 8) expect(said).not.toContain(value);
+  const message = await refusal(values.get("TOKEN"));
+  expect(message).toContain(why);
+  if (value.length > 8) expect(message).not.toContain(value);
   expect(values.known("TOKEN")).toEqual([]);
   expect(values.peek("TOKEN")).toBeNull();
 });
 
-test("a value is asked for once a minute, by however many at once; the old ones are remembered", async () => {
+test("fetches a value once a minute, and remembers old ones", async () => {
   let calls = 0;
   const { values, clock } = valuesOf({ command: ["x"] }, { runCommand: async () => `value-number-${++calls}` });
   expect(await Promise.all([values.get("TOKEN"), values.get("TOKEN")])).toEqual(["value-number-1", "value-number-1"]);
@@ -142,7 +142,7 @@ test("a value is asked for once a minute, by however many at once; the old ones 
   expect(values.known("TOKEN")).toEqual([7, 6, 5, 4].map((number) => `value-number-${number}`));
 });
 
-test("a source that fails is asked again after a while, not for every request, and an old value is not used in its stead", async () => {
+test("asks a failing source again only after a while, and uses no old value", async () => {
   let calls = 0;
   const { values, clock } = valuesOf(
     { command: ["x"] },
@@ -164,7 +164,7 @@ test("a source that fails is asked again after a while, not for every request, a
   expect(await values.get("TOKEN")).toBe("value-of-command");
 });
 
-test("a secret that nobody wrote down has no value", async () => {
+test("has no value for an unknown secret", async () => {
   const { values } = valuesOf("env", { env: { toString: "value-of-something" } });
   await expect(values.get("toString")).rejects.toMatchObject({ details: { reason: "secret_unavailable" } });
 });

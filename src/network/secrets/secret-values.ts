@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import type { SecretSpec } from "../../contract/network.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SecretSpec } from "../../contract/network/network.ts";
 import type { ReadSecretFile, RunSecretCommand } from "./secret-book.ts";
 import { secretFault } from "./secret-fault.ts";
 import { secretUnavailable } from "./secret-unavailable.ts";
@@ -14,13 +14,13 @@ interface SecretValuesOptions {
   now: () => number;
 }
 
-/** The values of secrets: had when first needed, in memory alone. */
+/** The values of secrets, fetched on first use and kept only in memory. */
 export interface SecretValues {
   /** Throws `denied` with the reason `secret_unavailable`. */
   get(name: string): Promise<string>;
-  /** The newest value had so far, or what can be had without waiting; null if there is none. */
+  /** Returns the newest known value, or one that is available without waiting, or null. */
   peek(name: string): string | null;
-  /** The values had so far, the newest first: one that was changed since may still come back. */
+  /** Returns the known values, newest first. One that was changed since may still come back. */
   known(name: string): readonly string[];
   /** Changes with each new value. */
   version(): number;
@@ -28,15 +28,15 @@ export interface SecretValues {
 
 const SOURCE_BYTES_MAX = 65_536;
 const COMMAND_TIMEOUT_MS = 30_000;
-/** Files and commands are asked again after this, so that a value that was changed is used. */
+/** Files and commands are read again after this time, so that a changed value is used. */
 const VALUE_KEPT_MS = 60_000;
-/** A source that fails is not asked for every request. */
+/** A failing source is not asked for every request. */
 const FAILURE_KEPT_MS = 5_000;
 const KNOWN_MAX = 4;
 
 interface Fetched {
   outcome: Promise<string>;
-  /** Until when it is used; null while it is under way. */
+  /** When the value expires; null while it is being fetched. */
   until: number | null;
 }
 
@@ -121,13 +121,13 @@ function fromEnv(name: string, variable: string, { env, warn }: SecretValuesOpti
 
 async function fromFile(name: string, path: string, { readFile, warn }: SecretValuesOptions): Promise<string> {
   try {
-    // A process that serves the sandbox later has another current folder.
+    // A process that serves the sandbox later has a different working directory.
     if (!isAbsolute(path)) throw new CaissonError("invalid", "its path is not absolute");
     const { text, mode } = await readFile(path, { bytesMax: SOURCE_BYTES_MAX });
-    if ((mode & 0o077) !== 0) warn(`secret ${name}: others than its owner can read the file ${path}; chmod 600 keeps it to you`);
+    if ((mode & 0o077) !== 0) warn(`secret ${name}: users other than its owner can read the file ${path}; run chmod 600 to prevent that`);
     return text;
   } catch (error) {
-    const why = sayable(error);
+    const why = safeReason(error);
     warn(`secret ${name}: the file ${path} cannot be read: ${why}`);
     throw secretUnavailable(name, `its file on the host cannot be read: ${why}`);
   }
@@ -138,10 +138,10 @@ async function fromCommand(name: string, argv: readonly string[], { runCommand, 
   const timer = setTimeout(() => reject(new CaissonError("timeout", "it took too long")), COMMAND_TIMEOUT_MS);
   try {
     const output = await Promise.race([runCommand(argv, { timeoutMs: COMMAND_TIMEOUT_MS, bytesMax: SOURCE_BYTES_MAX }), tooLate]);
-    if (output.length > SOURCE_BYTES_MAX) throw new CaissonError("too_large", `it wrote more than ${SOURCE_BYTES_MAX} bytes`);
+    if (output.length > SOURCE_BYTES_MAX) throw new CaissonError("too_large", `its output exceeds ${SOURCE_BYTES_MAX} bytes`);
     return output;
   } catch (error) {
-    const why = sayable(error);
+    const why = safeReason(error);
     warn(`secret ${name}: the command ${argv[0] ?? ""} failed: ${why}`);
     throw secretUnavailable(name, `its command on the host failed: ${why}`);
   } finally {
@@ -149,8 +149,8 @@ async function fromCommand(name: string, argv: readonly string[], { runCommand, 
   }
 }
 
-/** Our own words, or the code of a foreign error: its text could quote a command's output. */
-function sayable(error: unknown): string {
+/** Returns our own message, or the code of a foreign error, whose text could quote a command's output. */
+function safeReason(error: unknown): string {
   if (error instanceof CaissonError) return error.message;
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (typeof code === "number") return `exit ${code}`;

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
+import { jsonOrNull } from "../../../lib/failures.ts";
 import { hexDigest } from "../digest-list.ts";
 import { mayLead } from "../package-upstream.ts";
 import {
@@ -20,12 +21,12 @@ const CONFIG_BYTES_MAX = 64 * 1024;
 const Config = z.object({ dl: z.string().max(2048) });
 const IndexLine = z.object({ vers: z.string(), cksum: z.string() });
 
-/** Of the public registry, whose crates lie at another host than its index. */
+/** The hosts of the public registry, which has its crates and its index on different ones. */
 export const cratesHosts = { index: "index.crates.io", files: "static.crates.io" } as const;
 
 /**
- * A sparse index. Its `config.json` is the mirror's own: below another address than the public one, crates are asked
- * for as `dl/NAME/VERSION`.
+ * A sparse index. Its `config.json` is the mirror's own: except at the public address, clients request crates as
+ * `dl/NAME/VERSION`.
  */
 export function cratesRegistry({ upstream, packages }: RegistryOptions): Registry {
   const indexPage = (name: string): Resource => ({
@@ -44,12 +45,12 @@ export function cratesRegistry({ upstream, packages }: RegistryOptions): Registr
     return { kind: "resource", resource: { url, accept: "*/*", contentType: "application/octet-stream", keeps: "always", digest } };
   }
 
-  /** As the registry's own settings say. */
+  /** Returns the URL that the registry's own settings specify. */
   async function downloadUrl(name: string, version: string, digest: () => Promise<Digest | null>): Promise<URL> {
     const config = await packages.obtain({ url: at(upstream, ["config.json"]), accept: "application/json", keeps: "shortly" });
     if (config.kind === "missing") throw new CaissonError("unavailable", `${upstream.host} has no config.json`);
     const text = await wholeText(config);
-    const parsed = Config.safeParse(parsedJson(text));
+    const parsed = Config.safeParse(jsonOrNull(text));
     const template = parsed.success ? parsed.data.dl : "";
     const marked = /\{(crate|version|prefix|lowerprefix|sha256-checksum)\}/.test(template)
       ? template
@@ -63,7 +64,7 @@ export function cratesRegistry({ upstream, packages }: RegistryOptions): Registr
       .replaceAll("{sha256-checksum}", sha256);
     const url = URL.canParse(filled) ? new URL(filled) : null;
     if (url === null || !mayLead(upstream, url))
-      throw new CaissonError("protocol", `the config.json of ${upstream.host} does not say where its crates are`);
+      throw new CaissonError("protocol", `the config.json of ${upstream.host} does not specify a valid download URL`);
     return url;
   }
 
@@ -79,10 +80,7 @@ export function cratesRegistry({ upstream, packages }: RegistryOptions): Registr
     if (!NAME.test(listed) || listed !== listed.toLowerCase() || indexPath(listed).join("/") !== segments.join("/")) return unknown;
     return { kind: "resource", resource: indexPage(listed) };
   };
-  /**
-   * `crates/NAME/VERSION/download`, and as the public registry's other way of writing it,
-   * `crates/NAME/NAME-VERSION.crate`.
-   */
+  /** Accepts `crates/NAME/VERSION/download` and the public registry's other form, `crates/NAME/NAME-VERSION.crate`. */
   const files: RegistryAddress["route"] = ({ method, segments: [first, name = "", third = "", ...rest] }) => {
     const file = third.startsWith(`${name}-`) && third.endsWith(".crate") ? third.slice(name.length + 1, -".crate".length) : "";
     const version = rest.join("/") === "download" ? third : rest.length === 0 ? file : "";
@@ -105,7 +103,7 @@ function prefixOf(name: string): string[] {
   return name.length === 3 ? ["3", name.slice(0, 1)] : [name.slice(0, 2), name.slice(2, 4)];
 }
 
-/** One version a line. The page stays as it is. */
+/** Reads one version per line. The page stays unchanged. */
 function withDigests(body: Buffer, name: string): Rewritten {
   const digests: [string, Digest][] = [];
   for (const line of body.toString().split("\n")) {
@@ -130,12 +128,4 @@ async function wholeText(found: { read(): AsyncIterable<Buffer>; close(): Promis
     await found.close();
   }
   return Buffer.concat(parts).toString();
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -18,15 +18,15 @@ const archives = ["debian", "debian-security"];
 const packageMagic = Buffer.from("!<arch>\n");
 
 /**
- * Hosts that Debian's own settings name. In parts, as npm's are: a search of our sources and lock files for addresses
- * of registries that slipped in is to find none.
+ * The hosts that Debian's own settings name. Written in parts, like npm's, because a search for stray registry
+ * addresses in our sources and lock files must find none.
  */
 export const debianHost = ["deb", "debian", "org"].join(".");
 export const debianHosts = [debianHost, "security.debian.org", "ftp.debian.org"];
 
 /**
- * An archive: lists below `dists`, packages below `pool`. What is in them is checked inside, against the signature of
- * the list of lists.
+ * An archive: lists below `dists`, packages below `pool`. Their content is checked inside, against the signature of the
+ * list of lists.
  */
 export function debianRegistry({ upstream }: RegistryOptions): Registry {
   const routed: RegistryAddress["route"] = (request) => route(request, upstream);

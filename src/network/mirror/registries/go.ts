@@ -12,17 +12,17 @@ import type { Resource } from "../resource.ts";
 
 const MODULE_SEGMENT = /^[a-z0-9!_~-][a-z0-9!._~-]{0,127}$/;
 const SEGMENTS_MAX = 32;
-/** A branch or a tag of another form is a question whose answer changes. */
+/** A branch, or a tag of another form, is a query whose answer changes. */
 const CANONICAL = /^v\d+\.\d+\.\d+[\w.!+-]*$/;
 const VERSION = /^[\w.!+~-]{1,200}$/;
 const TILE = /^[\w.]{1,16}$/;
-/** The only database of sums that is carried; the signature on what it says is checked inside. */
+/** The only checksum database that we serve. Programs inside verify its signatures. */
 const sumDatabase = "sum.golang.org";
 export const goHost = "proxy.golang.org";
 const types: Record<string, string> = { info: "application/json", mod: "text/plain", zip: "application/zip" };
 const zipMagic = Buffer.from("PK");
 
-/** The protocol of GOPROXY. What is in a module is checked inside, against go.sum and the database of sums. */
+/** The GOPROXY protocol. Programs inside check modules against go.sum and the checksum database. */
 export function goRegistry({ upstream }: RegistryOptions): Registry {
   const resource = (path: readonly string[], how: Pick<Resource, "keeps" | "contentType" | "magic">): Routed => ({
     kind: "resource",

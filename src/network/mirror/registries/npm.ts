@@ -17,13 +17,13 @@ const NAME_CHARS_MAX = 214;
 const VERSION = /^[\w.+~-]{1,128}$/;
 const TARBALL = /^[\w.+~@-]{1,255}\.tgz$/;
 const full = "application/json";
-/** npm's own name, and the one by which yarn asks for the same registry. */
+/** npm's own host, and the one that yarn uses for the same registry. */
 export const npmHosts = { npm: ["registry", "npmjs", "org"].join("."), yarn: ["registry", "yarnpkg", "com"].join(".") };
-/** Without what an install does not need; most clients ask for this. */
+/** The format without the data that an install does not need, which most clients request. */
 const abbreviated = "application/vnd.npm.install-v1+json";
 
 export function npmRegistry({ upstream, packages }: RegistryOptions): Registry {
-  // A page names its tarballs by the address that it was asked for by, so that is part of what it is.
+  // A page names its tarballs by the requested address, so the address is part of its cache key.
   const page = (url: URL, { accept, base }: { accept: string; base: URL }): Resource => ({
     url,
     accept,
@@ -65,26 +65,26 @@ export function npmRegistry({ upstream, packages }: RegistryOptions): Registry {
   };
 }
 
-/** A scoped name comes as one segment, its slash encoded, or as two. */
+/** A scoped name arrives as one segment with an encoded slash, or as two segments. */
 function nameOf(segments: readonly string[]): { name: string; rest: readonly string[] } {
   const [first = "", second = ""] = segments;
   const scopeApart = first.startsWith("@") && !first.includes("/");
   return scopeApart ? { name: `${first}/${second}`, rest: segments.slice(2) } : { name: first, rest: segments.slice(1) };
 }
 
-/** What is not a package: answered such that no client fails over it. */
+/** Answers requests for other things than packages in a way that makes no client fail. */
 function service(method: string, segments: readonly string[]): Routed {
   const path = segments.join("/");
   if (path === "-/ping" && method === "GET") return { kind: "answer", status: 200, contentType: "application/json", body: "{}\n" };
-  // An empty answer would tell that nothing is known against these packages, which nobody looked up.
+  // An empty answer would claim that these packages have no known vulnerabilities, although we looked up none.
   if (path.startsWith("-/npm/v1/security/")) return notFound("this mirror has no list of known vulnerabilities");
-  if (method === "GET") return notFound("this mirror serves packages only");
+  if (method === "GET") return notFound("this mirror only serves packages");
   return unknown;
 }
 
 interface Places {
   upstream: URL;
-  /** What the program inside calls it. */
+  /** The registry's address inside. */
   base: URL;
 }
 
@@ -93,8 +93,8 @@ interface Manifest {
 }
 
 /**
- * Tarballs at the upstream's address get the address that the program inside knows; others, which the registry does not
- * vouch for with its name, stay as they are.
+ * Replaces the address of tarballs at the upstream with the one that the program inside knows. Others, which the
+ * registry does not vouch for with its name, stay unchanged.
  */
 function rewritePackage(body: Buffer, places: Places): Rewritten {
   const page = JSON.parse(body.toString()) as Manifest & { versions?: Record<string, Manifest> };
@@ -114,7 +114,7 @@ function rewritePackage(body: Buffer, places: Places): Rewritten {
 function pathBelow(text: string, upstream: URL): string | null {
   if (!URL.canParse(text)) return null;
   const url = new URL(text);
-  // Some registries still write http where they are asked by https.
+  // Some registries still write http even if requested over https.
   const same = url.host === upstream.host && url.pathname.startsWith(upstream.pathname);
   return same ? url.pathname.slice(upstream.pathname.length) : null;
 }

@@ -8,17 +8,17 @@ const FILE_SEGMENT = /^[\w.+!~@,=-]{1,255}$/;
 const PROJECTS_MAX = 4;
 const json = "application/vnd.pypi.simple.v1+json";
 const html = "application/vnd.pypi.simple.v1+html, text/html;q=0.5";
-/** The public index keeps its files elsewhere. */
+/** The public index has its files on another host. */
 export const pypiHosts = { index: "pypi.org", files: "files.pythonhosted.org" } as const;
 const publicFiles = new URL(`https://${pypiHosts.files}/`);
 
-/** PEP 503 and 691. A file is served when the page of its project lists it. */
+/** PEP 503 and 691. A file is served if the page of its project lists it. */
 export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry {
   const isPublic = upstream.hostname === pypiHosts.index;
   const ownFiles = new URL("/", upstream);
   const places: Record<string, URL> = { files: publicFiles, ...(isPublic ? {} : { own: ownFiles }) };
 
-  /** Files at the upstream's own host are named such that whoever asks by the public names reaches them as well. */
+  /** Files at the upstream's own host get names that clients with the public names can reach too. */
   const page = (project: string, { accept, byOwnName }: { accept: string; byOwnName: boolean }): Resource => ({
     url: at(upstream, ["simple", project, ""]),
     accept,
@@ -31,7 +31,7 @@ export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry 
     },
   });
 
-  /** The list of files is the same in each. */
+  /** Returns all forms of a project's page, which have the same list of files. */
   const pagesOf = (project: string) =>
     [true, false].flatMap((byOwnName) => [json, html].map((accept) => page(project, { accept, byOwnName }))) as [Resource, ...Resource[]];
 
@@ -72,8 +72,8 @@ export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry 
 }
 
 /**
- * Of which projects a file can be, by its name; the likeliest first. A wheel's name has no hyphen. That of an old
- * source archive may have some, and then only the page tells where the version begins.
+ * Returns the projects that a file may belong to, by its name, the likeliest first. The project in a wheel's name has
+ * no hyphen. That of an old source archive may have some, and only the page tells where the version begins.
  */
 export function projectsOf(file: string): string[] {
   const [wheel] = /^[^-]+(?=-.*\.(?:whl|egg)(?:\.metadata)?$)/.exec(file) ?? [];

@@ -11,7 +11,7 @@ import { rewriteSimpleHtml, rewriteSimpleJson } from "./simple-page.ts";
 const json = { accept: "application/vnd.pypi.simple.v1+json, text/html; q=0.1" };
 const short = { accept: "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8" };
 
-test("npm: short and whole lists, each as the client wants it, with tarballs where it asked", async () => {
+test("npm: serves short and full lists, with tarballs at the requested address", async () => {
   await using rig = await openMirrorRig();
   const abbreviated = await rig.get("/npm/@caisson%2fscoped", { headers: short });
   expect(abbreviated.headers.get("content-type")).toBe("application/vnd.npm.install-v1+json");
@@ -28,14 +28,14 @@ test("npm: short and whole lists, each as the client wants it, with tarballs whe
     expect(tarball).toBe(`${base}/@caisson/scoped/-/scoped-2.0.0.tgz`);
     expect((await rig.getBy(tarball)).body.equals(rig.registry.body("/npm/@caisson/scoped/-/scoped-2.0.0.tgz"))).toBe(true);
   }
-  // Only what is a tarball's address is changed.
+  // Only the addresses of tarballs change.
   expect(JSON.parse(whole.text).readme).toBe(`"tarball":"${rig.registry.url}/npm/not-a-link.tgz"`);
   expect(
     (await rig.get("/npm/@caisson%2fscoped/-/scoped-2.0.0.tgz")).body.equals(rig.registry.body("/npm/@caisson/scoped/-/scoped-2.0.0.tgz")),
   ).toBe(true);
 });
 
-test("npm: a tarball at another host stays there", async () => {
+test("npm: keeps the address of a tarball on another host", async () => {
   await using rig = await openMirrorRig();
   const page = {
     name: "x",
@@ -45,7 +45,7 @@ test("npm: a tarball at another host stays there", async () => {
   expect(JSON.parse((await rig.get("/npm/x")).text)).toEqual(page);
 });
 
-test("npm: search and whoami are told to be absent", async () => {
+test("npm: answers 404 to search and whoami", async () => {
   await using rig = await openMirrorRig();
   expect(await rig.get("/npm/-/ping")).toMatchObject({ status: 200, text: "{}\n" });
   for (const path of ["/npm/-/whoami", "/npm/-/v1/search?text=x", "/npm/-/package/x/dist-tags"])
@@ -53,7 +53,7 @@ test("npm: search and whoami are told to be absent", async () => {
   expect(rig.registry.requests()).toEqual([]);
 });
 
-test("PyPI: pages in both forms, files and metadata checked against them", async () => {
+test("PyPI: serves pages in both forms, and checks files and metadata", async () => {
   await using rig = await openMirrorRig();
   const html = await rig.get("/pypi/simple/Caisson_Wheel/");
   expect(html.headers.get("content-type")).toBe("text/html");
@@ -69,7 +69,7 @@ test("PyPI: pages in both forms, files and metadata checked against them", async
   expect((await rig.get(`${href}.asc`)).status).toBe(404);
 });
 
-test("PyPI: by the public names, files are at the public host of files", async () => {
+test("PyPI: serves files at the public file host to clients with public names", async () => {
   await using rig = await openMirrorRig();
   const page = JSON.parse((await rig.getBy("https://pypi.org/simple/caisson-wheel/", json)).text);
   const { url, hashes } = page.files[0];
@@ -80,7 +80,7 @@ test("PyPI: by the public names, files are at the public host of files", async (
   expect((await rig.getBy("https://files.pythonhosted.org/etc/passwd")).status).toBe(404);
 });
 
-test("PyPI: a file that is kept needs no registry, wherever it lies and however old its page is", async () => {
+test("PyPI: serves a cached file without the registry, however old its page is", async () => {
   await using rig = await openMirrorRig();
   const page = JSON.parse((await rig.getBy("https://pypi.org/simple/caisson-wheel/", json)).text);
   const urls = page.files.flatMap(({ url }: { url: string }) => [url, `${url}.metadata`]);
@@ -91,7 +91,7 @@ test("PyPI: a file that is kept needs no registry, wherever it lies and however 
   expect(rig.registry.requests()).toEqual([]);
   await rig.registry.stop();
   for (const url of urls) expect((await rig.getBy(url)).status).toBe(200);
-  // What no kept page lists may be new: without the registry nobody knows.
+  // A file that no cached page lists may be new. Without the registry it is unknown.
   expect((await rig.getBy(urls[0].replace("wheel-1.0", "wheel-1.1"))).status).toBe(502);
 });
 
@@ -104,7 +104,7 @@ test.each([
   ["a-1-2-3-4-5-6.tar.gz", ["a-1-2-3-4-5", "a-1-2-3-4", "a-1-2-3", "a-1-2"]],
   ["README", []],
   ["-1.0.tar.gz", []],
-])("PyPI: %s can be of %j", (file, projects) => {
+])("PyPI: %s may belong to %j", (file, projects) => {
   expect(projectsOf(file)).toEqual(projects);
 });
 
@@ -112,7 +112,7 @@ const places = { files: new URL("https://files.example/"), own: new URL("https:/
 const options = { page: new URL("https://index.example/simple/p/"), places, shown: { own: new URL("https://shown.example/") } };
 const sum = "a".repeat(64);
 
-test("PyPI: links that cannot be checked, or lead elsewhere, are not ours", () => {
+test("PyPI: does not mirror links without a digest or to other hosts", () => {
   const page = `<!DOCTYPE html><a href="https://files.example/p-1.whl#sha256=${sum}">p-1.whl</a> <a HREF='../../p-2.whl#sha256=${sum}' data-yanked="b&quot;ad">p-2.whl</a>
     <a href="https://files.example/p-3.whl">p-3.whl</a> <a href="https://elsewhere.example/p-4.whl#sha256=${sum}">p-4.whl</a>
     <a href="javascript:x" onclick="evil()">p&lt;b&gt;</a><script>evil()</script>`;
@@ -135,7 +135,7 @@ test("PyPI: links that cannot be checked, or lead elsewhere, are not ours", () =
   ]);
 });
 
-test("PyPI: metadata without a digest is not offered, in JSON either", () => {
+test("PyPI: offers no metadata without a digest, in JSON either", () => {
   const files = [
     { filename: "p-1.whl", url: "https://files.example/p-1.whl", hashes: { sha256: sum }, "core-metadata": true, "gpg-sig": true },
     { filename: "p-2.whl", url: "https://files.example/p-2.whl", hashes: { md5: "x" } },
@@ -152,7 +152,7 @@ test("PyPI: metadata without a digest is not offered, in JSON either", () => {
   expect(() => rewriteSimpleHtml("not at all", options)).toThrow();
 });
 
-test("crates: an index of its own, whatever the registry's says of where crates are", async () => {
+test("crates: serves its own index, whatever the registry's download URL", async () => {
   await using rig = await openMirrorRig();
   const config = JSON.parse((await rig.get("/crates/config.json")).text);
   expect(config.dl).toBe(`${rig.registry.url}/crates/dl/{crate}/{version}`);
@@ -175,17 +175,14 @@ test("crates: an index of its own, whatever the registry's says of where crates 
   expect((await rig.get("/crates/dl/caisson-tiny/0.1.0")).body.equals(old)).toBe(true);
 });
 
-test.each(["file:///etc/passwd", "http://127.0.0.1:1/{crate}", "nonsense"])(
-  "crates: a registry that says they are at %s is not believed",
-  async (dl) => {
-    await using rig = await openMirrorRig();
-    rig.registry.put("/crates/config.json", { type: "application/json", body: Buffer.from(JSON.stringify({ dl })) });
-    const refused = await rig.get("/crates/dl/caisson-tiny/0.1.0");
-    expect(refused).toMatchObject({ status: 502, text: expect.stringContaining("does not say where its crates are") });
-  },
-);
+test.each(["file:///etc/passwd", "http://127.0.0.1:1/{crate}", "nonsense"])("crates: rejects the download URL %s", async (dl) => {
+  await using rig = await openMirrorRig();
+  rig.registry.put("/crates/config.json", { type: "application/json", body: Buffer.from(JSON.stringify({ dl })) });
+  const refused = await rig.get("/crates/dl/caisson-tiny/0.1.0");
+  expect(refused).toMatchObject({ status: 502, text: expect.stringContaining("does not specify a valid download URL") });
+});
 
-test("Go: what has a version is kept for ever, what is a question only shortly", async () => {
+test("Go: caches versions permanently, and queries only briefly", async () => {
   await using rig = await openMirrorRig();
   const module = "/go/example.com/!tiny";
   const always = [`${module}/@v/v1.0.0.info`, `${module}/@v/v1.0.0.mod`, `${module}/@v/v1.0.0.zip`];
@@ -200,19 +197,19 @@ test("Go: what has a version is kept for ever, what is a question only shortly",
   rig.age();
   for (const path of [...always, ...shortly]) expect((await rig.get(path)).cache).toBe("hit");
   expect(rig.registry.requests().map(({ path }) => path)).toEqual(shortly);
-  // A module that is not there is told as such, offline as well: clients try shorter paths then.
+  // A missing module is reported as such, even offline, because clients then try shorter paths.
   expect((await rig.get("/go/example.com/!tiny/more/@v/list")).status).toBe(404);
 });
 
-test("Go: what is no archive is not kept as one", async () => {
+test("Go: does not cache a file that is not an archive", async () => {
   await using rig = await openMirrorRig();
   rig.registry.fault("/go/example.com/!tiny/@v/v1.0.0.zip", { body: Buffer.from("<html>please log in</html>") });
   expect((await rig.get("/go/example.com/!tiny/@v/v1.0.0.zip")).status).toBe(502);
-  // What was begun is removed once the answer is out.
+  // The draft is removed after the answer was sent.
   await expect.poll(() => rig.kept()).toMatchObject({ entries: 0, temporary: 0 });
 });
 
-test("Debian: packages and lists by their sum are kept for ever, other lists shortly", async () => {
+test("Debian: caches packages and lists by checksum permanently, others briefly", async () => {
   await using rig = await openMirrorRig();
   const pool = "/debian/pool/main/c/caisson-tool/caisson-tool_1.0_all.deb";
   const list = rig.registry.body("/debian/dists/stable/main/binary-all/Packages.gz");
@@ -226,7 +223,7 @@ test("Debian: packages and lists by their sum are kept for ever, other lists sho
   expect((await rig.get("/debian-security/dists/stable-security/Release")).status).toBe(200);
 });
 
-test("Debian: a list that is not what its name says, and a package that is none, are refused", async () => {
+test("Debian: refuses a list that does not match its name, and an invalid package", async () => {
   await using rig = await openMirrorRig();
   const wrong = `/debian/dists/stable/main/binary-all/by-hash/SHA256/${"0".repeat(64)}`;
   rig.registry.put(wrong, { type: "x/y", body: Buffer.from("something") });
@@ -235,12 +232,12 @@ test("Debian: a list that is not what its name says, and a package that is none,
   expect(rig.kept().entries).toBe(0);
 });
 
-test("only what is served is set inside", () => {
+test("configures only the served registries inside", () => {
   const { env, files } = insideSettings(["npm", "go"], { pypi: "https://pypi.example/" });
   expect([Object.keys(env).filter((name) => name.startsWith("PIP")), files]).toEqual([[], []]);
 });
 
-test("nothing that is set inside names a loopback address as a registry, whatever the upstream", () => {
+test("never configures a loopback address as a registry inside", () => {
   const all = ["npm", "pypi", "crates", "go", "debian"] as const;
   for (const host of ["127.0.0.1:4873", "localhost:4873", "[::1]:4873"]) {
     const upstreams = Object.fromEntries(all.map((name) => [name, `http://${host}/${name}/`]));
@@ -249,7 +246,7 @@ test("nothing that is set inside names a loopback address as a registry, whateve
   expect(JSON.stringify(insideSettings(all, {}).env)).not.toMatch(/127\.|localhost/);
 });
 
-test("a registry of one's own is told to programs inside by its address", () => {
+test("configures a private registry inside by its own address", () => {
   const { env } = insideSettings(["npm", "pypi", "go"], {
     npm: "https://packages.example/npm",
     pypi: "http://packages.example:8080/pypi/",
@@ -264,10 +261,7 @@ test("a registry of one's own is told to programs inside by its address", () => 
   });
 });
 
-test.each(["nonsense", "ftp://x/", "https://user:pw@x/", "https://x/?a=b"])(
-  "an upstream %s is refused, without being repeated",
-  (upstream) => {
-    const make = () => createRegistries({ upstreams: { npm: upstream }, packages: {} as Packages });
-    expect(make).toThrow(expect.objectContaining({ code: "invalid", message: expect.not.stringContaining("pw") }));
-  },
-);
+test.each(["nonsense", "ftp://x/", "https://user:pw@x/", "https://x/?a=b"])("rejects the upstream %s without repeating it", (upstream) => {
+  const make = () => createRegistries({ upstreams: { npm: upstream }, packages: {} as Packages });
+  expect(make).toThrow(expect.objectContaining({ code: "invalid", message: expect.not.stringContaining("pw") }));
+});

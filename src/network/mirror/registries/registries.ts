@@ -1,4 +1,4 @@
-import type { RegistryName } from "../../../contract/network.ts";
+import type { RegistryName } from "../../../contract/network/network.ts";
 import type { Packages } from "../packages.ts";
 import type { Registry, RegistryOptions } from "../registry.ts";
 import { upstreamUrl } from "../upstream-url.ts";
@@ -16,7 +16,10 @@ const known: Record<RegistryName, { make: (options: RegistryOptions) => Registry
   go: { make: goRegistry, host: goHost },
 };
 
-/** One of each, whether or not it is served now. Throws `invalid` for an upstream that is not a base URL. */
+/**
+ * Creates one of each registry, whether or not it is currently served. Throws `invalid` for an upstream that is not a
+ * base URL.
+ */
 export function createRegistries(options: { upstreams: Partial<Record<RegistryName, string>>; packages: Packages }): Registry[] {
   return (Object.keys(known) as RegistryName[]).map((name) => {
     const { make, host } = known[name];

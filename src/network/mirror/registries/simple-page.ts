@@ -2,11 +2,11 @@ import { hexDigest } from "../digest-list.ts";
 import type { Digest, Rewritten } from "../resource.ts";
 
 interface PageOptions {
-  /** What links are relative to. */
+  /** The base of relative links. */
   page: URL;
-  /** Hosts of files that are mirrored, by the name that their digests are kept under. */
+  /** The mirrored hosts of files, by the name under which their digests are stored. */
   places: Readonly<Record<string, URL>>;
-  /** Those that programs inside know by another address. */
+  /** The hosts that programs inside know by another address. */
   shown: Readonly<Record<string, URL>>;
 }
 
@@ -19,7 +19,7 @@ interface ListedFile {
   [other: string]: unknown;
 }
 
-/** PEP 691. Throws for what is not such a page. */
+/** Rewrites a PEP 691 page. Throws if the text is not such a page. */
 export function rewriteSimpleJson(text: string, options: PageOptions): Rewritten {
   const page = JSON.parse(text) as { files?: ListedFile[] };
   if (!Array.isArray(page.files)) throw new Error("no files");
@@ -32,49 +32,51 @@ export function rewriteSimpleJson(text: string, options: PageOptions): Rewritten
     const metadata = digestIn(file["core-metadata"] ?? file["dist-info-metadata"]);
     if (metadata !== null) digests.push([`${mirrored.path}.metadata`, metadata]);
     else withoutMetadata(file);
-    // Their files are not mirrored.
+    // The files that these name are not mirrored.
     delete file["gpg-sig"];
     delete file.provenance;
   }
   return { body: Buffer.from(JSON.stringify(page)), digests };
 }
 
-/** PEP 503. The page is written anew from its links, so that nothing else of it gets through. */
+/** Rewrites a PEP 503 page. The page is rebuilt from its links, so that nothing else of it gets through. */
 export function rewriteSimpleHtml(text: string, options: PageOptions): Rewritten {
   if (!/<a\s|<html|<!doctype/i.test(text)) throw new Error("not a page of links");
   const digests: [string, Digest][] = [];
   const links = linksIn(text).flatMap(({ attributes, name }) => {
-    const given = attributesOf(attributes);
-    const href = given.get("href") ?? "";
+    const originalAttributes = attributesOf(attributes);
+    const href = originalAttributes.get("href") ?? "";
     const mirrored = mirror(href, fragmentDigest(href), options);
-    const kept = new Map([...given].filter(([attribute]) => ["data-requires-python", "data-yanked"].includes(attribute)));
-    kept.set("href", mirrored === null ? resolved(href, options.page) : `${mirrored.url}#${mirrored.digest.replace(":", "=")}`);
+    const newAttributes = new Map(
+      [...originalAttributes].filter(([attribute]) => ["data-requires-python", "data-yanked"].includes(attribute)),
+    );
+    newAttributes.set("href", mirrored === null ? resolveHref(href, options.page) : `${mirrored.url}#${mirrored.digest.replace(":", "=")}`);
     if (mirrored !== null) digests.push([mirrored.path, mirrored.digest]);
-    const metadata = given.get("data-core-metadata") ?? given.get("data-dist-info-metadata") ?? "";
+    const metadata = originalAttributes.get("data-core-metadata") ?? originalAttributes.get("data-dist-info-metadata") ?? "";
     const metadataDigest = mirrored === null ? null : fragmentDigest(`#${metadata}`);
     if (mirrored !== null && metadataDigest !== null) {
       digests.push([`${mirrored.path}.metadata`, metadataDigest]);
-      for (const attribute of ["data-core-metadata", "data-dist-info-metadata"]) kept.set(attribute, metadata);
+      for (const attribute of ["data-core-metadata", "data-dist-info-metadata"]) newAttributes.set(attribute, metadata);
     }
     return [
-      `<a ${[...kept].map(([attribute, value]) => `${attribute}="${escaped(value)}"`).join(" ")}>${escaped(unescaped(name))}</a><br>`,
+      `<a ${[...newAttributes].map(([attribute, value]) => `${attribute}="${escaped(value)}"`).join(" ")}>${escaped(unescaped(name))}</a><br>`,
     ];
   });
   const head = '<!DOCTYPE html>\n<html><head><meta name="pypi:repository-version" content="1.0"><title>Links</title></head><body>';
   return { body: Buffer.from(`${[head, ...links].join("\n")}\n</body></html>\n`), digests };
 }
 
-/** Null for what is not at a mirrored host, or has no digest to check it by. */
+/** Returns null for a link that is not to a mirrored host, or has no digest to check it by. */
 function mirror(
   href: string,
   digest: Digest | null,
-  { page, places, shown }: PageOptions,
+  { page, places, shown: aliases }: PageOptions,
 ): { url: string; path: string; digest: Digest } | null {
   if (digest === null || !URL.canParse(href, page.href)) return null;
   const url = new URL(href, page);
   const place = Object.keys(places).find((name) => places[name]?.origin === url.origin);
   if (place === undefined || url.search !== "") return null;
-  const { origin } = shown[place] ?? url;
+  const { origin } = aliases[place] ?? url;
   return { url: `${origin}${url.pathname}`, path: `${place}${decodeURIComponent(url.pathname)}`, digest };
 }
 
@@ -92,17 +94,20 @@ function fragmentDigest(href: string): Digest | null {
   return hexDigest(algorithm, hex);
 }
 
-/** What cannot be checked is not offered: the program inside then takes it from the package itself. */
+/** Removes metadata that cannot be checked. The program inside then reads it from the package itself. */
 function withoutMetadata(file: ListedFile): void {
   delete file["core-metadata"];
   delete file["dist-info-metadata"];
 }
 
-function resolved(href: string, page: URL): string {
+function resolveHref(href: string, page: URL): string {
   return URL.canParse(href, page.href) ? new URL(href, page).href : "";
 }
 
-/** Every `<a …>name</a>`. A page has one pass: what does not close is left behind with the bracket that it ends at. */
+/**
+ * Finds every `<a …>name</a>` in one pass over the page. An element that does not close is skipped up to the bracket
+ * where it ends.
+ */
 function linksIn(text: string): { attributes: string; name: string }[] {
   const links: { attributes: string; name: string }[] = [];
   const opening = /<a\s/gi;

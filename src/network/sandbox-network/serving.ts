@@ -1,0 +1,111 @@
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { link, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ProcessIdentity } from "../../contract/process-identity.ts";
+import { ABSENT, ifErrnoSync, isErrno, jsonOrNull } from "../../lib/failures.ts";
+import type { Store } from "../../sandbox/store.ts";
+
+/**
+ * The mark of a handle that serves a sandbox's network, in the sandbox's folder. It counts as long as the process that
+ * wrote it lives.
+ */
+const markName = /^network-served-by-.+\.json$/;
+/**
+ * A claim to keep the network, which one process does at a time. Each claim is a file with the next number, and the
+ * newest counts as long as its process lives.
+ */
+const claimName = /^network-keeper-(\d{8})\.json$/;
+/** A number stays taken until no process can be about to take it. */
+const CLAIMS_KEPT = 16;
+
+/**
+ * Marks that one handle of this process serves the network. A process may hold a sandbox several times, and each handle
+ * removes only its own mark.
+ */
+export interface ServingMark {
+  /** May be called repeatedly. */
+  set(): Promise<void>;
+  clear(): Promise<void>;
+}
+
+export function createServingMark(folder: string, store: Pick<Store, "thisProcess" | "isHolderAlive">): ServingMark {
+  const owner = store.thisProcess();
+  const path = join(folder, `network-served-by-${owner.pid}-${randomBytes(6).toString("hex")}.json`);
+  return {
+    async set() {
+      // Removes the marks of killed processes.
+      for (const { name, owner } of marksIn(folder)) if (!store.isHolderAlive(owner)) await rm(join(folder, name), { force: true });
+      await writeFile(path, JSON.stringify(owner), { mode: 0o600 });
+    },
+    clear: () => rm(path, { force: true }),
+  };
+}
+
+/** Returns the pid of a living process that serves the network, its keeper's before others. */
+export function servedBy(folder: string, store: Pick<Store, "isHolderAlive">): number | null {
+  const keeper = keeperOf(folder, store);
+  return keeper?.serves ? keeper.pid : (serversOf(folder, store)[0] ?? null);
+}
+
+function serversOf(folder: string, store: Pick<Store, "isHolderAlive">): number[] {
+  return marksIn(folder).flatMap(({ owner }) => (store.isHolderAlive(owner) ? [owner.pid] : []));
+}
+
+function marksIn(folder: string): { name: string; owner: ProcessIdentity }[] {
+  return namesIn(folder, markName).flatMap((name) => {
+    const owner = ownerIn(join(folder, name));
+    return owner === null ? [] : [{ name, owner }];
+  });
+}
+
+/** Returns the living process that keeps the sandbox's network, and whether it already serves it. */
+export function keeperOf(folder: string, store: Pick<Store, "isHolderAlive">): { pid: number; serves: boolean } | null {
+  const owner = newestClaim(folder).owner;
+  if (owner === null || !store.isHolderAlive(owner)) return null;
+  return { pid: owner.pid, serves: serversOf(folder, store).includes(owner.pid) };
+}
+
+/**
+ * Makes this process the keeper of a sandbox's network. Returns false if another one is. A link to an existing name
+ * fails, so of many processes that find the keeper dead, only one becomes the next.
+ */
+export async function becomeKeeper(folder: string, store: Pick<Store, "thisProcess" | "isHolderAlive">): Promise<boolean> {
+  const self = store.thisProcess();
+  const temporary = join(folder, `network-${randomBytes(6).toString("hex")}.tmp`);
+  await writeFile(temporary, JSON.stringify(self), { mode: 0o600, flag: "wx" });
+  try {
+    for (;;) {
+      const { number, owner } = newestClaim(folder);
+      if (owner !== null && store.isHolderAlive(owner)) return owner.pid === self.pid;
+      try {
+        await link(temporary, claimPath(folder, number + 1));
+      } catch (error) {
+        if (isErrno(error, "EEXIST")) continue;
+        throw error;
+      }
+      await rm(claimPath(folder, number + 1 - CLAIMS_KEPT), { force: true });
+      return true;
+    }
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+function newestClaim(folder: string): { number: number; owner: ProcessIdentity | null } {
+  const number = Math.max(0, ...namesIn(folder, claimName).map((name) => Number(claimName.exec(name)?.[1])));
+  return { number, owner: number === 0 ? null : ownerIn(claimPath(folder, number)) };
+}
+
+function claimPath(folder: string, number: number): string {
+  return join(folder, `network-keeper-${String(number).padStart(8, "0")}.json`);
+}
+
+function namesIn(folder: string, pattern: RegExp): string[] {
+  return ifErrnoSync(() => readdirSync(folder), ABSENT, []).filter((name) => pattern.test(name));
+}
+
+function ownerIn(path: string): ProcessIdentity | null {
+  const text = ifErrnoSync(() => readFileSync(path, "utf8"), ABSENT, "");
+  return ProcessIdentity.safeParse(jsonOrNull(text)).data ?? null;
+}
