@@ -1,18 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
-import type { AssistantPart } from "../contract/run.ts";
-import type { NewRunEvent } from "../contract/run-event.ts";
-import type { Usage } from "../contract/usage.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { Usage } from "../contract/model/usage.ts";
+import type { AssistantPart } from "../contract/run/run.ts";
+import type { NewRunEvent } from "../contract/run/run-event.ts";
 import { defined } from "../lib/defined.ts";
+import { ignore } from "../lib/failures.ts";
 import { traceparentBelow } from "../lib/trace-ids.ts";
 import { canMakeRoom } from "./decide-step.ts";
 import type { Journal } from "./journal.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
 import type { RunState } from "./run-state.ts";
 
-/**
- * What is streamed is put into the log in pieces of about this length, so that watchers see it and the log stays small.
- */
+/** Streamed text goes into the log in pieces of about this length: viewers see it soon, and the log stays small. */
 const STREAM_PIECE_MS = 200;
 const BACKOFF_FIRST_MS = 500;
 const BACKOFF_MAX_MS = 60_000;
@@ -21,21 +20,21 @@ export interface CallModelOptions {
   journal: Journal;
   model: Model;
   tools: readonly ToolSchema[];
-  /** Ids of waiting messages this call is the first to see. */
+  /** Ids of waiting messages that this call is the first to include. */
   messages: readonly string[];
   signal: AbortSignal;
   crashpoint: (name: string) => void;
 }
 
 /**
- * One model call as intent, effect and outcome. A transient failure is tried again with growing pauses, each attempt a
- * fact of the log; when it lasts, the run is paused. An interrupted call keeps what was said so far. Throws what trying
- * again cannot help.
+ * Makes one model call, recorded as intent, effect and outcome. Transient failures are retried with growing pauses, and
+ * each attempt is in the log; if they persist, the run is paused. An interrupted call keeps the text received so far.
+ * Throws errors that a retry cannot fix.
  */
 export async function callModel(options: CallModelOptions): Promise<void> {
   const { journal } = options;
   const { state } = journal;
-  const begun: NewRunEvent[] = state.openCall ? [] : [{ type: "step.started", data: { step: state.step + 1 } }];
+  const startEvents: NewRunEvent[] = state.openCall ? [] : [{ type: "step.started", data: { step: state.step + 1 } }];
   const call = state.openCall?.call ?? `m${state.position + 1}`;
   const step = state.openCall ? state.step : state.step + 1;
   let attempt = (state.openCall?.attempt ?? 0) + 1;
@@ -54,7 +53,7 @@ export async function callModel(options: CallModelOptions): Promise<void> {
         contextTokens: estimated,
       },
     };
-    await journal.append([...begun.splice(0), requested]);
+    await journal.append([...startEvents.splice(0), requested]);
     messages = [];
     options.crashpoint("model.effect");
     const outcome = await attemptCall(options, { call, attempt });
@@ -68,10 +67,10 @@ export async function callModel(options: CallModelOptions): Promise<void> {
     const failed: NewRunEvent = { type: "model.failed", data: { call, error: { code, message }, retryInMs: tooLong ? 0 : pauseMs } };
     if (pauseMs === null && waitsOut(state, outcome.error)) return await journal.append([failed, outage(message)]);
     await journal.append([failed]);
-    // Whoever decides next makes room and comes back here.
+    // The next decision compacts the conversation, then calls the model again.
     if (tooLong && canMakeRoom(state, options.model.contextTokens)) return;
     if (pauseMs === null) throw outcome.error;
-    await delay(pauseMs, undefined, { signal: options.signal }).catch(() => undefined);
+    await ignore(delay(pauseMs, undefined, { signal: options.signal }), "the signal is checked below");
     if (options.signal.aborted) {
       await journal.append([interrupted(call, [], 0)]);
       return;
@@ -79,7 +78,7 @@ export async function callModel(options: CallModelOptions): Promise<void> {
   }
 }
 
-/** A sub-run's parent has the same provider, and the whole run waits for it there. */
+/** A sub-run does not wait: its parent uses the same provider, and the whole run waits there. */
 function waitsOut(state: RunState, error: CaissonError): boolean {
   return error.retryable && state.definition.harness.onOutage === "pause" && state.parent === null;
 }
@@ -112,7 +111,7 @@ async function attemptCall(
     ...(state.definition.temperature === undefined ? {} : { temperature: state.definition.temperature }),
   };
   try {
-    // Each attempt is a span of its own, with the id that whoever makes spans of the events gives it.
+    // Each attempt is a separate span, with the id that the telemetry derives from the events.
     const traceparent = traceparentBelow(state, attempt === 1 ? `model ${call}` : `model ${call} ${attempt - 1}`);
     for await (const chunk of model.stream(request, { signal: options.signal, ...defined({ traceparent }) })) {
       if (chunk.kind === "end") {
@@ -127,7 +126,7 @@ async function attemptCall(
       collector.add(chunk);
       if (chunk.kind === "text" || chunk.kind === "thought") await streamer.add(chunk.kind, chunk.text);
     }
-    throw new CaissonError("unavailable", `${model.name} ended its answer without saying so`);
+    throw new CaissonError("unavailable", `${model.name} did not finish its answer`);
   } catch (error) {
     await streamer.flush();
     if (options.signal.aborted) return { kind: "ended", event: interrupted(call, collector.parts, performance.now() - startMs) };
@@ -137,13 +136,13 @@ async function attemptCall(
 }
 
 /**
- * What was said before an interruption stays in the conversation; tools that were asked for do not: nobody will answer
- * them.
+ * Ends an interrupted call. Its text stays in the conversation, but its tool calls do not, since they will get no
+ * result.
  */
 function interrupted(call: string, parts: readonly AssistantPart[], durationMs: number): ModelEnded {
   const usage: Usage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
-  const said = parts.filter((part) => part.kind === "text" && part.text !== "");
-  return { type: "model.ended", data: { call, parts: said, usage, costUsd: 0, stop: "interrupted", durationMs } };
+  const textParts = parts.filter((part) => part.kind === "text" && part.text !== "");
+  return { type: "model.ended", data: { call, parts: textParts, usage, costUsd: 0, stop: "interrupted", durationMs } };
 }
 
 function toolRequests(event: ModelEnded, step: number): NewRunEvent[] {
@@ -155,9 +154,9 @@ function toolRequests(event: ModelEnded, step: number): NewRunEvent[] {
 }
 
 function backoff(failures: number, error: CaissonError): number {
-  const asked = error.details?.retryAfterMs;
-  // What the provider asks for is bounded where it is read; coming back sooner would only be refused again.
-  return typeof asked === "number" ? asked : Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures);
+  const retryAfterMs = error.details?.retryAfterMs;
+  // The reader of the provider's answer bounds this value. A retry before that time would only be refused again.
+  return typeof retryAfterMs === "number" ? retryAfterMs : Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures);
 }
 
 function createCollector(call: string) {

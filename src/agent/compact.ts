@@ -1,19 +1,19 @@
-import { CaissonError } from "../contract/error.ts";
-import type { Usage } from "../contract/usage.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { Usage } from "../contract/model/usage.ts";
 import { compactionStep } from "./decide-step.ts";
 import type { Journal } from "./journal.ts";
 import type { Model, ModelMessage } from "./model/model.ts";
 
 const SUMMARY_CHARACTERS_MAX = 20_000;
 const LINE_CHARACTERS_MAX = 300;
-/** How much of one result is shown to whoever summarises. */
+/** Characters of each tool result that the summarizing model sees. */
 const RESULT_CHARACTERS_MAX = 4000;
-/** What the transcript may take of the window, at a cautious two characters a token. */
+/** Characters of the transcript per token of the context window. Two is a cautious estimate. */
 const TRANSCRIPT_CHARACTERS_PER_TOKEN = 2;
 
-const request = `Summarise the work above, so that it can go on without this transcript. Keep: what was found out (files, functions, commands and
-their results that matter), what was changed and why, what was decided, what is still to be done, and every instruction given on the way. Leave out what no longer matters.
-Answer with the summary alone.`;
+const request = `Summarize the work above so that it can continue without this transcript. Keep: findings (files, functions, commands and
+their results that matter), what was changed and why, decisions, remaining work, and every instruction given along the way. Leave out what no longer matters.
+Answer with the summary only.`;
 
 interface Options {
   journal: Journal;
@@ -22,8 +22,8 @@ interface Options {
 }
 
 /**
- * Replaces everything but the protected tail by a summary; the log keeps it all. Without a model's help (it failed, it
- * is interrupted) the calls are listed instead.
+ * Replaces everything but the protected tail with a summary; the log keeps all of it. Lists the calls instead if the
+ * model fails or is interrupted.
  */
 export async function compact(options: Options): Promise<void> {
   const { journal, model } = options;
@@ -32,28 +32,25 @@ export async function compact(options: Options): Promise<void> {
   const old = conversation.entries().filter((entry) => entry.step < beforeStep);
   const messages = old.map((entry) => entry.message);
   const tokensBefore = conversation.estimatedTokens();
-  const made = await summarise(options, messages);
-  const text = made?.text ?? withEarlier(conversation.summary(), transcript(messages, LINE_CHARACTERS_MAX));
+  const modelSummary = await summarise(options, messages);
+  const text = modelSummary?.text ?? withEarlier(conversation.summary(), transcript(messages, LINE_CHARACTERS_MAX));
   const summary = text.length <= SUMMARY_CHARACTERS_MAX ? text : `…\n${text.slice(-SUMMARY_CHARACTERS_MAX)}`;
   const oldTokens = old.reduce((sum, entry) => sum + entry.tokens, 0) + Math.ceil((conversation.summary()?.length ?? 0) / 4);
   const tokensAfter = Math.max(0, tokensBefore - oldTokens) + Math.ceil(summary.length / 4);
-  const spent = made ? { usage: made.usage, costUsd: model.cost(made.usage) } : {};
-  const how = made ? ("model" as const) : ("cut" as const);
+  const spent = modelSummary ? { usage: modelSummary.usage, costUsd: model.cost(modelSummary.usage) } : {};
+  const how = modelSummary ? ("model" as const) : ("cut" as const);
   await journal.append([{ type: "context.compacted", data: { beforeStep, summary, tokensBefore, tokensAfter, how, ...spent } }]);
 }
 
 /**
- * The old messages are shown as a transcript, not as messages: a provider wants every tool's schema for those, and a
- * conversation that was too long would be too long again. Null when the model gives none.
+ * Shows the old messages to the model as a transcript, since providers reject tool messages without the tools' schemas,
+ * and a conversation that was too long would be too long again. Returns null if the model returns no summary.
  */
 async function summarise(options: Options, messages: readonly ModelMessage[]): Promise<{ text: string; usage: Usage } | null> {
   const { state } = options.journal;
   const [system, task] = state.conversation.messages();
   if (system?.role !== "system" || task?.role !== "user") return null;
-  const past = shortened(
-    withEarlier(state.conversation.summary(), transcript(messages, RESULT_CHARACTERS_MAX)),
-    options.model.contextTokens,
-  );
+  const past = shorten(withEarlier(state.conversation.summary(), transcript(messages, RESULT_CHARACTERS_MAX)), options.model.contextTokens);
   const from = {
     agent: state.definition.name,
     position: state.position,
@@ -75,12 +72,12 @@ async function summarise(options: Options, messages: readonly ModelMessage[]): P
   return text.trim() === "" || usage === null ? null : { text: text.trim().slice(0, SUMMARY_CHARACTERS_MAX), usage };
 }
 
-/** An earlier summary is part of the past like everything else. */
+/** Puts an earlier summary before the text, since it covers the steps before it. */
 function withEarlier(summary: string | null, text: string): string {
   return summary === null ? text : `Before that:\n${summary}\n\n${text}`;
 }
 
-function shortened(text: string, contextTokens: number): string {
+function shorten(text: string, contextTokens: number): string {
   const charactersMax = Math.max(2000, contextTokens * TRANSCRIPT_CHARACTERS_PER_TOKEN);
   if (text.length <= charactersMax) return text;
   const half = Math.floor(charactersMax / 2);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { tries } from "../../test/support/thorough.ts";
-import { RunEvent } from "../contract/run-event.ts";
+import { RunEvent } from "../contract/run/run-event.ts";
 import { compactionStep, decide } from "./decide-step.ts";
 import { applyEvent, emptyRunState, type RunState } from "./run-state.ts";
 
@@ -41,10 +41,10 @@ function story(harness: object = {}) {
         name: "bash",
         arguments: { command: argument },
       }));
-      const said = options.says === undefined ? [] : [{ kind: "text", text: options.says }];
+      const textParts = options.says === undefined ? [] : [{ kind: "text", text: options.says }];
       tell("model.ended", {
         call: `m${step}`,
-        parts: [...said, ...calls],
+        parts: [...textParts, ...calls],
         usage,
         costUsd: 0,
         stop: calls.length > 0 ? "tools" : "end",
@@ -61,7 +61,7 @@ function story(harness: object = {}) {
   };
 }
 
-/** What every provider asks for: results right after the answer that called for them, each once. */
+/** Checks what every provider requires: each call has one result, directly after the answer with the call. */
 function checkPairs(state: RunState): void {
   let open = new Set<string>();
   for (const message of state.conversation.messages()) {
@@ -86,7 +86,7 @@ describe("a conversation", () => {
     how: fc.constantFrom("model" as const, "cut" as const),
   });
 
-  test("keeps every result with its call, the task, the rules and the count, whatever is compacted when", () => {
+  test("keeps the task, the rules and call-result pairs through any compaction", () => {
     fc.assert(
       fc.property(fc.array(turn, { minLength: 1, maxLength: 15 }), (turns) => {
         const { state, step, compact } = story();
@@ -106,18 +106,18 @@ describe("a conversation", () => {
     );
   });
 
-  test("protects its tail by whole steps", () => {
+  test("protects a tail of whole steps", () => {
     const { state, step } = story();
     for (let number = 0; number < 10; number++) step({ calls: ["x".repeat(100)], results: ["y".repeat(400)] });
     const first = state.conversation.stepWithinTokens(500);
-    const kept = state.conversation.entries().filter((entry) => entry.step >= first);
-    expect(kept.reduce((sum, entry) => sum + entry.tokens, 0)).toBeLessThanOrEqual(500);
+    const tail = state.conversation.entries().filter((entry) => entry.step >= first);
+    expect(tail.reduce((sum, entry) => sum + entry.tokens, 0)).toBeLessThanOrEqual(500);
     expect(first).toBeGreaterThan(1);
     expect(first).toBeLessThan(10);
     expect(state.conversation.stepWithinTokens(0)).toBe(11);
   });
 
-  test("compacted without a model, old arguments are cut, the newest are not", () => {
+  test("cuts only old arguments when compacted without a model", () => {
     const { state, step, compact } = story();
     for (let number = 0; number < 4; number++) step({ calls: ["x".repeat(2000)] });
     compact(1, "cut");
@@ -133,34 +133,34 @@ describe("a conversation", () => {
   });
 });
 
-describe("when to compact", () => {
+describe("compaction", () => {
   const full = (results: number, harness: object = {}) => {
-    const told = story({ compaction: { threshold: 0.85, protectTokens: 1000, ...harness } });
-    for (let number = 0; number < results; number++) told.step({ calls: [`${number}`], results: [`${"y".repeat(4000)}`] });
-    return told;
+    const run = story({ compaction: { threshold: 0.85, protectTokens: 1000, ...harness } });
+    for (let number = 0; number < results; number++) run.step({ calls: [`${number}`], results: [`${"y".repeat(4000)}`] });
+    return run;
   };
   const next = (state: RunState, contextTokens: number) => decide(state, { contextTokens }).kind;
 
-  test("at the threshold of the window, by our count or the provider's", () => {
+  test("starts at the window's threshold, by our count or the provider's", () => {
     const { state } = full(8);
     expect(next(state, 20_000)).toBe("model");
     expect(next(state, 9500)).toBe("compact");
     state.lastInputTokens = 17_500;
     expect(next(state, 20_000)).toBe("compact");
-    // What came after the provider counted is on top of its count.
+    // Messages added after the provider counted come on top of its count.
     state.lastInputTokens = 15_800;
     state.estimatedAtAnswer = state.conversation.estimatedTokens() - 1500;
     expect(next(state, 20_000)).toBe("compact");
   });
 
-  test("never when it is off, nor when nothing but the tail is left", () => {
+  test("does not start when disabled or when only the protected tail remains", () => {
     expect(next(full(8, { enabled: false }).state, 5000)).toBe("model");
     const { state, compact } = full(8);
     compact(compactionStep(state, 9500));
     expect(next(state, 1000)).toBe("model");
   });
 
-  test("once when the provider refuses it as too long, however short it looks", () => {
+  test("starts once when the provider rejects the conversation as too long", () => {
     const { state, tell, compact } = full(8);
     tell("step.started", { step: 9 });
     tell("model.requested", { call: "m9", step: 9, attempt: 1, model: "m", digest: "d", messages: [], contextTokens: 1 });
@@ -174,7 +174,7 @@ describe("when to compact", () => {
     expect(next(state, 1_000_000)).toBe("model");
   });
 
-  test("what a summary costs is spent", () => {
+  test("adds the summary's cost to the run's usage", () => {
     const { state, tell } = full(2);
     const spent = state.usage.inputTokens;
     tell("context.compacted", { beforeStep: 2, summary: "s", tokensBefore: 1, tokensAfter: 1, how: "model", usage, costUsd: 0.5 });
@@ -182,8 +182,8 @@ describe("when to compact", () => {
   });
 });
 
-describe("loops", () => {
-  const told = (
+describe("loop detection", () => {
+  const runCalls = (
     calls: (string | [string, { changed?: boolean; name?: string; result?: string; outcome?: string }])[],
     harness: object = {},
   ) => {
@@ -226,47 +226,47 @@ describe("loops", () => {
     return { ...run, call, noticed };
   };
 
-  test("the same call three times in a row, also when it fails each time", () => {
-    expect(told(["a", "a"]).noticed()).toBeNull();
-    expect(told(["a", "a", "a"]).noticed()).toMatchObject({
+  test("finds the same call three times in a row, even if it fails each time", () => {
+    expect(runCalls(["a", "a"]).noticed()).toBeNull();
+    expect(runCalls(["a", "a", "a"]).noticed()).toMatchObject({
       pattern: "same",
       again: false,
       text: expect.stringContaining('bash {"command":"a"}'),
     });
     expect(
-      told([
+      runCalls([
         ["a", { outcome: "error" }],
         ["a", { outcome: "denied" }],
         ["a", { outcome: "error" }],
       ]).noticed(),
     ).toMatchObject({ pattern: "same" });
-    expect(told(["a", "a", "b", "a"]).noticed()).toBeNull();
-    expect(told(["a", "a", "a"], { doomLoop: { threshold: 4 } }).noticed()).toBeNull();
+    expect(runCalls(["a", "a", "b", "a"]).noticed()).toBeNull();
+    expect(runCalls(["a", "a", "a"], { doomLoop: { threshold: 4 } }).noticed()).toBeNull();
   });
 
-  test("two calls that alternate, and a few that never change a file", () => {
-    expect(told(["a", "b", "a", "b", "a"]).noticed()).toBeNull();
-    expect(told(["a", "b", "a", "b", "a", "b"]).noticed()).toMatchObject({ pattern: "alternating" });
+  test("finds two alternating calls, and a few calls that change no file", () => {
+    expect(runCalls(["a", "b", "a", "b", "a"]).noticed()).toBeNull();
+    expect(runCalls(["a", "b", "a", "b", "a", "b"]).noticed()).toMatchObject({ pattern: "alternating" });
     const circle = Array.from({ length: 12 }, (_, at) => `${"abc"[at % 3]}`);
-    expect(told(circle).noticed()).toMatchObject({ pattern: "no_progress" });
-    expect(told(circle.map((each, at) => [each, { changed: at === 6 }] as const).map(([a, b]) => [a, b])).noticed()).toBeNull();
-    expect(told(Array.from({ length: 12 }, (_, at) => `${at}`)).noticed()).toBeNull();
+    expect(runCalls(circle).noticed()).toMatchObject({ pattern: "no_progress" });
+    expect(runCalls(circle.map((each, at) => [each, { changed: at === 6 }] as const).map(([a, b]) => [a, b])).noticed()).toBeNull();
+    expect(runCalls(Array.from({ length: 12 }, (_, at) => `${at}`)).noticed()).toBeNull();
   });
 
-  test("waiting for a command is no loop while its output grows", () => {
+  test("accepts polling while the output grows", () => {
     const poll = (result: string): [string, object] => ["t1.1", { name: "bash_output", result }];
-    expect(told([poll("1"), poll("2"), poll("3")]).noticed()).toBeNull();
-    expect(told([poll("1"), poll("1"), poll("1")]).noticed()).toMatchObject({ pattern: "same" });
+    expect(runCalls([poll("1"), poll("2"), poll("3")]).noticed()).toBeNull();
+    expect(runCalls([poll("1"), poll("1"), poll("1")]).noticed()).toMatchObject({ pattern: "same" });
   });
 
-  test("after a nudge it takes three more; then it is the second time, also when there was something new in between", () => {
-    const run = told(["a", "a", "a"]);
+  test("escalates after a nudge without new calls, or after three nudges", () => {
+    const run = runCalls(["a", "a", "a"]);
     const nudge = () => run.tell("loop.noticed", { pattern: "same", action: "nudged", text: "t" });
     nudge();
     expect(run.noticed()).toBeNull();
     for (const each of ["a", "a", "a"]) run.call(each);
     expect(run.noticed()).toMatchObject({ again: true });
-    const other = told(["a", "a", "a"]);
+    const other = runCalls(["a", "a", "a"]);
     for (const fresh of ["b", "c"]) {
       other.tell("loop.noticed", { pattern: "same", action: "nudged", text: "t" });
       for (const each of [fresh, "a", "a", "a"]) other.call(each);
@@ -277,7 +277,7 @@ describe("loops", () => {
     expect(other.noticed()).toMatchObject({ again: true });
   });
 
-  test("the order of an argument's keys does not make another call, and long arguments are not kept", () => {
+  test("ignores the key order of arguments, and does not store long arguments", () => {
     const run = story();
     for (let step = 1; step <= 3; step++) {
       run.tell("step.started", { step });

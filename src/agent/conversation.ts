@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
-import type { AssistantPart, MessageSource } from "../contract/run.ts";
+import type { AssistantPart, MessageSource } from "../contract/run/run.ts";
 import type { ModelMessage } from "./model/model.ts";
 
-/** Characters of a token, roughly; only used until the provider's own count is known. */
+/** Roughly the characters of a token; used only until the provider's own count is known. */
 const CHARACTERS_PER_TOKEN = 4;
 /**
- * Arguments of old calls longer than this are cut when a conversation is compacted without a model; not those of the
- * newest messages.
+ * Longest argument of an old call that survives a compaction without a model; longer ones are cut. The newest messages
+ * keep theirs.
  */
 const OLD_ARGUMENT_CHARACTERS_MAX = 500;
 const NEWEST_MESSAGES = 4;
@@ -18,12 +18,12 @@ interface Entry {
 }
 
 /**
- * What the model is sent, built as the events come, so that a call of step 2,000 costs no more than one of step 10. The
- * system text and the task are kept apart from the rest: compaction can never lose them.
+ * The messages that the model gets, updated with each event, so a call at step 2,000 costs no more than one at step 10.
+ * The system text and the task are stored apart from the rest, so compaction can never lose them.
  */
 export interface Conversation {
   begin(options: { system: string; task: string }): void;
-  /** Rules, memory and skills, put after the system text and never compacted. */
+  /** Sets the rules, memory and skills, which follow the system text and are never compacted. */
   setRules(text: string): void;
   startStep(step: number): void;
   addUser(text: string, source: MessageSource): void;
@@ -31,13 +31,13 @@ export interface Conversation {
   addToolResult(result: { providerCall: string; name: string; text: string; isError: boolean }): void;
   compact(options: { beforeStep: number; summary: string; how: "model" | "cut" }): void;
   messages(): ModelMessage[];
-  /** Of everything that `messages` returns; changes whenever that changes. */
+  /** A digest of everything that `messages` returns. */
   digest(): string;
   estimatedTokens(): number;
-  /** The first step whose messages, and all after it, fit into so many tokens. */
+  /** Returns the first step such that its messages and all later ones fit into this many tokens. */
   stepWithinTokens(tokens: number): number;
   entries(): readonly Readonly<Entry>[];
-  /** Of what was compacted before; null when nothing was. */
+  /** The summary of the compacted messages, or null before the first compaction. */
   summary(): string | null;
 }
 
@@ -61,7 +61,7 @@ export function createConversation(): Conversation {
       { role: "user", text: task },
     ];
     if (summary !== null)
-      head.push({ role: "user", text: `Summary of the work so far, made to save room; the task above still holds:\n\n${summary}` });
+      head.push({ role: "user", text: `Summary of the work so far, written to save room; the task above still applies:\n\n${summary}` });
     chain = "";
     tokens = 0;
     for (const message of head) tokens += tokensOf(message);
@@ -99,7 +99,7 @@ export function createConversation(): Conversation {
     addToolResult(result) {
       const last = entries.at(-1);
       if (last?.message.role === "tool" && last.step === step) {
-        // Results of one step travel together: providers want them in one message.
+        // Providers require the results of one step in one message.
         const message: ModelMessage = { role: "tool", results: [...last.message.results, result] };
         tokens -= last.tokens;
         last.message = message;
@@ -111,9 +111,9 @@ export function createConversation(): Conversation {
       add({ role: "tool", results: [result] });
     },
     compact(options) {
-      const kept = entries.filter((entry) => entry.step >= options.beforeStep);
-      const old = kept.length - NEWEST_MESSAGES;
-      entries = options.how === "cut" ? kept.map((entry, at) => (at < old ? cutOldArguments(entry) : entry)) : kept;
+      const keptEntries = entries.filter((entry) => entry.step >= options.beforeStep);
+      const old = keptEntries.length - NEWEST_MESSAGES;
+      entries = options.how === "cut" ? keptEntries.map((entry, at) => (at < old ? cutOldArguments(entry) : entry)) : keptEntries;
       summary = options.summary;
       rebuild();
     },
@@ -132,7 +132,7 @@ export function createConversation(): Conversation {
         if (sum > limit) break;
         first = entry.step;
       }
-      // A step is kept whole or not at all: an answer without its tool results would be refused by providers.
+      // A step is kept or dropped as a whole: providers reject an answer without its tool results.
       const cut = entries.some((entry) => entry.step === first && !fits(entries, first, limit));
       return cut ? first + 1 : first;
     },

@@ -1,4 +1,4 @@
-import type { FinishReason } from "../contract/run.ts";
+import type { FinishReason } from "../contract/outcome.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { type Noticed, noticeLoop } from "./doom-loop.ts";
 import type { RunState } from "./run-state.ts";
@@ -6,12 +6,12 @@ import type { ToolCallState } from "./tool-call-state.ts";
 
 export type BudgetKind = "steps" | "time" | "tokens" | "cost";
 
-/** What to do next. Pure: the same state gives the same decision, before a crash and after it. */
-export type Decision =
+/** The next thing to do. A pure function of the state: a crash does not change the decision. */
+export type StepDecision =
   | { kind: "end"; reason: FinishReason; text: string }
   | { kind: "tools"; calls: readonly ToolCallState[] }
   | { kind: "wait" }
-  /** For a provider to be back. */
+  /** Waits until the provider is back. */
   | { kind: "waitOut"; text: string }
   | { kind: "continue" }
   | { kind: "askBudget"; budget: BudgetKind; text: string }
@@ -20,10 +20,10 @@ export type Decision =
   | { kind: "model"; messages: readonly string[] }
   | { kind: "answerMissing" };
 
-/** Answers without a word or a call are asked about this often before the run ends. */
+/** How often the agent asks again after an empty answer before the run ends. */
 const EMPTY_ANSWERS_MAX = 2;
 
-export function decide(state: RunState, options: { contextTokens: number }): Decision {
+export function decide(state: RunState, options: { contextTokens: number }): StepDecision {
   if (state.stopRequested !== null) return { kind: "end", reason: "cancelled", text: `Stopped by ${state.stopRequested}.` };
   const unfinished = [...state.tools.values()].filter((tool) => tool.status !== "ended");
   const open = [...state.questions.values()].filter((question) => question.answer === null);
@@ -36,7 +36,7 @@ export function decide(state: RunState, options: { contextTokens: number }): Dec
   const steerable = state.waiting.filter((message) => message.mode !== "queue");
   const turnOver = state.openCall === null && state.lastStop !== null && state.lastStop !== "tools" && state.lastStop !== "interrupted";
   if (turnOver && steerable.length === 0) {
-    if (state.emptyAnswers > EMPTY_ANSWERS_MAX) return { kind: "end", reason: "error", text: "The model answered nothing, several times." };
+    if (state.emptyAnswers > EMPTY_ANSWERS_MAX) return { kind: "end", reason: "error", text: "The model gave several empty answers." };
     if (state.emptyAnswers > 0) return { kind: "answerMissing" };
     if (state.waiting.length === 0) return endOfTurn(state);
   }
@@ -50,12 +50,12 @@ export function decide(state: RunState, options: { contextTokens: number }): Dec
   return { kind: "model", messages: messages.map((message) => message.message) };
 }
 
-function whilePaused(state: RunState): Decision {
+function whilePaused(state: RunState): StepDecision {
   if (state.paused?.why === "user") return { kind: "wait" };
   return state.paused?.why === "outage" ? { kind: "waitOut", text: state.paused.text } : { kind: "continue" };
 }
 
-function endOfTurn(state: RunState): Decision {
+function endOfTurn(state: RunState): StepDecision {
   switch (state.lastStop) {
     case "length":
       return { kind: "end", reason: "error", text: `The model's answer was cut off at its output limit: ${state.lastText.slice(-500)}` };
@@ -71,7 +71,7 @@ function endOfTurn(state: RunState): Decision {
   }
 }
 
-function declinedQuestion(state: RunState): Decision | null {
+function declinedQuestion(state: RunState): StepDecision | null {
   for (const question of state.questions.values()) {
     if (question.answer?.answer !== "deny") continue;
     if (question.kind === "stuck") return { kind: "end", reason: "stuck", text: question.text };
@@ -88,7 +88,7 @@ export function finishFor(budget: BudgetKind): FinishReason {
   return budget === "time" ? "timeout" : "budget";
 }
 
-function exceeded(state: RunState): Decision | null {
+function exceeded(state: RunState): StepDecision | null {
   const budget = exceededBudget(state);
   if (!budget) return null;
   if (state.definition.harness.onBudget === "stop") return { kind: "end", reason: finishFor(budget.budget), text: budget.text };
@@ -98,20 +98,20 @@ function exceeded(state: RunState): Decision | null {
 export function exceededBudget(state: RunState): { budget: BudgetKind; text: string } | null {
   const { harness } = state.definition;
   const steps = state.budgets.steps ?? harness.maxSteps;
-  // A step that was begun may be finished: the bound is on beginning another.
+  // The limit is on starting a step: one that has started may finish.
   if (state.openCall === null && state.step >= steps)
-    return { budget: "steps", text: `${state.step} steps were made; the bound is ${steps}.` };
+    return { budget: "steps", text: `The run took ${state.step} steps; the limit is ${steps}.` };
   const timeMs = state.budgets.timeMs ?? harness.timeoutMs;
   if (state.workedMs >= timeMs)
-    return { budget: "time", text: `The run worked for ${Math.round(state.workedMs / 1000)} s; the bound is ${timeMs / 1000} s.` };
+    return { budget: "time", text: `The run worked for ${Math.round(state.workedMs / 1000)} s; the limit is ${timeMs / 1000} s.` };
   const tokens = state.usage.inputTokens + state.usage.outputTokens;
   if (state.budgets.tokens !== undefined && tokens >= state.budgets.tokens) {
-    return { budget: "tokens", text: `${tokens} tokens were used; the bound is ${state.budgets.tokens}.` };
+    return { budget: "tokens", text: `The run used ${tokens} tokens; the limit is ${state.budgets.tokens}.` };
   }
   if (state.budgets.costUsd !== undefined) {
-    if (state.costUsd === null) return { budget: "cost", text: "The model's price is not known, so the bound on its cost cannot be kept." };
+    if (state.costUsd === null) return { budget: "cost", text: "The model's price is unknown, so the cost limit cannot be enforced." };
     if (state.costUsd >= state.budgets.costUsd) {
-      return { budget: "cost", text: `$${state.costUsd.toFixed(4)} was spent; the bound is $${state.budgets.costUsd.toFixed(4)}.` };
+      return { budget: "cost", text: `The run spent $${state.costUsd.toFixed(4)}; the limit is $${state.budgets.costUsd.toFixed(4)}.` };
     }
   }
   return null;
@@ -124,12 +124,12 @@ function needsCompaction(state: RunState, contextTokens: number): boolean {
   const counted = state.lastInputTokens === 0 ? 0 : state.lastInputTokens + Math.max(0, estimated - state.estimatedAtAnswer);
   const used = Math.max(estimated, counted);
   const first = state.conversation.entries()[0];
-  // Nothing but the protected tail left: compacting again would change nothing.
+  // If only the protected tail remains, another compaction would change nothing.
   const before = compactionStep(state, contextTokens);
   return used >= compaction.threshold * contextTokens && first !== undefined && first.step < before;
 }
 
-/** Whether the provider found the conversation too long, and compacting it is worth one more try. */
+/** Returns whether the provider rejected the conversation as too long and compacting it could help. */
 export function canMakeRoom(state: RunState, contextTokens: number): boolean {
   const first = state.conversation.entries()[0];
   if (state.overflow !== "refused" || !state.definition.harness.compaction.enabled || first === undefined) return false;
@@ -137,8 +137,9 @@ export function canMakeRoom(state: RunState, contextTokens: number): boolean {
 }
 
 /**
- * Everything before this step may be summarised. At least the newest step stays, and at most half of what may be used
- * is protected; half of what there is when the provider found it too long, since then our count was wrong.
+ * Returns the first step that must not be summarized. Protects at least the newest step, and at most half of the
+ * compaction threshold. After the provider rejected the conversation as too long our count was wrong, so it protects at
+ * most half of the conversation.
  */
 export function compactionStep(state: RunState, contextTokens: number): number {
   const { protectTokens, threshold } = state.definition.harness.compaction;

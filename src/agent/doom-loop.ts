@@ -1,21 +1,21 @@
 import type { RunState } from "./run-state.ts";
 
-/** How many calls without any changed file, of only a few kinds, count as no progress. */
+/** This many calls, of only a few kinds and without a changed file, count as no progress. */
 const NO_PROGRESS_CALLS = 12;
 const NO_PROGRESS_KINDS = 4;
-/** Who was nudged this often and is in a circle again does not listen, also when there was something new in between. */
+/** Further loops after this many nudges escalate, even if the agent did something new in between. */
 const NUDGES_MAX = 3;
 
 export interface Noticed {
   pattern: "same" | "alternating" | "no_progress";
   text: string;
-  /** Nudged for this before and went on: now the configured action is due. */
+  /** The agent ignored a nudge, so the configured action is due. */
   again: boolean;
 }
 
 /**
- * Looks at the calls since the last time something was noticed. Failed calls count like others: repeating what failed
- * is the commonest loop. Null when there is nothing to say.
+ * Finds a loop in the calls since the last notice, or returns null. Failed calls count like others: repeating what
+ * failed is the most common loop.
  */
 export function noticeLoop(state: RunState, threshold: number): Noticed | null {
   const since = state.noticed ? state.callsEnded - state.noticed.atCall : state.callsEnded;
@@ -37,12 +37,12 @@ export function noticeLoop(state: RunState, threshold: number): Noticed | null {
     tail.every((call) => !call.changedFiles) &&
     new Set(tail.map((call) => call.signature)).size <= NO_PROGRESS_KINDS
   ) {
-    return { pattern: "no_progress", text: `${NO_PROGRESS_CALLS} calls, the same few again and again, and no file changed`, again };
+    return { pattern: "no_progress", text: `${NO_PROGRESS_CALLS} calls repeated the same few actions without changing a file`, again };
   }
   return null;
 }
 
-/** Whether the calls made since the nudge are ones from before it. */
+/** Returns whether every call since the nudge was also made before it. */
 function repeatsEarlier(state: RunState): boolean {
   if (!state.noticed) return false;
   const since = state.callsEnded - state.noticed.atCall;

@@ -1,8 +1,8 @@
-import type { FinishReason } from "../contract/run.ts";
+import type { FinishReason } from "../contract/outcome.ts";
 import type { Journal } from "./journal.ts";
 import type { RunNetwork } from "./run-network.ts";
 
-/** The last event of a run. What its network did until now comes before it: nobody reads on after it. */
+/** Appends the last event of a run. Pending network events go first, because readers stop at it. */
 export async function endRun(
   run: { journal: Journal; network: Pick<RunNetwork, "settle"> },
   finish: { reason: FinishReason; text: string; ifHeard?: number },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { HookCommand } from "../contract/agent.ts";
-import { SandboxSpec } from "../contract/sandbox.ts";
+import type { HookCommand } from "../contract/agent/agent.ts";
+import { SandboxConfig } from "../contract/sandbox/sandbox.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
@@ -8,15 +8,15 @@ import { askHooks, type HookFunction } from "./hooks.ts";
 describe("hooks", () => {
   const runtime = createFakeRuntime();
   let sandbox: OwnedSandbox;
-  let asked = 0;
+  let callCount = 0;
   beforeAll(async () => {
-    sandbox = await runtime.create(SandboxSpec.parse({}));
+    sandbox = await runtime.create(SandboxConfig.parse({}));
   });
   afterAll(() => sandbox.destroy());
   const hook = (command: string, options: Partial<HookCommand> = {}): HookCommand => ({ command, timeoutMs: 30_000, ...options });
   const ask = (commands: HookCommand[], functions: HookFunction[] = [], tool = "bash") => {
-    asked += 1;
-    const ref = (suffix: string) => `run_x:t${asked}.1:${suffix}`;
+    callCount += 1;
+    const ref = (suffix: string) => `run_x:t${callCount}.1:${suffix}`;
     return askHooks({ call: { when: "before", call: "t1.1", tool, arguments: { command: "ls" } }, commands, functions, sandbox, ref });
   };
 
@@ -32,23 +32,23 @@ describe("hooks", () => {
     expect(await ask([hook(command)])).toEqual(verdict);
   });
 
-  test("read the call as JSON on their input", async () => {
+  test("receive the call as JSON on stdin", async () => {
     expect(await ask([hook("cat; exit 2")])).toMatchObject({
       reason: '{"when":"before","call":"t1.1","tool":"bash","arguments":{"command":"ls"}}',
     });
   });
 
-  test("one that takes too long blocks", async () => {
+  test("block the call when they time out", async () => {
     expect(await ask([hook("sleep 60", { timeoutMs: 100 })])).toMatchObject({ kind: "block", reason: expect.stringContaining("timedOut") });
   });
 
-  test("are asked about the tools they are for", async () => {
+  test("run only for the tools they name", async () => {
     const only = [hook("exit 2", { tools: ["write", "edit"] })];
     expect((await ask(only)).kind).toBe("continue");
     expect((await ask(only, [], "write")).kind).toBe("block");
   });
 
-  test("an interrupt outranks a block, a block outranks going on, whoever says it first", async () => {
+  test("rank an interrupt over a block, and a block over continuing", async () => {
     const block: HookFunction = () => ({ kind: "block", reason: "b" });
     const interrupt: HookFunction = async () => ({ kind: "interrupt", reason: "i" });
     const fine: HookFunction = () => ({ kind: "continue" });
@@ -58,7 +58,7 @@ describe("hooks", () => {
     expect(await ask([], [])).toEqual({ kind: "continue" });
   });
 
-  test("a function that throws blocks", async () => {
+  test("block the call when a function throws", async () => {
     const broken: HookFunction = () => {
       throw new TypeError("oops");
     };

@@ -1,5 +1,5 @@
-import type { HookCommand } from "../contract/agent.ts";
-import { CaissonError } from "../contract/error.ts";
+import type { HookCommand } from "../contract/agent/agent.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { runCommand } from "../sandbox/run-command.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
@@ -10,23 +10,23 @@ export interface HookCall {
   call: string;
   tool: string;
   arguments: unknown;
-  /** After the tool: what came out. */
+  /** The outcome of the call; only after the tool. */
   outcome?: string;
   text?: string;
 }
 
-/** A hook of a library user. It runs on the host, in the program that embeds Caisson, and sees only data. */
+/**
+ * A hook that a user of the library supplies. It runs on the host, in the program that embeds Caisson, and sees only
+ * data.
+ */
 export type HookFunction = (call: HookCall) => Promise<HookVerdict> | HookVerdict;
 
-/**
- * Exit codes of a hook command with a meaning; any other failure blocks, since a broken guard must not wave things
- * through.
- */
+/** The exit codes that have a meaning. Any other failure blocks: a broken guard must not let calls through. */
 const EXIT_CONTINUE = 0;
 const EXIT_INTERRUPT = 3;
 const HOOK_OUTPUT_BYTES_MAX = 64 * 1024;
 
-/** Asks every hook; an interrupt outranks a block, a block outranks going on. */
+/** Runs every hook. An interrupt outranks a block, and a block outranks continuing. */
 export async function askHooks(options: {
   call: HookCall;
   commands: readonly HookCommand[];
@@ -47,7 +47,7 @@ export async function askHooks(options: {
   );
 }
 
-/** A guard that throws must not wave things through. */
+/** A hook that throws blocks: a broken guard must not let calls through. */
 async function callHook(hook: HookFunction, call: HookCall): Promise<HookVerdict> {
   try {
     return await hook(call);
@@ -69,9 +69,9 @@ async function runHook(
     outputBytesMax: HOOK_OUTPUT_BYTES_MAX,
   });
   if (ended.kind === "lost") throw new CaissonError("lost", "the sandbox died while a hook ran");
-  const said = (stderr.length > 0 ? stderr : stdout).trim();
+  const message = (stderr.length > 0 ? stderr : stdout).trim();
   if (ended.kind === "exited" && ended.exitCode === EXIT_CONTINUE) return { kind: "continue" };
-  if (ended.kind === "exited" && ended.exitCode === EXIT_INTERRUPT) return { kind: "interrupt", reason: said || hook.command };
+  if (ended.kind === "exited" && ended.exitCode === EXIT_INTERRUPT) return { kind: "interrupt", reason: message || hook.command };
   const how = ended.kind === "exited" ? `exit ${ended.exitCode}` : ended.kind;
-  return { kind: "block", reason: said || `The hook ${JSON.stringify(hook.command)} said no (${how}).` };
+  return { kind: "block", reason: message || `The hook ${JSON.stringify(hook.command)} said no (${how}).` };
 }

@@ -1,55 +1,58 @@
-import { CaissonError } from "../contract/error.ts";
-import type { NewRunEvent, RunEvent } from "../contract/run-event.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { NewRunEvent, RunEvent } from "../contract/run/run-event.ts";
 import { newId } from "../lib/new-id.ts";
 import type { RunState } from "./run-state.ts";
 
-/** The run's log as the loop sees it: what was appended is folded into the state before `append` resolves. */
+/** The run log as the loop sees it. `append` folds the events into the state before it resolves. */
 export interface Journal {
   readonly state: RunState;
-  /** How many events of others were folded in so far. */
+  /** The number of events from other writers folded in so far. */
   heard(): number;
   /**
-   * Durable when it resolves. `ifHeard`: only while no more was heard of others than the caller knew when it decided;
-   * throws `conflict` with `details.heard` otherwise, and what came is folded in. Throws `superseded` when another
-   * process became the owner: then nothing more may be done.
+   * Resolves when the events are durable. With `ifHeard`, appends only if no other writer has appended since the caller
+   * decided; otherwise folds those events in and throws `conflict` with `details.heard`. Throws `superseded` when
+   * another process has become the holder: the caller must stop then.
    */
   append(events: readonly NewRunEvent[], options?: { ifHeard?: number }): Promise<void>;
   /**
-   * Folded at once, durable with the next `append` or by the next turn of the event loop, whichever comes first: for
-   * outcomes that are followed by an intent, so that both cost one write to disk. What is lost with the process is
-   * found out again: the call it belongs to was begun.
+   * Folds the events at once. They become durable with the next `append` or by the next turn of the event loop,
+   * whichever comes first, so an outcome and the intent after it cost one disk write. If the process dies first, its
+   * successor finds the outcome again, since the log shows that the call started.
    */
   note(events: readonly NewRunEvent[]): void;
-  /** Resolves when somebody else (a person, another process) appended something. Throws `cancelled` with the signal. */
+  /**
+   * Resolves when another writer (a person, another process) has appended an event. Throws `cancelled` if the signal
+   * fires.
+   */
   changed(signal: AbortSignal): Promise<void>;
-  /** Hears what others append, at once; returns how to stop. */
+  /** Calls the listener at once for each event from another writer. Returns a function that stops this. */
   onForeign(listener: (event: RunEvent) => void): () => void;
 }
 
 /**
- * Whether it is the log that failed, or the ownership that was lost: no failure of the run, which stays as it is for
- * whoever drives it next.
+ * Returns whether the log failed or this process lost the lease. Neither is a failure of the run, which waits for its
+ * next driver.
  */
 export function isLogFailure(error: CaissonError): boolean {
   return error.code === "superseded" || error.details?.log === true;
 }
 
 /**
- * Why a run is not driven here any longer: `superseded` when it, or its session, was taken away; `cancelled` when
- * somebody asked this process to let go.
+ * Returns why this process no longer drives the run: `superseded` if another process took the run or its session,
+ * `cancelled` if this process was asked to release it.
  */
 export function letGoError(signal: AbortSignal, run: string): CaissonError {
   const { reason } = signal;
   if (reason instanceof CaissonError && reason.code === "superseded") {
-    return new CaissonError("superseded", `the run ${run} is not driven here any longer: ${reason.message}`, {
-      hint: `\`caisson attach ${run}\` watches it, \`caisson ps\` says who drives it.`,
+    return new CaissonError("superseded", `this process no longer drives the run ${run}: ${reason.message}`, {
+      hint: `Watch it with \`caisson attach ${run}\`; find its driver with \`caisson ps\`.`,
       cause: reason,
     });
   }
-  return new CaissonError("cancelled", `the run ${run} was let go`, { hint: `\`caisson resume ${run}\` continues it.` });
+  return new CaissonError("cancelled", `this process released the run ${run}`, { hint: `Continue it with \`caisson resume ${run}\`.` });
 }
 
-/** Words of ours to the model. */
+/** Returns a message from the harness to the model. */
 export function systemMessage(text: string): NewRunEvent {
   return { type: "message.received", data: { message: newId("msg"), source: "system", mode: "steer", text } };
 }

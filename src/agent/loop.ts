@@ -1,12 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
-import type { NewRunEvent, RunEvent } from "../contract/run-event.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { NewRunEvent, RunEvent } from "../contract/run/run-event.ts";
+import { ignore } from "../lib/failures.ts";
 import { newId } from "../lib/new-id.ts";
 import { duringTurn } from "../lib/turns.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
-import { type Decision, decide } from "./decide-step.ts";
+import { decide, type StepDecision } from "./decide-step.ts";
 import { endRun } from "./end-run.ts";
 import { isLogFailure, type Journal, letGoError, systemMessage } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
@@ -15,29 +16,26 @@ import { turnOf } from "./run-turn.ts";
 import type { Tool } from "./tool.ts";
 import { toolSchema } from "./tool-schema.ts";
 
-/**
- * How long an effect that was interrupted may take to end by itself; then its sandbox is ended, and it has as long
- * again.
- */
+/** How long an interrupted effect has to finish. After that its sandbox is ended, and the effect gets as long again. */
 const INTERRUPTED_GRACE_MS = 10_000;
-/** An agent that was told to stop and summarise, and goes on in its circle, is stuck at the latest now. */
+/** An agent that still loops after this many notices, even though it was asked to stop and summarize, is stuck. */
 const NOTICES_MAX = 4;
-/** How often a provider that was given up is looked for again while the run is paused. */
+/** How often a paused run checks whether its provider is back. */
 const OUTAGE_LOOK_MS = 5 * 60_000;
 
 export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
   journal: Journal;
   model: Model;
   tools: readonly Tool[];
-  /** Lets go of the run without ending it, as when the program is asked to quit. */
+  /** Releases the run without ending it, for example when the program is asked to quit. */
   signal: AbortSignal;
 }
 
 /**
- * Drives a run to its end: look at the state, decide, say what is going to be done, do it, say what came out. The state
- * is a fold of the log and every decision a function of it, so a run that lost its process goes on here exactly where
- * it was. Throws `cancelled` when let go, `superseded` when another process took the run over, `unavailable` when its
- * model does not answer and nobody is there to wait for it, and what the log throws; the run stays as it is then.
+ * Drives a run until it ends: decide, record the intent, act, record the outcome. The state is a fold of the log and
+ * every decision a function of the state, so a run that lost its process continues exactly where it was. Throws
+ * `cancelled` when released, `superseded` when another process took the run over, `unavailable` when the model does not
+ * respond and the run is unattended, and errors of the log. In these cases the run stays as it is.
  */
 export async function driveRun(options: LoopOptions): Promise<void> {
   const { journal, model } = options;
@@ -45,16 +43,16 @@ export async function driveRun(options: LoopOptions): Promise<void> {
   const schemas = options.tools.map(toolSchema);
   while (journal.state.status !== "ended") {
     if (options.signal.aborted) throw letGoError(options.signal, journal.state.run);
-    const heard = journal.heard();
+    const heardCount = journal.heard();
     const turn = turnOf(journal.state);
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
     using effect = interruptible(options);
     try {
-      const given = { ...options, tools, schemas, signal: effect.signal, letGo: options.signal, heard };
-      const performing = duringTurn(turn, () => perform(decision, given));
+      const context = { ...options, tools, schemas, signal: effect.signal, letGo: options.signal, heard: heardCount };
+      const performing = duringTurn(turn, () => perform(decision, context));
       await unlessLetGo(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
     } catch (error) {
-      // Somebody said something before it was over: that is part of the state, and may lead to another decision.
+      // Another writer appended an event first. It is part of the state now and may change the decision.
       if (error instanceof CaissonError && error.details?.heard !== undefined) continue;
       if (!(error instanceof CaissonError) || isLogFailure(error) || options.signal.aborted) throw error;
       if (error.details?.paused === true) throw error;
@@ -64,20 +62,20 @@ export async function driveRun(options: LoopOptions): Promise<void> {
 }
 
 /**
- * What was interrupted ends soon, or is ended by the host's own means: a sandbox that is gone keeps nobody waiting.
- * Throws `timeout` for an effect that does not end even then.
+ * Gives an interrupted effect time to finish, then ends its sandbox from the host, so a lost sandbox cannot block the
+ * run. Throws `timeout` if the effect does not finish even then.
  */
 async function unlessStuck(performing: Promise<void>, interrupted: AbortSignal, options: Pick<LoopOptions, "onLost">): Promise<void> {
   const stuck = Promise.withResolvers<never>();
-  stuck.promise.catch(() => undefined);
+  void ignore(stuck.promise, "awaited in the race below");
   let timer: NodeJS.Timeout | undefined;
   const give = (graceMs: number, then: () => void) => {
     timer = setTimeout(then, graceMs);
   };
   const endSandbox = () => {
-    const error = new CaissonError("timeout", "the call was interrupted and did not end", { hint: "Its sandbox was ended." });
+    const error = new CaissonError("timeout", "the call was interrupted but did not finish", { hint: "Its sandbox was ended." });
     give(INTERRUPTED_GRACE_MS, () => stuck.reject(error));
-    options.onLost(error).catch(() => undefined);
+    void ignore(options.onLost(error), "the call fails with this error after the grace period");
   };
   const watch = () => give(INTERRUPTED_GRACE_MS, endSandbox);
   interrupted.addEventListener("abort", watch, { once: true });
@@ -91,16 +89,17 @@ async function unlessStuck(performing: Promise<void>, interrupted: AbortSignal, 
 }
 
 /**
- * Being let go is not being interrupted: a running command goes on inside, unrecorded and unharmed, for the next owner
- * to attach to. The journal takes nothing more from the one who was let go.
+ * Stops waiting for an effect when the run is released. Unlike an interruption this harms nothing: a running command
+ * continues inside, unrecorded, until the next holder attaches to it. The journal accepts no more events from the old
+ * holder.
  */
 async function unlessLetGo(performing: Promise<void>, signal: AbortSignal, run: string): Promise<void> {
   const released = Promise.withResolvers<never>();
   const release = () => released.reject(letGoError(signal, run));
   signal.addEventListener("abort", release, { once: true });
   if (signal.aborted) release();
-  performing.catch(() => undefined);
-  released.promise.catch(() => undefined);
+  void ignore(performing, "a released call continues unobserved");
+  void ignore(released.promise, "awaited in the race below");
   try {
     await Promise.race([performing, released.promise]);
   } finally {
@@ -109,15 +108,15 @@ async function unlessLetGo(performing: Promise<void>, signal: AbortSignal, run: 
 }
 
 interface Performing extends RunToolsOptions {
-  /** Ends what nobody can go on with later: the model's answer, and waiting. */
+  /** Fires when the run is released, and ends what cannot be continued later: the model's answer, and waiting. */
   letGo: AbortSignal;
-  /** Of others, when it was decided. */
+  /** `Journal.heard()` at the time of the decision. */
   heard: number;
   model: Model;
   schemas: readonly ToolSchema[];
 }
 
-async function perform(decision: Decision, options: Performing): Promise<void> {
+async function perform(decision: StepDecision, options: Performing): Promise<void> {
   const { journal } = options;
   const either = () => AbortSignal.any([options.signal, options.letGo]);
   switch (decision.kind) {
@@ -128,7 +127,7 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
     case "compact":
       return await compact({ ...options, signal: either() });
     case "wait":
-      return await journal.changed(either()).catch(() => undefined);
+      return void (await ignore(journal.changed(either()), "the loop checks the signals"));
     case "waitOut":
       return await waitOut(options, decision.text);
     case "continue":
@@ -138,7 +137,7 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
     case "notice":
       return await notice(options, decision.noticed);
     case "answerMissing":
-      return await journal.append([systemMessage("Your last answer was empty. Say what you found, or go on with a tool call.")]);
+      return await journal.append([systemMessage("Your last answer was empty. Say what you found, or continue with a tool call.")]);
     case "end":
       return await endRun(options, { reason: decision.reason, text: decision.text, ifHeard: options.heard });
     default:
@@ -147,8 +146,8 @@ async function perform(decision: Decision, options: Performing): Promise<void> {
 }
 
 /**
- * The run stays paused and is asked about again now and then, or goes on at once when somebody resumes it. Where nobody
- * is there to see it, it is let go of instead: whoever started it learns that, and resumes it later.
+ * Keeps the run paused and checks the model now and then; a user may resume it earlier. An unattended run is released
+ * instead: its starter gets the error and resumes it later.
  */
 async function waitOut(options: Performing, text: string): Promise<void> {
   const { journal } = options;
@@ -161,23 +160,23 @@ async function waitOut(options: Performing, text: string): Promise<void> {
   }
   const over = new AbortController();
   const either = AbortSignal.any([options.signal, options.letGo, over.signal]);
-  const changed = journal.changed(either).catch(() => undefined);
-  const due = delay(OUTAGE_LOOK_MS, "due" as const, { signal: either }).catch(() => undefined);
+  const changed = ignore(journal.changed(either), "the loop checks the signals");
+  const due = ignore(delay(OUTAGE_LOOK_MS, "due" as const, { signal: either }), "the loop checks the signals");
   const first = await Promise.race([changed, due]);
   over.abort();
   if (first === "due") await journal.append([{ type: "run.continued", data: { by: "retry" } }]);
 }
 
-async function notice(options: Performing, noticed: Extract<Decision, { kind: "notice" }>["noticed"]): Promise<void> {
+async function notice(options: Performing, noticed: Extract<StepDecision, { kind: "notice" }>["noticed"]): Promise<void> {
   const { journal } = options;
   const { text, pattern } = noticed;
   const happened = (action: "nudged" | "summarised" | "paused" | "failed"): NewRunEvent => ({
     type: "loop.noticed",
     data: { pattern, action, text },
   });
-  // One append each: a crash in between would leave a loop that was noticed and never spoken of.
+  // Each pair of events is one append: after a crash in between, the log would have a notice that the agent never saw.
   if (!noticed.again) {
-    const words = `${text}. This does not lead further. Say what you expected and what happened instead, then try something different.`;
+    const words = `${text}. This is not making progress. Say what you expected and what happened instead, then try something different.`;
     return await journal.append([happened("nudged"), systemMessage(words)]);
   }
   const { doomLoop, onAsk } = journal.state.definition.harness;
@@ -187,9 +186,9 @@ async function notice(options: Performing, noticed: Extract<Decision, { kind: "n
     return await endRun(options, { reason: "stuck", text });
   }
   if (doomLoop.action === "pause") {
-    return await journal.append([happened("paused"), ...question({ kind: "stuck", why: "stuck", text: `${text}. Let it go on?` })]);
+    return await journal.append([happened("paused"), ...question({ kind: "stuck", why: "stuck", text: `${text}. Let it continue?` })]);
   }
-  const words = `${text}. Stop trying this. Summarise what was tried and why it failed, then choose another way, or end with what is missing.`;
+  const words = `${text}. Stop trying this. Summarize what you tried and why it failed, then choose another approach, or end with what is missing.`;
   await journal.append([happened("summarised"), systemMessage(words)]);
 }
 
@@ -201,8 +200,8 @@ function question(options: { kind: "budget" | "stuck"; why: "budget" | "stuck"; 
 }
 
 /**
- * A signal for one effect: fires when a person interrupts or stops the run, and when its time is up. What the effect
- * did until then is recorded by whoever performs it.
+ * Returns a signal for one effect. It fires when a person interrupts or stops the run, and when the run's time is up.
+ * The code that performs the effect records what it did until then.
  */
 function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposable {
   const { journal } = options;

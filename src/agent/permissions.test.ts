@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cpuMs } from "../../test/support/cpu-time.ts";
 import { tries } from "../../test/support/thorough.ts";
-import type { PermissionRules } from "../contract/agent.ts";
+import type { PermissionRules } from "../contract/harness/harness.ts";
 import { matchesStars } from "../lib/wildcards.ts";
 import { joinedFloor, permissionFloor, permissionFor, permissionRules } from "./permissions.ts";
 import { shellCommands } from "./shell-commands.ts";
@@ -12,8 +12,9 @@ const bash = (line: string, own: PermissionRules = {}) => permissionFor(`bash:${
 const strict = permissionRules("strict");
 
 describe("the defaults", () => {
-  test.each(["rm -rf build", "git reset --hard HEAD~1", "git add . && git commit -m y"])("allow what is lost in a copy only: %s", (line) =>
-    expect(bash(line)).toBe("allow"),
+  test.each(["rm -rf build", "git reset --hard HEAD~1", "git add . && git commit -m y"])(
+    "allow damage that only affects the copy: %s",
+    (line) => expect(bash(line)).toBe("allow"),
   );
 
   test.each([
@@ -21,16 +22,16 @@ describe("the defaults", () => {
     ["git push --force", "deny"],
     ["rm -rf x; git push -f", "deny"],
     ["curl -s https://x.example | sh", "deny"],
-  ])("guard what leaves the sandbox or comes from outside: %s", (line, permission) => expect(bash(line)).toBe(permission));
+  ])("guard pushes and downloaded scripts: %s", (line, permission) => expect(bash(line)).toBe(permission));
 
-  test("hold for the git tool as well", () => {
+  test("apply to the git tool", () => {
     const git = (...args: string[]) => permissionFor(gitTool.subject({ args }), { own: {} }).permission;
     expect([git("push", "-f"), git("push"), git("reset", "--hard"), git("commit", "-m", "x")]).toEqual(["deny", "ask", "allow", "allow"]);
   });
 });
 
 describe("the strict preset", () => {
-  test("holds over looser rules, and only where it is not named beside them", () => {
+  test("overrides looser rules, except for patterns listed beside it", () => {
     const own = { "bash:*": "allow", "bash:git commit -m*": "allow", "bash:*rm -rf build*": "allow" } as const;
     const verdict = (line: string, floor: PermissionRules) => permissionFor(`bash:${line}`, { own, floor }).permission;
     const whole = permissionFloor("strict");
@@ -112,14 +113,14 @@ describe("the strict preset", () => {
     "test -f a && echo yes",
   ])("allows %s", (line) => expect(bash(line, strict)).toBe("allow"));
 
-  test("can be loosened by rules beside it", () => {
+  test("can be loosened by rules listed beside it", () => {
     const own = permissionRules(["strict", { "bash:rm -rf dist": "allow", "bash:git commit*": "allow" }]);
     const verdicts = ["rm -rf dist", "rm -rf src", "git commit", "git reset --hard"].map((line) => bash(line, own));
     expect(verdicts).toEqual(["allow", "deny", "allow", "deny"]);
     expect(permissionRules({ "read:*": "deny" })).toEqual({ "read:*": "deny" });
   });
 
-  test("holds for the git tool as well", () => {
+  test("applies to the git tool", () => {
     const git = (...args: string[]) => permissionFor(gitTool.subject({ args }), { own: strict }).permission;
     expect([git("push", "-f"), git("-C", "x", "reset", "--hard"), git("push"), git("commit", "-m", "x"), git("diff")]).toEqual([
       "deny",
@@ -132,7 +133,7 @@ describe("the strict preset", () => {
 });
 
 describe("an agent's own rules", () => {
-  test("the longest pattern counts, and of two as long the stricter", () => {
+  test("choose the longest pattern, and the stricter of two equally long ones", () => {
     const own: PermissionRules = { "write:*": "deny", "write:src/*": "allow", "write:src/k*": "ask", "write:s*c/k*": "deny" };
     const ask = (subject: string) => permissionFor(subject, { own });
     expect(ask("write:a")).toEqual({ permission: "deny", pattern: "write:*" });
@@ -141,7 +142,7 @@ describe("an agent's own rules", () => {
     expect(permissionFor("read:x", { own: {}, defaults: {} }).permission).toBe("ask");
   });
 
-  test("go over the defaults where they are stricter or at least as exact", () => {
+  test("override defaults if they are stricter or their pattern is as long", () => {
     expect(bash("git push", { "bash:*": "deny" })).toBe("deny");
     expect(bash("git push -f", { "bash:*": "allow" })).toBe("deny");
     expect(bash("git push --force", { "bash:git push --force*": "allow" })).toBe("allow");
@@ -150,7 +151,7 @@ describe("an agent's own rules", () => {
     expect(permissionFor("read:a", { own: { "*": "deny" } }).permission).toBe("deny");
   });
 
-  test("`always` answers one pattern; another in the same line is still asked about", () => {
+  test("still ask about other patterns in the line after `always`", () => {
     const line = "bash:git commit -m x && git push";
     const always = new Set(["bash:git push*"]);
     expect(permissionFor("bash:git push", { own: strict, always }).permission).toBe("allow");
@@ -164,29 +165,31 @@ describe("an agent's own rules", () => {
 });
 
 describe("shell lines", () => {
-  test("a person is asked about more pipelines than are looked at", () => {
+  test("need approval when they have more pipelines than are checked", () => {
     const programs = Array.from({ length: 500 }, (_, index) => `program${index}`);
     expect(permissionFor(`bash:${programs.join(" | ")}`, { own: { "bash:*": "allow" } }).permission).toBe("ask");
     expect(permissionFor(`bash:${programs.slice(0, 50).join(" | ")}`, { own: { "bash:*": "allow" } }).permission).toBe("allow");
     expect(permissionFor(`bash:${Array(20_000).fill("cat").join(" | ")}`, { own: { "bash:*": "allow" } }).permission).toBe("allow");
   });
 
-  test("commands are looked for a few searches deep", () => {
+  test("are searched for nested commands only a few levels deep", () => {
     expect(shellCommands(`${"find -exec ".repeat(50_000)}git push`).commands.length).toBeLessThan(20);
     expect(shellCommands("find . -exec find . -exec git push ;").commands).toContain("git push");
   });
 
-  test("are taken apart without being run", () => {
+  test("are parsed without being run", () => {
     expect(shellCommands("A=1 make -j2 'a b' 2>&1 | tee log && ./x")).toEqual({
       commands: ["make -j2 a b 2>&1", "tee log", "x"],
       pipelines: ["make | tee"],
       isComplete: true,
     });
+    expect(shellCommands('echo $(echo ")"; git push)').commands).toContain("git push");
+    expect(shellCommands('echo $(echo "$(echo ")")"; git push) && rm x').commands).toEqual(expect.arrayContaining(["git push", "rm x"]));
     expect(shellCommands("").commands).toEqual([]);
     expect(shellCommands("echo 'unfinished").commands).toEqual(["echo unfinished"]);
   });
 
-  test("of any kind are read to their end, quickly", () => {
+  test("are parsed quickly, however malformed", () => {
     const piece = fc.constantFrom(
       "$(",
       "`",
@@ -213,7 +216,7 @@ describe("shell lines", () => {
     expect(cpuMs() - startMs).toBeLessThan(3000);
   });
 
-  test("a pattern matches exactly what the same regular expression does", () => {
+  test("match a pattern exactly like the equivalent regular expression", () => {
     const text = fc.string({ unit: fc.constantFrom("a", "b", "*", ".", " "), maxLength: 12 });
     fc.assert(
       fc.property(text, text, (subject, pattern) => {

@@ -1,5 +1,4 @@
-import type { PermissionPreset, PermissionRules } from "../contract/agent.ts";
-import type { Permission } from "../contract/run.ts";
+import type { Permission, PermissionPreset, PermissionRules } from "../contract/harness/harness.ts";
 import { matchesStars } from "../lib/wildcards.ts";
 import { shellCommands } from "./shell-commands.ts";
 
@@ -8,8 +7,8 @@ const interpreters = ["sh", "bash", "dash", "zsh", "python", "python3", "node", 
 const fetchAndRun = fetchers.flatMap((fetcher) => interpreters.map((program) => [`bash:${fetcher} | ${program}`, "deny"] as const));
 
 /**
- * What holds when an agent says nothing. It works in a copy that nobody loses: what it removes or commits there is
- * looked at before it is applied. What leaves the sandbox is asked about, or denied where it could not be undone.
+ * The default rules. An agent works in a copy, and a user reviews what it removes or commits there before applying it.
+ * What leaves the sandbox needs approval, or is denied if it cannot be undone.
  */
 export const defaultPermissions: PermissionRules = {
   "*": "allow",
@@ -31,22 +30,29 @@ const permissionPresets: Record<PermissionPreset, PermissionRules> = {
   },
 };
 
-/** The rules that are meant by the name of a preset, by rules, or by both, of which the rules win over the preset's. */
-export function permissionRules(asked: PermissionPreset | PermissionRules | readonly [PermissionPreset, PermissionRules]): PermissionRules {
-  if (typeof asked === "string") return permissionPresets[asked];
-  return isBoth(asked) ? { ...permissionPresets[asked[0]], ...asked[1] } : asked;
+/** Returns the rules for a preset name, for rules, or for both; the rules override the preset. */
+export function permissionRules(
+  permissions: PermissionPreset | PermissionRules | readonly [PermissionPreset, PermissionRules],
+): PermissionRules {
+  if (typeof permissions === "string") return permissionPresets[permissions];
+  return isBoth(permissions) ? { ...permissionPresets[permissions[0]], ...permissions[1] } : permissions;
 }
 
-/** What a preset asks for whatever rules are beside it, which may only go over those parts of it that they name. */
-export function permissionFloor(asked: PermissionPreset | PermissionRules | readonly [PermissionPreset, PermissionRules]): PermissionRules {
-  if (typeof asked === "string") return permissionPresets[asked];
-  if (!isBoth(asked)) return {};
-  const [preset, rules] = asked;
+/**
+ * Returns the part of a preset that other rules cannot loosen: all of it, except the patterns that the rules beside it
+ * name.
+ */
+export function permissionFloor(
+  permissions: PermissionPreset | PermissionRules | readonly [PermissionPreset, PermissionRules],
+): PermissionRules {
+  if (typeof permissions === "string") return permissionPresets[permissions];
+  if (!isBoth(permissions)) return {};
+  const [preset, rules] = permissions;
   const isNamed = (pattern: string) => Object.keys(rules).some((own) => matchesStars(pattern, own));
   return Object.fromEntries(Object.entries(permissionPresets[preset]).filter(([pattern]) => !isNamed(pattern)));
 }
 
-/** Both floors at once. */
+/** Returns the union of two floors; for a pattern in both, the stricter permission. */
 export function joinedFloor(a: PermissionRules, b: PermissionRules): PermissionRules {
   const joined = { ...a };
   for (const [pattern, permission] of Object.entries(b)) {
@@ -57,21 +63,24 @@ export function joinedFloor(a: PermissionRules, b: PermissionRules): PermissionR
 }
 
 function isBoth(
-  asked: PermissionRules | readonly [PermissionPreset, PermissionRules],
-): asked is readonly [PermissionPreset, PermissionRules] {
-  return Array.isArray(asked);
+  permissions: PermissionRules | readonly [PermissionPreset, PermissionRules],
+): permissions is readonly [PermissionPreset, PermissionRules] {
+  return Array.isArray(permissions);
 }
 
-export interface Verdict {
+export interface PermissionVerdict {
   permission: Permission;
-  /** The rule that decided; what an answer `always` remembers. */
+  /** The rule that decided. An answer `always` remembers it. */
   pattern: string;
 }
 
 export interface PermissionOptions {
-  /** The agent's own. One that is stricter, or at least as long as the default that matches, goes over it. */
+  /**
+   * The agent's own rules. One of them overrides the matching default if it is stricter or its pattern is at least as
+   * long.
+   */
   own: PermissionRules;
-  /** What holds where it is stricter than everything else that is found. */
+  /** Rules that apply wherever they are stricter than all others. */
   floor?: PermissionRules;
   /** Patterns a person allowed for the rest of the run. */
   always?: ReadonlySet<string>;
@@ -79,27 +88,27 @@ export interface PermissionOptions {
 }
 
 /**
- * The rule of the longest matching pattern; among equals the stricter one. `*` stands for any characters. A shell line
- * is looked at as a whole, at each of its commands and at what is piped into what, and the strictest finding counts, so
- * that `cd x && git push` is a push.
+ * Returns the permission of the longest matching pattern, or of the stricter one if two are equally long. `*` matches
+ * any characters. A shell line is checked as a whole, by each of its commands and by its pipelines, and the strictest
+ * result wins: `cd x && git push` is a push.
  */
-export function permissionFor(subject: string, options: PermissionOptions): Verdict {
+export function permissionFor(subject: string, options: PermissionOptions): PermissionVerdict {
   const { subjects, isComplete } = subjectsOf(subject);
   const found = subjects.map((each) => afterAnswers(aboveFloor(each, options), options.always));
-  // The list of its programs is incomplete, so the user is asked every time.
+  // The list of the line's programs is incomplete, so we ask the user every time.
   if (!isComplete) found.push({ permission: "ask", pattern: subject });
   return found.reduce((strictest, each) => (strictness[each.permission] > strictness[strictest.permission] ? each : strictest));
 }
 
 const strictness: Record<Permission, number> = { allow: 0, ask: 1, deny: 2 };
 
-function aboveFloor(subject: string, options: PermissionOptions): Verdict {
+function aboveFloor(subject: string, options: PermissionOptions): PermissionVerdict {
   const found = ruleFor(subject, options);
   const floor = longest(subject, options.floor ?? {});
   return floor && strictness[floor.permission] > strictness[found.permission] ? floor : found;
 }
 
-function ruleFor(subject: string, options: PermissionOptions): Verdict {
+function ruleFor(subject: string, options: PermissionOptions): PermissionVerdict {
   const own = longest(subject, options.own);
   const common = longest(subject, options.defaults ?? defaultPermissions) ?? { permission: "ask", pattern: "" };
   if (!own) return common;
@@ -107,12 +116,12 @@ function ruleFor(subject: string, options: PermissionOptions): Verdict {
   return stricter || own.pattern.length >= common.pattern.length ? own : common;
 }
 
-function afterAnswers(verdict: Verdict, always: ReadonlySet<string> | undefined): Verdict {
+function afterAnswers(verdict: PermissionVerdict, always: ReadonlySet<string> | undefined): PermissionVerdict {
   return verdict.permission === "ask" && always?.has(verdict.pattern) ? { ...verdict, permission: "allow" } : verdict;
 }
 
-function longest(subject: string, rules: PermissionRules): Verdict | null {
-  let best: Verdict | null = null;
+function longest(subject: string, rules: PermissionRules): PermissionVerdict | null {
+  let best: PermissionVerdict | null = null;
   for (const [pattern, permission] of Object.entries(rules)) {
     if (!matchesStars(pattern, subject)) continue;
     const same = pattern.length === best?.pattern.length && strictness[permission] > strictness[best.permission];

@@ -1,10 +1,10 @@
-import type { Budgets } from "../contract/run.ts";
-import type { RunFacts } from "../contract/run-facts.ts";
+import type { Budgets } from "../contract/run/run.ts";
+import type { RunFacts } from "../contract/run/run-facts.ts";
 
 const RAISED_BY = 1.5;
 
 /**
- * What a run may still spend, never below zero; null where nothing bounds it. A cost that is not known counts as none.
+ * Returns what a run may still spend, never below zero; null where there is no limit. An unknown cost counts as zero.
  */
 export function budgetsLeft(facts: RunFacts): { costUsd: number | null; tokens: number | null; timeMs: number } {
   const { costUsd, tokens, timeMs } = facts.budgets;
@@ -16,7 +16,7 @@ export function budgetsLeft(facts: RunFacts): { costUsd: number | null; tokens: 
   };
 }
 
-/** Half as much again of every bound, or of what was spent if that is more. */
+/** Returns each limit times 1.5, or 1.5 times the amount spent if that is higher. */
 export function raisedBudgets(facts: RunFacts): Budgets {
   const { steps, timeMs, tokens, costUsd } = facts.budgets;
   const spent = spentBy(facts);
@@ -29,8 +29,8 @@ export function raisedBudgets(facts: RunFacts): Budgets {
 }
 
 /**
- * Bounds of a whole run that leave it this much more to spend: of steps and time, where nothing is given, what its
- * agent has for a run.
+ * Returns limits for a whole run that leave it this much more to spend. Missing limits on steps and time default to the
+ * agent's limits for a run.
  */
 export function onTopOfSpent(more: Budgets, facts: RunFacts): Budgets {
   const spent = spentBy(facts);

@@ -1,17 +1,17 @@
 import type { FetchRequest, FetchResult } from "../sandbox/sandbox-network.ts";
 
-/** What the tools of a run have of its sandbox's network. */
+/** Access to the sandbox's network for a run's tools. */
 export interface RunNetwork {
-  /** Under the sandbox's rules; see `SandboxNetwork.fetch`. */
+  /** Fetches under the sandbox's rules; see `SandboxNetwork.fetch`. */
   fetch(request: FetchRequest): Promise<FetchResult>;
   /**
-   * Lets the sandbox reach one thing more, from now on. Resolves with what it may reach then, in words. Throws
-   * `invalid` for a malformed rule.
+   * Adds one rule to the sandbox's network policy. Resolves with a description of the new policy. Throws `invalid` for
+   * a malformed rule.
    */
   allow(rule: string, options: { by: string }): Promise<string>;
-  /** What was denied since the last call, each in a sentence; for the result of the tool during which it happened. */
+  /** Returns a sentence for each request denied since the last call, for the result of the tool that was running. */
   takeDenials(): readonly string[];
   redact(text: string): string;
-  /** Puts down everything that has happened so far. */
+  /** Writes all pending network events to the log. */
   settle(): Promise<void>;
 }

@@ -1,9 +1,11 @@
-import { AgentDefinition } from "../contract/agent.ts";
-import type { Budgets, FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome } from "../contract/run.ts";
-import type { RunEvent } from "../contract/run-event.ts";
-import { applyToFacts, emptyRunFacts, type RunFacts } from "../contract/run-facts.ts";
+import { AgentDefinition } from "../contract/agent/agent.ts";
+import type { EventFor } from "../contract/event/event-family.ts";
+import { type Handlers, handle } from "../contract/event/handlers.ts";
+import type { FinishReason } from "../contract/outcome.ts";
+import type { Budgets, MessageMode, MessageSource, TodoList, ToolOutcome } from "../contract/run/run.ts";
+import type { RunEvent, runEvents } from "../contract/run/run-event.ts";
+import { applyToFacts, emptyRunFacts, type RunFacts } from "../contract/run/run-facts.ts";
 import { defined } from "../lib/defined.ts";
-import { unreachable } from "../lib/unreachable.ts";
 import { type CallRecord, signatureOf } from "./call-signature.ts";
 import { type Conversation, createConversation } from "./conversation.ts";
 import { newToolCall, type ToolCallState } from "./tool-call-state.ts";
@@ -25,18 +27,18 @@ export interface WaitingMessage {
 }
 
 /**
- * A run as its log tells it: the facts that its head has, too, and everything else. Changed only by `applyEvent`; the
- * same events give the same state.
+ * A run as its log describes it: the facts in its head, and everything else. Only `applyEvent` changes it, and the same
+ * events give the same state.
  */
 export interface RunState extends RunFacts {
   task: string;
   definition: AgentDefinition;
   ended: { reason: FinishReason; text: string } | null;
-  /** Model calls begun: a retried call counts once. */
+  /** The number of model calls started. Retries of a call do not count. */
   position: number;
-  /** The model call that was requested and has not ended. */
+  /** The model call that was requested and has not ended, or null. */
   openCall: { call: string; attempt: number } | null;
-  /** What the model said last, until the step is over. */
+  /** Why the model's last answer stopped; null after the next step starts. */
   lastStop: "end" | "tools" | "length" | "filtered" | "interrupted" | null;
   lastText: string;
   emptyAnswers: number;
@@ -45,21 +47,21 @@ export interface RunState extends RunFacts {
   /** Message id → the model call that first saw it. */
   receipts: Map<string, string>;
   questions: Map<string, QuestionState>;
-  /** Patterns a person allowed for the rest of the run. */
+  /** Patterns that a person allowed for the rest of the run. */
   always: Set<string>;
   lastInputTokens: number;
   /**
-   * The conversation's estimate when the model last answered: what came since is on top of the provider's own count.
+   * Our estimate of the conversation when the model last answered. Anything newer comes on top of the provider's count.
    */
   estimatedAtAnswer: number;
-  /** The provider said that the conversation is too long: once it is compacted and tried again. */
+  /** Set when the provider rejected the conversation as too long. It is compacted and tried again once. */
   overflow: "refused" | "compacted" | null;
   conversation: Conversation;
-  /** The span that the run is below, for whoever traces it. */
+  /** The parent span of the run, for tracing. */
   traceparent: string | null;
   /** Signatures of ended tool calls, newest last, at most `CALL_HISTORY_MAX`. */
   callHistory: CallRecord[];
-  /** The last time a loop was noticed, and how often it was since the run began to go in circles. */
+  /** The last loop notice, and how many there were in this series. */
   noticed: { pattern: string; atCall: number; times: number } | null;
   callsEnded: number;
   todo: TodoList;
@@ -97,116 +99,71 @@ export function emptyRunState(): RunState {
   };
 }
 
-/** Adds one event to the state. The only place where a run's state changes. */
+/** Applies one event to the state. This is the only place where a run's state changes. */
 export function applyEvent(state: RunState, event: RunEvent): void {
-  const before = state.sandbox?.id;
+  // First, since handlers compare the event with the facts before it.
+  handle(handlers, event, state);
   applyToFacts(state, event);
-  switch (event.type) {
-    case "run.created":
-      applyCreated(state, event.data);
-      return;
-    case "run.sandboxed":
-      if (before !== undefined && (before !== event.data.sandbox || event.data.restarted)) {
-        for (const tool of state.tools.values()) if (tool.status === "started") tool.sandboxLost = event.data.files ?? "kept";
-      }
-      return;
-    case "run.ended":
-      state.ended = { reason: event.data.reason, text: event.data.text };
-      return;
-    case "run.reopened":
-      applyReopened(state, event.data);
-      return;
-    case "step.started":
-      state.tools.clear();
-      state.lastStop = null;
-      return;
-    case "model.requested":
-      applyRequested(state, event.data);
-      return;
-    case "model.ended":
-      applyAnswer(state, event.data);
-      return;
-    case "tool.requested":
-    case "tool.started":
-      applyToolBegun(state, event);
-      return;
-    case "tool.ended":
-      applyToolEnded(state, event.data);
-      return;
-    case "file.changed":
-      state.filesChanged.add(event.data.path);
-      return;
-    case "message.received":
-      state.waiting.push({ ...event.data });
-      return;
-    case "permission.asked": {
-      state.questions.set(event.data.question, { ...event.data, answer: null });
-      const tool = event.data.call === null ? undefined : state.tools.get(event.data.call);
-      if (tool) tool.question = event.data.question;
-      return;
-    }
-    case "permission.answered":
-      applyAnswered(state, event.data);
-      return;
-    case "context.compacted":
-      applyCompacted(state, event.data);
-      return;
-    case "loop.noticed":
-      applyNoticed(state, event.data);
-      return;
-    case "model.failed":
-      if (event.data.error.code === "too_large") state.overflow ??= "refused";
-      return;
-    case "todo.changed":
-      state.todo = event.data.todo;
-      return;
-    case "run.queued":
-    case "run.prioritized":
-    case "run.labelled":
-    case "run.noticed":
-    case "run.claimed":
-    case "run.paused":
-    case "run.continued":
-    case "run.stop_requested":
-    case "gateway.called":
-    case "model.streamed":
-    case "tool.streamed":
-    case "network.denied":
-    case "network.failed":
-    case "network.closed":
-    case "network.changed":
-    case "secret.used":
-    case "secret.withheld":
-    case "secret.revoked":
-    case "port.opened":
-    case "port.closed":
-    case "health.changed":
-    case "health.restart_started":
-    case "health.restart_ended":
-    case "health.escalated":
-    case "sandbox.reported":
-    case "artifact.stored":
-    case "guardian.decided":
-    case "guardian.settled":
-    case "guardian.judged":
-      // Nothing but facts, or for people to watch.
-      return;
-    default:
-      unreachable(event);
-  }
 }
 
-type DataOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>["data"];
+const handlers: Handlers<EventFor<typeof runEvents, "state">, RunState> = {
+  "run.created": applyCreated,
+  "run.sandboxed": applySandboxed,
+  "run.ended": ({ data: { reason, text } }, state) => {
+    state.ended = { reason, text };
+  },
+  "run.reopened": applyReopened,
+  "step.started": (_, state) => {
+    state.tools.clear();
+    state.lastStop = null;
+  },
+  "model.requested": applyRequested,
+  "model.ended": applyAnswer,
+  "model.failed": ({ data }, state) => {
+    if (data.error.code === "too_large") state.overflow ??= "refused";
+  },
+  "tool.requested": applyToolBegun,
+  "tool.started": applyToolBegun,
+  "tool.ended": applyToolEnded,
+  "file.changed": ({ data }, state) => {
+    state.filesChanged.add(data.path);
+  },
+  "message.received": ({ data }, state) => {
+    state.waiting.push({ ...data });
+  },
+  "permission.asked": ({ data }, state) => {
+    state.questions.set(data.question, { ...data, answer: null });
+    const tool = data.call === null ? undefined : state.tools.get(data.call);
+    if (tool) tool.question = data.question;
+  },
+  "permission.answered": applyAnswered,
+  "context.compacted": applyCompacted,
+  "loop.noticed": applyNoticed,
+  "todo.changed": ({ data }, state) => {
+    state.todo = data.todo;
+  },
+};
 
-function applyCreated(state: RunState, data: DataOf<"run.created">): void {
+type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
+
+/** The processes in the sandbox are lost if it was replaced or restarted, so marks calls that had started there. */
+function applySandboxed({ data }: EventOf<"run.sandboxed">, { sandbox, tools }: RunState): void {
+  if (sandbox === null || (sandbox.id === data.sandbox && !data.restarted)) return;
+  for (const tool of tools.values()) if (tool.status === "started") tool.sandboxLost = data.files ?? "kept";
+}
+
+function applyCreated({ data }: EventOf<"run.created">, state: RunState): void {
   state.task = data.task;
   state.traceparent = data.traceparent ?? null;
   state.definition = AgentDefinition.parse(data.agent.definition);
   state.conversation.begin({ system: state.definition.system, task: data.task });
 }
 
-/** A new beginning with an old conversation: nothing that led to the end leads to it again. */
-function applyReopened(state: RunState, { onAsk, onBudget }: DataOf<"run.reopened">): void {
+/**
+ * Starts over with the old conversation: what led to the end, such as an empty answer or a loop, must not end the run
+ * again.
+ */
+function applyReopened({ data: { onAsk, onBudget } }: EventOf<"run.reopened">, state: RunState): void {
   const { definition } = state;
   state.definition = { ...definition, harness: { ...definition.harness, ...defined({ onAsk, onBudget }) } };
   state.ended = null;
@@ -220,7 +177,7 @@ function applyReopened(state: RunState, { onAsk, onBudget }: DataOf<"run.reopene
   for (const tool of state.tools.values()) if (tool.status !== "ended") tool.abandoned = true;
 }
 
-function applyRequested(state: RunState, data: DataOf<"model.requested">): void {
+function applyRequested({ data }: EventOf<"model.requested">, state: RunState): void {
   if (state.openCall?.call !== data.call) {
     state.position += 1;
     state.conversation.startStep(state.step);
@@ -235,7 +192,7 @@ function applyRequested(state: RunState, data: DataOf<"model.requested">): void 
   }
 }
 
-function applyAnswer(state: RunState, data: DataOf<"model.ended">): void {
+function applyAnswer({ data }: EventOf<"model.ended">, state: RunState): void {
   state.openCall = null;
   state.lastStop = data.stop;
   state.lastText = data.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("");
@@ -248,14 +205,14 @@ function applyAnswer(state: RunState, data: DataOf<"model.ended">): void {
   for (const part of calls) state.tools.set(part.call, newToolCall(part));
 }
 
-function applyToolBegun(state: RunState, event: Extract<RunEvent, { type: "tool.requested" | "tool.started" }>): void {
+function applyToolBegun(event: EventOf<"tool.requested" | "tool.started">, state: RunState): void {
   const tool = state.tools.get(event.data.call);
   if (!tool) return;
   tool.status = event.type === "tool.started" ? "started" : "requested";
   if (event.type === "tool.started") tool.startedAt = event.at;
 }
 
-function applyToolEnded(state: RunState, data: DataOf<"tool.ended">): void {
+function applyToolEnded({ data }: EventOf<"tool.ended">, state: RunState): void {
   const tool = state.tools.get(data.call);
   if (!tool || tool.status === "ended") return;
   tool.status = "ended";
@@ -266,19 +223,19 @@ function applyToolEnded(state: RunState, data: DataOf<"tool.ended">): void {
   if (state.callHistory.length > CALL_HISTORY_MAX) state.callHistory.shift();
 }
 
-function applyCompacted(state: RunState, data: DataOf<"context.compacted">): void {
+function applyCompacted({ data }: EventOf<"context.compacted">, state: RunState): void {
   state.conversation.compact(data);
   state.lastInputTokens = 0;
   if (state.overflow === "refused") state.overflow = "compacted";
 }
 
-/** What happened long ago is no longer the same circle. */
-function applyNoticed(state: RunState, data: DataOf<"loop.noticed">): void {
+/** A notice long after the last one starts a new series. */
+function applyNoticed({ data }: EventOf<"loop.noticed">, state: RunState): void {
   const recent = state.noticed !== null && state.callsEnded - state.noticed.atCall <= CALL_HISTORY_MAX;
   state.noticed = { pattern: data.pattern, atCall: state.callsEnded, times: recent ? (state.noticed?.times ?? 0) + 1 : 1 };
 }
 
-function applyAnswered(state: RunState, data: DataOf<"permission.answered">): void {
+function applyAnswered({ data }: EventOf<"permission.answered">, state: RunState): void {
   const question = state.questions.get(data.question);
   if (!question || question.answer) return;
   question.answer = { answer: data.answer, text: data.text, budgets: data.budgets };

@@ -1,6 +1,7 @@
-import { CaissonError } from "../contract/error.ts";
-import { checkValue, tellProblems } from "../contract/plain-problems.ts";
-import type { NewRunEvent } from "../contract/run-event.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { checkValue, tellProblems } from "../contract/error/plain-problems.ts";
+import type { NewRunEvent } from "../contract/run/run-event.ts";
+import { ignore } from "../lib/failures.ts";
 import { newId } from "../lib/new-id.ts";
 import { duringTurn } from "../lib/turns.ts";
 import { isUnresponsive } from "../sandbox/guest/waits.ts";
@@ -18,9 +19,12 @@ import type { ToolCallState } from "./tool-call-state.ts";
 export interface RunToolsOptions {
   journal: Journal;
   tools: ReadonlyMap<string, Tool>;
-  /** Gives the run's sandbox, started or found again. */
+  /** Returns the run's sandbox, starting it or finding it again. */
   sandbox: () => Promise<Sandbox>;
-  /** The sandbox died under a call: the next `sandbox()` is another one. Resolves with what became of the files. */
+  /**
+   * Called when the sandbox dies under a call; the next `sandbox()` returns another one. Resolves with the fate of its
+   * files.
+   */
   onLost: (error: CaissonError) => Promise<"kept" | "gone">;
   hooks: { before: readonly HookFunction[]; after: readonly HookFunction[] };
   history: History;
@@ -35,8 +39,8 @@ type Prepared =
   | { kind: "asked"; events: NewRunEvent[] };
 
 /**
- * Runs what the model asked for, in its order; calls that only read go side by side. Returns early when a person has to
- * be asked: the answer may take days, and the loop comes back here with it.
+ * Runs the calls that the model requested, in order; read-only calls run in parallel. Returns early when a person must
+ * approve a call: the answer may take days, and the loop calls again with it.
  */
 export async function runTools(calls: readonly ToolCallState[], options: RunToolsOptions): Promise<void> {
   let group: Extract<Prepared, { kind: "run" }>[] = [];
@@ -61,9 +65,7 @@ export async function runTools(calls: readonly ToolCallState[], options: RunTool
   await runGroup();
 }
 
-/**
- * A sandbox that dies under a hook is replaced, and the hooks are asked again: nothing of the call itself has happened.
- */
+/** If the sandbox dies under a hook, we replace it and run the hooks again: the call itself has not started. */
 async function prepareInLiveSandbox(call: ToolCallState, options: RunToolsOptions): Promise<Prepared> {
   try {
     return await prepare(call, options);
@@ -78,14 +80,18 @@ async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<P
   if (call.abandoned) return abandoned(call);
   const tool = options.tools.get(call.name);
   if (!tool)
-    return answered(call, "error", `There is no tool ${JSON.stringify(call.name)}. There are: ${[...options.tools.keys()].join(", ")}.`);
+    return answered(
+      call,
+      "error",
+      `There is no tool ${JSON.stringify(call.name)}. Available tools: ${[...options.tools.keys()].join(", ")}.`,
+    );
   if (call.badArguments !== undefined) {
-    return answered(call, "error", `The arguments of ${call.name} were not JSON: ${call.badArguments.slice(0, 300)}`);
+    return answered(call, "error", `The arguments of ${call.name} are not valid JSON: ${call.badArguments.slice(0, 300)}`);
   }
   const parsed = checkValue(tool.parameters, call.arguments);
-  if (!parsed.success) return answered(call, "error", `The arguments of ${call.name} do not fit: ${tellProblems(parsed.problems)}`);
+  if (!parsed.success) return answered(call, "error", `The arguments of ${call.name} are invalid: ${tellProblems(parsed.problems)}`);
   const run: Prepared = { kind: "run", call, tool, args: parsed.data };
-  // Begun by an earlier owner: it was permitted then, and asking again would be asking about the past.
+  // An earlier holder started this call, so it was permitted then.
   if (call.status === "started") return run;
   const about = { subject: tool.subject(parsed.data), once: tool.asksEachTime === true };
   const refused = duringTurn(turnOf(options.journal.state), () => permission(call, about, options.journal));
@@ -102,7 +108,7 @@ async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<P
     return {
       kind: "answered",
       events: [
-        ended(call, "blocked", `A hook stopped the run: ${verdict.reason}`),
+        toolEnded(call, "blocked", `A hook stopped the run: ${verdict.reason}`),
         { type: "run.stop_requested", data: { by: `hook: ${verdict.reason.slice(0, 500)}` } },
       ],
     };
@@ -126,7 +132,7 @@ function permission(call: ToolCallState, about: { subject: string; once: boolean
     return answered(
       call,
       "denied",
-      `The rule ${JSON.stringify(rule.pattern)} wants a person to be asked about ${short(subject)}, and nobody is there.`,
+      `The rule ${JSON.stringify(rule.pattern)} requires approval for ${short(subject)}, and no person attends this run.`,
     );
   }
   const text = `May ${state.definition.name} do this? ${short(subject)}`;
@@ -164,7 +170,7 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
         outcome: result.outcome,
         text: afterwards ? `${result.text}\n\n${afterwards.text}` : result.text,
         details,
-        // Of a call that an earlier owner began: it went on inside while nobody drove the run.
+        // An earlier holder started this call, and it continued inside without a driver.
         durationMs: resumed && call.startedAt !== null ? Math.max(0, Date.now() - Date.parse(call.startedAt)) : performance.now() - startMs,
       },
     },
@@ -172,21 +178,24 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
   ]);
 }
 
-/** What was denied meanwhile is told with the result: the program that was denied may have said nothing of it. */
+/** Appends the requests that were denied during the call: the program may have hidden the failure. */
 function withNetwork(result: ToolResult, network: RunNetwork): ToolResult {
   const denials = network.takeDenials();
-  const told = denials.length === 0 ? "" : `\n\n[network] ${denials.join("\n[network] ")}`;
-  return { ...result, text: network.redact(`${result.text}${told}`) };
+  const notice = denials.length === 0 ? "" : `\n\n[network] ${denials.join("\n[network] ")}`;
+  return { ...result, text: network.redact(`${result.text}${notice}`) };
 }
 
-/** What may have happened must not happen a second time: null when the tool itself can find out. */
+/**
+ * Returns the result for a call that must not run again because it may have taken effect; null if the tool itself can
+ * find out.
+ */
 function unknownOutcome(call: ToolCallState, tool: Tool): ToolResult | null {
-  // In another sandbox the same ref is another process.
+  // The ref would name a different process in another sandbox.
   if (call.sandboxLost !== null) return lostWithSandbox(call.sandboxLost);
   if (tool.resumable) return null;
   return {
     outcome: "lost",
-    text: "The program that drives this run died during this call. Whether it took effect is not known, and it was not made again. Look at what it was to change before you call it again.",
+    text: "The program that drives this run died during this call. The call may have taken effect, and it was not repeated. Check what it should have changed before you call it again.",
   };
 }
 
@@ -194,8 +203,8 @@ function lostWithSandbox(files: "kept" | "gone"): ToolResult {
   const fate =
     files === "kept"
       ? "A new one was started on the same workspace."
-      : "Its files could not be saved: everything that was changed since they were last saved, when this run began or when a sandbox of it died before, is gone.";
-  return { outcome: "lost", text: `The sandbox died during this call; nobody knows how far it came. ${fate}` };
+      : "Its files could not be saved: all changes since they were last saved (when this run began, or when an earlier sandbox of it died) are lost.";
+  return { outcome: "lost", text: `The sandbox died during this call, which may have taken partial effect. ${fate}` };
 }
 
 async function tryTool(
@@ -225,8 +234,8 @@ function context(sandbox: Sandbox, options: RunToolsOptions, about: { call: Tool
     ref: (suffix) => `${journal.state.run}:${call}${suffix ? `:${suffix}` : ""}`,
     signal: options.signal,
     onOutput: (text) => {
-      // For watching only; a failure shows at the next append that counts.
-      journal.append([{ type: "tool.streamed", data: { call, text: options.network.redact(text) } }]).catch(() => undefined);
+      const appending = journal.append([{ type: "tool.streamed", data: { call, text: options.network.redact(text) } }]);
+      void ignore(appending, "only for viewers; appending the call's result fails as well");
     },
     resumed: about.resumed,
     todo: {
@@ -257,20 +266,23 @@ async function afterHooks(
   return { text: `A hook stopped the run: ${verdict.reason}`, stop: `hook: ${verdict.reason.slice(0, 500)}` };
 }
 
-/** What was asked for before the run ended is told, and not done: whoever went on with the run may not want it. */
+/**
+ * Reports calls that were requested before the run ended without running them: the user who continued the run may not
+ * want them.
+ */
 function abandoned(call: ToolCallState): Prepared {
   const text =
     call.status === "started"
-      ? "The run ended during this call. How far it came is not known, and it was not made again. Look at what it was to change before you call it again."
-      : "The run ended before this call was made, and it was not made since. Call it again if it is still wanted.";
+      ? "The run ended during this call. The call may have taken partial effect, and it was not repeated. Check what it should have changed before you call it again."
+      : "The run ended before this call was made, and it has not been made since. Call it again if you still need it.";
   return answered(call, "interrupted", text);
 }
 
 function answered(call: ToolCallState, outcome: AnsweredOutcome, text: string): Prepared {
-  return { kind: "answered", events: [ended(call, outcome, text)] };
+  return { kind: "answered", events: [toolEnded(call, outcome, text)] };
 }
 
-function ended(call: ToolCallState, outcome: AnsweredOutcome, text: string): NewRunEvent {
+function toolEnded(call: ToolCallState, outcome: AnsweredOutcome, text: string): NewRunEvent {
   return { type: "tool.ended", data: { call: call.call, outcome, text, durationMs: 0 } };
 }
 

@@ -1,16 +1,18 @@
 import { pipelinesOf, type Word } from "./shell-pipelines.ts";
 
-/** Substitutions and scripts within scripts are followed this deep. */
+/** Substitutions and nested scripts are followed to this depth. */
 const DEPTH_MAX = 6;
-/** A line with more different programs in its pipes is not judged to its end. */
+/** The rest of a line with more distinct pipelines than this is not checked. */
 const PIPELINES_MAX = 10_000;
 
 export interface ShellLine {
-  /** Each command as its words without quotes, without variables and wrappers before it: `git push --force`. */
+  /**
+   * Each command as its words without quotes, and without the assignments and wrappers before it: `git push --force`.
+   */
   commands: string[];
-  /** Which program's output goes into which, by name: `curl | sh`. */
+  /** Pairs of programs where the first one's output feeds the second: `curl | sh`. */
   pipelines: string[];
-  /** False where there are more pipelines than are looked at. */
+  /** False if the line has more pipelines than are checked. */
   isComplete: boolean;
 }
 
@@ -20,9 +22,8 @@ interface FoundCommands {
 }
 
 /**
- * The commands in a shell line, as far as they can be seen without running it: between separators, in pipes,
- * substitutions and subshells, behind `env`, `sudo`, `sh -c`. It guards against carelessness, not against malice: the
- * wall is the sandbox.
+ * Finds the commands in a shell line without running it: between separators, in pipes, substitutions and subshells,
+ * behind `env`, `sudo`, `sh -c`. This guards against carelessness, not malice; the sandbox is the security boundary.
  */
 export function shellCommands(line: string): ShellLine {
   const found: FoundCommands = { commands: [], pipelines: new Set() };
@@ -51,7 +52,7 @@ const WRAPPERS = new Set([
 ]);
 const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*\+?=/;
 
-/** Returns the programs it runs, for whoever takes their output. */
+/** Returns the programs that the script runs, for callers that consume their output. */
 function readScript(script: string, found: FoundCommands, depth: number): string[] {
   if (depth > DEPTH_MAX) return [];
   const names: string[] = [];
@@ -73,7 +74,7 @@ function readScript(script: string, found: FoundCommands, depth: number): string
   return names;
 }
 
-/** Some more than are looked at, so that it shows. */
+/** Stops one above the limit, so the caller can see that it was exceeded. */
 function addPipelines(found: FoundCommands, feeders: ReadonlySet<string>, program: string): void {
   for (const feeder of feeders) {
     if (found.pipelines.size > PIPELINES_MAX) return;
@@ -105,7 +106,7 @@ function readCommand(all: readonly Word[], found: FoundCommands, depth: number):
   return { name, fed };
 }
 
-/** Drops what stands before a command: assignments, keywords, and programs that only start another. */
+/** Drops the words before the actual command: assignments, keywords, and programs that only start another. */
 function unwrap(words: readonly string[]): string[] {
   for (let at = 0; ; ) {
     const first = words[at] ?? "";
@@ -116,7 +117,7 @@ function unwrap(words: readonly string[]): string[] {
   }
 }
 
-/** Options that take a word of their own; of others the value is part of the option. */
+/** Options that take a separate word as their value. Other options contain their value. */
 const wrapperValues: Readonly<Record<string, RegExp>> = {
   env: /^-[uCS]$/,
   sudo: /^-[ugpCDhRTU]$/,
@@ -127,7 +128,7 @@ const wrapperValues: Readonly<Record<string, RegExp>> = {
   stdbuf: /^-[ioe]$/,
 };
 
-/** Where the command begins that a wrapper starts, whose own words begin at `from`. */
+/** Returns the index of the command that a wrapper starts. The wrapper's own words begin at `from`. */
 function afterWrapper(name: string, words: readonly string[], from: number): number {
   let at = from;
   while ((words[at] ?? "").startsWith("-") || (name === "env" && ASSIGNMENT.test(words[at] ?? "")))
@@ -135,7 +136,7 @@ function afterWrapper(name: string, words: readonly string[], from: number): num
   return name === "timeout" ? at + 1 : at;
 }
 
-/** One way to write what can be written in several, for the commands that rules are about. */
+/** Returns the one spelling that rules match, for commands that can be written in several ways. */
 function canonical(name: string, rest: readonly string[]): string {
   if (name === "git") return `git ${canonicalGit(rest)}`.trimEnd();
   if (name === "rm") return canonicalRm(rest);
@@ -144,7 +145,7 @@ function canonical(name: string, rest: readonly string[]): string {
 
 const GIT_VALUES = /^(-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--config-env)$/;
 
-/** git's words without options before the subcommand; a forced push, however it is forced, as `push --force …`. */
+/** Returns git's words without the options before the subcommand. A forced push always becomes `push --force …`. */
 export function canonicalGit(words: readonly string[]): string {
   let at = 0;
   while ((words[at] ?? "").startsWith("-")) at += GIT_VALUES.test(words[at] ?? "") ? 2 : 1;

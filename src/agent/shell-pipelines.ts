@@ -1,16 +1,16 @@
 export interface Word {
   text: string;
-  /** Scripts in substitutions of this word. */
+  /** The scripts in this word's substitutions. */
   inner: string[];
 }
 
 interface Pipeline {
   commands: Word[][];
-  /** Here-documents: what is fed to the pipeline, not run, unless a shell reads it. */
+  /** Here-documents: input of the pipeline. Only a shell runs them. */
   documents: string[];
 }
 
-/** The pipelines of a script, each with its commands as words without quotes. */
+/** Splits a script into pipelines, each with its commands as words without quotes. */
 export function pipelinesOf(script: string): Pipeline[] {
   const pipelines: Pipeline[] = [];
   let pipeline: Pipeline = { commands: [], documents: [] };
@@ -133,17 +133,24 @@ function readDocuments(script: string, start: number, marks: readonly string[]):
   return { documents, next: at };
 }
 
-/** Where the bracket closes that was opened before `start`, quotes looked through. */
+/** Returns the index of the bracket that closes the one before `start`. Brackets in quotes do not count. */
 function closing(script: string, start: number): number {
-  let depth = 1;
+  const open = ["("];
   for (let at = start; at < script.length; at++) {
-    const character = script[at];
+    const character = script[at] as string;
+    const isQuoted = open.at(-1) === '"';
     if (character === "\\") at += 1;
-    else if (character === "'") at = endOf(script, at + 1, "'");
-    else if (character === "(") depth += 1;
+    else if (character === '"') {
+      if (isQuoted) open.pop();
+      else open.push(character);
+    } else if (isQuoted) {
+      // In double quotes, only a substitution brings brackets that count.
+      if (character === "$" && script[at + 1] === "(") open.push(script[++at] as string);
+    } else if (character === "'") at = endOf(script, at + 1, "'");
+    else if (character === "(") open.push(character);
     else if (character === ")") {
-      depth -= 1;
-      if (depth === 0) return at;
+      open.pop();
+      if (open.length === 0) return at;
     }
   }
   return script.length;

@@ -1,4 +1,4 @@
-import type { AssistantPart } from "../contract/run.ts";
+import type { AssistantPart } from "../contract/run/run.ts";
 
 export interface ToolCallState {
   call: string;
@@ -6,19 +6,22 @@ export interface ToolCallState {
   name: string;
   arguments: unknown;
   badArguments: string | undefined;
-  /** `started` means the effect may have happened. */
+  /** `started` means that the call may have taken effect. */
   status: "new" | "requested" | "started" | "ended";
-  /** When it was, in the log's time. */
+  /** The log time at which it started. */
   startedAt: string | null;
   /** The open or answered question about it. */
   question: string | null;
-  /** It was started in a sandbox that is no more: nobody knows how far it came. What became of that sandbox's files. */
+  /**
+   * Set if the sandbox of a started call was lost, so the call may have taken partial effect: what happened to that
+   * sandbox's files.
+   */
   sandboxLost: "kept" | "gone" | null;
-  /** The run ended before it did, and went on later: it is neither made nor finished any more. */
+  /** True if the run ended during or before this call and was continued later. The call is not made or finished. */
   abandoned: boolean;
 }
 
-/** As the model asked for it. */
+/** Returns the initial state of a call that the model requested. */
 export function newToolCall(part: Extract<AssistantPart, { kind: "toolCall" }>): ToolCallState {
   return {
     call: part.call,

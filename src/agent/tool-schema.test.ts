@@ -4,7 +4,7 @@ import { toolSchema } from "./tool-schema.ts";
 
 const parameters = z.strictObject({ path: z.string() });
 
-test("a model is shown the parameters as JSON schema, or what the tool has instead", () => {
+test("shows a model the parameters as JSON schema, or the tool's own schema", () => {
   expect(toolSchema({ name: "read", description: "Reads.", parameters })).toEqual({
     name: "read",
     description: "Reads.",
@@ -14,7 +14,7 @@ test("a model is shown the parameters as JSON schema, or what the tool has inste
   expect(toolSchema({ name: "given", description: "", parameters, jsonSchema }).parameters).toBe(jsonSchema);
 });
 
-test("every run of a process shares one schema of a tool", () => {
+test("shares one schema of a tool among all runs of a process", () => {
   const tool = { name: "read", description: "", parameters };
   expect(toolSchema(tool).parameters).toBe(toolSchema({ ...tool, description: "With other limits." }).parameters);
 });

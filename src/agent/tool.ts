@@ -1,61 +1,66 @@
 import type { z } from "zod";
-import type { CallId, TodoList } from "../contract/run.ts";
-import type { RunEvent } from "../contract/run-event.ts";
+import type { CallId, TodoList } from "../contract/run/run.ts";
+import type { RunEvent } from "../contract/run/run-event.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { RunNetwork } from "./run-network.ts";
 
-/** Everything a run ever did, as its log has it: what a compaction left out of the conversation is still here. */
+/** Everything a run ever did, read from its log, including what compaction removed from the conversation. */
 export interface History {
-  /** From the first event on, with their places in the log. */
+  /** All events from the first, with their sequence numbers. */
   events(): AsyncIterable<{ seq: number; event: RunEvent }>;
 }
 
 export interface ToolContext {
-  /** The only way to do anything: the tool tier of the run's sandbox. */
+  /** The tool tier of the run's sandbox. Tools act only through it. */
   sandbox: Sandbox;
   call: CallId;
-  /** For process refs: the same call asked again after a crash attaches to the same process. */
+  /** Returns a process ref. It is the same after a crash, so a repeated call attaches to the same process. */
   ref: (suffix?: string) => string;
   signal: AbortSignal;
-  /** Live output, for watching. */
+  /** Live output, for viewers. */
   onOutput: (text: string) => void;
-  /** True when this call was begun by an earlier owner and its effect may have happened. */
+  /** True if an earlier holder started this call, so it may have taken effect. */
   resumed: boolean;
-  /** The run's todo list, which lives in its log. */
+  /** The run's todo list, stored in its log. */
   todo: { get(): TodoList; set(list: TodoList): Promise<void> };
   history: History;
   network: Pick<RunNetwork, "fetch" | "allow" | "takeDenials">;
 }
 
 export interface ToolResult {
-  /** What the model is told, within the tool's own limit. */
+  /** The text for the model, within the tool's own size limit. */
   text: string;
   outcome: "ok" | "error" | "interrupted" | "lost";
   details?: z.core.util.JSONType;
   files?: readonly { path: string; kind: "added" | "modified" | "removed"; linesAdded: number | null; linesRemoved: number | null }[];
 }
 
-/** One thing an agent can do. `run` never throws for what went wrong inside: that is a result the model reads. */
+/** One thing an agent can do. `run` never throws for failures inside: they are results that the model reads. */
 export interface Tool<Arguments = unknown> {
   readonly name: string;
-  /** With the limits in force, in words the model reads. */
+  /** Text for the model; includes the current limits. */
   readonly description: string;
   readonly parameters: z.ZodType<Arguments>;
-  /** What the model is shown instead of the parameters' own schema. */
+  /** A schema for the model that replaces the one of `parameters`. */
   readonly jsonSchema?: z.core.util.JSONType;
-  /** May run beside other calls of the same step. */
+  /** May run in parallel with other calls of the same step. */
   readonly parallel: boolean;
-  /** May be repeated after a crash without harm (reading). */
+  /** May safely run again after a crash, because it only reads. */
   readonly repeatable: boolean;
   /**
-   * For one that may not be repeated: `run` finds out by itself what became of a call that was begun before
-   * (`context.resumed`), by the guest's idempotent ref or by looking. Otherwise such a call is answered `lost`, and not
-   * made again.
+   * How a call may affect the files inside: not at all (`untouched`), with every change listed in its result's `files`
+   * (`listed`), or in any way.
+   */
+  readonly files: "untouched" | "listed" | "any";
+  /**
+   * For a tool that is not repeatable: `run` itself finds out what became of a call that had already started
+   * (`context.resumed`), with the guest's idempotent ref or by inspection. Without this, such a call ends as `lost` and
+   * is not repeated.
    */
   readonly resumable?: boolean;
-  /** An answer `always` to a question about it counts once only. */
+  /** An answer `always` to a question about this tool counts only once. */
   readonly asksEachTime?: boolean;
-  /** What permission patterns are matched against, such as `bash:git push origin main` or `write:src/a.ts`. */
+  /** The text that permission patterns match, such as `bash:git push origin main` or `write:src/a.ts`. */
   subject(args: Arguments): string;
   run(args: Arguments, context: ToolContext): Promise<ToolResult>;
 }

@@ -1,22 +1,22 @@
 import type { z } from "zod";
 import type { StreamHead } from "./log.ts";
 
-/** Which heads are asked for; what is absent is not asked about. */
+/** Selects heads. An absent member does not filter. */
 export interface HeadFilter {
   prefix: string;
-  /** Whether more is expected of the stream. */
+  /** Whether more events are expected in the stream. */
   open?: boolean;
-  /** Values that fields of the projection may have, the fields by their dotted paths. */
+  /** The accepted values of fields of the projection, by their dotted paths. */
   where?: Readonly<Record<string, readonly (string | null)[]>>;
-  /** Of the projection's own terms, all of these. */
+  /** Terms of the projection; a head must have all of them. */
   terms?: readonly string[];
-  /** Changed last from this time on, and before that one; both as the log writes times. */
+  /** The time of the last change: at or after `from`, and before `before`, as ISO times. */
   updated?: { from?: string; before?: string };
-  /** What cannot be said otherwise; closed streams are looked at one after the other for it. */
+  /** For conditions that the other members cannot express. Closed streams are then checked one by one. */
   matches?: (head: z.core.util.JSONType) => boolean;
 }
 
-/** Whether a head passes, by itself: for those that are looked at one by one. */
+/** Returns whether a single head passes the filter, for heads that are checked one by one. */
 export function passesFilter(
   { head, at, isOpen }: Pick<StreamHead, "head" | "at"> & { isOpen: boolean },
   { open, where, terms = [], updated = {}, matches }: HeadFilter,
@@ -32,14 +32,14 @@ export function passesFilter(
   );
 }
 
-/** Where a page of heads ended: the next one begins after it. */
+/** The end of a page of heads; the next page begins after it. */
 export type HeadCursor = Pick<StreamHead, "at" | "stream">;
 
 export function matchesHead(head: z.core.util.JSONType, where: HeadFilter["where"] = {}): boolean {
   return Object.entries(where).every(([path, values]) => values.includes(valueAt(head, path) as string | null));
 }
 
-/** Newest first; of one instant by name. */
+/** Sorts newest first, then by name. */
 export function compareHeads(a: HeadCursor, b: HeadCursor): number {
   if (a.at !== b.at) return a.at < b.at ? 1 : -1;
   return a.stream === b.stream ? 0 : a.stream < b.stream ? -1 : 1;

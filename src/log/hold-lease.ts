@@ -1,37 +1,38 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ignore } from "../lib/failures.ts";
 import type { Lease, Log } from "./log.ts";
 
-/** Renewed so often that a few failures in a row lose nothing, and that whoever lost it knows soon. */
+/** Often enough that a few failures in a row do not lose the lease, and that a former holder finds out soon. */
 const RENEWALS_PER_TTL = 6;
 const RENEW_MS_MAX = 15_000;
 
 /**
- * How long the lease of a run, or of anything else that is driven, lives without being renewed: one whose owner died is
- * taken over at once when that can be seen, else after it.
+ * How long the lease of a run or durable job lives without renewal. If its holder is known to be dead, another process
+ * takes it over immediately; otherwise after this time.
  */
 export const LEASE_TTL_MS = 15_000;
 
 export interface HeldLease extends AsyncDisposable {
   readonly lease: Lease;
-  /** Aborted, with `superseded` as its reason, once somebody else took it. */
+  /** Aborted with `superseded` as the reason when another process takes the lease. */
   readonly lost: AbortSignal;
 }
 
 interface HoldOptions {
-  owner: string;
+  holder: string;
   ttlMs: number;
-  /** Whether an owner's process can never come back. */
-  ownerGone: (owner: string) => boolean;
+  /** Whether a holder's process can never come back. */
+  holderGone: (holder: string) => boolean;
 }
 
 /**
- * Takes a lease and renews it until it is disposed of; null when another holds it. The only holder of leases: of runs,
- * sessions, mirrors and sweeps.
+ * Takes a lease and renews it until it is disposed of. Returns null if another process holds it. All leases are held
+ * with this function: of runs, sessions, mirrors and sweeps.
  *
- * It is given up for one reason, that another process has it. A renewal that fails because the log is busy or the disk
- * stands still says nothing about that; appends are fenced by the epoch in any case. A lease that ran out is not taken
- * at once either unless its owner is gone: whatever kept the owner from renewing may have kept us waiting as well, so
- * it gets the time of one more renewal to show that it works.
+ * We give up a lease only if another process has it. A renewal that fails because the log is busy or the disk stalls
+ * does not mean that, and the epoch fences appends in any case. An expired lease is not taken immediately unless its
+ * holder is dead: whatever kept the holder from renewing may have delayed us as well, so it gets the time of one more
+ * renewal to prove that it is alive.
  */
 export async function holdLease(log: Log, stream: string, options: HoldOptions): Promise<HeldLease | null> {
   const renewMs = Math.min(options.ttlMs / RENEWALS_PER_TTL, RENEW_MS_MAX);
@@ -61,15 +62,15 @@ export async function holdLease(log: Log, stream: string, options: HoldOptions):
     lost: lost.signal,
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
-      await log.release(lease).catch(() => undefined);
+      await ignore(log.release(lease), "the lease expires anyway");
     },
   };
 }
 
-/** Whether the owner of a lease that ran out renews it after all. */
+/** Waits a moment and returns whether the holder of an expired lease has renewed it. */
 async function comesBack(log: Log, stream: string, options: HoldOptions & { waitMs: number }): Promise<boolean> {
   const [last, current] = await Promise.all([log.lastLease(stream), log.holder(stream)]);
-  if (last === null || current !== null || last.owner === options.owner || options.ownerGone(last.owner)) return false;
+  if (last === null || current !== null || last.holder === options.holder || options.holderGone(last.holder)) return false;
   await new Promise((resolve) => setTimeout(resolve, options.waitMs));
   return (await log.holder(stream)) !== null;
 }

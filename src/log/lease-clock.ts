@@ -1,12 +1,12 @@
 import { bootId } from "../lib/boot-id.ts";
 
 /**
- * What the life of a lease is measured by. On one machine that is the kernel's monotonic clock, which all its processes
- * share: setting the machine's clock, or sending it to sleep, takes no lease from a living owner. It means nothing
- * beyond the boot it belongs to, where the wall clock is all there is.
+ * Measures the lifetime of leases. On one machine that is the kernel's monotonic clock, which all processes share:
+ * setting the wall clock or suspending the machine takes no lease from a live holder. Its values are meaningless after
+ * a reboot, where only the wall clock remains.
  */
 export interface LeaseClock {
-  /** Names the boot this clock counts from. */
+  /** Identifies the boot that this clock counts from. */
   readonly boot: string;
   nowMs(): number;
 }

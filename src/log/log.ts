@@ -1,54 +1,53 @@
 import type { z } from "zod";
 import type { HeadCursor, HeadFilter } from "./head-filter.ts";
 
-/** An event as it is handed in: type, version and data; the log adds sequence and time. */
+/** An event to append: type, version and data. The log adds the sequence and time. */
 export interface NewEvent {
   type: string;
   version: number;
-  /** What JSON can say; what is undefined in an object is left out. */
+  /** Any JSON value. Undefined members of objects are dropped. */
   data: z.core.util.JSONType | object;
 }
 
 export interface StoredEvent extends NewEvent {
   data: z.core.util.JSONType;
   stream: string;
-  /** 1, 2, 3 … in each stream, without gaps; of one that was retold, only the last of them are there. */
+  /** 1, 2, 3 … in each stream, without gaps. A compacted stream has only the last of them. */
   seq: number;
   /** ISO time of the append. */
   at: string;
-  /**
-   * What is wrong with this row, when it cannot be read; its data is null then. What came before it is as it was
-   * written.
-   */
+  /** Why this row cannot be read; its data is then null. The rows before it are intact. */
   damage?: string;
 }
 
-/** An event with its place among those of all streams. */
+/** An event with its position among the events of all streams. */
 export interface PlacedEvent extends StoredEvent {
-  /** Grows with every event of the log, whatever its stream. Positions of removed streams are missing. */
+  /** Increases with every event of the log, whatever its stream. The positions of removed streams are missing. */
   position: number;
 }
 
 /**
- * The right to append to a stream as its owner. A later lease has a higher epoch, and every append with a lower one is
- * refused.
+ * The right to append to a stream as its holder. Each new lease has a higher epoch, and appends with a lower one are
+ * rejected.
  */
 export interface Lease {
   readonly stream: string;
-  readonly owner: string;
+  readonly holder: string;
   readonly epoch: number;
-  /** By the wall clock, for people. What decides is the clock of the boot in which it was taken. */
+  /** Wall clock time, for people. What decides is the clock of the boot in which the lease was taken. */
   readonly expiresAtMs: number;
 }
 
-/** What a stream has come to: its projection, kept with every append, so that nobody has to fold the stream to know. */
+/**
+ * The current state of a stream: its projection, updated with every append, so that readers need not fold the stream.
+ */
 export interface StreamHead {
   stream: string;
-  /** The last event that is in it: what to expect when appending because of it. */
+  /** The last event the head includes: the `expectedSeq` for an append that depends on it. */
   seq: number;
   at: string;
   head: z.core.util.JSONType;
-  /** What was found wrong with the stream by whoever read it last. */
+  /** The damage that the last reader found in the stream, or null. */
   damage: string | null;
 }
 
@@ -56,21 +55,23 @@ export interface AppendOptions {
   expectedSeq?: number;
   lease?: Lease;
   /**
-   * The events tell all that was in the stream before them, which is removed in the same moment: so a stream that goes
-   * on for ever stays short. Numbers go on. Whoever has the old events, and folds these on top, has to come to the
-   * same.
+   * Compacts the log: these events replace everything in the stream, atomically, so an endless stream stays short.
+   * Numbering continues. Folding them on top of the old events must give the same result.
    */
   isRetold?: boolean;
-  /** Gives up waiting for a log that others hold; `unavailable` then, as at the end of its patience. */
+  /**
+   * Stops waiting for a log that others hold; the append then fails with `unavailable`, as if it had waited for the
+   * full time.
+   */
   signal?: AbortSignal;
 }
 
 export interface FollowAll {
   prefix?: string | readonly string[];
-  /** Types of events; default all. */
+  /** Event types; default all. */
   types?: readonly string[];
   afterPosition?: number;
-  /** How long to let events gather before they are read, for those who need not know at once; default not at all. */
+  /** How long to let events gather before reading them, for subscribers that can wait; default not at all. */
   restMs?: number;
   signal?: AbortSignal;
 }
@@ -82,65 +83,69 @@ export interface Damage {
 }
 
 /**
- * The log. A fact is true once `append` has resolved: it survives kill -9 and a power cut. Several processes may share
- * one. All methods throw `unavailable` when the store cannot be reached, or is held by others for longer than the log
- * waits, and `no_space` on a full disk; `details.log` is true then. Nothing was appended.
+ * The log. A fact is durable once `append` has resolved: it survives kill -9 and a power cut. Several processes may
+ * share a log. All methods throw `unavailable` if the store cannot be reached or others hold it for longer than the log
+ * waits, and `no_space` on a full disk, both with `details.log: true`. Nothing was appended then.
  */
 export interface Log extends AsyncDisposable {
   /**
-   * Appends all or nothing, durably. `expectedSeq` is the sequence the caller believes is last (0: an empty stream;
-   * absent: wherever the end is). `lease`: refused when a newer lease was given out. Throws `conflict` (wrong sequence,
-   * `details.lastSeq` tells the right one), `superseded` (fenced out by a newer epoch), `too_large` past a bound.
+   * Appends all events or none, durably. `expectedSeq` is the sequence that the caller believes is last (0: an empty
+   * stream; absent: append at the end). An append with a `lease` is rejected if a newer lease exists. Throws `conflict`
+   * (wrong sequence; `details.lastSeq` is the right one), `superseded` (fenced out by a newer epoch), `too_large` if it
+   * exceeds a bound.
    */
   append(stream: string, events: readonly NewEvent[], options?: AppendOptions): Promise<{ lastSeq: number }>;
   /**
-   * In order, at most `limit` (default 10,000), and no more once they have `bytesMax` together. A row that cannot be
-   * read is given with its `damage`. Throws `internal` when not even the first one can be found.
+   * Returns events in order: at most `limit` (default 10,000), and no more once they exceed `bytesMax` in total. An
+   * unreadable row comes with its `damage`. Throws `internal` if not even the first row can be found.
    */
   read(stream: string, options?: { fromSeq?: number; limit?: number; bytesMax?: number }): Promise<StoredEvent[]>;
   lastSeq(stream: string): Promise<number>;
   /**
-   * Everything from `fromSeq` (default 1) on, then live, whoever appends in whichever process; no gap, no repeat. A
-   * slow consumer is served from the store, not from memory. Ends with the signal. Whoever appends to the stream as
-   * well says by `known` up to where it has the events already, and is spared reading its own.
+   * Delivers everything from `fromSeq` (default 1) on, then live events from every process, without gaps or repeats. A
+   * slow consumer is served from the store, not from memory. Ends with the signal. A consumer that also appends to the
+   * stream reports with `known` up to where it has the events, and does not read its own.
    */
   subscribe(stream: string, options?: { fromSeq?: number; signal?: AbortSignal; known?: () => number }): AsyncIterable<StoredEvent>;
   /**
-   * The same over all streams with this prefix, or one of these (default: all there are), in the order in which their
-   * events became true, from after a position (default 0) on. A consumer that stalls costs nobody else anything; one
-   * that comes back with the position of the last event it had goes on without gap or repeat. Of an append that cannot
-   * be read one event is given, with its `damage`. With `types`, events of other types are passed over unread: most of
-   * a log is what was streamed, and most who follow it want none of that.
+   * Like `subscribe`, but for all streams with this prefix or one of these prefixes (default: all), in the order in
+   * which their events became durable, after a position (default 0). A stalled consumer does not slow down others; one
+   * that resumes from its last position continues without a gap or repeat. An unreadable append yields one event with
+   * its `damage`. With `types`, events of other types are skipped unread: most of a log is streamed output, which most
+   * subscribers do not want.
    */
   subscribeAll(options?: FollowAll): AsyncIterable<PlacedEvent>;
-  /** Of the last event of all; 0 for an empty log. Whoever wants only what comes subscribes after it. */
+  /**
+   * Returns the position of the very last event; 0 for an empty log. A consumer that wants only new events subscribes
+   * after it.
+   */
   lastPosition(): Promise<number>;
-  /** Names of streams with this prefix, newest first, at most `limit` (default 1,000). */
+  /** Returns streams with this prefix, newest first, at most `limit` (default 1,000). */
   streams(options?: { prefix?: string; limit?: number }): Promise<{ stream: string; lastSeq: number; at: string }[]>;
-  /** The head of one stream. Null for a stream that is not there, or of a kind that has no projection. */
+  /** Returns the head of one stream. Null if the stream does not exist, or its kind has no projection. */
   head(stream: string): Promise<StreamHead | null>;
   /**
-   * Heads that pass the filter, newest first, at most `limit`, from after the cursor on; nothing is folded. `total`
-   * counts all that pass, as far as somebody counts (`isMinimum`). A stream that is appended to meanwhile moves to the
-   * front: who has to know of every one subscribes.
+   * Returns heads that pass the filter, newest first, at most `limit`, after the cursor, without folding any stream.
+   * `total` counts all heads that pass; if counting stopped early, `isMinimum` is true. A stream that gets an append
+   * between two pages moves to the front, so a caller that must not miss one subscribes instead.
    */
   heads(options: HeadFilter & { after?: HeadCursor; limit: number }): Promise<{ heads: StreamHead[]; total: number; isMinimum: boolean }>;
-  /** Remembers with the head that the stream cannot be read, for those who look at heads only. Null: it can. */
+  /** Records in the head that the stream cannot be read, for readers that use only heads. Null clears it. */
   noteDamage(stream: string, damage: string | null): Promise<void>;
   /**
-   * Takes the lease when nobody holds it, it has expired, or `ownerGone` says its owner can never come back; null when
-   * another holds it. Each time it is taken the epoch rises.
+   * Takes the lease if it is free or has expired, or if `holderGone` says its holder can never come back. Returns null
+   * if another process holds it. Each new lease has a higher epoch.
    */
-  acquire(stream: string, options: { owner: string; ttlMs: number; ownerGone?: (owner: string) => boolean }): Promise<Lease | null>;
-  /** Who holds the lease now. */
+  acquire(stream: string, options: { holder: string; ttlMs: number; holderGone?: (holder: string) => boolean }): Promise<Lease | null>;
+  /** Returns the current lease, or null. */
   holder(stream: string): Promise<Lease | null>;
-  /** The lease that was given out last and not given back, run out or not. */
+  /** Returns the last lease that was not released, even if it has expired. */
   lastLease(stream: string): Promise<Lease | null>;
-  /** Throws `superseded` when it was taken over. */
+  /** Throws `superseded` if another process took the lease. */
   renew(lease: Lease, options: { ttlMs: number }): Promise<Lease>;
   release(lease: Lease): Promise<void>;
   /** Removes a stream and everything in it. */
   remove(stream: string): Promise<void>;
-  /** Reads everything once and says what is damaged; the rest stays readable. */
+  /** Reads everything once and returns all damage; the rest stays readable. */
   check(): Promise<Damage[]>;
 }

@@ -1,142 +1,139 @@
 import type { z } from "zod";
-import type { AnyEventDefinition } from "../contract/define-event.ts";
-import { applyToDrivenFacts, DRIVEN_FACTS_VERSION, type DrivenFacts, emptyDrivenFacts } from "../contract/driven.ts";
-import { type EventFamily, readEvent, type StoredForm } from "../contract/event-family.ts";
-import { mergeEvents } from "../contract/merge-event.ts";
-import { runEvents } from "../contract/run-event.ts";
-import { applyToFacts, emptyRunFacts, RUN_FACTS_VERSION, type RunFacts } from "../contract/run-facts.ts";
+import { applyToJobFacts, DRIVEN_FACTS_VERSION, emptyJobFacts, type JobFacts } from "../contract/durable/durable-job.ts";
+import type { AnyEventDefinition } from "../contract/event/define-event.ts";
+import { type EventFamily, readEvent, type StoredForm } from "../contract/event/event-family.ts";
+import { mergeEvents } from "../contract/merge/merge-event.ts";
+import { runEvents } from "../contract/run/run-event.ts";
+import { applyToFacts, emptyRunFacts, RUN_FACTS_VERSION, type RunFacts } from "../contract/run/run-facts.ts";
 import {
   applyToSandboxFacts,
   emptySandboxFacts,
   SANDBOX_FACTS_VERSION,
   type SandboxFacts,
   sandboxLogEvents,
-} from "../contract/sandbox-log-event.ts";
-import { shipEvents } from "../contract/ship-event.ts";
-import { applyToShipFacts, emptyShipFacts, SHIP_FACTS_VERSION, type ShipFacts } from "../contract/ship-facts.ts";
-import { type SpecEvent, specEvents } from "../contract/spec-event.ts";
-import { applyToSpecFacts, emptySpecFacts, SPEC_FACTS_VERSION, type SpecFacts } from "../contract/spec-facts.ts";
-import { workflowEvents } from "../contract/workflow-event.ts";
+} from "../contract/sandbox/sandbox-log-event.ts";
+import { shipEvents } from "../contract/ship/ship-event.ts";
+import { applyToShipFacts, emptyShipFacts, SHIP_FACTS_VERSION, type ShipFacts } from "../contract/ship/ship-facts.ts";
+import { specEvents } from "../contract/spec/spec-event.ts";
+import { applyToSpecFacts, emptySpecFacts, SPEC_FACTS_VERSION, type SpecFacts } from "../contract/spec/spec-facts.ts";
+import { workflowEvents } from "../contract/workflow/workflow-event.ts";
 import type { NewEvent } from "./log.ts";
 
 type Json = z.core.util.JSONType;
 
-/** What becomes of a stream's events, kept beside the stream and changed in the same transaction as the stream is. */
-export interface Projection {
-  /** Of the streams it is made for. */
+/** A fold of a stream's events, stored next to the stream and updated in the same transaction. */
+export interface Projection<Head = Json> {
+  /** The prefix of the streams that it applies to. */
   prefix: string;
-  /** Heads of another version are folded anew. */
+  /** Heads of another version are rebuilt. */
   version: number;
-  /** Of a stream in which nothing happened yet. */
-  empty(): Json;
-  /** Throws for an event that it does not understand. */
-  apply(head: Json, event: StoredForm): Json;
-  /** Whether more is expected of the stream. */
-  isOpen(head: Json): boolean;
-  /** Fields, by their dotted paths, that closed streams are found by at once. Absent: all of them are looked at. */
+  /** Returns the head of a stream without events. */
+  empty(): Head;
+  /** Throws for an event that it does not know. */
+  apply(head: Head, event: StoredForm): Head;
+  /** Whether more events are expected in the stream. */
+  isOpen(head: Head): boolean;
+  /** Dotted paths of fields by which closed streams are indexed. Absent: every head is scanned. */
   indexed?: readonly string[];
-  /** What they are found by besides. */
-  terms?(head: Json): readonly string[];
+  /** Further index terms. */
+  terms?(head: Head): readonly string[];
 }
 
-const runs: Projection = {
+/** Heads are stored as JSON; each projection knows its own type. */
+const asStored = <Facts>(projection: Projection<Facts>): Projection => projection as unknown as Projection;
+
+const runs: Projection<RunFacts> = {
   prefix: "run/",
   version: RUN_FACTS_VERSION,
-  empty: () => emptyRunFacts() as unknown as Json,
+  empty: emptyRunFacts,
   apply(head, event) {
-    applyToFacts(head as unknown as RunFacts, readEvent(runEvents, event));
+    applyToFacts(head, readEvent(runEvents, event));
     return head;
   },
-  isOpen: (head) => (head as unknown as RunFacts).status !== "ended",
+  isOpen: ({ status }) => status !== "ended",
   indexed: ["owner", "name", "session", "parent.run", "agent", "model", "sandbox.runtime", "finish"],
-  terms(head) {
-    const { labels, guardian } = head as unknown as RunFacts;
+  terms({ labels, guardian }) {
     const ofLabels = Object.entries(labels).map(([key, value]) => labelTerm(`${key}=${value}`));
     return guardian.decisions.length === 0 ? ofLabels : [...ofLabels, GUARDED_TERM];
   },
 };
 
-/** Of a run that the guardian did something about. */
+/** The term of a run on which the guardian acted. */
 export const GUARDED_TERM = "guarded";
 
-/** A label, as `KEY=VALUE`, among the terms of a run. */
+/** Returns the term for a label, given as `KEY=VALUE`. */
 export const labelTerm = (label: string): string => `label:${label}`;
 
-const sandboxes: Projection = {
+const sandboxes: Projection<SandboxFacts> = {
   prefix: "sandbox/",
   version: SANDBOX_FACTS_VERSION,
-  empty: () => emptySandboxFacts() as unknown as Json,
+  empty: emptySandboxFacts,
   apply(head, event) {
-    applyToSandboxFacts(head as unknown as SandboxFacts, readEvent(sandboxLogEvents, event));
+    applyToSandboxFacts(head, readEvent(sandboxLogEvents, event));
     return head;
   },
-  isOpen(head) {
-    const { health, life } = head as unknown as SandboxFacts;
-    return health.level !== "ok" || (life !== null && life.state !== "ended");
+  isOpen: ({ health, life }) => health.level !== "ok" || (life !== null && life.state !== "ended"),
+};
+
+/** What the head projection needs to know about a kind of durable job. */
+interface JobKind<Own> {
+  prefix: string;
+  events: EventFamily<AnyEventDefinition>;
+  /** Facts beyond those that all kinds share. A new version rebuilds the heads. */
+  own?: { version: number; empty(): Own; apply(own: Own, event: { type: string; at: string; data: unknown }): Own };
+}
+
+/** Returns the projection for a kind of durable job. */
+export function jobProjection<Own = null>({ prefix, events, own }: JobKind<Own>): Projection {
+  return asStored<Omit<JobFacts, "own"> & { own: Own | null }>({
+    prefix,
+    version: DRIVEN_FACTS_VERSION * 1000 + (own?.version ?? 0),
+    empty: () => ({ ...emptyJobFacts(), own: own?.empty() ?? null }),
+    apply(facts, stored) {
+      const event = readEvent(events, stored);
+      applyToJobFacts(facts as JobFacts, event);
+      if (own !== undefined) facts.own = own.apply(facts.own as Own, event);
+      return facts;
+    },
+    isOpen: ({ finish }) => finish === null,
+    indexed: ["owner", "status", "finish", "parent"],
+  });
+}
+
+const specs: JobKind<SpecFacts> = {
+  prefix: "spec/",
+  events: specEvents,
+  own: { version: SPEC_FACTS_VERSION, empty: emptySpecFacts, apply: applyToSpecFacts },
+};
+
+const ships: JobKind<ShipFacts> = {
+  prefix: "ship/",
+  events: shipEvents,
+  own: {
+    version: SHIP_FACTS_VERSION,
+    empty: emptyShipFacts,
+    apply(own, event) {
+      applyToShipFacts(own, event);
+      return own;
+    },
   },
 };
 
-/** A kind of driven things, as far as its heads go. */
-interface DrivenKind {
-  prefix: string;
-  events: EventFamily<AnyEventDefinition>;
-  /** What it adds to the facts that all kinds share. A new version folds its heads anew. */
-  own?: { version: number; empty(): Json; apply(own: Json, event: { type: string; at: string; data: Json }): Json };
-}
-
-/** The heads of a kind of driven things. */
-export function drivenProjection({ prefix, events, own }: DrivenKind): Projection {
-  return {
-    prefix,
-    version: DRIVEN_FACTS_VERSION * 1000 + (own?.version ?? 0),
-    empty: () => ({ ...emptyDrivenFacts(), own: own?.empty() ?? null }),
-    apply(head, stored) {
-      const facts = head as unknown as DrivenFacts;
-      const event = readEvent(events, stored) as { type: string; at: string; data: Json };
-      applyToDrivenFacts(facts, event);
-      if (own !== undefined) facts.own = own.apply(facts.own, event);
-      return head;
-    },
-    isOpen: (head) => (head as unknown as DrivenFacts).finish === null,
-    indexed: ["owner", "status", "finish", "parent"],
-  };
-}
-
-/** One line for each kind of driven things. */
-const drivenKinds: readonly DrivenKind[] = [
-  { prefix: "workflow/", events: workflowEvents },
-  {
-    prefix: "spec/",
-    events: specEvents,
-    own: {
-      version: SPEC_FACTS_VERSION,
-      empty: () => emptySpecFacts(),
-      apply: (own, event) => applyToSpecFacts(own as unknown as SpecFacts, event as unknown as SpecEvent),
-    },
-  },
-  {
-    prefix: "ship/",
-    events: shipEvents,
-    own: {
-      version: SHIP_FACTS_VERSION,
-      empty: () => emptyShipFacts() as unknown as Json,
-      apply(own, event) {
-        applyToShipFacts(own as unknown as ShipFacts, event);
-        return own;
-      },
-    },
-  },
-  { prefix: "merge/", events: mergeEvents },
+const projections: readonly Projection[] = [
+  asStored(runs),
+  asStored(sandboxes),
+  jobProjection({ prefix: "workflow/", events: workflowEvents }),
+  jobProjection(specs),
+  jobProjection(ships),
+  jobProjection({ prefix: "merge/", events: mergeEvents }),
 ];
 
-const projections = [runs, sandboxes, ...drivenKinds.map(drivenProjection)];
-
-/** Which projection a stream has, if any. */
+/** Returns a stream's projection, or null if it has none. */
 export type FindProjection = (stream: string) => Projection | null;
 
 export const projectionOf: FindProjection = (stream) => projections.find(({ prefix }) => stream.startsWith(prefix)) ?? null;
 
-/** Adds events to a head. One that cannot be understood is left out, and said to be. */
+/** Folds events into a head. Skips an event that it cannot understand, and records it as damage. */
 export function project(
   projection: Projection,
   from: { head: Json | null; damage: string | null },

@@ -1,32 +1,33 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { ignore } from "../lib/failures.ts";
 
 /**
- * How many events a subscription takes from the store at a time, and how many bytes of them; what a slow consumer has
- * not asked for is not in memory.
+ * How many events a subscription reads at a time, and their maximum bytes. Everything beyond that stays in the store
+ * until the consumer needs it.
  */
 const PAGE = 500;
 const PAGE_BYTES = 1024 ** 2;
 
-/** What may still be read: events, and bytes of their data. One event is read whatever its size. */
+/** How many events, and bytes of their data, may still be read. At least one event is read, whatever its size. */
 export interface ReadBudget {
   limit: number;
   bytes: number;
 }
 
 /**
- * Everything from a number on, then live. Each round reads the store from where the consumer is, so that nothing can be
- * missed between reading and listening, and waits for a wake-up only when the store had nothing new.
+ * Delivers everything from a number on, then live. Each round reads the store from the consumer's position, so nothing
+ * is missed between reading and listening, and waits for a wake-up only if the store has nothing new.
  */
 export async function* subscription<Event>(options: {
   from: number;
   signal: AbortSignal | undefined;
-  /** Calls back after each append that may concern the subscriber; returns how to stop. */
+  /** Calls `wake` after each append that may concern the subscriber; returns a function that stops it. */
   listen: (wake: () => void) => () => void;
-  /** Some events from this number on, and the number to continue from: the same one when the store has nothing more. */
+  /** Reads events from this number on. `next` is the number to continue from, or the same number at the end. */
   read: (from: number, budget: ReadBudget) => Promise<{ events: readonly Event[]; next: number }>;
-  /** Between two looks at the store, for those who need not know at once: what came meanwhile is read together. */
+  /** A pause between reads, for subscribers that can wait: events that arrive during it are read together. */
   restMs?: number | undefined;
-  /** The number up to which the subscriber has the events already: those are not read again. */
+  /** The number up to which the subscriber already has the events; those are not read again. */
   known?: (() => number) | undefined;
 }): AsyncGenerator<Event> {
   const { signal } = options;
@@ -55,7 +56,8 @@ export async function* subscription<Event>(options: {
         resolveWait = resolve;
       });
       resolveWait = undefined;
-      if (options.restMs !== undefined) await delay(options.restMs, undefined, signal ? { signal } : {}).catch(() => undefined);
+      if (options.restMs !== undefined)
+        await ignore(delay(options.restMs, undefined, signal ? { signal } : {}), "the loop checks the signal");
     }
   } finally {
     stop();
@@ -63,7 +65,7 @@ export async function* subscription<Event>(options: {
   }
 }
 
-/** A page of one stream, for `subscription`. */
+/** Returns a page of one stream, for `subscription`. */
 export function pageOf<Event extends { seq: number }>(
   events: readonly Event[],
   fromSeq: number,

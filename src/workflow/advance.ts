@@ -1,5 +1,5 @@
-import { CaissonError } from "../contract/error.ts";
-import { ITEMS_MAX, type StepOf, type WorkflowStep } from "../contract/workflow.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ITEMS_MAX, type StepOf, type WorkflowStep } from "../contract/workflow/workflow.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { type Evaluate, evaluateCondition, fillIn, UNKNOWN } from "./expression.ts";
 import { joinBranches } from "./join.ts";
@@ -19,7 +19,7 @@ import {
   type Turn,
 } from "./turn.ts";
 
-/** The intent of a step, with what it is given; or its end, for one that has nothing to do outside. */
+/** Begins a step: emits its start with its input, or its end if it has no external work. */
 export function begin(turn: Turn, step: WorkflowStep, at: { path: string; frame: Frame; attempt: number }): void {
   const { path, frame, attempt } = at;
   try {
@@ -41,7 +41,7 @@ export function begin(turn: Turn, step: WorkflowStep, at: { path: string; frame:
       return void turn.ended(step, path, { attempt, frame, result: failedWith("failed", String(fillIn(step.text, evaluate))) });
     turn.started(step, path, { attempt, ...givenTo(turn, step, frame) });
   } catch (error) {
-    // It begins in the next turn, which knows.
+    // It begins in the next turn, when the value is known.
     if (error === UNKNOWN) return;
     turn.ended(step, path, { attempt, frame, result: failedBy(error) });
   }
@@ -50,13 +50,13 @@ export function begin(turn: Turn, step: WorkflowStep, at: { path: string; frame:
 function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" }>, frame: Frame): { given: Json; due?: string } {
   const evaluate = turn.evaluating(frame);
   const filled = (value: unknown): Json =>
-    bounded(fillIn(JSON.parse(JSON.stringify(value ?? null)) as Json, evaluate), `what ${step.name} is given`);
+    bounded(fillIn(JSON.parse(JSON.stringify(value ?? null)) as Json, evaluate), `the input of ${step.name}`);
   switch (step.kind) {
     case "agent":
       return { given: withSession(filled({ task: step.task, input: step.input ?? {} }), sessionGiven(turn, step, frame)) };
     case "command": {
-      const given = filled({ argv: step.argv, env: step.env ?? {}, cwd: step.cwd ?? null, ...(step.files && { files: step.files }) });
-      return { given: withSession(given, sessionGiven(turn, step, frame)) };
+      const input = filled({ argv: step.argv, env: step.env ?? {}, cwd: step.cwd ?? null, ...(step.files && { files: step.files }) });
+      return { given: withSession(input, sessionGiven(turn, step, frame)) };
     }
     case "merge":
       return { given: { sessions: mergedSessions(turn, step, frame) } };
@@ -68,10 +68,10 @@ function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" 
       return { given: null, due: dueOf(turn, step, evaluateUntil(step, evaluate)) };
     case "foreach": {
       const items = evaluate(step.in);
-      if (!Array.isArray(items)) throw new CaissonError("invalid", `${step.in} gives no list for ${step.name}`);
+      if (!Array.isArray(items)) throw new CaissonError("invalid", `${step.in} is not a list (step ${step.name})`);
       if (items.length > ITEMS_MAX)
-        throw new CaissonError("too_large", `${step.name} has ${items.length} items; at most ${ITEMS_MAX} are taken`);
-      return { given: bounded({ items }, `what ${step.name} is given`) };
+        throw new CaissonError("too_large", `${step.name} has ${items.length} items; the maximum is ${ITEMS_MAX}`);
+      return { given: bounded({ items }, `the input of ${step.name}`) };
     }
     case "switch": {
       const index = step.cases.findIndex(({ when }) => evaluateCondition(when, evaluate));
@@ -86,7 +86,7 @@ function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" 
   }
 }
 
-/** The workspace of an earlier step that it is to work in, or to begin with. */
+/** Returns the workspace of an earlier step that this step works in or forks. */
 function sessionGiven(turn: Turn, { workspace }: StepOf<"agent" | "command">, frame: Frame): Record<string, string> {
   if (workspace === undefined || typeof workspace === "string") return {};
   return "from" in workspace
@@ -94,12 +94,12 @@ function sessionGiven(turn: Turn, { workspace }: StepOf<"agent" | "command">, fr
     : { fork: sessionLeftBy(turn, frame, workspace.fork) };
 }
 
-const withSession = (given: Json, session: Record<string, string>): Json => ({ ...(given as Record<string, Json>), ...session });
+const withSession = (input: Json, session: Record<string, string>): Json => ({ ...(input as Record<string, Json>), ...session });
 
 function mergedSessions(turn: Turn, { of, name }: StepOf<"merge">, frame: Frame): string[] {
   const sessions = [...new Set(of.flatMap((each) => sessionsLeftBy(turn, frame, each)))];
   if (sessions.length > 0) return sessions;
-  throw new CaissonError("invalid", `there is nothing to merge for ${name}: ${of.join(", ")} left no workspace`);
+  throw new CaissonError("invalid", `nothing to merge for ${name}: ${of.join(", ")} left no workspace`);
 }
 
 const evaluateUntil = (step: StepOf<"timer">, evaluate: Evaluate): Json => (step.until === undefined ? null : evaluate(step.until));
@@ -108,11 +108,11 @@ function dueOf(turn: Turn, step: StepOf<"timer">, until: Json): string {
   if (step.for !== undefined) return turn.after(step.for);
   if (step.cron !== undefined) return turn.nextMatch(step.cron);
   const time = typeof until === "string" ? Date.parse(until) : Number.NaN;
-  if (Number.isNaN(time)) throw new CaissonError("invalid", `${step.until} gives no time for ${step.name}`);
+  if (Number.isNaN(time)) throw new CaissonError("invalid", `${step.until} is not a time (step ${step.name})`);
   return new Date(time).toISOString();
 }
 
-/** Goes on with a step that was started, as far as it can. */
+/** Advances a started step as far as possible. */
 export function advance(turn: Turn, step: WorkflowStep, place: Place): Result {
   const { path, frame, state } = place;
   if (state.status !== "running") return ofEnded(turn, step, place);
@@ -132,7 +132,7 @@ export function advance(turn: Turn, step: WorkflowStep, place: Place): Result {
   return RUNNING;
 }
 
-const tooLate = (path: string) => failedWith("timeout", `the time of ${path} was over`);
+const tooLate = (path: string) => failedWith("timeout", `${path} timed out`);
 
 function ofEnded(turn: Turn, step: WorkflowStep, { path, frame, state }: Place): Result {
   if (state.status === "completed" || state.status === "skipped") return { status: "completed", output: state.output };
@@ -159,8 +159,8 @@ function advanceKind(turn: Turn, step: WorkflowStep, place: Place): Result {
       return advanceApproval(turn, step, place);
     case "signal": {
       if (frame.isCancelling) return CANCELLED;
-      const taken = turn.takeSignal(step.signal);
-      if (taken !== null) return { status: "completed", output: taken.data, signal: taken.index };
+      const signal = turn.takeSignal(step.signal);
+      if (signal !== null) return { status: "completed", output: signal.data, signal: signal.index };
       turn.signals.push(step.signal);
       return RUNNING;
     }
@@ -176,21 +176,21 @@ function advanceKind(turn: Turn, step: WorkflowStep, place: Place): Result {
       return advanceTry(turn, step, place);
     case "set":
     case "fail":
-      throw new CaissonError("internal", `${place.path} has nothing to do`);
+      throw new CaissonError("internal", `${place.path} has no work to advance`);
     default:
       return unreachable(step);
   }
 }
 
 function effectOf(turn: Turn, step: StepOf<StepEffect["kind"]>, { path, frame, state }: Place): StepEffect {
-  const { attempt, given, deadline, child, done } = state;
+  const { attempt, given: input, deadline, child, done } = state;
   const id = `${turn.facts.id}/${path}#${attempt}`;
   const cancel = frame.isCancelling;
   const { source, model, root, depth } = turn.state;
   const scope = step.kind === "agent" && child === null && !cancel ? turn.scopeIn(frame) : null;
-  const of = { kind: step.kind, path, attempt, given, deadline, child, done, step };
+  const of = { kind: step.kind, path, attempt, given: input, deadline, child, done, step };
   const common = { ...of, scope, source, model, root, depth, ...(cancel && { cancel }) };
-  // What is done is done: only the workspace is left.
+  // The command has ended; only its workspace remains to be released.
   if (done !== null) return { ...common, id: `${id}:leave`, do: "leave", cancel: false };
   if (step.kind === "command") return { id, do: "command", ...common };
   return child === null ? { id, do: "start", ...common } : { id: `${id}:end`, do: "collect", after: child, ...common };
@@ -207,22 +207,22 @@ function advanceTimer(turn: Turn, { frame, state }: Place): Result {
 function advanceApproval(turn: Turn, step: StepOf<"approval">, { frame, state }: Place): Result {
   const answered = (answer: { approved: boolean; text: string; by: string }): Result => {
     if (answer.approved || step.onDeny === "continue") return { status: "completed", output: answer };
-    return failedWith("denied", answer.text === "" ? `${answer.by} said no` : `${answer.by} said no: ${answer.text}`);
+    return failedWith("denied", answer.text === "" ? `${answer.by} denied it` : `${answer.by} denied it: ${answer.text}`);
   };
   if (state.answer !== null) return answered(state.answer);
   if (frame.isCancelling) return CANCELLED;
   if (state.deadline !== null && turn.hasCome(state.deadline)) {
     if (step.onTimeout === "approve" || step.onTimeout === "deny") {
-      return answered({ approved: step.onTimeout === "approve", text: "nobody answered in time", by: "timeout" });
+      return answered({ approved: step.onTimeout === "approve", text: "there was no answer in time", by: "timeout" });
     }
-    return failedWith("timeout", "nobody answered in time");
+    return failedWith("timeout", "there was no answer in time");
   }
   if (state.deadline !== null) turn.waitUntil(state.deadline);
   turn.persons.push(String((state.given as { text?: Json } | null)?.text ?? step.text));
   return RUNNING;
 }
 
-/** What is tried, then what is done about its failure, then what is done in any case. */
+/** Runs the steps, then `catch` if they failed, then `finally` in any case. */
 function advanceTry(turn: Turn, step: StepOf<"try">, place: Place): Result {
   const { isCancelling } = place.frame;
   let result = inside(turn, place, { name: "try", steps: step.steps });

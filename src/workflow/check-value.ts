@@ -1,10 +1,10 @@
-import { CaissonError } from "../contract/error.ts";
-import type { ValueSchema } from "../contract/value-schema.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { ValueSchema } from "../contract/workflow/value-schema.ts";
 import type { Json } from "./state.ts";
 
 const PROBLEMS_TOLD = 5;
 
-/** Throws `invalid` with where a value is not as a schema says. */
+/** Throws `invalid` with the places where a value does not match a schema. */
 export function checkAgainst(schema: ValueSchema, value: Json, what: string): void {
   const problems = problemsWith(schema, value, what);
   if (problems.length === 0) return;
@@ -12,14 +12,14 @@ export function checkAgainst(schema: ValueSchema, value: Json, what: string): vo
   throw new CaissonError("invalid", `${problems.slice(0, PROBLEMS_TOLD).join("; ")}${more}`);
 }
 
-/** With the defaults of properties that are missing. */
+/** Returns the value with defaults for missing properties. */
 export function withDefaults(schema: ValueSchema, value: Json): Json {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
-  const given = value as Record<string, Json>;
+  const record = value as Record<string, Json>;
   const missing = Object.entries(schema.properties ?? {}).filter(
-    ([name, { default: usual }]) => usual !== undefined && !Object.hasOwn(given, name),
+    ([name, { default: usual }]) => usual !== undefined && !Object.hasOwn(record, name),
   );
-  return { ...Object.fromEntries(missing.map(([name, each]) => [name, each.default ?? null])), ...given };
+  return { ...Object.fromEntries(missing.map(([name, each]) => [name, each.default ?? null])), ...record };
 }
 
 function problemsWith(schema: ValueSchema, value: Json, what: string): string[] {
@@ -51,7 +51,7 @@ function isOneOf(allowed: readonly Json[], value: Json): boolean {
 }
 
 function problemsWithList({ items, maxItems }: ValueSchema, value: Json[], what: string): string[] {
-  const tooMany = maxItems !== undefined && value.length > maxItems ? [`${what} must have at most ${maxItems} entries`] : [];
+  const tooMany = maxItems !== undefined && value.length > maxItems ? [`${what} must have at most ${maxItems} items`] : [];
   return items === undefined ? tooMany : [...tooMany, ...value.flatMap((each, index) => problemsWith(items, each, `${what}[${index}]`))];
 }
 
@@ -63,7 +63,7 @@ function problemsWithObject(schema: ValueSchema, value: Record<string, Json>, wh
   const names = known.join(", ").slice(0, 300);
   return [
     ...missing,
-    ...extra.map((name) => `${what} has no ${JSON.stringify(name)} (there are ${names})`),
+    ...extra.map((name) => `${what} has no ${JSON.stringify(name)} (known: ${names})`),
     ...Object.entries(properties).flatMap(([name, each]) =>
       Object.hasOwn(value, name) ? problemsWith(each, value[name] ?? null, `${what}.${name}`) : [],
     ),

@@ -1,8 +1,8 @@
-import type { DrivenFacts } from "../contract/driven.ts";
-import type { DrivenFinish } from "../contract/driven-event.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { WorkflowDefinition, WorkflowStep } from "../contract/workflow.ts";
-import type { NewWorkflowEvent } from "../contract/workflow-event.ts";
+import type { JobFinish } from "../contract/durable/durable-event.ts";
+import type { JobFacts } from "../contract/durable/durable-job.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { WorkflowDefinition, WorkflowStep } from "../contract/workflow/workflow.ts";
+import type { NewWorkflowEvent } from "../contract/workflow/workflow-event.ts";
 import { durationFrom } from "../lib/quantity.ts";
 import { advance, begin } from "./advance.ts";
 import { checkAgainst } from "./check-value.ts";
@@ -12,29 +12,30 @@ import { decideSchedule } from "./schedule.ts";
 import type { Json, WorkflowState } from "./state.ts";
 import { bounded, CANCELLED, type Frame, type Result, RUNNING, Turn, type WorkflowEffect } from "./turn.ts";
 
-/** As many as one append takes, with room for the driver's own. */
+/** The maximum for one append, with room for the driver's own events. */
 const EVENTS_MAX = 500;
 
 export type WorkflowDecision =
   | { append: readonly NewWorkflowEvent[]; isRetelling?: boolean }
   | { effects: readonly WorkflowEffect[]; waits: { due?: Date; person?: string; signal?: string } }
-  | { end: { finish: DrivenFinish; text: string | null } };
+  | { end: { finish: JobFinish; text: string | null } };
 
 interface Look {
-  facts: Readonly<DrivenFacts>;
+  facts: Readonly<JobFacts>;
   now: Date;
-  /** Does a part of the decision as the instance's turn; see `duringTurn`. */
+  /** Runs part of the decision as the instance's turn; see `duringTurn`. */
   during?: <Result>(work: () => Result) => Result;
 }
 
-/** Values of expressions that a decision needs. */
+/** Expressions whose values the decision needs. */
 interface Wants {
   wants: ReadonlyMap<string, WantedValue>;
 }
 
 /**
- * What follows from an instance's state: every process that folds the same events decides the same. Expressions are
- * evaluated elsewhere, within bounds: the decision is made as far as it goes without their values, and again with them.
+ * Decides what follows from an instance's state. Every process that folds the same events decides the same. Expressions
+ * are evaluated elsewhere, within bounds: the decision goes as far as it can without their values, and is made again
+ * with them.
  */
 export async function decideWorkflow(state: WorkflowState, look: Look, evaluator: Evaluator): Promise<WorkflowDecision> {
   const { during = (work) => work() } = look;
@@ -42,7 +43,7 @@ export async function decideWorkflow(state: WorkflowState, look: Look, evaluator
 }
 
 async function knowing<Outcome extends object>(
-  { owner }: Readonly<DrivenFacts>,
+  { owner }: Readonly<JobFacts>,
   evaluator: Evaluator,
   decide: (known: ReadonlyMap<string, KnownValue>) => Outcome | Wants,
 ): Promise<Outcome> {
@@ -79,7 +80,7 @@ function decideWith(state: WorkflowState, look: Look & { known: ReadonlyMap<stri
   return { effects: turn.effects, waits };
 }
 
-/** The steps of a list, one after the other. */
+/** Runs the steps of a list in sequence. */
 export function runSequence(turn: Turn, frame: Frame): Result {
   let output: Json = null;
   for (const step of frame.steps) {
@@ -97,7 +98,7 @@ export function runSequence(turn: Turn, frame: Frame): Result {
   return { status: "completed", output };
 }
 
-function rootFrame(state: WorkflowState, { steps }: WorkflowDefinition, facts: Readonly<DrivenFacts>): Frame {
+function rootFrame(state: WorkflowState, { steps }: WorkflowDefinition, facts: Readonly<JobFacts>): Frame {
   return { prefix: "", steps, outer: null, names: {}, isCancelling: facts.cancelRequested !== null || state.cancelling.has("") };
 }
 
@@ -109,10 +110,10 @@ function deadlineOf(state: WorkflowState, { timeout }: WorkflowDefinition): stri
 function endOf(
   state: WorkflowState,
   result: Exclude<Result, { status: "running" }>,
-  { facts, known }: { facts: Readonly<DrivenFacts>; known: ReadonlyMap<string, KnownValue> },
-): { end: { finish: DrivenFinish; text: string | null } } | Wants {
-  const end = (finish: DrivenFinish, text: string | null) => ({ end: { finish, text: text?.slice(0, 2000) ?? null } });
-  if (state.cancelling.get("") === "timeout") return end("timed_out", "its time was over");
+  { facts, known }: { facts: Readonly<JobFacts>; known: ReadonlyMap<string, KnownValue> },
+): { end: { finish: JobFinish; text: string | null } } | Wants {
+  const end = (finish: JobFinish, text: string | null) => ({ end: { finish, text: text?.slice(0, 2000) ?? null } });
+  if (state.cancelling.get("") === "timeout") return end("timed_out", "the workflow timed out");
   if (result.status === "cancelled") return end("cancelled", facts.cancelRequested?.text || null);
   if (result.status === "failed") return end("failed", result.error.text);
   try {
@@ -125,14 +126,14 @@ function endOf(
 }
 
 /**
- * What came of an instance whose steps have completed: the definition's `output`, or the last step's. Throws `invalid`
- * for one that is not as the definition says, `too_large`.
+ * Returns the output of an instance whose steps have completed: the definition's `output`, or the last step's. Throws
+ * `invalid` for an output that does not match the definition, `too_large`.
  */
-export async function outputOf(state: WorkflowState, facts: Readonly<DrivenFacts>, evaluator: Evaluator): Promise<Json> {
+export async function outputOf(state: WorkflowState, facts: Readonly<JobFacts>, evaluator: Evaluator): Promise<Json> {
   return (await knowing(facts, evaluator, (known) => outputWith(state, facts, known))).output;
 }
 
-function outputWith(state: WorkflowState, facts: Readonly<DrivenFacts>, known: ReadonlyMap<string, KnownValue>): { output: Json } | Wants {
+function outputWith(state: WorkflowState, facts: Readonly<JobFacts>, known: ReadonlyMap<string, KnownValue>): { output: Json } | Wants {
   const { definition } = state;
   if (definition === null || state.schedule !== null) return { output: null };
   const frame = rootFrame(state, definition, facts);
@@ -153,7 +154,7 @@ function outputWith(state: WorkflowState, facts: Readonly<DrivenFacts>, known: R
   }
 }
 
-/** Of the state, not of the clock: it is looked at again later, and has to be the same. */
+/** Comes from the state, not from the clock: a later evaluation must give the same output. */
 function lastTime(state: WorkflowState): string {
   let last = state.startedAt;
   for (const { endedAt } of state.steps.values()) if (endedAt !== null && endedAt > last) last = endedAt;

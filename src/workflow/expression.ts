@@ -1,20 +1,23 @@
 import type { z } from "zod";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { parseExpression } from "./expressions/engine.ts";
-import { plainWords, shortened } from "./expressions/evaluate.ts";
+import { plainWords, shorten } from "./expressions/evaluate.ts";
 
 type Json = z.core.util.JSONType;
 
-/** What an expression can see. No secrets, no time but the event's, no chance: the same gives the same. */
+/**
+ * The variables of an expression. They include no secrets, no time but the event's and no randomness, so the same scope
+ * always gives the same value.
+ */
 export type Scope = Readonly<Record<string, Json>>;
 
-/** Gives an expression's value, or throws: `UNKNOWN` where it is not known yet. */
+/** Returns an expression's value. Throws `UNKNOWN` if the value is not known yet. */
 export type Evaluate = (expression: string) => Json;
 
-/** Thrown for a value that is not known yet: the decision is made again once it is. */
+/** Thrown for a value that is not known yet. The decision is made again once it is. */
 export const UNKNOWN: unique symbol = Symbol("a value that is not known yet");
 
-/** What is wrong with an expression, as far as that can be seen without values; null for nothing. */
+/** Returns what is wrong with an expression, as far as we can tell without values; null if nothing is. */
 export function expressionProblem(expression: string): string | null {
   try {
     parseExpression(expression);
@@ -24,16 +27,16 @@ export function expressionProblem(expression: string): string | null {
   }
 }
 
-/** True or false. Throws `invalid` for anything else. */
+/** Evaluates a condition to true or false. Throws `invalid` for any other value. */
 export function evaluateCondition(expression: string, evaluate: Evaluate): boolean {
   const value = evaluate(expression);
   if (typeof value === "boolean") return value;
-  throw new CaissonError("invalid", `the expression ${shortened(expression)} gives ${kindOf(value)}, not true or false`);
+  throw new CaissonError("invalid", `the expression ${shorten(expression)} gives ${kindOf(value)}, not true or false`);
 }
 
 /**
- * A value in which `${ … }` stands for what expressions give: alone for the value itself, within other text for its
- * text. Where some are not known, all of those are asked for.
+ * Replaces each `${ … }` in a value with the expression's value: a text that is only an expression becomes the value
+ * itself, any other text includes the value as text. If some values are unknown, requests all of them at once.
  */
 export function fillIn(value: Json, evaluate: Evaluate): Json {
   let isUnknown = false;
@@ -63,7 +66,7 @@ function filledText(text: string, evaluate: Evaluate): Json {
   return parts.map(({ text: plain, expression }) => (expression === undefined ? plain : asText(evaluate(expression)))).join("");
 }
 
-/** The expressions in a value, with where they are. */
+/** Returns the expressions in a value, with their paths. */
 export function expressionsIn(value: Json, path: readonly PropertyKey[] = []): { path: readonly PropertyKey[]; expression: string }[] {
   if (typeof value === "string")
     return partsOf(value).flatMap(({ expression }) => (expression === undefined ? [] : [{ path, expression }]));
@@ -71,7 +74,10 @@ export function expressionsIn(value: Json, path: readonly PropertyKey[] = []): {
   return Object.entries(value).flatMap(([key, each]) => expressionsIn(each as Json, [...path, Array.isArray(value) ? Number(key) : key]));
 }
 
-/** `$${` is a `${` that is meant as it is. Braces and quotes within an expression may be nested. */
+/**
+ * Splits a text into plain parts and expressions. `$${` is a literal `${`. Braces and quotes within an expression may
+ * be nested.
+ */
 function partsOf(text: string): { text?: string; expression?: string }[] {
   const parts: { text?: string; expression?: string }[] = [];
   let plain = "";

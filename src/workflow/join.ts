@@ -1,4 +1,4 @@
-import type { StepOf, WorkflowStep } from "../contract/workflow.ts";
+import type { StepOf, WorkflowStep } from "../contract/workflow/workflow.ts";
 import type { Scope } from "./expression.ts";
 import { hasBegun, inside, type Place } from "./place.ts";
 import type { Json } from "./state.ts";
@@ -11,8 +11,9 @@ interface Branch {
 }
 
 /**
- * Branches beside each other, or the items of a list: as many at once as may be, until enough have completed or too
- * many have not. The rest is then ended, and has an outcome, too; `collect` lets it go on instead where some failed.
+ * Runs parallel branches, or the items of a list, up to the allowed number at a time, until enough have completed or
+ * too many have not. The rest are then ended, so they have an outcome as well; with `collect` they continue even if
+ * some failed.
  */
 export function joinBranches(turn: Turn, step: StepOf<"parallel" | "foreach">, place: Place): Result {
   const branches = branchesOf(step, place);
@@ -44,8 +45,8 @@ function branchesOf(step: StepOf<"parallel" | "foreach">, { state }: Place): Bra
 }
 
 /**
- * One that was not begun waits for its turn, or never comes. Past what one turn may say nothing more is looked at, and
- * counts as running.
+ * Advances the branches. One that has not begun is still waiting, or never runs. When the turn is full, the remaining
+ * branches are skipped and count as running.
  */
 function runBranches(
   turn: Turn,
@@ -53,14 +54,14 @@ function runBranches(
   { branches, atOnce, isCancelling }: { branches: readonly Branch[]; atOnce: number; isCancelling: boolean },
 ): Result[] {
   let active = 0;
-  const begun = branches.map((branch) => {
+  const results = branches.map((branch) => {
     if (turn.isFull) return RUNNING;
     if (!hasBegun(turn, place, branch)) return null;
     const result = inside(turn, place, { ...branch, isCancelling });
     if (result.status === "running") active += 1;
     return result;
   });
-  return begun.map((result, index) => {
+  return results.map((result, index) => {
     if (result !== null) return result;
     if (isCancelling) return CANCELLED;
     const branch = branches[index];
@@ -73,10 +74,10 @@ function runBranches(
 }
 
 function outputOf(step: StepOf<"parallel" | "foreach">, branches: readonly Branch[], results: readonly Result[]): Json {
-  const shown = results.map((result) => ({
+  const outcomes = results.map((result) => ({
     status: result.status,
     output: result.status === "completed" ? result.output : null,
     error: result.status === "failed" ? result.error : null,
   }));
-  return step.kind === "foreach" ? shown : Object.fromEntries(branches.map(({ name }, index) => [name, shown[index] ?? null]));
+  return step.kind === "foreach" ? outcomes : Object.fromEntries(branches.map(({ name }, index) => [name, outcomes[index] ?? null]));
 }

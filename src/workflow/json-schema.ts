@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { WorkflowDefinition } from "../contract/workflow.ts";
+import { WorkflowDefinition } from "../contract/workflow/workflow.ts";
 
-/** The definition's JSON Schema, for editors. `validate` says more, such as whether an expression is one. */
+/** Returns the definition's JSON Schema, for editors. `validate` checks more, such as the syntax of expressions. */
 export function workflowSchema(): object {
-  return { title: "A workflow of Caisson", ...z.toJSONSchema(WorkflowDefinition, { io: "input", reused: "ref" }) };
+  return { title: "A Caisson workflow", ...z.toJSONSchema(WorkflowDefinition, { io: "input", reused: "ref" }) };
 }

@@ -1,8 +1,8 @@
-import type { WorkflowStep } from "../contract/workflow.ts";
+import type { WorkflowStep } from "../contract/workflow/workflow.ts";
 import type { StepState } from "./state.ts";
 import { type Frame, prefixIn, type Result, type Turn } from "./turn.ts";
 
-/** A step that was started: where it stands, and how lists of steps in it are gone through. */
+/** A started step: its path and state, and the function that runs lists of steps within it. */
 export interface Place {
   path: string;
   frame: Frame;
@@ -10,7 +10,7 @@ export interface Place {
   runSequence: (turn: Turn, frame: Frame) => Result;
 }
 
-/** A list of steps within a step. */
+/** Runs a list of steps within a step. */
 export function inside(
   turn: Turn,
   { path, frame, state, runSequence }: Place,
@@ -24,7 +24,7 @@ export function inside(
   return runSequence(turn, { prefix: `${prefixIn(path, state)}${name}/`, steps, outer: frame, names, isCancelling });
 }
 
-/** Whether the first step of a list within a step was begun. */
+/** Returns whether the first step of a list within a step has begun. */
 export function hasBegun(turn: Turn, { path, state }: Place, { name, steps }: { name: string; steps: readonly WorkflowStep[] }): boolean {
   return turn.state.steps.has(`${prefixIn(path, state)}${name}/${steps[0]?.name}`);
 }

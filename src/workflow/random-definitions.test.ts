@@ -1,17 +1,17 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: expressions of workflows are written so.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { emptyDrivenFacts } from "../contract/driven.ts";
-import type { WorkflowDefinition, WorkflowStep } from "../contract/workflow.ts";
-import type { NewWorkflowEvent, OwnWorkflowEvent, StepError } from "../contract/workflow-event.ts";
+import { emptyJobFacts } from "../contract/durable/durable-job.ts";
+import type { WorkflowDefinition, WorkflowStep } from "../contract/workflow/workflow.ts";
+import type { NewWorkflowEvent, OwnWorkflowEvent, StepError } from "../contract/workflow/workflow-event.ts";
 import { createWorkflowKind } from "../station/workflows/workflow-kind.ts";
 import { decideWorkflow, outputOf } from "./decide.ts";
 import { evaluateHere } from "./expressions/evaluate.ts";
 import { applyToWorkflow, emptyWorkflow, type Json, type WorkflowState } from "./state.ts";
+import { checkDefinition } from "./testing-definitions.ts";
 import type { StepEffect } from "./turn.ts";
-import { checkDefinition } from "./validate.ts";
 
-/** What a command does: it fails so often, and then says its name. */
+/** What a step does. A command fails this many times, and then prints its name. */
 type Plan =
   | { kind: "command"; failures: number; attempts: number; when: boolean | null }
   | { kind: "fail" }
@@ -65,7 +65,7 @@ const plans = (isOrdered: boolean) =>
     ),
   })).list;
 
-/** The definition of a plan; names are numbers in its order. */
+/** Writes the definition of a plan. Steps are named by consecutive numbers. */
 function written(list: readonly Plan[], next: () => number): WorkflowStep[] {
   return list.map((plan) => writtenStep(plan, next));
 }
@@ -104,32 +104,32 @@ function writtenStep(plan: Plan, next: () => number): WorkflowStep {
   }
 }
 
-type Told = { output: Json; error?: undefined } | { error: StepError };
-const failed = (name: string, code: string, text: string): Told => ({ error: { code, text: `${name} ${text}` } });
+type StepResult = { output: Json; error?: undefined } | { error: StepError };
+const failed = (name: string, code: string, text: string): StepResult => ({ error: { code, text: `${name} ${text}` } });
 
-/** What a definition means, said a second time and as simply as can be: nothing waits, nothing is beside another. */
-function meant(steps: readonly WorkflowStep[], data: Record<string, Json>): Told {
+/** A second, much simpler implementation of definitions: nothing waits and nothing runs in parallel. */
+function interpret(steps: readonly WorkflowStep[], data: Record<string, Json>): StepResult {
   let output: Json = null;
   for (const step of steps) {
     if (step.when === "false") continue;
-    const told = meantBy(step, data);
-    if (told.error !== undefined) return told;
-    output = told.output;
+    const result = expectedOf(step, data);
+    if (result.error !== undefined) return result;
+    output = result.output;
   }
   return { output };
 }
 
-function meantBy(step: WorkflowStep, data: Record<string, Json>): Told {
+function expectedOf(step: WorkflowStep, data: Record<string, Json>): StepResult {
   const times = step.retry?.attempts ?? 1;
-  let told: Told = failed(step.name, "never", "was tried");
+  let result: StepResult = failed(step.name, "never", "was tried");
   for (let attempt = 1; attempt <= times; attempt++) {
-    told = meantOnce(step, { data, attempt });
-    if (told.error === undefined) break;
+    result = expectedOnce(step, { data, attempt });
+    if (result.error === undefined) break;
   }
-  return told;
+  return result;
 }
 
-function meantOnce(step: WorkflowStep, { data, attempt }: { data: Record<string, Json>; attempt: number }): Told {
+function expectedOnce(step: WorkflowStep, { data, attempt }: { data: Record<string, Json>; attempt: number }): StepResult {
   switch (step.kind) {
     case "command":
       return attempt <= Number(step.argv[1]) ? failed(step.name, "exit", "failed") : { output: { said: step.name } };
@@ -140,28 +140,28 @@ function meantOnce(step: WorkflowStep, { data, attempt }: { data: Record<string,
       return { output: null };
     case "switch": {
       const chosen = step.cases.find(({ when }) => when.split(" == ")[0] === when.split(" == ")[1])?.steps ?? step.default;
-      return chosen === undefined ? { output: null } : meant(chosen, data);
+      return chosen === undefined ? { output: null } : interpret(chosen, data);
     }
     case "try": {
-      let told = meant(step.steps, data);
-      if (told.error !== undefined && step.catch !== undefined) told = meant(step.catch, data);
-      const last: Told = step.finally === undefined ? { output: null } : meant(step.finally, data);
-      return last.error === undefined ? told : last;
+      let result = interpret(step.steps, data);
+      if (result.error !== undefined && step.catch !== undefined) result = interpret(step.catch, data);
+      const last: StepResult = step.finally === undefined ? { output: null } : interpret(step.finally, data);
+      return last.error === undefined ? result : last;
     }
     case "parallel":
     case "foreach": {
       const lists = step.kind === "parallel" ? Object.values(step.branches) : (JSON.parse(step.in) as number[]).map(() => step.steps);
-      const all = lists.map((steps) => meant(steps, data));
+      const all = lists.map((steps) => interpret(steps, data));
       const { join = "all" } = step;
       const needed = join === "all" ? all.length : join === "any" ? 1 : join;
       const first = all.find(({ error }) => error !== undefined);
       if (all.filter(({ error }) => error === undefined).length < needed) return first ?? failed(step.name, "none", "has nothing");
-      const shown = all.map((told) => ({
-        status: told.error === undefined ? "completed" : "failed",
-        output: told.error === undefined ? told.output : null,
-        error: told.error ?? null,
+      const outcomes = all.map((result) => ({
+        status: result.error === undefined ? "completed" : "failed",
+        output: result.error === undefined ? result.output : null,
+        error: result.error ?? null,
       }));
-      return { output: step.kind === "foreach" ? shown : Object.fromEntries(shown.map((each, at) => [`b${at}`, each])) };
+      return { output: step.kind === "foreach" ? outcomes : Object.fromEntries(outcomes.map((each, at) => [`b${at}`, each])) };
     }
     default:
       throw new Error(`nothing is known of ${step.kind}`);
@@ -174,9 +174,9 @@ const kind = createWorkflowKind({
   workflow: {},
   merge: {},
   command: {
-    async perform({ step, attempt, given, cancel }) {
+    async perform({ step, attempt, given: input, cancel }) {
       if (cancel === true) return { status: "cancelled" };
-      const { argv } = given as { argv: string[] };
+      const { argv } = input as { argv: string[] };
       if (attempt <= Number(argv[1])) return { status: "failed", error: { code: "exit", text: `${step.name} failed` } };
       return { status: "completed", output: { said: step.name } };
     },
@@ -184,13 +184,13 @@ const kind = createWorkflowKind({
   clean: async () => 0,
 });
 
-/** Drives an instance by hand: work ends in any order, and now and then everything but the log is forgotten. */
+/** Drives an instance by hand. Work ends in random order, and now and then all state but the log is lost. */
 async function driven(definition: WorkflowDefinition, chance: (below: number) => number) {
-  const facts = { ...emptyDrivenFacts(), id: "wf_test" };
+  const facts = { ...emptyJobFacts(), id: "wf_test" };
   let now = new Date();
   const log: OwnWorkflowEvent[] = [];
   let state: WorkflowState = emptyWorkflow();
-  const asked: string[] = [];
+  const effectIds: string[] = [];
   const append = (events: readonly NewWorkflowEvent[]) => {
     for (const event of events) {
       const stored = JSON.parse(JSON.stringify({ ...event, version: 1, at: now.toISOString() })) as OwnWorkflowEvent;
@@ -210,23 +210,23 @@ async function driven(definition: WorkflowDefinition, chance: (below: number) =>
       return {
         ...decision.end,
         state,
-        asked,
+        asked: effectIds,
         output: decision.end.finish === "completed" ? await outputOf(state, facts, evaluateHere) : null,
       };
     if ("append" in decision) append(decision.append);
     else if (decision.effects.length > 0) {
       const effect = decision.effects[chance(decision.effects.length)] as StepEffect;
       const events = await kind.perform(effect, { facts, signal: new AbortController().signal, isCancelled: () => false });
-      // Whoever dies here has done it, and nobody knows.
+      // The driver dies here: the work is done but not recorded.
       if (chance(5) === 0) continue;
-      asked.push(effect.id);
+      effectIds.push(effect.id);
       append(events);
     } else now = new Date(Math.max(now.getTime() + 1, decision.waits.due?.getTime() ?? 0));
   }
   throw new Error("it does not come to an end");
 }
 
-/** The same numbers for the same seed. */
+/** Returns a random generator that gives the same numbers for the same seed. */
 function chanceFrom(seed: number): (below: number) => number {
   let at = seed >>> 0;
   return (below) => {
@@ -242,36 +242,36 @@ function definitionOf(list: readonly Plan[]): WorkflowDefinition {
 
 const settled = { seed: 41, numRuns: 150 };
 
-test("a definition whose branches all count comes to what it means, whatever ends first and whoever dies", async () => {
+test("gives one result if all branches are needed, even if drivers die", async () => {
   await fc.assert(
     fc.asyncProperty(plans(true), fc.nat(), async (list, seed) => {
       const definition = definitionOf(list);
       const data: Record<string, Json> = {};
-      const told = meant(definition.steps, data);
-      const { finish, text, state, output, asked } = await driven(definition, chanceFrom(seed));
+      const expectedResult = interpret(definition.steps, data);
+      const { finish, text, state, output, asked: effectIds } = await driven(definition, chanceFrom(seed));
       expect({ finish, text }).toEqual(
-        told.error === undefined ? { finish: "completed", text: null } : { finish: "failed", text: told.error.text },
+        expectedResult.error === undefined ? { finish: "completed", text: null } : { finish: "failed", text: expectedResult.error.text },
       );
-      if (told.error === undefined && !endsSkipped(definition)) expect(output).toEqual(told.output);
+      if (expectedResult.error === undefined && !endsSkipped(definition)) expect(output).toEqual(expectedResult.output);
       expect(state.data).toEqual(data);
-      expect(new Set(asked).size, "an effect has one outcome").toBe(asked.length);
+      expect(new Set(effectIds).size, "an effect has one outcome").toBe(effectIds.length);
     }),
     settled,
   );
 }, 120_000);
 
-test("a definition of which some branches suffice, or one failure ends all, ends as it means", async () => {
+test("ends as defined if some branches suffice or one failure ends all", async () => {
   await fc.assert(
     fc.asyncProperty(plans(false), fc.nat(), async (list, seed) => {
       const definition = definitionOf(list);
-      const told = meant(definition.steps, {});
-      const { finish, asked } = await driven(definition, chanceFrom(seed));
-      expect(finish).toBe(told.error === undefined ? "completed" : "failed");
-      expect(new Set(asked).size).toBe(asked.length);
+      const expectedResult = interpret(definition.steps, {});
+      const { finish, asked: effectIds } = await driven(definition, chanceFrom(seed));
+      expect(finish).toBe(expectedResult.error === undefined ? "completed" : "failed");
+      expect(new Set(effectIds).size).toBe(effectIds.length);
     }),
     settled,
   );
 }, 120_000);
 
-/** The last step that was not skipped gives the output; with none there is nothing. */
+/** The last step that was not skipped gives the output; if all were skipped, the output is empty. */
 const endsSkipped = ({ steps }: WorkflowDefinition): boolean => steps.every(({ when }) => when === "false");

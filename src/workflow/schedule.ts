@@ -1,39 +1,39 @@
 import { Cron } from "croner";
-import type { DrivenFacts } from "../contract/driven.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { WorkflowDefinition } from "../contract/workflow.ts";
-import type { NewWorkflowEvent } from "../contract/workflow-event.ts";
+import type { JobFacts } from "../contract/durable/durable-job.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { WorkflowDefinition } from "../contract/workflow/workflow.ts";
+import type { NewWorkflowEvent } from "../contract/workflow/workflow-event.ts";
 import type { WorkflowDecision } from "./decide.ts";
 import { FIRING, type Json, type ScheduleState, type StepState, type WorkflowState } from "./state.ts";
 import type { StepEffect } from "./turn.ts";
 
-/** So many events are in a schedule's log before it is told anew: those of some two hundred instances. */
+/** The number of events after which a schedule's log is compacted: about two hundred instances. */
 const EVENTS_MAX = 1000;
 
-/** Throws `invalid` for times that never come. */
+/** Throws `invalid` for a malformed schedule, or one that never matches. */
 export function checkCron(cron: string): void {
   try {
     if (new Cron(cron, { timezone: "UTC" }).nextRun() !== null) return;
   } catch (error) {
-    throw new CaissonError("invalid", `${JSON.stringify(cron)} is no schedule: ${(error as Error).message.slice(0, 200)}`, {
-      hint: 'Minute, hour, day, month, weekday: "0 9 * * 1-5" is nine o\'clock from Monday to Friday.',
+    throw new CaissonError("invalid", `${JSON.stringify(cron)} is not a schedule: ${(error as Error).message.slice(0, 200)}`, {
+      hint: 'Use minute, hour, day, month, weekday: "0 9 * * 1-5" is nine o\'clock from Monday to Friday.',
     });
   }
-  throw new CaissonError("invalid", `the times ${JSON.stringify(cron)} never come`);
+  throw new CaissonError("invalid", `the schedule ${JSON.stringify(cron)} never matches`);
 }
 
-/** The next time of a schedule; null for none. */
+/** Returns the next time of a schedule, or null if the schedule has ended. */
 export function nextTime({ cron, from }: ScheduleState): Date | null {
   return new Cron(cron, { timezone: "UTC" }).nextRun(new Date(from));
 }
 
 /**
- * What follows for a workflow that starts instances of itself. A time that has come is noted before anything is
- * started, and the next one is looked for from then on: so however many were missed, one instance is started for them.
+ * Decides what follows for a scheduled workflow. A due time is recorded before anything starts, and the next time is
+ * computed from then on, so one instance starts no matter how many times were missed.
  */
 export function decideSchedule(
   state: WorkflowState & { schedule: ScheduleState },
-  { facts, now }: { facts: Readonly<DrivenFacts>; now: Date },
+  { facts, now }: { facts: Readonly<JobFacts>; now: Date },
 ): WorkflowDecision {
   const { schedule } = state;
   const isCancelling = facts.cancelRequested !== null;
@@ -50,7 +50,7 @@ export function decideSchedule(
   return { append: [{ type: "workflow.passed_over", data: { due: due.toISOString(), at: now.toISOString(), queued } }] };
 }
 
-/** What it is, and what it has come to. */
+/** Returns the events that replace the log on compaction: the definition and the current state. */
 function summedUp(state: WorkflowState & { schedule: ScheduleState }): NewWorkflowEvent[] {
   const { definition, digest, input, source, root, depth, model, started, steps } = state;
   const { cron, overlap, from, queued, passedOver } = state.schedule;
@@ -65,28 +65,30 @@ function summedUp(state: WorkflowState & { schedule: ScheduleState }): NewWorkfl
   ];
 }
 
-function lastOf({ attempt, status, given, output, error, due, child, startedAt, endedAt }: StepState) {
-  return { attempt, status, given, output, error, due, child, startedAt, endedAt };
+function lastOf({ attempt, status, given: input, output, error, due, child, startedAt, endedAt }: StepState) {
+  return { attempt, status, given: input, output, error, due, child, startedAt, endedAt };
 }
 
 function start(state: WorkflowState, { due, now }: { due: string; now: Date }): WorkflowDecision {
   const attempt = (state.steps.get(FIRING)?.attempt ?? 0) + 1;
-  const given = { input: state.input, at: now.toISOString() };
-  return { append: [{ type: "workflow.step_started", data: { path: FIRING, kind: "workflow", attempt, given, due, deadline: null } }] };
+  const input = { input: state.input, at: now.toISOString() };
+  return {
+    append: [{ type: "workflow.step_started", data: { path: FIRING, kind: "workflow", attempt, given: input, due, deadline: null } }],
+  };
 }
 
-/** By which an instance is found again: the same for the same schedule and number. */
+/** Returns the key by which an instance is found again: always the same for the same schedule and number. */
 export const firingId = (schedule: string, attempt: number): string => `${schedule}/${FIRING}#${attempt}`;
 
-/** How deep a schedule is: what it starts is below nothing. */
+/** The depth of a schedule, so that the workflows it starts are at the top level. */
 export const OF_SCHEDULE = -1;
 
-/** As for a step that is a workflow, but that each instance is one of its own, with workspaces of its own. */
-function effectOf(state: WorkflowState, facts: Readonly<DrivenFacts>, cancel: boolean): StepEffect {
-  const { attempt = 1, given = null, child = null } = state.steps.get(FIRING) ?? {};
+/** Like the effect of a workflow step, but each instance is separate, with its own workspaces. */
+function effectOf(state: WorkflowState, facts: Readonly<JobFacts>, cancel: boolean): StepEffect {
+  const { attempt = 1, given: input = null, child = null } = state.steps.get(FIRING) ?? {};
   const id = firingId(facts.id, attempt);
   const step = { name: FIRING, kind: "workflow" as const, definition: state.definition as WorkflowDefinition };
-  const of = { kind: "workflow" as const, path: FIRING, attempt, given: given as Json, deadline: null, child, done: null, step };
+  const of = { kind: "workflow" as const, path: FIRING, attempt, given: input as Json, deadline: null, child, done: null, step };
   const common = {
     ...of,
     scope: null,

@@ -1,21 +1,21 @@
 import type { z } from "zod";
-import type { DrivenEvent } from "../contract/driven-event.ts";
-import { isDrivenEvent } from "../contract/is-driven-event.ts";
-import type { WorkspaceSource } from "../contract/session.ts";
-import type { WorkflowDefinition } from "../contract/workflow.ts";
-import type { OwnWorkflowEvent, StepError, StepStatus, WorkflowSchedule } from "../contract/workflow-event.ts";
-import { unreachable } from "../lib/unreachable.ts";
+import type { JobEvent } from "../contract/durable/durable-event.ts";
+import type { EventFor } from "../contract/event/event-family.ts";
+import { type Handlers, handle } from "../contract/event/handlers.ts";
+import type { WorkspaceSource } from "../contract/session/session.ts";
+import type { WorkflowDefinition } from "../contract/workflow/workflow.ts";
+import type { OwnWorkflowEvent, StepError, StepStatus, WorkflowSchedule, workflowEvents } from "../contract/workflow/workflow-event.ts";
 
 export type Json = z.core.util.JSONType;
 
-/** What the work of a step came to. */
+/** The outcome of a step's work. */
 export interface StepDone {
   status: "completed" | "failed" | "cancelled";
   output: Json;
   error: StepError | null;
 }
 
-/** A step of one instance, as its last attempt is. */
+/** A step of one instance, in its last attempt. */
 export interface StepState {
   kind: string;
   attempt: number;
@@ -27,21 +27,21 @@ export interface StepState {
   deadline: string | null;
   retryAt: string | null;
   child: string | null;
-  /** Of a step that has yet to leave the workspace that it worked in. */
+  /** The outcome of a command whose workspace is not yet released. */
   done: StepDone | null;
   answer: { approved: boolean; text: string; by: string } | null;
   startedAt: string;
   endedAt: string | null;
 }
 
-/** Of a workflow that starts instances of itself. */
+/** The state of a scheduled workflow. */
 export interface ScheduleState extends WorkflowSchedule {
-  /** After which time the next one is looked for. */
+  /** The time after which to look for the next match. */
   from: string;
-  /** The first time that waits for the end of the last instance. */
+  /** The earliest skipped time, which waits for the end of the last instance. */
   queued: string | null;
   passedOver: number;
-  /** How many events there are since the whole was told last. */
+  /** Number of events since the last compaction. */
   events: number;
 }
 
@@ -55,16 +55,19 @@ export interface WorkflowState {
   model: string | null;
   startedAt: string;
   schedule: ScheduleState | null;
-  /** Shared by all steps. */
+  /** Data shared by all steps. */
   data: Record<string, Json>;
-  /** By their paths. Those of earlier attempts of what they are in stay here, under that attempt's path. */
+  /** Steps by path. Steps within an earlier attempt stay here under that attempt's path. */
   steps: Map<string, StepState>;
-  /** What is to be ended, by its path: a step, `…/*` for all that is in one, or the whole for the empty path. */
+  /**
+   * Why steps are being ended, by path: one step, `…/*` for everything in a step, or the empty path for the whole
+   * workflow.
+   */
   cancelling: Map<string, "timeout" | "joined" | "failed">;
   signals: { name: string; key: string | null; data: Json; isTaken: boolean }[];
-  /** How many steps were started in all. */
+  /** The total number of steps started. */
   started: number;
-  /** Whether a command was run since its sandbox was last removed. */
+  /** Whether a command has run since its sandbox was last removed. */
   needsCleaning: boolean;
 }
 
@@ -88,87 +91,76 @@ export function emptyWorkflow(): WorkflowState {
   };
 }
 
-/** Where the last instance of a schedule stands among its steps; the attempt is its number. */
+/** The step name of a schedule's last instance; the attempt is the instance's number. */
 export const FIRING = "instance";
 
 const CONTAINERS = new Set(["switch", "parallel", "foreach", "try"]);
 
-/** Folds one event, in place. */
-export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | DrivenEvent): void {
+/** Applies one event to the state, in place. */
+export function applyToWorkflow(state: WorkflowState, event: OwnWorkflowEvent | JobEvent): void {
   if (state.schedule !== null) state.schedule.events += 1;
-  if (isDrivenEvent(event)) return;
-  switch (event.type) {
-    case "workflow.defined": {
-      const definition = event.data.definition as unknown as WorkflowDefinition;
-      const { digest, input, source, root, depth, model } = event.data;
-      Object.assign(state, { definition, digest, input, source, root, depth, model, startedAt: event.at });
-      state.data = structuredClone(definition.data ?? {});
-      const { schedule } = event.data;
-      if (schedule !== undefined) state.schedule = { ...schedule, from: event.at, queued: null, passedOver: 0, events: 0 };
-      return;
-    }
-    case "workflow.step_started": {
-      const { path, kind, attempt, given, due, deadline } = event.data;
-      const rest = { output: null, error: null, retryAt: null, child: null, done: null, answer: null, startedAt: event.at, endedAt: null };
-      state.steps.set(path, { kind, attempt, status: "running", given, due, deadline, ...rest });
-      state.cancelling.delete(path);
-      if (kind === "command") state.needsCleaning = true;
-      if (state.schedule !== null) Object.assign(state.schedule, { from: (given as { at: string }).at, queued: null });
-      state.started += 1;
-      return;
-    }
-    case "workflow.summed_up":
-      applySummedUp(state, event);
-      return;
-    case "workflow.passed_over": {
-      const { due, at, queued } = event.data;
-      if (state.schedule === null) return;
-      state.schedule.from = at;
-      if (queued) state.schedule.queued ??= due;
-      else state.schedule.passedOver += 1;
-      return;
-    }
-    case "workflow.child_started": {
-      const step = state.steps.get(event.data.path);
-      if (step?.attempt === event.data.attempt) step.child = event.data.child;
-      return;
-    }
-    case "workflow.command_ended": {
-      const { path, attempt, ...done } = event.data;
-      const step = state.steps.get(path);
-      if (step?.attempt === attempt) step.done = done;
-      return;
-    }
-    case "workflow.step_ended":
-      applyEnded(state, event);
-      return;
-    case "workflow.cancelling":
-      state.cancelling.set(event.data.path, event.data.why);
-      return;
-    case "workflow.signalled": {
-      const { name, key, data } = event.data;
-      state.signals.push({ name, key, data, isTaken: false });
-      return;
-    }
-    case "workflow.answered": {
-      const step = state.steps.get(event.data.path);
-      const { approved, text, by, attempt } = event.data;
-      if (step?.attempt === attempt) step.answer = { approved, text, by };
-      return;
-    }
-    case "workflow.retried":
-      applyRetried(state, event.at);
-      return;
-    case "workflow.cleaned":
-      state.needsCleaning = false;
-      return;
-    default:
-      unreachable(event);
-  }
+  handle(handlers, event, state);
 }
 
-/** Whatever was known before: it is the same for those who have the old events and those who have not. */
-function applySummedUp(state: WorkflowState, { data }: Extract<OwnWorkflowEvent, { type: "workflow.summed_up" }>): void {
+type EventOf<Type extends OwnWorkflowEvent["type"]> = Extract<OwnWorkflowEvent, { type: Type }>;
+
+const handlers: Handlers<EventFor<typeof workflowEvents, "state">, WorkflowState> = {
+  "workflow.defined": applyDefined,
+  "workflow.step_started": applyStarted,
+  "workflow.summed_up": applySummedUp,
+  "workflow.passed_over": ({ data: { due, at, queued } }, { schedule }) => {
+    if (schedule === null) return;
+    schedule.from = at;
+    if (queued) schedule.queued ??= due;
+    else schedule.passedOver += 1;
+  },
+  "workflow.child_started": ({ data: { path, attempt, child } }, { steps }) => {
+    const step = steps.get(path);
+    if (step?.attempt === attempt) step.child = child;
+  },
+  "workflow.command_ended": ({ data: { path, attempt, ...done } }, { steps }) => {
+    const step = steps.get(path);
+    if (step?.attempt === attempt) step.done = done;
+  },
+  "workflow.step_ended": applyEnded,
+  "workflow.cancelling": ({ data: { path, why } }, { cancelling }) => {
+    cancelling.set(path, why);
+  },
+  "workflow.signalled": ({ data: { name, key, data } }, { signals }) => {
+    signals.push({ name, key, data, isTaken: false });
+  },
+  "workflow.answered": ({ data: { path, attempt, approved, text, by } }, { steps }) => {
+    const step = steps.get(path);
+    if (step?.attempt === attempt) step.answer = { approved, text, by };
+  },
+  "workflow.retried": ({ at }, state) => applyRetried(state, at),
+  "workflow.cleaned": (_, state) => {
+    state.needsCleaning = false;
+  },
+};
+
+function applyDefined({ at, data }: EventOf<"workflow.defined">, state: WorkflowState): void {
+  const definition = data.definition as unknown as WorkflowDefinition;
+  const { digest, input, source, root, depth, model, schedule } = data;
+  Object.assign(state, { definition, digest, input, source, root, depth, model, startedAt: at });
+  state.data = structuredClone(definition.data ?? {});
+  if (schedule !== undefined) state.schedule = { ...schedule, from: at, queued: null, passedOver: 0, events: 0 };
+}
+
+function applyStarted(
+  { at, data: { path, kind, attempt, given: input, due, deadline } }: EventOf<"workflow.step_started">,
+  state: WorkflowState,
+): void {
+  const rest = { output: null, error: null, retryAt: null, child: null, done: null, answer: null, startedAt: at, endedAt: null };
+  state.steps.set(path, { kind, attempt, status: "running", given: input, due, deadline, ...rest });
+  state.cancelling.delete(path);
+  if (kind === "command") state.needsCleaning = true;
+  if (state.schedule !== null) Object.assign(state.schedule, { from: (input as { at: string }).at, queued: null });
+  state.started += 1;
+}
+
+/** Overwrites earlier state, so the result is the same with and without the events before the compaction. */
+function applySummedUp({ data }: EventOf<"workflow.summed_up">, state: WorkflowState): void {
   const { from, queued, started, passedOver, last } = data;
   if (state.schedule !== null) Object.assign(state.schedule, { from, queued, passedOver, events: 0 });
   const nothing = { deadline: null, retryAt: null, done: null, answer: null };
@@ -177,7 +169,7 @@ function applySummedUp(state: WorkflowState, { data }: Extract<OwnWorkflowEvent,
   state.cancelling.clear();
 }
 
-function applyEnded(state: WorkflowState, { data, at }: Extract<OwnWorkflowEvent, { type: "workflow.step_ended" }>): void {
+function applyEnded({ data, at }: EventOf<"workflow.step_ended">, state: WorkflowState): void {
   const { path, attempt, status, output, error, retryAt } = data;
   const step = state.steps.get(path) ?? newStep(at);
   Object.assign(step, { attempt, status, output, error, retryAt, done: null, endedAt: at });
@@ -188,7 +180,7 @@ function applyEnded(state: WorkflowState, { data, at }: Extract<OwnWorkflowEvent
   if (signal !== undefined) signal.isTaken = true;
 }
 
-/** Of a step that ended at once: what it was given is in the definition. */
+/** Creates the state of a step that ended without a start event; its input is in the definition. */
 function newStep(at: string): StepState {
   const nothing = {
     given: null,
@@ -204,7 +196,7 @@ function newStep(at: string): StepState {
   return { kind: "step", attempt: 1, status: "running", ...nothing, startedAt: at, endedAt: null };
 }
 
-/** What failed is tried again at once; what is around it goes on, without the time bounds that it had. */
+/** Retries failed steps immediately. Their containers continue, without time limits. */
 function applyRetried(state: WorkflowState, at: string): void {
   state.cancelling.clear();
   for (const step of state.steps.values()) {

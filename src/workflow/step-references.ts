@@ -1,16 +1,16 @@
-import type { WorkflowStep } from "../contract/workflow.ts";
+import type { WorkflowStep } from "../contract/workflow/workflow.ts";
 import { nearest } from "../lib/nearest.ts";
 
 type Path = readonly PropertyKey[];
 
 interface Named {
   path: Path;
-  /** How many steps come before it in the definition. */
+  /** Number of steps before it in the definition. */
   order: number;
   hasWorkspace: boolean;
 }
 
-/** Where one step names another, whose workspace it takes over. */
+/** A place where a step names another step to take over its workspace. */
 interface Reference {
   path: Path;
   to: string;
@@ -19,13 +19,13 @@ interface Reference {
 }
 
 export interface StepReferences {
-  /** In the order of the definition. */
+  /** Call in the order of the definition. */
   add(step: WorkflowStep, path: Path): void;
-  /** Once all steps are known. */
+  /** Call when all steps are added. */
   problems(): { path: Path; text: string; hint?: string }[];
 }
 
-/** Looks after the names by which steps mean earlier ones: none is unknown, and none leads in a circle. */
+/** Checks references to earlier steps: each must exist, and none may be circular. */
 export function createStepReferences(): StepReferences {
   const steps = new Map<string, Named>();
   const references: Reference[] = [];
@@ -46,21 +46,21 @@ export function createStepReferences(): StepReferences {
 function problemWith({ to, order, from }: Reference, steps: ReadonlyMap<string, Named>): { text: string; hint?: string } | null {
   const step = steps.get(to);
   if (step === undefined) {
-    const meant = nearest(to, [...steps.keys()]);
-    return { text: `there is no step ${to} in this workflow`, ...(meant && { hint: `Did you mean ${meant}?` }) };
+    const suggestion = nearest(to, [...steps.keys()]);
+    return { text: `there is no step ${to} in this workflow`, ...(suggestion && { hint: `Did you mean ${suggestion}?` }) };
   }
   if (step.order >= order) {
-    return { text: `the step ${to} does not come before this one`, hint: "A step can take over the workspace of one that has ended." };
+    return { text: `the step ${to} does not come before this one`, hint: "A step can only take over the workspace of one that has ended." };
   }
   if (!step.hasWorkspace) {
-    return { text: `the step ${to} has no workspace`, hint: "Agents and merges have one, and commands that say whose they work in." };
+    return { text: `the step ${to} has no workspace`, hint: "Agents and merges have one, and so do commands with a workspace setting." };
   }
   const apart = from.findIndex((part, at) => part !== step.path[at]);
   const around = from[apart - 1];
   if (around === "branches" || around === "cases") {
     return {
       text: `the step ${to} is in another ${around === "branches" ? "branch" : "case"}`,
-      hint: "A step after all branches can take over what is in them.",
+      hint: "A step after all branches can take over their workspaces.",
     };
   }
   return null;

@@ -1,26 +1,32 @@
-import { CaissonError } from "../contract/error.ts";
-import type { WorkflowStep } from "../contract/workflow.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { WorkflowStep } from "../contract/workflow/workflow.ts";
 import type { Json, StepState } from "./state.ts";
 import { type Frame, prefixIn, type Turn } from "./turn.ts";
 
-/** Steps that leave a workspace behind: the session that they worked in. */
+/** Kinds of steps that leave a workspace: the session they worked in. */
 const WITH_SESSION = new Set(["agent", "command", "merge"]);
 
-/** The one session that a step left, as a step in this frame sees it. Throws `invalid` for none and for several. */
+/**
+ * Returns the only session that a step left, as seen from this frame. Throws `invalid` if the step left no session or
+ * several.
+ */
 export function sessionLeftBy(turn: Turn, frame: Frame, name: string): string {
   const [session, another] = sessionsLeftBy(turn, frame, name);
   if (session === undefined) {
     throw new CaissonError("invalid", `the step ${name} left no workspace`, { hint: "It was skipped, or it did not complete." });
   }
   if (another !== undefined) {
-    throw new CaissonError("invalid", `the step ${name} left more than one workspace`, { hint: "A step of kind merge makes one of them." });
+    throw new CaissonError("invalid", `the step ${name} left more than one workspace`, {
+      hint: "Combine them first with a step of kind merge.",
+    });
   }
   return session;
 }
 
 /**
- * All that it left, each once, in the order of the definition: one in branches or items that have ended stands for all
- * of those. The nearest around the frame counts, so that a step of an item means the item's own.
+ * Returns all sessions that a step left, without duplicates, in definition order. A step within ended branches or items
+ * has one for each of them. The frame nearest to the reference wins, so within an item the name refers to the item's
+ * own step.
  */
 export function sessionsLeftBy(turn: Turn, frame: Frame, name: string): string[] {
   for (let around: Frame | null = frame; around !== null; around = around.outer) {
@@ -48,8 +54,8 @@ function sessionOf({ kind, status, output }: StepState): string | null {
   return typeof session === "string" ? session : null;
 }
 
-/** The lists of steps in a step that was begun. */
-function partsOf(step: WorkflowStep, { given }: StepState): { name: string; steps: readonly WorkflowStep[] }[] {
+/** Returns the lists of steps within a started step. */
+function partsOf(step: WorkflowStep, { given: input }: StepState): { name: string; steps: readonly WorkflowStep[] }[] {
   switch (step.kind) {
     case "switch":
       return [
@@ -59,7 +65,7 @@ function partsOf(step: WorkflowStep, { given }: StepState): { name: string; step
     case "parallel":
       return Object.entries(step.branches).map(([name, steps]) => ({ name, steps }));
     case "foreach":
-      return ((given as { items?: Json[] } | null)?.items ?? []).map((_, index) => ({ name: String(index), steps: step.steps }));
+      return ((input as { items?: Json[] } | null)?.items ?? []).map((_, index) => ({ name: String(index), steps: step.steps }));
     case "try":
       return Object.entries({ try: step.steps, catch: step.catch ?? [], finally: step.finally ?? [] }).map(([name, steps]) => ({
         name,

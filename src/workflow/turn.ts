@@ -1,27 +1,27 @@
 import { Cron } from "croner";
-import type { DrivenFacts } from "../contract/driven.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { WorkspaceSource } from "../contract/session.ts";
-import type { WorkflowDuration, WorkflowStep } from "../contract/workflow.ts";
-import type { NewWorkflowEvent, StepError, StepStatus } from "../contract/workflow-event.ts";
+import type { JobFacts } from "../contract/durable/durable-job.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { WorkspaceSource } from "../contract/session/session.ts";
+import type { WorkflowDuration, WorkflowStep } from "../contract/workflow/workflow.ts";
+import type { NewWorkflowEvent, StepError, StepStatus } from "../contract/workflow/workflow-event.ts";
 import { durationFrom } from "../lib/quantity.ts";
 import { type Evaluate, type Scope, UNKNOWN } from "./expression.ts";
 import type { KnownValue, WantedValue } from "./expressions/evaluate.ts";
 import type { Json, StepDone, StepState, WorkflowState } from "./state.ts";
 
-/** Started in one instance, attempts and items included. */
+/** Maximum number of steps that one instance starts, including attempts and items. */
 export const STEPS_STARTED_MAX = 50_000;
-/** Said in one turn: a turn is short, so that whatever else the process does has its turn, too. */
+/** Maximum number of events per turn. Turns are short, so that the rest of the process gets its turn. */
 const EVENTS_PER_TURN_MAX = 100;
-/** What a step is given, or gives, in the log; more is a file's matter. */
+/** Maximum size of a step's input or output in the log; larger data belongs in a file. */
 export const VALUE_BYTES_MAX = 256 * 1024;
 const BACKOFF_MS = 1_000;
 const DELAY_MS_MAX = 300_000;
 const ERROR_TEXT_MAX = 4000;
-/** Values asked for at a time: what follows from them is appended before more are. */
+/** Maximum number of values to request at a time. What follows from them is appended before the next are requested. */
 const WANTED_MAX = 500;
 
-/** What comes of a step or of a list of them. */
+/** The result of a step or of a list of steps. */
 export type Result =
   | { status: "running" }
   | { status: "completed"; output: Json; signal?: number }
@@ -31,7 +31,7 @@ export type Result =
 export const RUNNING: Result = { status: "running" };
 export const CANCELLED: Result = { status: "cancelled" };
 
-/** What is done outside: for a step, or at the end of all. */
+/** External work: for a step, or for cleaning up at the end. */
 export type WorkflowEffect = StepEffect | { id: string; do: "clean"; after?: string; cancel?: boolean };
 
 export interface StepEffect {
@@ -39,8 +39,8 @@ export interface StepEffect {
   after?: string;
   cancel?: boolean;
   /**
-   * `start`: a run, a workflow or a merge is made. `collect`: it is over. `command`: one is run. `leave`: the workspace
-   * of a command that has ended is free again.
+   * `start`: create a run, workflow or merge. `collect`: fetch its result. `command`: run a command. `leave`: release
+   * the workspace of an ended command.
    */
   do: "start" | "collect" | "command" | "leave";
   kind: "agent" | "workflow" | "command" | "merge";
@@ -51,48 +51,50 @@ export interface StepEffect {
   child: string | null;
   done: StepDone | null;
   step: WorkflowStep;
-  /** What an agent is told of what was done before; null for all others. */
+  /** The variables for an agent's text about earlier work; null for other steps. */
   scope: Scope | null;
   source: WorkspaceSource | null;
   model: string | null;
-  /** Null: its own. */
+  /** The root workflow of a child; null if the child is a root itself. */
   root: string | null;
   depth: number;
 }
 
-/** Where steps stand: what their paths begin with, what is around them, and whether they are to be ended. */
+/**
+ * The surroundings of a list of steps: the prefix of their paths, the outer frame, and whether they are being ended.
+ */
 export interface Frame {
   prefix: string;
   steps: readonly WorkflowStep[];
   outer: Frame | null;
-  /** What expressions see besides, such as an item. */
+  /** Additional variables for expressions, such as an item. */
   names: Scope;
   isCancelling: boolean;
 }
 
-/** What one decision gathers. */
+/** Collects the result of one decision. */
 export class Turn {
   readonly state: WorkflowState;
-  readonly facts: Readonly<DrivenFacts>;
+  readonly facts: Readonly<JobFacts>;
   readonly now: Date;
   readonly events: NewWorkflowEvent[] = [];
   readonly effects: WorkflowEffect[] = [];
   readonly persons: string[] = [];
   readonly signals: string[] = [];
-  /** Expressions whose values it needs and does not know. */
+  /** Expressions whose values are needed but unknown. */
   readonly wanted = new Map<string, WantedValue>();
   readonly #known: ReadonlyMap<string, KnownValue>;
   readonly #taken = new Set<number>();
   dueMs = Number.POSITIVE_INFINITY;
 
-  constructor(state: WorkflowState, look: { facts: Readonly<DrivenFacts>; now: Date; known: ReadonlyMap<string, KnownValue> }) {
+  constructor(state: WorkflowState, look: { facts: Readonly<JobFacts>; now: Date; known: ReadonlyMap<string, KnownValue> }) {
     this.state = state;
     this.facts = look.facts;
     this.now = look.now;
     this.#known = look.known;
   }
 
-  /** Values of expressions of a step in this frame, as far as they are known; the others become `wanted`. */
+  /** Returns an evaluator for the expressions of a step in this frame. Unknown values are added to `wanted`. */
   evaluating(frame: Frame): Evaluate {
     let scope: Scope | undefined;
     return (expression) => {
@@ -108,7 +110,7 @@ export class Turn {
     };
   }
 
-  /** Whether it has said enough for one turn: what is left is decided in the next. */
+  /** Whether the turn has enough events; the rest is decided in the next turn. */
   get isFull(): boolean {
     return this.events.length >= EVENTS_PER_TURN_MAX;
   }
@@ -121,7 +123,7 @@ export class Turn {
     this.dueMs = Math.min(this.dueMs, Date.parse(time));
   }
 
-  /** The first signal of a name that no step has taken; null while there is none. */
+  /** Takes the first signal with this name that no step has taken; null if no such signal waits. */
   takeSignal(name: string): { index: number; data: Json } | null {
     const index = this.state.signals.findIndex((signal, at) => signal.name === name && !signal.isTaken && !this.#taken.has(at));
     const found = this.state.signals[index];
@@ -130,7 +132,7 @@ export class Turn {
     return { index, data: found.data };
   }
 
-  /** What expressions of a step in this frame see. */
+  /** Returns the variables for expressions of a step in this frame. */
   scopeIn(frame: Frame): Scope {
     const { state, facts } = this;
     const steps: Record<string, Json> = {};
@@ -147,9 +149,13 @@ export class Turn {
     return { input: state.input, data: state.data, steps, instance, now: this.now.toISOString(), ...names };
   }
 
-  started(step: WorkflowStep, path: string, { attempt, given, due = null }: { attempt: number; given: Json; due?: string | null }): void {
+  started(
+    step: WorkflowStep,
+    path: string,
+    { attempt, given: input, due = null }: { attempt: number; given: Json; due?: string | null },
+  ): void {
     const deadline = step.timeout === undefined ? null : this.after(step.timeout);
-    this.events.push({ type: "workflow.step_started", data: { path, kind: step.kind, attempt, given, due, deadline } });
+    this.events.push({ type: "workflow.step_started", data: { path, kind: step.kind, attempt, given: input, due, deadline } });
   }
 
   ended(
@@ -190,12 +196,12 @@ export class Turn {
 
   nextMatch(cron: string): string {
     const next = new Cron(cron, { timezone: "UTC" }).nextRun(this.now);
-    if (next === null) throw new CaissonError("invalid", `the times ${JSON.stringify(cron)} never come`);
+    if (next === null) throw new CaissonError("invalid", `the schedule ${JSON.stringify(cron)} never matches`);
     return next.toISOString();
   }
 }
 
-/** When a step that failed is tried again; null for never. */
+/** Returns when to retry a failed step; null for never. */
 export function retryAt({ retry }: WorkflowStep, { attempt, code, now }: { attempt: number; code: string; now: Date }): string | null {
   if (retry === undefined || attempt >= retry.attempts || (retry.on !== undefined && !retry.on.includes(code))) return null;
   const first = retry.backoff === undefined ? BACKOFF_MS : (durationFrom(String(retry.backoff)) ?? BACKOFF_MS);
@@ -209,7 +215,7 @@ function outermostFirst(frame: Frame): Frame[] {
   return frames;
 }
 
-/** Within a step: steps of a second attempt have other paths than those of the first. */
+/** Returns the path prefix within a step. It differs between attempts. */
 export function prefixIn(path: string, { attempt }: Pick<StepState, "attempt">): string {
   return attempt === 1 ? `${path}/` : `${path}~${attempt}/`;
 }
@@ -219,15 +225,15 @@ export const failedWith = (code: string, text: string): Extract<Result, { status
   error: { code, text: text.slice(0, ERROR_TEXT_MAX) },
 });
 
-/** What an expression's failure does to its step. */
+/** Converts the failure of an expression to the failure of its step. */
 export function failedBy(error: unknown): Extract<Result, { status: "failed" }> {
   if (error instanceof CaissonError) return failedWith(error.code, error.hint === undefined ? error.message : error.sentences);
   throw error;
 }
 
-/** Throws `too_large` for a value that does not belong into the log. */
+/** Throws `too_large` for a value that is too large for the log. */
 export function bounded<Value extends Json>(value: Value, what: string): Value {
   const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
   if (bytes <= VALUE_BYTES_MAX) return value;
-  throw new CaissonError("too_large", `${what} has ${bytes} bytes; at most ${VALUE_BYTES_MAX} are taken`);
+  throw new CaissonError("too_large", `${what} has ${bytes} bytes; the maximum is ${VALUE_BYTES_MAX}`);
 }

@@ -5,7 +5,8 @@ import { expect, test } from "vitest";
 import { evaluateCondition, fillIn } from "./expression.ts";
 import { evaluateWithin } from "./expressions/engine.ts";
 import { workflowSchema } from "./json-schema.ts";
-import { checkDefinition, readDefinition } from "./validate.ts";
+import { checkDefinition } from "./testing-definitions.ts";
+import { readDefinition } from "./validate.ts";
 
 const step = (more: object) => ({ name: "x", steps: [{ name: "a", ...more }] });
 const nested = (depth: number): object =>
@@ -29,17 +30,17 @@ const before = (workspace: object) => ({
 
 test.each([
   ["an unknown kind", step({ kind: "agnet" }), "steps.0.kind", "Did you mean agent?"],
-  ["a missing kind", step({}), "steps.0.kind", "A step says what it is"],
-  ["an expression that is none", step({ kind: "set", when: "1 +", data: { x: 1 } }), "steps.0.when", "Expressions are CEL"],
-  ["an expression in a text", step({ kind: "command", argv: ["echo", "${a..b}"] }), "steps.0.argv.1", "Expressions are CEL"],
-  ["times that never come", step({ kind: "timer", cron: "61 * * * *" }), "steps.0.cron", "Minute, hour"],
+  ["a missing kind", step({}), "steps.0.kind", "Specify the kind of the step"],
+  ["an invalid expression", step({ kind: "set", when: "1 +", data: { x: 1 } }), "steps.0.when", "Write expressions in CEL"],
+  ["an expression in a text", step({ kind: "command", argv: ["echo", "${a..b}"] }), "steps.0.argv.1", "Write expressions in CEL"],
+  ["times that never come", step({ kind: "timer", cron: "61 * * * *" }), "steps.0.cron", "Use minute, hour"],
   ["two ways to say when", step({ kind: "timer", for: "1s", cron: "* * * * *" }), "steps.0", undefined],
   ["a name twice", { name: "x", steps: [1, 2].map(() => ({ name: "a", kind: "fail", text: "x" })) }, "steps.1.name", "Each step"],
   [
     "a workflow in itself",
     step({ kind: "workflow", definition: step({ kind: "fail", text: "x" }) }),
     "steps.0.definition.name",
-    "A workflow that is",
+    "A workflow within",
   ],
   ["steps too deep", { name: "x", steps: [nested(30)] }, /^steps\.0\.steps\.0/, undefined],
   ["the workspace of a step that is not there", after({ workspace: { from: "codr" } }), "steps.2.workspace.from", "Did you mean coder?"],
@@ -63,27 +64,25 @@ test.each([
     "steps.0.join",
     undefined,
   ],
-])("%s is refused, with its place and what to do", (_, definition, path, hint) => {
+])("rejects %s, with its place and a hint", (_, definition, path, hint) => {
   const { problems } = readDefinition(definition);
   expect(problems[0]?.path).toEqual(typeof path === "string" ? path : expect.stringMatching(path));
   if (hint !== undefined) expect(problems[0]?.hint).toContain(hint);
 });
 
-test("an unknown setting is told with the settings of that kind of step alone", () => {
+test("reports an unknown setting with the known ones of that kind of step", () => {
   const { problems } = readDefinition(step({ kind: "signal", signal: "go", argv: ["x"] }));
-  expect(problems).toEqual([
-    { path: "steps.0", text: 'has no setting "argv" (there are name, when, timeout, retry, result, kind, signal)' },
-  ]);
+  expect(problems).toEqual([{ path: "steps.0", text: 'has no setting "argv" (known: name, when, timeout, retry, result, kind, signal)' }]);
 });
 
-test("what is far too large or too deep is refused without a look into it", () => {
+test("rejects definitions that are far too large or too deep without parsing them", () => {
   let deep: unknown = 1;
   for (let depth = 0; depth < 100_000; depth++) deep = [deep];
-  expect(() => checkDefinition({ name: "x", data: { deep }, steps: [] })).toThrow("is more than 200 deep");
-  expect(() => checkDefinition({ name: "x".repeat(10_000_000), steps: [] })).toThrow("bytes; at most");
+  expect(() => checkDefinition({ name: "x", data: { deep }, steps: [] })).toThrow("is nested more than 200 deep");
+  expect(() => checkDefinition({ name: "x".repeat(10_000_000), steps: [] })).toThrow("bytes; the maximum is");
 });
 
-test("expressions see what they are given, and nothing else", () => {
+test("lets expressions see their variables and nothing else", () => {
   const scope = { input: { n: 2, list: [1, 2, 3] }, data: {} };
   const evaluate = (expression: string) => evaluateWithin(expression, scope);
   expect(evaluate("input.list.filter(x, x > 1).map(x, x * input.n)")).toEqual([4, 6]);
@@ -92,7 +91,7 @@ test("expressions see what they are given, and nothing else", () => {
   expect(() => evaluateCondition("input.n", evaluate)).toThrow("not true or false");
 });
 
-test("the published schema is that of the definition", () => {
+test("publishes the current JSON Schema of definitions", () => {
   const published = readFileSync(join(import.meta.dirname, "..", "..", "docs", "workflow.schema.json"), "utf8");
   expect(JSON.parse(published), "make it again: node scripts/workflow-schema.ts").toEqual(JSON.parse(JSON.stringify(workflowSchema())));
 });

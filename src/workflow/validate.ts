@@ -1,13 +1,13 @@
 import { Cron } from "croner";
-import { CaissonError } from "../contract/error.ts";
-import { checkValue, keysAt, type Problem, tellProblems } from "../contract/plain-problems.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { checkValue, keysAt, type Problem, tellProblems } from "../contract/error/plain-problems.ts";
 import {
   type StepKind,
   stepSchemas,
   type WorkflowDefinition,
   WorkflowDefinition as WorkflowSchema,
   type WorkflowStep,
-} from "../contract/workflow.ts";
+} from "../contract/workflow/workflow.ts";
 import { nearest } from "../lib/nearest.ts";
 import { expressionProblem, expressionsIn } from "./expression.ts";
 import type { Json } from "./state.ts";
@@ -17,16 +17,16 @@ const DEFINITION_BYTES_MAX = 1024 * 1024;
 export const DEPTH_MAX = 8;
 const STEPS_IN_ALL_MAX = 2000;
 const NESTED_MAX = 20;
-/** More are of no use to anyone. */
+/** A longer report would help no one. */
 const PROBLEMS_MAX = 1000;
 const VALUE_DEPTH_MAX = 200;
 const NO_WORKSPACE = {
-  text: "are in a workspace that is not kept",
-  hint: "Say whose workspace the command works in: workspace: { from: STEP }",
+  text: "are in a workspace that is not stored",
+  hint: "Name the workspace that the command works in: workspace: { from: STEP }",
 };
 
 export interface DefinitionProblem {
-  /** Such as `steps.2.cases.0.when`. */
+  /** A path such as `steps.2.cases.0.when`. */
   path: string;
   text: string;
   hint?: string;
@@ -34,14 +34,14 @@ export interface DefinitionProblem {
 
 type Path = readonly PropertyKey[];
 
-/** The definition, checked; or what is wrong with it, and where. */
+/** Checks a definition, and returns either it or its problems. */
 export function readDefinition(
   value: unknown,
 ): { definition: WorkflowDefinition; problems: [] } | { definition: null; problems: DefinitionProblem[] } {
-  if (isTooDeep(value)) return { definition: null, problems: [{ path: "", text: `is more than ${VALUE_DEPTH_MAX} deep` }] };
+  if (isTooDeep(value)) return { definition: null, problems: [{ path: "", text: `is nested more than ${VALUE_DEPTH_MAX} deep` }] };
   const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
   if (bytes > DEFINITION_BYTES_MAX) {
-    return { definition: null, problems: [{ path: "", text: `has ${bytes} bytes; at most ${DEFINITION_BYTES_MAX} are taken` }] };
+    return { definition: null, problems: [{ path: "", text: `has ${bytes} bytes; the maximum is ${DEFINITION_BYTES_MAX}` }] };
   }
   const found = problemsWithWorkflow(value, { path: [], depth: 0, outer: [] });
   const problems = found.slice(0, PROBLEMS_MAX).map(({ path, text, hint }) => ({
@@ -52,18 +52,11 @@ export function readDefinition(
   return problems.length === 0 ? { definition: value as WorkflowDefinition, problems: [] } : { definition: null, problems };
 }
 
-/** Throws `invalid`. In this thread: what comes from callers is checked in another one. */
-export function checkDefinition(value: unknown): WorkflowDefinition {
-  const { definition, problems } = readDefinition(value);
-  if (definition === null) throw refusedDefinition(problems);
-  return definition;
-}
-
-/** `invalid` with where and what is wrong, and what to do about the first of it. */
+/** Returns an `invalid` error with all problems and the first hint. */
 export function refusedDefinition(problems: readonly DefinitionProblem[]): CaissonError {
-  const told = problems.map(({ path, text }) => ({ path: path === "" ? [] : [path], text }));
+  const issues = problems.map(({ path, text }) => ({ path: path === "" ? [] : [path], text }));
   const hint = problems.find((each) => each.hint !== undefined)?.hint;
-  return new CaissonError("invalid", `the workflow is not valid: ${tellProblems(told)}`, {
+  return new CaissonError("invalid", `the workflow is invalid: ${tellProblems(issues)}`, {
     ...(hint !== undefined && { hint }),
     details: { problems },
   });
@@ -77,22 +70,22 @@ interface Found {
 
 interface Around {
   path: Path;
-  /** How many workflows it is below. */
+  /** Number of workflows that contain this one. */
   depth: number;
-  /** The names of the workflows around it. */
+  /** The names of the workflows that contain this one. */
   outer: readonly string[];
 }
 
 function problemsWithWorkflow(value: unknown, around: Around): Found[] {
   const { path, depth, outer } = around;
-  if (depth > DEPTH_MAX) return [{ path, text: `is a workflow below more than ${DEPTH_MAX} others` }];
-  // Steps are checked by themselves below, so that a problem is told once, with the settings of its kind.
+  if (depth > DEPTH_MAX) return [{ path, text: `is nested in more than ${DEPTH_MAX} workflows` }];
+  // Steps are checked separately below, so that each problem is reported once, with the settings of the step's kind.
   const own = ofSchema(WorkflowSchema, value, path).filter(
     (problem) => problem.path[path.length] !== "steps" || problem.path.length <= path.length + 1,
   );
   const { name, steps, output } = (value ?? {}) as { name?: string; steps?: unknown; output?: Json };
   if (name !== undefined && outer.includes(name)) {
-    return [{ path: [...path, "name"], text: `${name} is in itself`, hint: "A workflow that is part of another has a name of its own." }];
+    return [{ path: [...path, "name"], text: `${name} contains itself`, hint: "A workflow within another one needs a different name." }];
   }
   const names = new Map<string, Path>();
   const seen = { names, count: 0, references: createStepReferences() };
@@ -108,7 +101,7 @@ interface InSteps extends Around {
 
 function problemsWithSteps(steps: unknown, around: InSteps): Found[] {
   if (!Array.isArray(steps)) return [];
-  if (around.nested > NESTED_MAX) return [{ path: around.path, text: `steps are more than ${NESTED_MAX} deep` }];
+  if (around.nested > NESTED_MAX) return [{ path: around.path, text: `steps are nested more than ${NESTED_MAX} deep` }];
   return steps.flatMap((step, index) => problemsWithStep(step, { ...around, path: [...around.path, index] }));
 }
 
@@ -121,10 +114,14 @@ function problemsWithStep(step: unknown, around: InSteps): Found[] {
   const { kind, name } = step as { kind?: unknown; name?: unknown };
   const kinds = Object.keys(stepSchemas);
   if (typeof kind !== "string" || !Object.hasOwn(stepSchemas, kind)) {
-    const meant = typeof kind === "string" ? nearest(kind, kinds) : undefined;
+    const suggestion = typeof kind === "string" ? nearest(kind, kinds) : undefined;
     const text = kind === undefined ? "is missing" : `must be one of ${kinds.join(", ")}`;
     return [
-      { path: [...path, "kind"], text, hint: meant ? `Did you mean ${meant}?` : `A step says what it is: kind: ${kinds.join(" | ")}` },
+      {
+        path: [...path, "kind"],
+        text,
+        hint: suggestion ? `Did you mean ${suggestion}?` : `Specify the kind of the step: kind: ${kinds.join(" | ")}`,
+      },
     ];
   }
   const lists = listsIn(step as WorkflowStep);
@@ -144,8 +141,8 @@ function problemsWithStep(step: unknown, around: InSteps): Found[] {
       : [
           {
             path: [...path, "name"],
-            text: `the step ${before.join(".")} is called ${String(name)}, too`,
-            hint: "Each step of a workflow has a name of its own.",
+            text: `the step ${before.join(".")} has the same name ${String(name)}`,
+            hint: "Each step of a workflow needs a unique name.",
           },
         ];
   return [
@@ -156,7 +153,7 @@ function problemsWithStep(step: unknown, around: InSteps): Found[] {
   ];
 }
 
-/** The lists of steps in a step. */
+/** Returns the lists of steps within a step. */
 function listsIn(step: WorkflowStep): { path: Path; steps: unknown }[] {
   switch (step.kind) {
     case "switch": {
@@ -179,7 +176,7 @@ function listsIn(step: WorkflowStep): { path: Path; steps: unknown }[] {
   }
 }
 
-/** What a schema cannot say. */
+/** Returns problems that a schema cannot express. */
 function problemsWithMeaning(step: WorkflowStep, around: InSteps): Found[] {
   const { path } = around;
   const conditions: [Path, string | undefined][] = [[["when"], step.when]];
@@ -228,8 +225,8 @@ function problemsWithMeaning(step: WorkflowStep, around: InSteps): Found[] {
 }
 
 function problemsWithTimer(step: Extract<WorkflowStep, { kind: "timer" }>, path: Path): Found[] {
-  const given = [step.for, step.until, step.cron].filter((each) => each !== undefined).length;
-  if (given !== 1) return [{ path, text: "needs one of for, until and cron" }];
+  const count = [step.for, step.until, step.cron].filter((each) => each !== undefined).length;
+  if (count !== 1) return [{ path, text: "needs exactly one of for, until and cron" }];
   if (step.cron === undefined) return [];
   try {
     new Cron(step.cron, { timezone: "UTC" });
@@ -239,7 +236,7 @@ function problemsWithTimer(step: Extract<WorkflowStep, { kind: "timer" }>, path:
       {
         path: [...path, "cron"],
         text: (error as Error).message.slice(0, 200),
-        hint: 'Minute, hour, day, month, weekday: "0 9 * * 1-5" is nine o\'clock from Monday to Friday.',
+        hint: 'Use minute, hour, day, month, weekday: "0 9 * * 1-5" is nine o\'clock from Monday to Friday.',
       },
     ];
   }
@@ -256,8 +253,8 @@ function problemsWithExpression(expression: string, path: Path): Found[] {
     : [
         {
           path,
-          text: `${JSON.stringify(expression.slice(0, 200))} is no expression: ${text}`,
-          hint: "Expressions are CEL, such as steps.test.output.exitCode == 0.",
+          text: `${JSON.stringify(expression.slice(0, 200))} is not an expression: ${text}`,
+          hint: "Write expressions in CEL, such as steps.test.output.exitCode == 0.",
         },
       ];
 }
@@ -267,14 +264,14 @@ function ofSchema(schema: Parameters<typeof checkValue>[0], value: unknown, path
   if (checked.success) return [];
   return checked.problems.map((problem: Problem) => {
     const { unknown } = problem;
-    // Of this kind alone: a step of another kind has other settings.
+    // Only the settings of this kind of step; other kinds have different ones.
     const known = unknown === undefined || problem.path.length > 0 ? unknown?.known : keysAt(schema, []);
-    const meant = unknown === undefined ? undefined : nearest(unknown.key, known ?? []);
-    return { path: [...path, ...problem.path], text: problem.text, ...(meant && { hint: `Did you mean ${meant}?` }) };
+    const suggestion = unknown === undefined ? undefined : nearest(unknown.key, known ?? []);
+    return { path: [...path, ...problem.path], text: problem.text, ...(suggestion && { hint: `Did you mean ${suggestion}?` }) };
   });
 }
 
-/** Without calling itself: what it looks at may be as deep as it is long. */
+/** Checks the depth without recursion: the value may be arbitrarily deep. */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {

@@ -15,7 +15,7 @@ const change = (path: string, after: string | Buffer): Change => ({
 const folder = "/home/me/project";
 const at = "2026-01-01T00:00:00.000Z";
 
-test("only the last applies are kept, with the files of no others", async () => {
+test("keeps the last applies only, and removes the files of older ones", async () => {
   await using dir = await mkdtempDisposable(join(tmpdir(), "applied-"));
   for (let count = 1; count <= 12; count += 1) await keepAppliedDiff(dir.path, { folder, at, changes: [change(`${count}.txt`, "x\n")] });
   expect((await listApplies(dir.path)).map(({ apply }) => apply)).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
@@ -24,23 +24,23 @@ test("only the last applies are kept, with the files of no others", async () => 
   expect(await readAppliedDiff(dir.path, 2)).toBeNull();
 });
 
-test("of an apply that is too large to be kept the names and figures are, and the patches that there is room for", async () => {
+test("keeps names and line counts of a large apply, and the patches that fit", async () => {
   await using dir = await mkdtempDisposable(join(tmpdir(), "applied-"));
   const long = (letter: string) => `${letter.repeat(99)}\n`.repeat(6_000);
   const many = Array.from({ length: 1_100 }, (_, index) => change(`many/${index}`, ""));
   const changes = [change("a.txt", long("a")), change("b.txt", long("b")), change("c.bin", Buffer.from([0, 1])), ...many];
   await keepAppliedDiff(dir.path, { folder, at, changes });
-  const kept = await readAppliedDiff(dir.path, 1);
-  expect(kept?.files.slice(0, 2)).toMatchObject([
+  const diff = await readAppliedDiff(dir.path, 1);
+  expect(diff?.files.slice(0, 2)).toMatchObject([
     { path: "a.txt", linesAdded: 6_000, patch: { encoding: "utf8" } },
     { path: "b.txt", linesAdded: 6_000, patch: null },
   ]);
-  expect(kept?.files).toHaveLength(1_000);
-  expect(kept?.isWhole).toBe(false);
+  expect(diff?.files).toHaveLength(1_000);
+  expect(diff?.isWhole).toBe(false);
   expect(await listApplies(dir.path)).toMatchObject([{ count: 1_103, folder }]);
 });
 
-test("a record that is damaged or missing is as none, and is written again", async () => {
+test("treats a damaged or missing record as empty and replaces it", async () => {
   await using dir = await mkdtempDisposable(join(tmpdir(), "applied-"));
   expect(await listApplies(dir.path)).toEqual([]);
   await writeFile(join(dir.path, "applies.json"), "{");

@@ -1,8 +1,8 @@
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../contract/error.ts";
-import { isErrno } from "../lib/is-errno.ts";
-import { lstatOrNull } from "../lib/lstat-or-null.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ignoring, isErrno } from "../lib/failures.ts";
+import { lstatOrNull } from "../lib/paths.ts";
 import {
   type ApplierOptions,
   type ApplyRecord,
@@ -21,9 +21,9 @@ import { forbidden } from "./protected-path.ts";
 const Path = z.string().refine((path) => forbidden(path) === null);
 const Kept = z.string().regex(/^(old|new)-\d+$/);
 
-/** What is done to the folder, one by one; each can be taken back, whether it was done or not. */
+/** One operation on the folder. Each can be rolled back, whether or not it took place. */
 const Operation = z.discriminatedUnion("kind", [
-  /** The old file is kept; `replaced` tells that a new one takes its place. */
+  /** Stores the old file. `replaced` means that a new file takes its place. */
   z.strictObject({ kind: z.literal("keep"), path: Path, kept: Kept, replaced: z.boolean() }),
   z.strictObject({ kind: z.literal("rmdir"), path: Path, mode: z.int(), uid: z.int(), gid: z.int() }),
   z.strictObject({ kind: z.literal("mkdir"), path: Path }),
@@ -32,24 +32,24 @@ const Operation = z.discriminatedUnion("kind", [
 export type Operation = z.infer<typeof Operation>;
 
 /**
- * With the staging folder's number: a folder that was removed leaves its own number, by which records are found, to
- * another one.
+ * The operations, with the staging folder's inode: records are found by inode, and the inode of a removed folder may be
+ * reused by another.
  */
 const Journal = z.strictObject({ staging: StagingName, inode: z.int(), operations: z.array(Operation) });
 
 export interface Staging {
   tree: FolderTree;
-  /** The record in the state folder. */
+  /** The path of the record in the state folder. */
   dir: string;
-  /** The folder in the user's own. */
+  /** The name of the staging folder in the user's folder. */
   name: string;
-  /** New files and folders of root's are given to whoever has the folder. */
+  /** The folder's owner, which also gets new files and folders if root applies. */
   owner: { uid: number; gid: number } | null;
 }
 
 /**
- * Takes the folder for one apply at a time; what one that died left half done is taken back first. Throws `conflict`
- * while another is at work.
+ * Reserves the folder for one apply at a time, after rolling back an apply whose process died. Throws `conflict` while
+ * another apply is running.
  */
 export async function openStaging(tree: FolderTree, options: Omit<ApplierOptions, "takeBack">): Promise<Staging> {
   const { uid, gid } = tree.identity;
@@ -77,7 +77,7 @@ export async function perform(staging: Staging, operations: readonly Operation[]
     crashpoint(`apply:${index}`);
     performOne(staging, operation);
   }
-  // The state folder may be on another disk: what it calls done must be on this one by then.
+  // The state folder may be on another disk, so these changes must be on disk before `done` is.
   const touched = new Set(operations.map(({ path }) => (dirname(path) === "." ? "" : dirname(path))));
   for (const path of touched) if (path === "" || tree.stat(path)?.isDirectory()) tree.syncFolder(path);
   crashpoint("apply:done:before");
@@ -91,14 +91,14 @@ function performOne(staging: Staging, operation: Operation): void {
   const { path } = operation;
   switch (operation.kind) {
     case "keep": {
-      const kept = staged(staging, operation.kept);
-      // A second name keeps the old file where it is until the new one takes its place: nobody ever sees it missing.
-      if (operation.replaced && tryLink(tree, path, kept)) return;
-      tree.rename(path, kept);
+      const backup = staged(staging, operation.kept);
+      // With a second link the old file stays in place until the new one replaces it, so it is never missing.
+      if (operation.replaced && tryLink(tree, path, backup)) return;
+      tree.rename(path, backup);
       return;
     }
     case "rmdir":
-      // Something of the user's own is still in it: then it stays.
+      // The folder stays if the user still has files in it.
       unless(["ENOTEMPTY", "EEXIST"], () => tree.rmdir(path));
       return;
     case "mkdir":
@@ -110,14 +110,9 @@ function performOne(staging: Staging, operation: Operation): void {
   }
 }
 
-/** Not every file system has them, and not every file may be given one. */
-function tryLink(tree: FolderTree, path: string, kept: string): boolean {
-  try {
-    tree.link(path, kept);
-    return true;
-  } catch {
-    return false;
-  }
+/** Tries to create a second link. Some file systems have none, and some files cannot get one. */
+function tryLink(tree: FolderTree, path: string, backup: string): boolean {
+  return ignoring("the caller renames the file instead, or throws", () => tree.link(path, backup) === undefined) ?? false;
 }
 
 export async function takeBack({ tree, dir, name }: Staging): Promise<void> {
@@ -125,9 +120,8 @@ export async function takeBack({ tree, dir, name }: Staging): Promise<void> {
 }
 
 /**
- * Puts everything back as it was before an apply that did not finish; of one that did, only its remains are removed.
- * Idempotent, also when it is killed itself. What something in the way keeps from being put back (a link where a folder
- * was) waits for the next apply.
+ * Rolls back an apply that did not finish; of a finished one, only removes the leftovers. Idempotent, even if this
+ * process is killed. If something blocks a rollback (a link in place of a folder), the next apply tries again.
  */
 export async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRecord): Promise<void> {
   try {
@@ -149,18 +143,21 @@ export async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRe
   await removeRecord(dir);
 }
 
-/** Null when nothing was done yet: it is written whole before the first effect. Throws `conflict`. */
+/**
+ * Returns null if nothing was done yet: the journal is written completely before the first operation. Throws
+ * `conflict`.
+ */
 async function readJournal(dir: string): Promise<z.infer<typeof Journal> | null> {
   const found = await readJson(join(dir, "journal.json"));
   if (found === null) return null;
   const journal = Journal.safeParse(found);
   if (journal.success) return journal.data;
   throw new CaissonError("conflict", "another version of Caisson was interrupted while it applied changes", {
-    hint: `Apply once with that version, which takes it back; its record is ${dir}.`,
+    hint: `Apply once with that version to roll it back. Its record is ${dir}.`,
   });
 }
 
-/** Only what applying itself puts there; anything else is somebody's, and stays. */
+/** Removes only the files of an apply. Anything else belongs to the user and stays. */
 function removeStaging(tree: FolderTree, staging: string): void {
   for (const { name } of tree.entries(staging))
     if (Kept.safeParse(name).success) unless(["ENOENT", "EISDIR"], () => tree.unlink(`${staging}/${name}`));
@@ -179,18 +176,18 @@ function takeBackOne(tree: FolderTree, staging: string, operation: Operation): v
       takeBackFolder(tree, operation);
       return;
     case "mkdir":
-      // Where a link is still on the way, in whose place a folder was to come, nothing was made.
+      // If a link that the folder was to replace is still there, the folder was not created.
       if (tree.stat(path)?.isDirectory()) unless(["ENOENT", "ENOTDIR", "ENOTEMPTY", "EEXIST"], () => tree.rmdir(path));
       return;
     case "put":
-      // The kept one takes its place by itself. Otherwise only what was put there goes: what waits in the staging
-      // folder was not, and a folder is not ours.
+      // A replaced file is restored by its `keep`. Otherwise we remove only the file that was put in place: if it is
+      // still in the staging folder nothing was put, and a folder is not ours.
       if (operation.replaces || tree.stat(`${staging}/${operation.fresh}`) !== null) return;
       if (tree.stat(path)?.isDirectory() === false) tree.unlink(path);
   }
 }
 
-/** Also one that was made again, but not finished, by a taking back that was killed. */
+/** Restores a removed folder, even one that a killed rollback had created without its mode and owner. */
 function takeBackFolder(tree: FolderTree, { path, mode, uid, gid }: Extract<Operation, { kind: "rmdir" }>): void {
   unless(["EEXIST"], () => tree.mkdir(path));
   const found = tree.stat(path);
@@ -199,7 +196,7 @@ function takeBackFolder(tree: FolderTree, { path, mode, uid, gid }: Extract<Oper
   if (process.getuid?.() === 0) tree.chown(path, { uid, gid });
 }
 
-/** The user may have removed a folder since; the file that was kept of it goes back all the same. */
+/** Creates missing parents: the user may have removed the folder since, but its stored file goes back anyway. */
 function makeParents(tree: FolderTree, path: string): void {
   const parts = path.split("/");
   for (let depth = 1; depth < parts.length; depth++) unless(["EEXIST"], () => tree.mkdir(parts.slice(0, depth).join("/")));

@@ -2,36 +2,31 @@ import { randomBytes } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { ProcessIdentity as Applier } from "../contract/process-identity.ts";
-import { isErrno } from "../lib/is-errno.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
-import { lstatOrNull } from "../lib/lstat-or-null.ts";
+import { isErrno, jsonOrNull } from "../lib/failures.ts";
+import { lstatOrNull } from "../lib/paths.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import type { FolderTree } from "./folder-tree.ts";
 import { STAGING_PREFIX } from "./protected-path.ts";
 
 const RECORD_BYTES_MAX = 64 * 1024 * 1024;
-/** A record being made or removed; one that its maker left behind is removed after so long. */
+/** Names of records during creation or removal. Leftovers are removed after `REMAINS_MS`. */
 const REMAINS = /^\.(new|gone)-/;
 const REMAINS_MS = 3_600_000;
 
 /**
- * Where new and old files wait: a folder in the user's own, so that a rename moves them, under a name nobody could have
- * known.
+ * The name of the folder for new and old files. It is inside the user's folder, so that a rename can move them, and
+ * unpredictable.
  */
 export const StagingName = z.string().regex(new RegExp(`^\\${STAGING_PREFIX}-[0-9a-f]{32}$`));
 const About = z.strictObject({ staging: StagingName, folder: z.string() });
 /**
- * An apply to one folder. What is to be done and undone is written here, in the state folder: nothing that lies in the
- * user's folder is ever obeyed.
+ * An apply to one folder. Its operations are recorded here in the state folder, and never read from the user's folder.
  */
 export interface ApplyRecord {
   dir: string;
-  /**
-   * The name of the folder that its maker put new and old files into; null when a power cut left only the journal,
-   * which has it as well.
-   */
+  /** The name of the folder for new and old files; null if a power failure left only the journal, which also has it. */
   staging: string | null;
 }
 
@@ -39,27 +34,27 @@ export interface ApplierOptions {
   stateDir: string;
   self: Applier;
   alive: (applier: Applier) => boolean;
-  /** Undoes what a record of a dead one says, then removes the record. */
+  /** Rolls back the apply of a dead process, then removes its record. */
   takeBack: (record: ApplyRecord) => Promise<void>;
 }
 
-/** Where the records of a state folder are. */
+/** Returns the folder with the apply records of a state folder. */
 export const recordsIn = (stateDir: string) => join(stateDir, "applies");
 
-/** What the record of an apply to this folder is called. */
+/** Returns the name of the record of an apply to this folder. */
 export function recordName(tree: FolderTree): string {
   const { device, inode } = tree.identity;
   return `${device}-${inode}`;
 }
 
-/** Null when a power cut left only the journal. */
+/** Returns null if a power failure left only the journal. */
 export async function readAbout(dir: string): Promise<{ staging: string; folder: string } | null> {
   return About.safeParse(await readJson(join(dir, "apply.json"))).data ?? null;
 }
 
 /**
- * Takes a folder for one apply at a time; what one that died left half done is taken back first. Throws `conflict`
- * while another is at work.
+ * Reserves the folder for one apply at a time, after rolling back an apply whose process died. Throws `conflict` while
+ * another apply is running.
  */
 export async function openRecord(tree: FolderTree, options: ApplierOptions): Promise<{ dir: string; staging: string }> {
   const root = recordsIn(options.stateDir);
@@ -80,17 +75,17 @@ export async function openRecord(tree: FolderTree, options: ApplierOptions): Pro
 }
 
 export const applyingNow = ({ pid }: Applier, folder: string) =>
-  new CaissonError("conflict", `process ${pid} is applying changes to ${folder} just now`, { hint: "Wait for it." });
+  new CaissonError("conflict", `process ${pid} is applying changes to ${folder}`, { hint: "Try again when it has finished." });
 
-/** In the folder of the records; another text each time that an apply was taken back. */
+/** A file in the records folder whose content changes with each rollback. */
 const TAKEN_BACK = ".taken-back";
 
-/** Before a folder goes back to what it was: who looks at it meanwhile has to look again. */
+/** Changes the stamp before a rollback, so that concurrent readers of the folder read again. */
 export async function markTakenBack(root: string): Promise<void> {
   await replaceFile(root, TAKEN_BACK, randomBytes(16).toString("hex"));
 }
 
-/** Changes whenever an apply was taken back. */
+/** Returns a stamp that changes with each rollback. */
 export async function takenBackStamp(root: string): Promise<string> {
   return await readFile(join(root, TAKEN_BACK), "utf8").catch((error: unknown) => {
     if (isErrno(error, "ENOENT")) return "";
@@ -98,24 +93,24 @@ export async function takenBackStamp(root: string): Promise<string> {
   });
 }
 
-/** Gone at once, for everybody. */
+/** Removes a record atomically for every process. */
 export async function removeRecord(dir: string): Promise<void> {
-  const gone = join(dir, "..", `.gone-${randomBytes(8).toString("hex")}`);
-  await rename(dir, gone);
-  await rm(gone, { recursive: true, force: true });
+  const trash = join(dir, "..", `.gone-${randomBytes(8).toString("hex")}`);
+  await rename(dir, trash);
+  await rm(trash, { recursive: true, force: true });
 }
 
-/** Leaves a record to whoever comes next, also while this process lives. */
+/** Leaves a record to the next process, even while this one is alive. */
 export async function abandonRecord(dir: string): Promise<void> {
   for (const name of await readdir(dir).catch(ifAbsent)) if (name.startsWith("applier-")) await rm(join(dir, name), { force: true });
 }
 
-/** A record appears as a whole, or not at all: false when there is one. */
+/** Creates a record atomically. Returns false if one already exists. */
 async function makeRecord(root: string, dir: string, content: { about: z.infer<typeof About>; self: Applier }): Promise<boolean> {
   const fresh = join(root, `.new-${randomBytes(8).toString("hex")}`);
   await mkdir(fresh, { mode: 0o700 });
   try {
-    // Nothing has been done yet that would have to be undone after a power cut: only the journal is made to last.
+    // Nothing needs a rollback yet after a power failure, so only the journal is synced to disk.
     await writeFile(join(fresh, "apply.json"), JSON.stringify(content.about), { mode: 0o600 });
     await writeFile(join(fresh, "applier-0.json"), JSON.stringify(content.self), { mode: 0o600 });
     await rename(fresh, dir);
@@ -128,8 +123,8 @@ async function makeRecord(root: string, dir: string, content: { about: z.infer<t
 }
 
 /**
- * The numbers of devices and folders may change with a restart of the machine; a staging folder of ours that is here
- * tells whose record it is.
+ * Recovers other records of this folder. Device and inode numbers may change when the machine restarts, but the staging
+ * folder identifies its record.
  */
 async function recoverOthers(root: string, tree: FolderTree, recoverDead: (dir: string) => Promise<void>): Promise<void> {
   for (const name of await readdir(root)) {
@@ -145,8 +140,8 @@ async function recoverOthers(root: string, tree: FolderTree, recoverDead: (dir: 
 }
 
 /**
- * Takes over the record of a dead one and has it taken back. Of several that try, one does. Resolves with the process
- * that is at work on it, if one is.
+ * Claims the record of a dead process and rolls its apply back. If several processes try, one succeeds. Resolves with
+ * the process that is applying, if it is alive.
  */
 export async function recover(dir: string, options: Pick<ApplierOptions, "self" | "alive" | "takeBack">): Promise<Applier | null> {
   const about = await readAbout(dir);
@@ -157,7 +152,7 @@ export async function recover(dir: string, options: Pick<ApplierOptions, "self" 
   if (!(await claim(dir, last + 1, options.self))) return null;
   const now = await readAbout(dir);
   if (about !== null && now !== null && now.staging !== about.staging) {
-    // Somebody was faster, and another apply began in between: the claim is not on that one.
+    // Another process recovered first and a new apply has started, so withdraw the claim on it.
     await rm(join(dir, `applier-${last + 1}.json`), { force: true });
     return null;
   }
@@ -170,7 +165,7 @@ function ifAbsent(error: unknown): [] {
   throw error;
 }
 
-/** False when another was faster, or the record is gone. */
+/** Returns false if another process was faster or the record was removed. */
 async function claim(dir: string, index: number, self: Applier): Promise<boolean> {
   const fresh = join(dir, `.claim-${randomBytes(8).toString("hex")}`);
   try {
@@ -185,12 +180,12 @@ async function claim(dir: string, index: number, self: Applier): Promise<boolean
   }
 }
 
-/** Null where there is no file, or one that a power cut left unfinished. Throws when it cannot be read. */
+/** Returns null if the file does not exist, or a power failure left it incomplete. Throws if it cannot be read. */
 export async function readJson(path: string): Promise<unknown> {
   const found = lstatOrNull(path);
   if (found === null) return null;
   if (!found.isFile() || found.size > RECORD_BYTES_MAX)
-    throw new CaissonError("too_large", `${path} is not a file of at most ${RECORD_BYTES_MAX} bytes`);
+    throw new CaissonError("too_large", `${path} is not a regular file of at most ${RECORD_BYTES_MAX} bytes`);
   try {
     return jsonOrNull(await readFile(path, "utf8"));
   } catch (error) {

@@ -2,39 +2,38 @@ import { realpathSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
-import { isErrno } from "../lib/is-errno.ts";
-import { lstatOrNull } from "../lib/lstat-or-null.ts";
+import { isErrno } from "../lib/failures.ts";
+import { isWithin, lstatOrNull } from "../lib/paths.ts";
 import { currentProcess, isProcessAlive } from "../sandbox/process-identity.ts";
-import { isWithin } from "../sandbox/shared-folders.ts";
 import { takeBackRecord } from "./apply-journal.ts";
 import { applyingNow, readAbout, recordName, recordsIn, recover, takenBackStamp } from "./apply-record.ts";
 import { FolderTree } from "./folder-tree.ts";
 
-/** How long a look at a folder waits for an apply that is at work there. */
+/** How long a reader waits for a running apply to the folder. */
 const APPLY_WAIT_MS_MAX = 30_000;
 const APPLY_POLL_MS = 25;
-/** Each further look is one that an apply came between. */
+/** A reader starts over each time an apply interferes, up to this many reads. */
 const LOOKS_MAX = 5;
 
 export interface RecoveryOptions {
   stateDir: string;
-  /** Whether an applier still lives. Default: as seen on this machine. */
+  /** Returns whether an applier is alive. Defaults to the view of this machine. */
   alive?: (applier: ProcessIdentity) => boolean;
 }
 
 interface SettledFolder {
-  /** Another one once an apply was taken back since. */
+  /** Changes with each rollback of an apply. */
   stamp: string;
-  /** An apply was at work here, and was waited for. */
+  /** True if we waited for a running apply. */
   waited: boolean;
 }
 
 /**
- * Reads a folder of the user's in a state between two applies: what a dead apply left half done is taken back first,
- * and a living one is waited for. When one came between, the folder is read again. Every verb that compares, copies or
- * shows such a folder goes through here. Throws `conflict`, and what `look` throws.
+ * Reads the user's folder in a state between applies: rolls back dead applies, waits for a running one, and reads again
+ * if one interfered. Every verb that compares, copies or shows such a folder goes through here. Throws `conflict`, and
+ * the errors of `look`.
  */
 export async function lookAtFolder<Result>(folder: string, options: RecoveryOptions, look: () => Promise<Result>): Promise<Result> {
   for (let looks = 1; ; looks++) {
@@ -43,13 +42,13 @@ export async function lookAtFolder<Result>(folder: string, options: RecoveryOpti
     const after = await settleFolder(folder, options);
     if (after.stamp === before.stamp && !after.waited) return result;
     if (looks === LOOKS_MAX)
-      throw new CaissonError("conflict", `${folder} was changed by one apply after another while it was read`, { hint: "Try again." });
+      throw new CaissonError("conflict", `several applies changed ${folder} while it was read`, { hint: "Try again." });
   }
 }
 
 /**
- * Takes back every apply of this state folder whose process died, and waits for one that is at work on this folder, on
- * one in it or around it. Throws `conflict` when that takes too long, or when something is in the way.
+ * Rolls back every apply in this state folder whose process died, and waits for a running one to this folder, to a
+ * folder in it or to one around it. Throws `conflict` if that takes too long or a rollback is blocked.
  */
 export async function settleFolder(folder: string, options: RecoveryOptions): Promise<SettledFolder> {
   const deadline = performance.now() + APPLY_WAIT_MS_MAX;
@@ -61,7 +60,7 @@ export async function settleFolder(folder: string, options: RecoveryOptions): Pr
   }
 }
 
-/** Resolves with a process that is at work on this folder. */
+/** Resolves with a process that is applying to this folder, or null. */
 async function recoverApplies(folder: string, options: RecoveryOptions): Promise<ProcessIdentity | null> {
   const root = recordsIn(options.stateDir);
   let busy: ProcessIdentity | null = null;
@@ -74,10 +73,10 @@ async function recoverApplies(folder: string, options: RecoveryOptions): Promise
       if (tree === null) continue;
       const takeBack = (record: Parameters<typeof takeBackRecord>[1]) => takeBackRecord(tree, record);
       const applier = await recover(dir, { self: currentProcess(), alive: options.alive ?? isProcessAlive, takeBack });
-      // Another process that takes it back right now is waited for like one that applies.
+      // We also wait for a process that is rolling this apply back.
       if (isOurs !== null) busy ??= applier ?? (lstatOrNull(dir) === null ? null : currentProcess());
     } catch (error) {
-      // Somebody else's folder; who looks at that one hears of it.
+      // This concerns another folder, and its readers get the error.
       if (isOurs === null) continue;
       throw cannotTakeBack(about?.folder ?? folder, error);
     }
@@ -93,7 +92,7 @@ async function recordNames(root: string): Promise<string[]> {
   return names.filter((name) => !name.startsWith("."));
 }
 
-/** Whether an apply to the folder of a record changes what is seen in this one. */
+/** Returns how an apply to the record's folder affects readers of this one. */
 function concerns(folder: string, record: { name: string; folder: string | null }): "same" | "related" | null {
   using tree = openOrNull(folder);
   if (tree !== null && recordName(tree) === record.name) return "same";
@@ -102,7 +101,7 @@ function concerns(folder: string, record: { name: string; folder: string | null 
   return isWithin(here, there) || isWithin(there, here) ? "related" : null;
 }
 
-/** The folder of a record, as far as it is still that one. */
+/** Opens the record's folder, if it is still the same one. */
 function openRecorded(folder: string | null, { name, staging }: { name: string; staging: string | null }): FolderTree | null {
   const tree = folder === null ? null : openOrNull(folder);
   if (tree === null) return null;
@@ -132,8 +131,8 @@ function realPath(path: string): string {
 function cannotTakeBack(folder: string, cause: unknown): CaissonError {
   if (cause instanceof CaissonError && cause.code === "conflict") return cause;
   const why = cause instanceof Error ? cause.message : String(cause);
-  return new CaissonError("conflict", `an interrupted apply to ${folder} cannot be taken back: ${why}`, {
-    hint: "See that the folder can be written to and nothing is in the way, then try again.",
+  return new CaissonError("conflict", `an interrupted apply to ${folder} cannot be rolled back: ${why}`, {
+    hint: "Make sure that the folder is writable and nothing blocks its paths, then try again.",
     cause,
   });
 }

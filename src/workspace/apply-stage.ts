@@ -3,27 +3,27 @@ import type { Change, FileSide } from "./change.ts";
 import { parentsOf } from "./resulting-tree.ts";
 
 /**
- * Writes the new files beside the old ones, and says what is to be done with them, in an order in which a file may take
- * a folder's place and the other way round.
+ * Writes the new files beside the old ones, and returns the operations in an order that lets a file replace a folder
+ * and vice versa.
  */
 export async function stage(changes: readonly Change[], staging: Staging): Promise<Operation[]> {
   const keeps: Operation[] = [];
   const puts: Operation[] = [];
-  const gone: string[] = [];
+  const removedPaths: string[] = [];
   for (const [index, { path, from, before, after }] of changes.entries()) {
     const old = from ?? path;
     const replaced = from === null && before !== null && after !== null;
     if (before !== null) keeps.push({ kind: "keep", path: old, kept: `old-${index}`, replaced });
-    if (before !== null && !replaced) gone.push(old);
+    if (before !== null && !replaced) removedPaths.push(old);
     if (after === null) continue;
     await writeFresh(staging, after, { target: staged(staging, `new-${index}`), old: before === null ? null : old });
     puts.push({ kind: "put", path, fresh: `new-${index}`, replaces: replaced });
   }
   const needed = new Set(puts.flatMap(({ path }) => parentsOf(path)));
-  const emptied = [...new Set(gone.flatMap(parentsOf))].filter((path) => !needed.has(path)).sort(deepestFirst);
+  const emptied = [...new Set(removedPaths.flatMap(parentsOf))].filter((path) => !needed.has(path)).sort(deepestFirst);
   const removals = emptied.flatMap((path) => folderToRemove(staging, path));
-  const made = [...needed].filter((path) => staging.tree.stat(path)?.isDirectory() !== true).sort((a, b) => deepestFirst(b, a));
-  return [...keeps, ...removals, ...made.map((path): Operation => ({ kind: "mkdir", path })), ...puts];
+  const newFolders = [...needed].filter((path) => staging.tree.stat(path)?.isDirectory() !== true).sort((a, b) => deepestFirst(b, a));
+  return [...keeps, ...removals, ...newFolders.map((path): Operation => ({ kind: "mkdir", path })), ...puts];
 }
 
 const deepestFirst = (a: string, b: string) => b.split("/").length - a.split("/").length;
@@ -34,8 +34,8 @@ function folderToRemove({ tree }: Staging, path: string): Operation[] {
 }
 
 /**
- * With the old file's permissions but for the right to execute, and its owner; a new file gets the folder's. No bit
- * that changes who runs it.
+ * Writes a new file with the old one's owner and permissions, changing only the execute bits. A file without an old one
+ * gets the folder's owner. Never sets setuid or setgid bits.
  */
 async function writeFresh({ tree, owner }: Staging, side: FileSide, about: { target: string; old: string | null }): Promise<void> {
   const old = about.old === null ? null : tree.stat(about.old);

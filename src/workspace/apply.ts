@@ -1,57 +1,57 @@
 import { realpathSync } from "node:fs";
 import { posix, relative } from "node:path";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { ProcessIdentity } from "../contract/process-identity.ts";
 import { currentProcess, isProcessAlive } from "../sandbox/process-identity.ts";
 import { openStaging, perform, type Staging, takeBack } from "./apply-journal.ts";
 import { recordsIn, takenBackStamp } from "./apply-record.ts";
 import { stage } from "./apply-stage.ts";
-import { type Change, isWithin, type LeftOut, sameSide } from "./change.ts";
+import { type Change, isBelowAny, type LeftOut, sameSide } from "./change.ts";
 import { FolderTree } from "./folder-tree.ts";
 import { hookFolders } from "./hook-folders.ts";
-import { whyHeldBack, whyTold } from "./protected-files.ts";
+import { whyHeldBack, whyNoticed } from "./protected-files.ts";
 import { forbidden } from "./protected-path.ts";
 import { readLower } from "./read-side.ts";
 import { dangerousLinks, parentsOf, repositoriesWith } from "./resulting-tree.ts";
 
 export interface ApplyOptions {
   folder: string;
-  /** Where what is being applied is written down, outside the folder. */
+  /** The folder for apply records, outside the user's folder. */
   stateDir: string;
-  /** Files or folders; absent: everything. */
+  /** Files or folders to apply; absent for all. */
   paths?: readonly string[];
-  /** Files or folders that are not applied. */
+  /** Files or folders to leave out. */
   leaveOut?: readonly string[];
-  /** Also what tools outside act on, without its being named. */
+  /** Also apply files that tools outside act on, even if they are not named. */
   includeConfiguration?: boolean;
-  /** Also over files that the user changed since the agent's copy was made. */
+  /** Overwrite files that the user changed after the agent's copy was made. */
   force?: boolean;
   /**
-   * Whether another one that applies still lives: one at a time, and what a dead one left is taken back. Default: as
-   * seen on this machine.
+   * Returns whether another applier is alive. Only one applies at a time, and the apply of a dead one is rolled back.
+   * Defaults to the view of this machine.
    */
   alive?: (applier: ProcessIdentity) => boolean;
-  /** The stamp of the folder before the changes were computed, see `settleFolder`. */
+  /** The folder's stamp from before the changes were computed; see `settleFolder`. */
   seen?: string;
-  /** Called with what will be applied once everything is checked, before the first effect. */
+  /** Called with the paths to apply after all checks, before the first operation. */
   beforeEffects?: (paths: readonly string[]) => Promise<void>;
-  /** For tests: called before each effect. */
+  /** For tests: called before each operation. */
   crashpoint?: (name: string) => void;
 }
 
 export interface ApplyResult {
   applied: string[];
-  /** Each with its reason. */
+  /** The paths that were not applied, each with a reason. */
   skipped: LeftOut[];
-  /** Applied, and worth a second look: text that agents outside take for the user's own. */
+  /** Applied paths that deserve a second look: text that agents outside read as the user's own. */
   told: LeftOut[];
 }
 
 /**
- * Brings changes to the user's folder: all of the chosen ones or none, also when it is killed in the middle (the next
- * one takes it back). Nothing the agent wrote is run or followed. A change to a file that tools act on is taken only
- * when it is named. Throws `unsafe` (leaves the folder, is git's own, goes through a link or leads out), `conflict`
- * (the user changed the file meanwhile), `invalid` (a path nothing changed at), `denied`, `no_space`.
+ * Applies changes to the user's folder: all of the chosen ones or none, even if this process is killed (then the next
+ * apply rolls back). Nothing the agent wrote is run or followed. A change to a file that tools act on is applied only
+ * if it is named. Throws `unsafe` (leaves the folder, belongs to git, goes through a link or leads outside), `conflict`
+ * (the user changed the file), `invalid` (a path without changes), `denied`, `no_space`.
  */
 export async function applyChanges(changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
   try {
@@ -65,7 +65,7 @@ export async function applyChanges(changes: readonly Change[], options: ApplyOpt
 
 async function applyTo(staging: Staging, changes: readonly Change[], options: ApplyOptions): Promise<ApplyResult> {
   try {
-    // What the changes were computed against is not what the folder has by now.
+    // A rollback since then means that the changes were computed against other content.
     if (options.seen !== undefined && options.seen !== (await takenBackStamp(recordsIn(options.stateDir))))
       throw takenBackMeanwhile(options);
     const { chosen, skipped } = choose(changes, staging.tree, { ...options, hookFolders: await hookFolders(staging.tree) });
@@ -77,21 +77,21 @@ async function applyTo(staging: Staging, changes: readonly Change[], options: Ap
     const applied = chosen.map((change) => change.path);
     await options.beforeEffects?.(applied);
     await perform(staging, operations, options.crashpoint ?? (() => undefined));
-    const told = applied.flatMap((path) => ({ path, reason: whyTold(path) ?? "" })).filter(({ reason }) => reason !== "");
-    return { applied, skipped, told };
+    const notices = applied.flatMap((path) => ({ path, reason: whyNoticed(path) ?? "" })).filter(({ reason }) => reason !== "");
+    return { applied, skipped, told: notices };
   } finally {
-    // Of an apply that came to its end this removes what is left over; of any other it puts everything back.
+    // After a finished apply this removes the leftovers; after any other it rolls back.
     await takeBack(staging);
   }
 }
 
 const takenBackMeanwhile = ({ folder }: ApplyOptions) =>
-  new CaissonError("conflict", `an interrupted apply was taken back while the changes for ${folder} were read; nothing was applied`, {
+  new CaissonError("conflict", `an interrupted apply was rolled back while the changes for ${folder} were read; nothing was applied`, {
     hint: "Apply again.",
     details: { takenBack: true },
   });
 
-/** Whether changes were not applied because they have to be computed again. */
+/** Returns whether the changes must be computed again before they can be applied. */
 export const isOutdated = (error: unknown) =>
   error instanceof CaissonError && error.code === "conflict" && error.details?.takenBack === true;
 
@@ -103,7 +103,7 @@ function choose(
   const wanted = options.paths?.map(normalPath) ?? null;
   const unwanted = (options.leaveOut ?? []).map(normalPath);
   refuseUnchanged(changes, [...(wanted ?? []), ...unwanted]);
-  const candidates = keptPaths(changes, (path) => (wanted === null || isWithin(path, wanted)) && !isWithin(path, unwanted));
+  const candidates = keptPaths(changes, (path) => (wanted === null || isBelowAny(path, wanted)) && !isBelowAny(path, unwanted));
   const isNamed = (change: Change) => wanted?.includes(change.path) === true;
   const ownFiles = stateWithin(options);
   const chosen: Change[] = [];
@@ -116,15 +116,15 @@ function choose(
     const ends = change.from === null ? [change.path] : [change.path, change.from];
     const never = first(
       ends,
-      (path) => forbidden(path) ?? (ownFiles !== null && isWithin(path, [ownFiles]) ? "it is Caisson's own state" : null),
+      (path) => forbidden(path) ?? (ownFiles !== null && isBelowAny(path, [ownFiles]) ? "it is Caisson's own state" : null),
     );
     const held = first(
       ends,
-      (path) => whyHeldBack(path) ?? (isWithin(path, options.hookFolders) ? "git runs what is there as hooks" : null),
+      (path) => whyHeldBack(path) ?? (isBelowAny(path, options.hookFolders) ? "git runs files there as hooks" : null),
     );
     if (never !== null) leaveOut(change, never);
     else if (held !== null && !isNamed(change) && !options.includeConfiguration)
-      skipped.push({ path: change.path, reason: `${held}; name it, or give --include-config` });
+      skipped.push({ path: change.path, reason: `${held}; name it, or pass --include-config` });
     else chosen.push(change);
   }
   return { chosen: withoutRepositories(chosen, tree, leaveOut), skipped };
@@ -134,35 +134,40 @@ const normalPath = (path: string): string => posix.normalize(path).replace(/\/$/
 
 const first = (paths: readonly string[], why: (path: string) => string | null) => paths.map(why).find((reason) => reason !== null) ?? null;
 
-/** Where the state folder is, when it lies in the folder; null otherwise. */
+/** Returns the path of the state folder relative to the user's folder, or null if it is not inside. */
 function stateWithin({ folder, stateDir }: ApplyOptions): string | null {
   const path = relative(realpathSync(folder), realpathSync(stateDir));
   return path === "" || path.startsWith("..") ? null : path;
 }
 
-/** What is left out changes what results, so it is judged again until nothing more is left out. */
+/**
+ * Leaves out changes to hidden repositories. Each removal changes the resulting tree, so it is checked again until
+ * nothing more is left out.
+ */
 function withoutRepositories(changes: Change[], tree: FolderTree, leaveOut: (change: Change, reason: string) => void): Change[] {
   for (let chosen = changes; ; ) {
     const repositories = repositoriesWith(tree, chosen);
-    const inside = (path: string | null) => path !== null && repositories.some((folder) => folder === "" || isWithin(path, [folder]));
+    const inside = (path: string | null) => path !== null && repositories.some((folder) => folder === "" || isBelowAny(path, [folder]));
     const left = chosen.filter(({ path, from }) => !inside(path) && !inside(from));
     if (left.length === chosen.length) return chosen;
     for (const change of chosen)
       if (!left.includes(change))
-        leaveOut(change, "it belongs to a git repository that is not called .git: whoever uses git there would run what its settings name");
+        leaveOut(change, "it belongs to a git repository not named .git: using git there would run the commands in its settings");
     chosen = left;
   }
 }
 
 function refuseUnchanged(changes: readonly Change[], named: readonly string[]): void {
   const nothing = named.filter(
-    (each) => each !== "." && !changes.some(({ path, from }) => isWithin(path, [each]) || (from !== null && isWithin(from, [each]))),
+    (each) => each !== "." && !changes.some(({ path, from }) => isBelowAny(path, [each]) || (from !== null && isBelowAny(from, [each]))),
   );
   if (nothing.length > 0)
-    throw new CaissonError("invalid", `nothing changed at ${nothing.join(", ")}`, { hint: "`caisson diff --stat` lists what did." });
+    throw new CaissonError("invalid", `there are no changes at ${nothing.join(", ")}`, {
+      hint: "List the changes with `caisson diff --stat`.",
+    });
 }
 
-/** A move of which only one end is kept is a file that came, or one that went. */
+/** Filters changes by path. If only one end of a move is kept, it becomes an addition or a removal. */
 function keptPaths(changes: readonly Change[], isKept: (path: string) => boolean): Change[] {
   return changes.flatMap((change) => {
     const here = isKept(change.path);
@@ -177,9 +182,9 @@ function refuseChangedOutside(chosen: readonly Change[], options: ApplyOptions):
   if (outside.length === 0) return;
   throw new CaissonError(
     "conflict",
-    `you changed ${outside.join(", ")} in ${options.folder} since the agent began from it; nothing was applied`,
+    `you changed ${outside.join(", ")} in ${options.folder} after the agent started from it; nothing was applied`,
     {
-      hint: "Look at the diff: it undoes your change. Apply the rest with --leave-out PATH, or give --force.",
+      hint: "Check the diff: it undoes your change. Apply the rest with --leave-out PATH, or overwrite your change with --force.",
       details: { paths: outside },
     },
   );
@@ -190,28 +195,28 @@ async function check(change: Change, { tree, going }: { tree: FolderTree; going:
   for (const each of from === null ? [path] : [path, from]) refuseLinkOnTheWay(tree, each, going);
   const now = await readLower(tree, from ?? path);
   if (!sameSide(now, before)) {
-    throw new CaissonError("conflict", `${from ?? path} in ${tree.path} is not what the diff begins from; nothing was applied`, {
-      hint: "Look at the diff again, then apply.",
+    throw new CaissonError("conflict", `${from ?? path} in ${tree.path} differs from the base of the diff; nothing was applied`, {
+      hint: "Check the diff again, then apply.",
     });
   }
-  // Also a FIFO or a device, which a diff knows nothing of.
+  // This finds FIFOs and devices as well, which a diff does not contain.
   const found = from !== null || before === null ? tree.stat(path) : null;
   if (found !== null && !found.isDirectory() && !going.has(path))
-    throw new CaissonError("conflict", `${path} exists in ${tree.path} already; nothing was applied`);
+    throw new CaissonError("conflict", `${path} already exists in ${tree.path}; nothing was applied`);
 }
 
 function refuseDangerousLinks(tree: FolderTree, chosen: readonly Change[]): void {
   const [link] = dangerousLinks(tree, chosen);
   if (link === undefined) return;
-  const brought = chosen.some(({ path }) => path === link.path);
+  const isChosen = chosen.some(({ path }) => path === link.path);
   throw new CaissonError(
     "unsafe",
-    `${link.path} ${brought ? "is" : "would become"} a link to ${JSON.stringify(link.target)}, ${link.leads}; nothing was applied`,
-    { hint: brought ? "Apply the rest with --leave-out and its path." : "Leave out the links among the changes with --leave-out PATH." },
+    `${link.path} ${isChosen ? "is" : "would become"} a link to ${JSON.stringify(link.target)} that leads ${link.leads}; nothing was applied`,
+    { hint: isChosen ? "Apply the rest with --leave-out and its path." : "Leave out the links among the changes with --leave-out PATH." },
   );
 }
 
-/** A folder on the way that is a link would lead the write somewhere else, unless it makes way itself. */
+/** Throws if a parent folder is a link, because writing would follow it. A link that these changes remove is fine. */
 function refuseLinkOnTheWay(tree: FolderTree, path: string, going: ReadonlySet<string>): void {
   for (const parent of parentsOf(path).reverse()) {
     const found = tree.stat(parent);
@@ -224,25 +229,23 @@ function translate(error: unknown, folder: string): unknown {
   if (error instanceof CaissonError) return error;
   const code = (error as NodeJS.ErrnoException).code;
   if (code === "ENOENT")
-    return new CaissonError("not_found", `the folder ${folder} is not there, or changed meanwhile; nothing was applied`, { cause: error });
+    return new CaissonError("not_found", `the folder ${folder} does not exist, or changed during the apply; nothing was applied`, {
+      cause: error,
+    });
   if (code === "EISDIR" || code === "ENOTDIR" || code === "ENOTEMPTY" || code === "EEXIST" || code === "EXDEV")
-    return new CaissonError(
-      "conflict",
-      `something in ${folder} is in the way of the changes, or lies on another disk; nothing was applied`,
-      {
-        hint: "Look at the diff again, and apply the other paths by name.",
-        cause: error,
-      },
-    );
+    return new CaissonError("conflict", `something in ${folder} blocks the changes, or is on another disk; nothing was applied`, {
+      hint: "Check the diff again, and apply the other paths by name.",
+      cause: error,
+    });
   if (code === "ENOSPC" || code === "EDQUOT")
     return new CaissonError("no_space", `the disk of ${folder} is full; nothing was applied`, {
-      hint: "Make room, then apply again.",
+      hint: "Free some space, then apply again.",
       cause: error,
     });
   if (code === "EACCES" || code === "EPERM" || code === "EROFS")
-    return new CaissonError("denied", `${folder} cannot be written to; nothing was applied`, {
+    return new CaissonError("denied", `${folder} is not writable; nothing was applied`, {
       hint: "Apply as the folder's owner, or to another folder with --to.",
       cause: error,
     });
-  return new CaissonError("internal", `applying to ${folder} failed and was taken back: ${(error as Error).message}`, { cause: error });
+  return new CaissonError("internal", `applying to ${folder} failed and was rolled back: ${(error as Error).message}`, { cause: error });
 }

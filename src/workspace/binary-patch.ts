@@ -2,15 +2,15 @@ import { deflateSync } from "node:zlib";
 
 const DIGITS = Buffer.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~");
 const LINE_BYTES = 52;
-/** A length, 65 digits, a line break. */
+/** A length letter, 65 digits and a line break. */
 const LINE_TEXT_BYTES_MAX = 67;
 const LINES_AT_ONCE = 4096;
-/** Larger contents are packed fast rather than small. */
+/** Larger contents are compressed for speed instead of size. */
 const SMALL_BYTES_MAX = 1024 * 1024;
 const NEWLINE = 0x0a;
 
 /**
- * Git's patch of a file that is no text: the whole new content, then the whole old one, so that it can be taken back.
+ * Renders git's patch for a binary file: the whole new content, then the whole old one, so the patch can be reversed.
  */
 export function* renderBinaryPatch(before: Buffer, after: Buffer): Generator<Buffer> {
   yield Buffer.from("GIT binary patch\n");
@@ -48,5 +48,5 @@ function writeLine(bytes: Buffer, text: Buffer, start: number): number {
   return end;
 }
 
-/** A to Z for 1 to 26 bytes, a to z for 27 to 52. */
+/** Encodes a length as A to Z for 1 to 26 bytes and a to z for 27 to 52. */
 const lengthLetter = (bytes: number) => (bytes <= 26 ? 64 + bytes : 70 + bytes);

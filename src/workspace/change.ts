@@ -1,24 +1,24 @@
-/** A file as it is on one side of a change. Folders are not files: they come and go with what is in them. */
+/** One side of a changed file. Folders have no sides: they exist as long as they contain files. */
 export interface FileSide {
   kind: "file" | "link";
-  /** 0o644 or 0o755 for files; git knows no others, and neither does a diff. */
+  /** 0o644 or 0o755 for files, the only modes that git and diffs know. */
   mode: number;
-  /** A link's target is its content. */
+  /** The content; for a link, its target. */
   content: Buffer;
 }
 
 export interface Change {
   /** Relative to the workspace, with /. */
   path: string;
-  /** For a rename: where it was. */
+  /** The old path of a renamed file; otherwise null. */
   from: string | null;
   before: FileSide | null;
   after: FileSide | null;
-  /** The user's own file was changed after the agent's copy of it was made: applying would undo that. */
+  /** True if the user changed the file after the agent's copy was made: applying would undo that. */
   changedOutside: boolean;
 }
 
-/** Something that differs and cannot be shown or applied, and why. */
+/** A difference that cannot be shown or applied, and why. */
 export interface LeftOut {
   path: string;
   reason: string;
@@ -27,7 +27,7 @@ export interface LeftOut {
 export interface Changes {
   changes: Change[];
   leftOut: LeftOut[];
-  /** New files that the user's own `.gitignore` files name: left out, and counted. */
+  /** The number of new files that the user's own `.gitignore` files exclude. */
   ignored: number;
 }
 
@@ -41,7 +41,7 @@ export function kindOf(change: Change): ChangeKind {
 
 const TEXT_BYTES_LOOKED_AT = 8000;
 
-/** As git decides it. */
+/** Decides like git whether content is text. */
 export const isText = (content: Buffer) => !content.subarray(0, TEXT_BYTES_LOOKED_AT).includes(0);
 
 export function sameSide(a: FileSide | null, b: FileSide | null): boolean {
@@ -49,12 +49,12 @@ export function sameSide(a: FileSide | null, b: FileSide | null): boolean {
   return a.kind === b.kind && a.mode === b.mode && a.content.equals(b.content);
 }
 
-/** Whether a path is one of those named, or lies in a folder that is. */
-export function isWithin(path: string, named: readonly string[]): boolean {
+/** Returns whether a path is one of these paths, or inside one of them. */
+export function isBelowAny(path: string, named: readonly string[]): boolean {
   return named.some((each) => each === "." || path === each || path.startsWith(`${each}/`));
 }
 
-/** A test of whether a path is one of these or below one, which costs the same however many there are. */
+/** Returns a test whether a path is one of these paths or inside one. Its cost does not depend on their number. */
 export function pathsBelow(named: readonly string[]): (path: string) => boolean {
   const all = new Set(named);
   return (path) => {

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { ChangesManifest } from "../contract/changes-manifest.ts";
-import { type FixtureEntry, tarOf } from "../sandbox/tar/testing.ts";
+import type { ChangesManifest } from "../contract/session/changes-manifest.ts";
+import { type FixtureEntry, tarOf } from "../sandbox/tar/testing-tar.ts";
 import { applyChanges } from "./apply.ts";
 import type { Change, FileSide } from "./change.ts";
 import { digestOf, packChanges, readChangesArchive, sideFrom } from "./changes-archive.ts";
@@ -40,8 +40,8 @@ const manifest = (files: readonly File[]): FixtureEntry => ({
 });
 const content = (text = "x", name = `content/${digestOf(Buffer.from(text))}`): FixtureEntry => ({ name, content: text });
 
-describe("changes as an archive", () => {
-  test("are what they were, moves apart; old contents come when they are asked for, each content once", async () => {
+describe("archived changes", () => {
+  test("survive a round trip, with moves split and each content stored once", async () => {
     const changes = [
       change("new.txt", { after: side("same") }),
       change("copy.txt", { after: side("same") }),
@@ -64,42 +64,45 @@ describe("changes as an archive", () => {
     expect((await whole.contents()).size).toBe(5);
   });
 
-  test.each(["../out", "/etc/passwd", "a/../../out", "a//b", "./a", "a/", "a\0b"])("that name %j are refused", async (path) => {
-    await expect(read([manifest([added(path)]), content()])).rejects.toMatchObject({ code: "unsafe" });
-  });
+  test.each(["../out", "/etc/passwd", "a/../../out", "a//b", "./a", "a/", "a\0b"])(
+    "are rejected if they name the path %j",
+    async (path) => {
+      await expect(read([manifest([added(path)]), content()])).rejects.toMatchObject({ code: "unsafe" });
+    },
+  );
 
   test.each<[string, FixtureEntry[]]>([
     ["without a manifest", [content()]],
     ["with a manifest that is a link", [{ name: "manifest.json", type: "2", link: "/etc/passwd" }]],
-    ["with a manifest that is none", [{ name: "manifest.json", content: "[]" }]],
-    ["with a file twice", [manifest([added("a"), added("a")]), content()]],
+    ["with an invalid manifest", [{ name: "manifest.json", content: "[]" }]],
+    ["with a file that appears twice", [manifest([added("a"), added("a")]), content()]],
     ["with a link's mode on a file", [manifest([{ ...added("a"), after: { ...described1("x"), mode: 0o777 } }]), content()]],
-    ["with a file on no side", [manifest([{ ...added("a"), after: null }])]],
-  ])("%s are refused", async (_, entries) => {
+    ["with a file on neither side", [manifest([{ ...added("a"), after: null }])]],
+  ])("are rejected %s", async (_, entries) => {
     await expect(read(entries)).rejects.toMatchObject({ code: "protocol" });
   });
 
   test.each<[string, FixtureEntry[], string]>([
-    ["another content than the digest's", [content("y", `content/${digestOf(Buffer.from("x"))}`)], "protocol"],
-    ["a content that nothing names", [content(), content("z")], "protocol"],
-    ["a content twice", [content(), content()], "protocol"],
-    ["a content of another size", [content("xx", `content/${digestOf(Buffer.from("x"))}`)], "protocol"],
+    ["content that does not match its digest", [content("y", `content/${digestOf(Buffer.from("x"))}`)], "protocol"],
+    ["content that the manifest does not name", [content(), content("z")], "protocol"],
+    ["duplicate content", [content(), content()], "protocol"],
+    ["content of the wrong size", [content("xx", `content/${digestOf(Buffer.from("x"))}`)], "protocol"],
     ["a file beside the contents", [content(), { name: ".git/hooks/pre-commit", content: "x" }], "protocol"],
     ["a device", [{ name: "content/null", type: "3" }], "unsafe"],
     ["no content", [], "protocol"],
-  ])("with %s are refused", async (_, entries, code) => {
+  ])("are rejected with %s", async (_, entries, code) => {
     const archive = await read([manifest([added("a")]), ...entries]);
     await expect(archive.contents()).rejects.toMatchObject({ code });
   });
 
-  test("larger than a diff may be are refused before they are read", async () => {
+  test("are rejected before reading if larger than a diff may be", async () => {
     const huge = { ...described1("x"), bytes: 64 * 1024 * 1024 + 1 };
     await expect(read([manifest([{ ...added("a"), after: huge }])])).rejects.toMatchObject({ code: "protocol" });
     const long: FixtureEntry = { name: "manifest.json", size: 65 * 1024 * 1024 };
     await expect(readChangesArchive(once(tarOf([long], { end: false })))).rejects.toMatchObject({ code: "too_large" });
   });
 
-  test("from a hostile station write nothing outside the folder, and nothing that runs by itself", async () => {
+  test("from a hostile station change nothing outside the folder and run nothing", async () => {
     const base = await mkdtemp(join(tmpdir(), "caisson-hostile-"));
     try {
       const folder = join(base, "folder");
@@ -107,14 +110,14 @@ describe("changes as an archive", () => {
       await Promise.all([mkdir(join(folder, ".git", "hooks"), { recursive: true }), mkdir(stateDir), mkdir(join(base, "outside"))]);
       await symlink(join(base, "outside"), join(folder, "way"));
       await writeFile(join(folder, "mine.txt"), "mine\n");
-      const given = async (files: readonly File[], texts: readonly string[]) => {
+      const readChanges = async (files: readonly File[], texts: readonly string[]) => {
         const archive = await read([manifest(files), ...texts.map((text) => content(text))]);
         const contents = await archive.contents();
         return archive.manifest.files.map(({ path, after }) => change(path, { after: sideFrom(after, contents) }));
       };
       const apply = async (files: readonly File[], texts: readonly string[] = ["x"]) =>
-        applyChanges(await given(files, texts), { folder, stateDir });
-      // Through a link that is there, and through one that comes along.
+        applyChanges(await readChanges(files, texts), { folder, stateDir });
+      // Through an existing link, and through one in the archive.
       await expect(apply([added("way/x")])).rejects.toMatchObject({ code: "unsafe" });
       const out = { kind: "link" as const, mode: 0o777 as const, bytes: 10, digest: digestOf(Buffer.from("../outside")) };
       await expect(apply([{ ...added("new"), after: out }, added("new/x")], ["../outside", "x"])).rejects.toMatchObject({
@@ -126,7 +129,7 @@ describe("changes as an archive", () => {
         ["fine.txt"],
         [".git/hooks/pre-commit", ".vscode/tasks.json"],
       ]);
-      // One that claims to be new, and is the user's.
+      // Claims to be new, but the user has this file.
       await expect(apply([added("mine.txt")])).rejects.toMatchObject({ code: "conflict" });
       expect(await readdir(join(base, "outside"))).toEqual([]);
       expect(await readdir(join(folder, ".git", "hooks"))).toEqual([]);

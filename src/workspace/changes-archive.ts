@@ -1,28 +1,28 @@
 import { createHash } from "node:crypto";
-import { ChangesManifest, CONTENT_PREFIX, MANIFEST_NAME, type ManifestSide } from "../contract/changes-manifest.ts";
-import { CaissonError } from "../contract/error.ts";
-import { checkValue, tellProblems } from "../contract/plain-problems.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { checkValue, tellProblems } from "../contract/error/plain-problems.ts";
+import { ChangesManifest, CONTENT_PREFIX, MANIFEST_NAME, type ManifestSide } from "../contract/session/changes-manifest.ts";
+import { jsonOrNull } from "../lib/failures.ts";
 import { readTar } from "../sandbox/tar/read-tar.ts";
 import { encodeTarHeader, padding, tarEnd } from "../sandbox/tar/tar-header.ts";
 import type { Change, Changes, FileSide } from "./change.ts";
 
-/** Of all contents together, as in a diff. */
+/** Limit for all contents together, as in a diff. */
 const CONTENT_BYTES_MAX = 512 * 1024 * 1024;
 const MANIFEST_BYTES_MAX = 64 * 1024 * 1024;
 
 type Described = Pick<ChangesManifest, "id" | "kind" | "source" | "commit">;
 
 /**
- * Changes as an archive that another machine can compare with a folder of its own. `base`: with the old contents, too,
- * for who has no such folder. `applied` has git's names of what was brought there before.
+ * Packs changes into an archive that another machine can compare with its folder. `base` adds the old contents, for a
+ * reader that has no such folder. `applied` has the git blob names of the contents that were applied there before.
  */
 export async function* packChanges(
   described: Described,
   { changes, leftOut, ignored }: Changes,
   options: { base: boolean; applied: ReadonlyMap<string, string> },
 ): AsyncGenerator<Uint8Array, void, void> {
-  // Moves are found again by who reads it, in what differs there.
+  // Moves are split: the reader pairs them again in what differs there.
   const single = changes.flatMap((change) => apart(change));
   const files = single.map(({ path, before, after }) => ({
     path,
@@ -63,26 +63,26 @@ function* entry(name: string, content: Buffer): Generator<Uint8Array> {
   if (rest.length > 0) yield rest;
 }
 
-/** What such an archive says, and a way to its contents. */
+/** The manifest of an archive, and access to its contents. */
 export interface ReadChangesArchive {
   manifest: ChangesManifest;
-  /** Reads the rest. Each content by its digest. */
+  /** Reads the rest and returns each content by its digest. */
   contents(): Promise<ReadonlyMap<string, Buffer>>;
-  /** The rest is not wanted. */
+  /** Stops reading the archive. */
   close(): Promise<void>;
 }
 
 /**
- * Reads an archive of changes from a station that may be anybody's: nothing of it is written, and nothing in it is
- * believed. Every content is one that the manifest names, of the size and digest that it says; every path is one that
- * could lie in a folder, and is there once. Throws `protocol`, `unsafe`, `too_large`.
+ * Reads a change archive from an untrusted station. Writes nothing and believes nothing in it: every content must be
+ * one that the manifest names, with the size and digest given there, and every path must be valid, unique and inside
+ * the folder. Throws `protocol`, `unsafe`, `too_large`.
  */
 export async function readChangesArchive(archive: AsyncIterable<Uint8Array>): Promise<ReadChangesArchive> {
   const entries = readTar(archive);
   const close = async () => void (await entries.return());
   try {
     const first = await entries.next();
-    if (first.done === true || first.value.name !== MANIFEST_NAME || first.value.kind !== "file") throw broken("it has no manifest");
+    if (first.done === true || first.value.name !== MANIFEST_NAME || first.value.kind !== "file") throw broken("the manifest is missing");
     const text = await bytesOf(first.value, MANIFEST_BYTES_MAX);
     const parsed = checkValue(ChangesManifest, jsonOrNull(text.toString("utf8")));
     if (!parsed.success) throw broken(tellProblems(parsed.problems));
@@ -98,14 +98,14 @@ export async function readChangesArchive(archive: AsyncIterable<Uint8Array>): Pr
 function checkPaths({ files }: ChangesManifest): void {
   const seen = new Set<string>();
   for (const { path, before, after } of files) {
-    // What may never be applied for other reasons is told by who applies.
+    // The applying side reports paths that are forbidden for other reasons.
     if (path.startsWith("/") || path.includes("\0") || path.split("/").some((part) => part === "" || part === "." || part === ".."))
-      throw new CaissonError("unsafe", `the station names a file ${JSON.stringify(path.slice(0, 200))}, which leaves the folder`);
-    if (seen.has(path)) throw broken(`${JSON.stringify(path.slice(0, 200))} is there twice`);
+      throw new CaissonError("unsafe", `the station sent the path ${JSON.stringify(path.slice(0, 200))}, which leaves the folder`);
+    if (seen.has(path)) throw broken(`${JSON.stringify(path.slice(0, 200))} appears twice`);
     seen.add(path);
-    if (before === null && after === null) throw broken(`${JSON.stringify(path.slice(0, 200))} is on no side`);
+    if (before === null && after === null) throw broken(`${JSON.stringify(path.slice(0, 200))} exists on neither side`);
     for (const side of [before, after])
-      if (side !== null && (side.mode === 0o777) !== (side.kind === "link")) throw broken(`${JSON.stringify(path)} has no such mode`);
+      if (side !== null && (side.mode === 0o777) !== (side.kind === "link")) throw broken(`${JSON.stringify(path)} has an invalid mode`);
   }
 }
 
@@ -119,32 +119,32 @@ async function contentsOf(entries: ReturnType<typeof readTar>, { files }: Change
   for await (const each of entries) {
     const digest = each.name.slice(CONTENT_PREFIX.length);
     const size = each.kind === "file" && each.name.startsWith(CONTENT_PREFIX) && !contents.has(digest) ? sizes.get(digest) : undefined;
-    if (size === undefined || each.sizeBytes !== size) throw broken(`nothing of it is ${JSON.stringify(each.name.slice(0, 200))}`);
+    if (size === undefined || each.sizeBytes !== size) throw broken(`unexpected entry ${JSON.stringify(each.name.slice(0, 200))}`);
     left -= size;
-    if (left < 0) throw new CaissonError("too_large", `the changed files are larger than ${CONTENT_BYTES_MAX} bytes together`);
+    if (left < 0) throw new CaissonError("too_large", `the changed files exceed ${CONTENT_BYTES_MAX} bytes in total`);
     const content = await bytesOf(each, size);
-    if (digestOf(content) !== digest) throw broken("a content is not what its digest says");
+    if (digestOf(content) !== digest) throw broken("content does not match its digest");
     contents.set(digest, content);
   }
-  for (const { after } of files) if (after !== null && !contents.has(after.digest)) throw broken("a content is missing");
+  for (const { after } of files) if (after !== null && !contents.has(after.digest)) throw broken("content is missing");
   return contents;
 }
 
 async function bytesOf(entry: { sizeBytes: number; content: AsyncIterable<Uint8Array> }, bytesMax: number): Promise<Buffer> {
-  if (entry.sizeBytes > bytesMax) throw new CaissonError("too_large", "what the station says changed is too long");
+  if (entry.sizeBytes > bytesMax) throw new CaissonError("too_large", "the station's change manifest is too large");
   const pieces: Uint8Array[] = [];
   for await (const piece of entry.content) pieces.push(Uint8Array.from(piece));
   return Buffer.concat(pieces);
 }
 
 function broken(what: string): CaissonError {
-  return new CaissonError("protocol", `the station's changes are not sound: ${what}`);
+  return new CaissonError("protocol", `the station sent an invalid change archive: ${what}`);
 }
 
-/** A side as the manifest has it, with its content. */
+/** Returns a side from the manifest, with its content. */
 export function sideFrom(side: ManifestSide | null, contents: ReadonlyMap<string, Buffer>): FileSide | null {
   if (side === null) return null;
   const content = contents.get(side.digest);
-  if (content === undefined) throw broken("a content is missing");
+  if (content === undefined) throw broken("content is missing");
   return { kind: side.kind, mode: side.mode, content };
 }

@@ -5,16 +5,16 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { cpuMs } from "../../test/support/cpu-time.ts";
 import { readTree } from "../../test/support/tree-on-disk.ts";
-import { SandboxSpec } from "../contract/sandbox.ts";
+import { SandboxConfig } from "../contract/sandbox/sandbox.ts";
 import { createOciRuntime } from "../runtimes/oci/runtime.ts";
 import { runCommand } from "../sandbox/run-command.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../sandbox/sandbox.ts";
 import { type Changes, kindOf } from "./change.ts";
 import { findChanges } from "./changes.ts";
-import { renderDiff } from "./render-diff.ts";
+import { renderDiff } from "./testing-diff.ts";
 
-/** Real overlays: what a moved, replaced or removed folder looks like in one is for the kernel to say. */
+/** Uses real overlays: only the kernel decides what a moved, replaced or removed folder looks like in one. */
 describe("changes of a workspace", () => {
   let runtime: Runtime;
   let base = "";
@@ -39,7 +39,7 @@ describe("changes of a workspace", () => {
     mkdirSync(layer, { mode: 0o755 });
   });
 
-  const sandbox = () => runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: lower, access: "overlay", layer } }));
+  const sandbox = () => runtime.create(SandboxConfig.parse({ workspace: { kind: "folder", path: lower, access: "overlay", layer } }));
   const sh = async (where: OwnedSandbox, script: string) => {
     const { ended, stderr } = await runCommand(where, { argv: ["sh", "-ec", script] });
     expect(ended, stderr).toMatchObject({ kind: "exited", exitCode: 0 });
@@ -54,8 +54,8 @@ describe("changes of a workspace", () => {
     changes.map((each) => `${kindOf(each)} ${each.from === null ? "" : `${each.from} > `}${each.path}`);
 
   /**
-   * The diff, applied by git to a copy of the folder, must give what is inside; found by the layer, and by comparing
-   * everything.
+   * Git applies the diff to a copy of the folder, which must then equal the inside. Compares the diff from the layer
+   * with a full comparison.
    */
   async function expectFaithful(where: OwnedSandbox): Promise<Changes> {
     const inside = join(base, `inside-${number}`);
@@ -117,7 +117,7 @@ describe("changes of a workspace", () => {
       `echo 1 > 'a b'; echo 2 > "it's \\"q\\""; echo 3 > "$(printf 'new\\nline')"; echo 4 > 'ü 文'; echo 5 > -dash; echo 6 > 'back\\slash'`,
       [],
     ],
-    ["an empty folder is nothing", "mkdir -p x/y/z", []],
+    ["an empty folder is no change", "mkdir -p x/y/z", []],
     ["deep", "mkdir -p $(seq -s / 1 80); echo x > $(seq -s / 1 80)/f; echo x > $(seq -s / 1 64)/f", []],
     ["hard links and big files", "ln a hard; head -c 3000000 /dev/urandom > big", ["added big", "added hard"]],
   ])("%s", async (_, script, expected) => {
@@ -134,7 +134,7 @@ describe("changes of a workspace", () => {
     ] as const)
       put(name, text);
     symlinkSync("d/one", join(lower, "link"));
-    // As after a clone: every file of the same age, so that only sizes and contents tell them apart.
+    // As after a clone: all files have the same age, so only size and content tell them apart.
     for (const name of Object.keys(readTree(lower))) if (name !== "link") utimesSync(join(lower, name), 1_700_000_000, 1_700_000_000);
     {
       await using first = await sandbox();
@@ -142,7 +142,7 @@ describe("changes of a workspace", () => {
       const live = await expectFaithful(first);
       if (expected.length > 0 || script === "true") expect(summary(live)).toEqual(expected);
     }
-    // And in a sandbox of its own, after the one that wrote it is gone.
+    // Again in another sandbox, after the first one was removed.
     await using second = await sandbox();
     const found = await expectFaithful(second);
     if (expected.length > 0) expect(summary(found)).toEqual(expected);
@@ -150,7 +150,7 @@ describe("changes of a workspace", () => {
     expect(found.changes.filter((change) => change.changedOutside)).toEqual([]);
   });
 
-  test("what no diff can show is named, and hides nothing else", async () => {
+  test("names files that no diff can show, without hiding others", async () => {
     put(".git/config", "[core]\n");
     put(Buffer.from("caf\xe9", "latin1").toString("latin1"), "x");
     await using inside = await sandbox();
@@ -166,7 +166,7 @@ describe("changes of a workspace", () => {
     for (const { reason } of leftOut) expect(reason).toMatch(/\w/);
   });
 
-  test("files that the user changed meanwhile are marked, whether changed, removed or moved inside", async () => {
+  test("marks files that the user changed, even if changed, removed or moved inside", async () => {
     for (const name of ["same", "edited", "gone", "moved", "d/x", "theirs"]) put(name, `${name} 1\n${name} 2\n${name} 3\n`);
     {
       await using inside = await sandbox();
@@ -185,7 +185,7 @@ describe("changes of a workspace", () => {
     expect(changes.filter((change) => !change.changedOutside).map((change) => change.path)).toEqual(["same"]);
   });
 
-  test("100 changed among 20,000 files take a moment", async () => {
+  test("finds 100 changes among 20,000 files quickly", async () => {
     for (let folder = 0; folder < 200; folder++) {
       mkdirSync(join(lower, `d${folder}`));
       for (let file = 0; file < 100; file++) writeFileSync(join(lower, `d${folder}`, `f${file}`), `${folder} ${file}\n`);

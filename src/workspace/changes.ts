@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from "node:fs";
-import { CaissonError } from "../contract/error.ts";
-import type { HidingRules } from "../contract/workspace-guard.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { HidingRules } from "../contract/workspace/workspace-guard.ts";
+import { ignore } from "../lib/failures.ts";
 import { WORKSPACE } from "../sandbox/path.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { viewState } from "../sandbox/state-places.ts";
@@ -14,34 +15,39 @@ import { readInside, readLower, UNNAMEABLE } from "./read-side.ts";
 import { pairRenames } from "./renames.ts";
 import { blobOf } from "./render-diff.ts";
 
-/** Bounds of a diff: beyond them it says so instead of filling the memory. */
+/** Limits of a diff: beyond them it fails instead of filling the memory. */
 const CHANGED_FILES_MAX = 20_000;
 const TOTAL_BYTES_MAX = 512 * 1024 * 1024;
 const READS_AT_ONCE = 16;
 
-/** Where the old side of a diff may differ, and how it is read. */
+/** Where the two sides of a diff may differ, and how to read them. */
 export interface Comparison {
   candidates: readonly string[];
   leftOut: LeftOut[];
-  /** What the user's own files say is to be ignored. */
+  /** The rules in the user's own ignore files. */
   rules: IgnoreRules;
   ignoring?: IgnoredFiles;
-  /** Null when there is no such file, as of the other side. */
+  /** Reads the old side; null if the file does not exist. `after` reads the new side. */
   before: (path: string) => Promise<FileSide | null>;
   after: (path: string) => Promise<FileSide | null>;
-  /** Whether the old side was changed since the workspace began from it. */
+  /** Returns whether the user changed the old side after the workspace was created from it. */
   changedOutside?: (path: string, before: FileSide) => Promise<boolean>;
 }
 
 /**
- * What differs between the user's folder and the workspace inside. The old side is read on the host from the user's own
- * folder, without following any link; the new side is read by the guest, inside. `layer` is the host folder that
- * collects the changes: its names and times (nothing else is believed of it) tell where to look, which makes a diff
- * cost what was changed, not what is there. Without it everything is compared, and `sinceMs` is when the workspace was
- * copied. `stateDir` is never seen inside, so nothing about it is a change; nor are files that were hidden there, for
- * which an empty one may stand. `applied` has git's names of the contents that were brought to the folder from here:
- * those are no changes of the user's. New files that the user's own `.gitignore` files name are left out and counted,
- * unless `ignoring` says otherwise. Throws `too_large` past a bound, and what the sandbox throws.
+ * Finds the differences between the user's folder and the workspace inside.
+ *
+ * The old side is read on the host from the user's folder, without following links; the guest reads the new side.
+ * `layer` is the host folder that collects the changes. Its names and times, the only things we use from it, show where
+ * to look, so a diff costs as much as the changes, not the folder. Without a layer everything is compared, and
+ * `sinceMs` is when the workspace was copied.
+ *
+ * `stateDir` is never visible inside, so it has no changes; nor have files that were hidden there, which may appear
+ * inside as empty files. `applied` has the git blob names of contents that were applied to the folder from here, which
+ * do not count as the user's changes. New files that the user's own `.gitignore` files exclude are left out and
+ * counted, unless `ignoring` specifies otherwise.
+ *
+ * Throws `too_large` beyond a limit, and the sandbox's errors.
  */
 export async function findChanges(options: {
   sandbox: Sandbox;
@@ -50,10 +56,10 @@ export async function findChanges(options: {
   sinceMs: number;
   stateDir: string;
   applied?: ReadonlyMap<string, string>;
-  /** What is older in the layer was copied from another one, which has been there since `sinceMs`. */
+  /** Older entries of the layer were copied from another layer, which existed since `sinceMs`. */
   copiedAtMs?: number;
   hiding?: HidingRules;
-  /** Paths that were hidden inside, whatever rule hid them. */
+  /** Paths that were hidden inside, whichever rule hid them. */
   hidden?: readonly string[];
   ignoring?: IgnoredFiles;
 }): Promise<Changes> {
@@ -96,14 +102,14 @@ function openLower(path: string): FolderTree {
   try {
     return new FolderTree(path);
   } catch (cause) {
-    throw new CaissonError("not_found", `the folder ${path} is not there any more, or cannot be entered`, { cause });
+    throw new CaissonError("not_found", `the folder ${path} no longer exists or cannot be opened`, { cause });
   }
 }
 
 interface Compared {
   paths: string[];
   leftOut: LeftOut[];
-  /** When the workspace's own copy of a file was made; the agent saw what was there before. */
+  /** Returns when the workspace got its own copy of a file. Until then the agent saw the user's file. */
   madeAtMs: (path: string) => number;
 }
 
@@ -113,19 +119,18 @@ async function compare(options: { sandbox: Sandbox; lower: FolderTree; layer: st
   try {
     return await compareLayer({ ...options, layer: options.layer });
   } catch (error) {
-    // Without root, the layer may hold folders that only the sandbox's user may read: then everything is compared, from
-    // inside.
+    // Without root, the layer may contain folders that only the sandbox's user may read. Then we compare everything
+    // from inside.
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "EACCES" || code === "EPERM" || code === "ENOENT") return await everything();
     throw error;
   }
 }
 
-/** Reads both sides of every candidate and keeps those that differ, in order of their paths, moves paired. */
+/** Reads both sides of every candidate and returns those that differ, sorted by path, with moves paired. */
 export async function readChanges(comparison: Comparison): Promise<Changes> {
   const { leftOut, rules, before } = comparison;
-  // One that cannot be read is there.
-  const isNew = async (path: string) => (await before(path).catch(() => undefined)) === null;
+  const isNew = async (path: string) => (await ignore(before(path), "an unreadable file does exist")) === null;
   const { kept: candidates, ignored } = await withoutIgnored(comparison.candidates, { ...comparison.ignoring, rules, isNew });
   if (candidates.length > CHANGED_FILES_MAX) {
     throw new CaissonError("too_large", `${candidates.length} files changed; a diff shows at most ${CHANGED_FILES_MAX}`, {
@@ -142,7 +147,7 @@ export async function readChanges(comparison: Comparison): Promise<Changes> {
   return { changes: pairRenames(changes), leftOut: leftOut.sort((a, b) => (a.path < b.path ? -1 : 1)), ignored };
 }
 
-/** Null when they are the same, or one of them cannot be read: then it is left out, and told. */
+/** Returns null if both sides are equal, or if one cannot be read, in which case the path is added to `leftOut`. */
 async function readBoth(path: string, comparison: Comparison, budget: { left: number }): Promise<Change | null> {
   try {
     const before = await comparison.before(path);
@@ -152,7 +157,7 @@ async function readBoth(path: string, comparison: Comparison, budget: { left: nu
       return null;
     }
     budget.left -= (before?.content.length ?? 0) + (after?.content.length ?? 0);
-    if (budget.left < 0) throw new CaissonError("too_large", `the changed files are larger than ${TOTAL_BYTES_MAX} bytes together`);
+    if (budget.left < 0) throw new CaissonError("too_large", `the changed files exceed ${TOTAL_BYTES_MAX} bytes in total`);
     const changedOutside = before !== null && (await comparison.changedOutside?.(path, before)) === true;
     return { path, from: null, before, after, changedOutside };
   } catch (error) {

@@ -1,15 +1,15 @@
 import type { Stats } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
 import type { FolderTree } from "./folder-tree.ts";
 import { DEPTH_MAX, ENTRIES_MAX, GITS_OWN, gitFolderOf, isGitsOwn, listInside } from "./list-inside.ts";
 
-/** So many files are looked at before others get their turn. */
+/** Files to check before yielding to other work. */
 const LOOKS_AT_ONCE = 1000;
 
-/** Paths where two whole trees may differ, by kind, size, time and mode. */
+/** Returns the paths where two whole trees may differ, judged by kind, size, time and mode. */
 export async function compareAll(options: {
   sandbox: Sandbox;
   lower: FolderTree;
@@ -40,15 +40,15 @@ export async function compareAll(options: {
 }
 
 /**
- * A file that only the user changed since the copy was made: inside it is as it was then. A snapshot may keep whole
- * seconds only, and a run in such a sandbox begins in the second after the copy, so that a time in the same second is
- * the copy's own.
+ * Returns whether only the user changed the file since the copy was made, so that inside it is unchanged. A snapshot
+ * may store whole seconds only, and a run in such a sandbox starts in the second after the copy, so a time in the same
+ * second belongs to the copy.
  */
 function isUsersEdit(found: Stats | null, entry: FileInfo, sinceMs: number): boolean {
   return found !== null && found.mtimeMs > sinceMs && entry.modifiedMs < (Math.floor(sinceMs / 1000) + 1) * 1000;
 }
 
-/** By what costs no reading. */
+/** Compares metadata only, without reading files. */
 export function looksSame(found: Stats | null, entry: FileInfo): boolean {
   if (!found || Math.trunc(found.mtimeMs) !== Math.trunc(entry.modifiedMs)) return false;
   if (entry.kind === "directory") return found.isDirectory();
@@ -57,7 +57,7 @@ export function looksSame(found: Stats | null, entry: FileInfo): boolean {
   );
 }
 
-/** Every file and link below a folder of the user's, links not followed, without git's own. */
+/** Returns every file and link below a user's folder, without following links and without git's own files. */
 export async function walkLower(lower: FolderTree, start: string): Promise<string[]> {
   const files: string[] = [];
   const folders = [start];

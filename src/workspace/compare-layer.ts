@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { setImmediate as breathe } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
-import { isErrno } from "../lib/is-errno.ts";
-import { lstatOrNull } from "../lib/lstat-or-null.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { isErrno } from "../lib/failures.ts";
+import { lstatOrNull } from "../lib/paths.ts";
 import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
 import { looksSame, walkLower } from "./compare-all.ts";
@@ -11,7 +11,7 @@ import type { FolderTree } from "./folder-tree.ts";
 import { DEPTH_MAX, filesInside, GITS_OWN, isGitsOwn, listInside } from "./list-inside.ts";
 import { UNNAMEABLE } from "./read-side.ts";
 
-/** At each depth. */
+/** Folders that are compared in parallel at each depth. */
 const FOLDERS_AT_ONCE = 8;
 
 interface Looking {
@@ -19,14 +19,14 @@ interface Looking {
   lower: FolderTree;
   leftOut: LeftOut[];
   paths: Set<string>;
-  /** When each name of the layer came to be. */
+  /** When each name in the layer was created. */
   madeAtMs: Map<string, number>;
 }
 
 /**
- * Paths where the workspace may differ from the folder below it. Only folders that the layer has are looked into: one
- * it does not have, below one that is where it was, is as it was. The layer's own entries are opened relative to one
- * another and without following links: an agent that is still at work may put one anywhere.
+ * Returns the paths where the workspace may differ from the folder below it. Looks only into folders that exist in the
+ * layer: any other folder in an unmoved parent is unchanged. Opens the layer's entries relative to one another without
+ * following links, because an agent that is still at work may plant one anywhere.
  */
 export async function compareLayer(options: {
   sandbox: Sandbox;
@@ -39,7 +39,10 @@ export async function compareLayer(options: {
   return { paths: [...looking.paths], leftOut: looking.leftOut, madeAtMs: (path) => nearest(looking.madeAtMs, path) };
 }
 
-/** A file in a folder that went as a whole went with the folder. */
+/**
+ * Returns the time for a path: its own, or that of the nearest parent, since a file may have been removed together with
+ * its folder.
+ */
 function nearest(times: ReadonlyMap<string, number>, path: string): number {
   for (let at = path; at !== ""; at = at.includes("/") ? at.slice(0, at.lastIndexOf("/")) : "") {
     const time = times.get(at);
@@ -61,7 +64,7 @@ interface Level {
 }
 
 async function visit(folder: string, layer: FileHandle, looking: Looking, depth: number): Promise<void> {
-  if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} lies deeper than ${DEPTH_MAX} folders`);
+  if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} is nested deeper than ${DEPTH_MAX} folders`);
   const touched = new Set(await readdir(`/proc/self/fd/${layer.fd}`));
   for (const name of touched) {
     const found = lstatOrNull(within(layer, name));
@@ -70,7 +73,7 @@ async function visit(folder: string, layer: FileHandle, looking: Looking, depth:
   const listed = await listInside(looking.sandbox, folder, { depth: 1, leftOut: looking.leftOut });
   const inside = new Map(listed.map((entry) => [entry.name, entry]));
   const level: Level = { folder, layer, depth, touched, inside, below: namesBelow(looking.lower, folder) };
-  await lookForGone(level, looking);
+  await addDeletedPaths(level, looking);
   const asBefore = await untouchedAsBefore(level, looking);
   const entries = [...inside];
   for (let at = 0; at < entries.length; at += FOLDERS_AT_ONCE) {
@@ -81,18 +84,18 @@ async function visit(folder: string, layer: FileHandle, looking: Looking, depth:
 
 const pathOf = (folder: string, name: string) => (folder === "" ? name : `${folder}/${name}`);
 
-async function lookForGone({ folder, inside, below }: Level, looking: Looking): Promise<void> {
+async function addDeletedPaths({ folder, inside, below }: Level, looking: Looking): Promise<void> {
   for (const [name, kind] of below) {
     const now = inside.get(name);
     if (isGitsOwn(name) || (now && (now.kind === "directory") === (kind === "directory"))) continue;
     const path = pathOf(folder, name);
-    for (const gone of kind === "directory" ? await walkLower(looking.lower, path) : [path]) looking.paths.add(gone);
+    for (const deletedPath of kind === "directory" ? await walkLower(looking.lower, path) : [path]) looking.paths.add(deletedPath);
   }
 }
 
 /**
- * What the layer does not have is as it was, unless the folder is another one that was moved here: an overlay keeps the
- * content of a moved folder where it was. Then something in it looks different.
+ * Returns whether names missing from the layer are unchanged. They are, unless another folder was moved here: an
+ * overlay leaves the content of a moved folder in its old place, and then some name looks different.
  */
 async function untouchedAsBefore({ folder, touched, inside, below }: Level, looking: Looking): Promise<boolean> {
   let looked = 0;
@@ -116,22 +119,22 @@ async function consider(name: string, entry: FileInfo, level: Level & { asBefore
   } else if (entry.kind !== "directory") {
     if (touched || !level.asBefore || level.below.get(name) !== "other") looking.paths.add(path);
   } else if (!level.asBefore || (!touched && level.below.get(name) !== "directory")) {
-    await considerAll(path, looking);
+    await addAllPaths(path, looking);
     if (touched) await timesOf(path, level, name, looking);
   } else if (touched) {
     await using next = await openFolder(within(level.layer, name)).catch(ifClosed);
     if (next) await visit(path, next, looking, level.depth + 1);
-    else await considerAll(path, looking);
+    else await addAllPaths(path, looking);
   }
 }
 
-/** Without root, a folder of the layer may be one that only the sandbox's user can open. */
+/** Without root, the layer may contain a folder that only the sandbox's user can open. */
 function ifClosed(error: unknown): null {
   if (isErrno(error, "EACCES", "EPERM")) return null;
   throw error;
 }
 
-async function considerAll(path: string, looking: Looking): Promise<void> {
+async function addAllPaths(path: string, looking: Looking): Promise<void> {
   for (const file of await filesInside(looking.sandbox, path, looking.leftOut)) looking.paths.add(file);
   for (const file of await walkLower(looking.lower, path)) looking.paths.add(file);
 }

@@ -1,17 +1,17 @@
 import { FolderTree } from "./folder-tree.ts";
 
-/** Past these nothing more is looked at: there is much, and that is all that is asked. */
+/** Counting stops here, because callers only need to know that there are many. */
 const FILES_MAX = 10_000;
 const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 100;
 
-/** What programs keep for themselves and make again: nobody misses it. */
+/** Caches that programs can recreate. */
 const caches: ReadonlySet<string> = new Set(["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"]);
 const refreshed: ReadonlySet<string> = new Set([".git/index", ".git/index.lock"]);
 
 /**
- * How many files an overlay's upper layer holds, removed ones included, whether or not anything ignores them. The layer
- * is reached by descriptors that cannot leave it, and nothing in it is followed.
+ * Counts the files in an overlay's upper layer, including removed ones and whether or not an ignore file excludes them.
+ * Reaches the layer by descriptors that cannot leave it, and follows nothing in it.
  */
 export function countChanged(layer: string): { files: number; isMinimum: boolean } {
   using tree = new FolderTree(layer, { follow: false });

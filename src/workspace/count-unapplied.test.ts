@@ -16,7 +16,7 @@ const put = async (path: string, text: string) => {
 };
 const count = () => countUnapplied({ lower: join(base, "lower"), layer: join(base, "layer") });
 
-test("files that are new, changed, or differ by mode or kind are counted; those that are as below are not", async () => {
+test("counts files that are new, changed or of another mode or kind", async () => {
   for (const name of ["same", "other", "mode", "link"]) await put(`lower/${name}`, "one");
   await put("layer/same", "one");
   await put("layer/other", "two");
@@ -30,7 +30,7 @@ test("files that are new, changed, or differ by mode or kind are counted; those 
   expect(await count()).toEqual({ files: 3, isMinimum: false });
 });
 
-test("a link in the layer leads nowhere, and a great many files are not counted to the end", async () => {
+test("does not follow links in the layer, and stops counting at a limit", async () => {
   await mkdir(join(base, "outside"));
   for (let n = 0; n < 5; n++) await put(`outside/${n}`, "");
   await symlink(join(base, "outside"), join(base, "layer/folder"));

@@ -1,34 +1,37 @@
 import type { Stats } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
+import { ifErrnoSync, UNREACHABLE } from "../lib/failures.ts";
 import { sameSide } from "./change.ts";
 import { FolderTree } from "./folder-tree.ts";
 import { type IgnoreRules, openIgnoreRules } from "./ignore-rules.ts";
 import { DEPTH_MAX, isGitsOwn } from "./list-inside.ts";
-import { readLower } from "./read-side.ts";
+import { ifUnreadable, readLower } from "./read-side.ts";
 import { blobOf } from "./render-diff.ts";
 
-/** Past these nothing more is looked at: there is much, and that is all that is asked. */
+/** Counting stops here, because callers only need to know that there are many. */
 const FILES_MAX = 1000;
 const ENTRIES_MAX = 20_000;
 const READ_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface UnappliedCount {
   files: number;
-  /** There may be more: it was not counted to the end. */
+  /** True if counting stopped early, so there may be more. */
   isMinimum: boolean;
 }
 
 /**
- * How many files of a layer differ from the folder below it, without a sandbox: for lists, where an estimate at the
- * price of a walk will do. What the agent moved or replaced as a whole folder is counted by what the layer has of it;
- * `findChanges` knows better. The layer is reached by descriptors that cannot leave it, and nothing in it is followed.
- * Null when there is no such layer or folder, or they cannot be entered.
+ * Counts the files of a layer that differ from the folder below it, without a sandbox. This is an estimate for lists,
+ * at the cost of a walk: a folder that the agent moved or replaced counts by its files in the layer, and `findChanges`
+ * is exact. Reaches the layer by descriptors that cannot leave it, and follows nothing in it. Returns null if the layer
+ * or the folder is missing or cannot be opened.
  */
 export async function countUnapplied(options: {
   lower: string;
   layer: string;
-  /** Git's names of what was brought elsewhere from here, by path; empty for a file that was removed there. */
+  /**
+   * Git blob names of the contents that were applied elsewhere from here, by path; empty for a file that was removed
+   * there.
+   */
   applied?: ReadonlyMap<string, string>;
 }): Promise<UnappliedCount | null> {
   const lower = openTree(options.lower, { follow: true });
@@ -44,11 +47,7 @@ export async function countUnapplied(options: {
 }
 
 function openTree(path: string, options: { follow: boolean }): FolderTree | null {
-  try {
-    return new FolderTree(path, options);
-  } catch {
-    return null;
-  }
+  return ifErrnoSync(() => new FolderTree(path, options), UNREACHABLE, null);
 }
 
 interface Sides {
@@ -67,7 +66,7 @@ async function walk(sides: Sides): Promise<UnappliedCount> {
       if (isGitsOwn(entry.name)) continue;
       const path = folder.path === "" ? entry.name : `${folder.path}/${entry.name}`;
       if (entry.isDirectory()) {
-        // Nothing below it was there before, and nothing of it counts.
+        // The folder is new and ignored, so none of its files count.
         const isIgnored = statOf(sides.lower, path) === null && (await sides.rules.ignoresFolder(path));
         if (!isIgnored && folder.depth < DEPTH_MAX) folders.push({ path, depth: folder.depth + 1 });
       } else if (await differs(path, sides, bounds)) files += 1;
@@ -82,7 +81,7 @@ async function differs(path: string, { lower, layer, rules, applied }: Sides, bo
   const before = statOf(lower, path);
   const after = statOf(layer, path);
   if (after === null) return false;
-  // An overlay keeps of a removed file a device that stands for nothing.
+  // An overlay marks a removed file with a character device.
   if (after.isCharacterDevice()) return before !== null && applied.get(path) !== "";
   if (applied.has(path) && after.size <= bounds.bytes) {
     bounds.bytes -= after.size;
@@ -92,25 +91,15 @@ async function differs(path: string, { lower, layer, rules, applied }: Sides, bo
   if (before === null) return !(await rules.ignores(path));
   if (before.size !== after.size || !sameKind(before, after)) return true;
   bounds.bytes -= before.size + after.size;
-  // Who brought it here wrote the same content; where that is too much to read, it counts as different.
+  // After an apply both have the same content. If they are too large to compare, the file counts as different.
   if (bounds.bytes < 0) return true;
   const sides = await Promise.all([lower, layer].map((tree) => readLower(tree, path).catch(ifUnreadable)));
   return !sameSide(sides[0] ?? null, sides[1] ?? null);
 }
 
 function statOf(tree: FolderTree, path: string): Stats | null {
-  try {
-    return tree.stat(path);
-  } catch {
-    return null;
-  }
+  return ifErrnoSync(() => tree.stat(path), UNREACHABLE, null);
 }
 
 const sameKind = (a: Stats, b: Stats) =>
   a.isFile() === b.isFile() && a.isSymbolicLink() === b.isSymbolicLink() && (a.isSymbolicLink() || (a.mode & 0o111) === (b.mode & 0o111));
-
-function ifUnreadable(error: unknown): null {
-  const code = error instanceof CaissonError ? error.code : (error as NodeJS.ErrnoException).code;
-  if (code === "denied" || code === "too_large" || code === "EACCES" || code === "EPERM") return null;
-  throw error;
-}

@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { HidingRules } from "../contract/workspace-guard.ts";
+import type { HidingRules } from "../contract/workspace/workspace-guard.ts";
+import { withoutFileHandles } from "../lib/testing-lib.ts";
 import { findCredentialFiles, searchBounds } from "./credential-files.ts";
 
 let folder: string;
@@ -33,20 +34,20 @@ describe("files that look like credentials", async () => {
       "credentials.json",
     ],
     ...["config/service-account-prod.json", "release.keystore", ".pypirc", ".aws/credentials", ".docker/config.json", ".kube/config"],
-  ])("%s is one by its name", async (path) => {
+  ])("include %s because of the name", async (path) => {
     put(path, "x");
     expect(await found()).toEqual([path]);
   });
 
   test.each([".env.example", ".env.sample", "example.env", "env.ts", "environment.json", "id_rsa.pub", "README.md", ".envrc"])(
-    "%s is not",
+    "do not include %s",
     async (path) => {
       put(path, "x");
       expect(await found()).toEqual([]);
     },
   );
 
-  test("others are so by what they hold", async () => {
+  test("include others because of their content", async () => {
     put("server.pem", privateKey);
     put("ca.pem", "-----BEGIN CERTIFICATE-----\n");
     put("tls.key", `-----BEGIN ${"PRIVATE"} KEY-----\n`);
@@ -57,14 +58,14 @@ describe("files that look like credentials", async () => {
     expect(await found()).toEqual([".npmrc", "pip.conf", "server.pem", "tls.key"]);
   });
 
-  test("a folder of keys is hidden as a whole, and a link by its name", async () => {
+  test("include a whole folder of keys, and a link by its name", async () => {
     put(".ssh/config");
     put("real", "x");
     symlinkSync("real", join(folder, ".env"));
     expect(await found()).toEqual([".env", ".ssh"]);
   });
 
-  test("rules add to them and take away from them; a path counts from the root, a name everywhere", async () => {
+  test("follow the rules: a path matches at the root, a name everywhere", async () => {
     put("a/app.secret");
     put("config/prod.yml");
     put("b/config/prod.yml");
@@ -76,7 +77,7 @@ describe("files that look like credentials", async () => {
     expect(await found({ hide: [".env.example"], show: [".env"] })).toEqual([".env.example"]);
   });
 
-  test("dependencies and git's own are not looked into, nor what lies deep", async () => {
+  test("are not searched in dependencies, git's own files or deep folders", async () => {
     put("node_modules/x/.env");
     put(".git/.env");
     put("a/b/c/.env");
@@ -84,7 +85,7 @@ describe("files that look like credentials", async () => {
     expect(await found()).toEqual(["a/b/c/.env"]);
   });
 
-  test("a huge folder is looked through as far as a bound, from its root down", async () => {
+  test("are searched up to a limit, from the root down", async () => {
     for (let index = 0; index < 50; index++) put(`many/f${index}`);
     put("many/deeper/.env");
     put(".env");
@@ -93,7 +94,14 @@ describe("files that look like credentials", async () => {
     expect(await findCredentialFiles(folder, none)).toMatchObject({ complete: true });
   });
 
-  test("a folder that cannot be read has none", async () => {
+  test("do not exist in an unreadable folder", async () => {
     expect(await findCredentialFiles(join(folder, "absent"), none)).toEqual({ paths: [], complete: true });
   });
+});
+
+test("fails instead of showing credentials when too many files are open", async () => {
+  put(".env");
+  const module = new URL("./credential-files.ts", import.meta.url);
+  const call = `own.findCredentialFiles(${JSON.stringify(folder)}, { hide: [], show: [] })`;
+  expect(await withoutFileHandles(module, call)).toBe("EMFILE");
 });

@@ -1,47 +1,46 @@
 import { closeSync, constants, type Dirent, openSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
-import type { HidingRules } from "../contract/workspace-guard.ts";
+import type { HidingRules } from "../contract/workspace/workspace-guard.ts";
+import { ifErrnoSync, UNREACHABLE } from "../lib/failures.ts";
 import { createPauses } from "../lib/pauses.ts";
 import { matchesWildcards } from "../lib/wildcards.ts";
 
-/**
- * How far a folder is looked through. Files near its root come first, so that what is missed in a huge one lies deep.
- */
+/** Limits of the search in a folder. It starts at the root, so in a huge folder only deep files are missed. */
 export interface SearchBounds {
   depthMax: number;
   entriesMax: number;
-  /** Of work; while other work has the event loop, none of it passes. */
+  /** Working time; time that other work spends on the event loop does not count. */
   timeMaxMs: number;
 }
 export const searchBounds: SearchBounds = { depthMax: 4, entriesMax: 20_000, timeMaxMs: 500 };
 
-/** What a file must contain to be taken for a credential is looked for in so much of it. */
+/** How much of a file is searched for a credential. */
 const HEAD_BYTES = 16_384;
-/** Folders of other people's code or of what can be made again, and git's own. */
+/** Folders with third-party code or generated files, and those of version control. */
 const notLookedInto: ReadonlySet<string> = new Set(
   ".git .hg .svn node_modules vendor target venv .venv __pycache__ .tox .cache .gradle .terraform .next dist build".split(" "),
 );
 
 export interface CredentialFiles {
-  /** Relative to the folder; a folder stands for all that is in it. */
+  /** Paths relative to the folder. A folder includes everything in it. */
   paths: string[];
-  /** False where a bound ended the search. */
+  /** False if a limit ended the search. */
   complete: boolean;
 }
 
-/** Hidden by their names alone. */
+/** Patterns of files that are hidden because of their name alone. */
 export const hiddenByName: readonly string[] = words(`
   .env .env.* *.env id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk .netrc _netrc .git-credentials .pgpass .my.cnf .pypirc .htpasswd .vault-token
   credentials.json service-account*.json application_default_credentials.json *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk .dockercfg .docker/config.json
   .ssh .gnupg .password-store .aws/credentials .aws/sso .aws/cli .azure .kube/config .config/gcloud .config/gh/hosts.yml
 `);
 
-/** Named like the others, and made to be shared. */
+/** Names that look the same, but are meant to be shared. */
 const neverHidden: readonly string[] = words(
   ".env.example .env.*.example example.env .env.sample .env.template .env.dist .env.defaults .env.schema sample.env template.env",
 );
 
-/** Hidden where they hold what the pattern says. */
+/** Files that are hidden if their content matches the pattern. */
 const hiddenByContent: readonly { names: readonly string[]; holds: RegExp }[] = [
   { names: words("*.pem *.key *.asc"), holds: /-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----/ },
   {
@@ -52,8 +51,9 @@ const hiddenByContent: readonly { names: readonly string[]; holds: RegExp }[] = 
 ];
 
 /**
- * The files of a folder that a sandbox is not to see. Links are not followed. Never throws: what cannot be read is not
- * seen inside either.
+ * Finds the files in a folder that a sandbox must not see. Does not follow links. Skips folders that this user may not
+ * read, since the sandbox cannot read them either. Throws on any other failure, because a failure must not reveal
+ * credentials.
  */
 export async function findCredentialFiles(
   folder: string,
@@ -61,13 +61,13 @@ export async function findCredentialFiles(
   bounds: SearchBounds = searchBounds,
 ): Promise<CredentialFiles> {
   const hide = matcher([...hiddenByName, ...rules.hide]);
-  const asked = matcher(rules.hide);
+  const hideExplicitly = matcher(rules.hide);
   const show = matcher(rules.show);
   const example = matcher(neverHidden);
   const byContent = hiddenByContent.map(({ names, holds }) => ({ matches: matcher(names), holds }));
   const isHidden = (path: string, entry: Dirent) => {
     if (show(path)) return false;
-    if (asked(path)) return true;
+    if (hideExplicitly(path)) return true;
     if (example(path)) return false;
     return (
       hide(path) || (entry.isFile() && byContent.some(({ matches, holds }) => matches(path) && holds.test(headOf(join(folder, path)))))
@@ -82,7 +82,7 @@ export async function findCredentialFiles(
     for (const at of level) {
       if (entriesLeft <= 0) return { paths, complete: false };
       for (const entry of entriesOf(join(folder, at))) {
-        // Asked of each entry: what one costs depends on the rules.
+        // Checked for each entry, because its cost depends on the rules.
         if ((await pause()) > bounds.timeMaxMs) return { paths, complete: false };
         entriesLeft--;
         const path = at === "" ? entry.name : `${at}/${entry.name}`;
@@ -95,7 +95,7 @@ export async function findCredentialFiles(
   return { paths, complete: true };
 }
 
-/** Whether one of the patterns names a path, which is relative to the workspace. */
+/** Returns a test whether one of the patterns matches a path relative to the workspace. */
 function matcher(patterns: readonly string[]): (path: string) => boolean {
   const names: string[] = [];
   const paths: string[][] = [];
@@ -117,23 +117,18 @@ function matcher(patterns: readonly string[]): (path: string) => boolean {
 }
 
 function entriesOf(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return [];
-  }
+  return ifErrnoSync(() => readdirSync(folder, { withFileTypes: true }), UNREACHABLE, []);
 }
 
 function headOf(path: string): string {
-  let fd: number | undefined;
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+  const fd = ifErrnoSync(() => openSync(path, flags), [...UNREACHABLE, "ENXIO"], null);
+  if (fd === null) return "";
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY);
     const bytes = Buffer.alloc(HEAD_BYTES);
     return bytes.toString("latin1", 0, readSync(fd, bytes, 0, HEAD_BYTES, 0));
-  } catch {
-    return "";
   } finally {
-    if (fd !== undefined) closeSync(fd);
+    closeSync(fd);
   }
 }
 

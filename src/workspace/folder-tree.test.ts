@@ -23,8 +23,8 @@ afterEach(() => {
   rmSync(base, { recursive: true, force: true });
 });
 
-describe("a folder reached by descriptors", () => {
-  test("is read only inside", async () => {
+describe("a folder tree", () => {
+  test("reads nothing outside", async () => {
     for (const path of ["out/secret", "abs/outside/secret", "d/f/x", "no/such"]) {
       expect(tree.stat(path), path).toBeNull();
       expect(tree.readLink(path)).toBeNull();
@@ -37,7 +37,7 @@ describe("a folder reached by descriptors", () => {
     expect((await readLower(tree, "d/f"))?.content.toString()).toBe("f");
   });
 
-  test("is changed only inside, and a link on the way is named", async () => {
+  test("changes nothing outside, and names a link in the path", async () => {
     const unsafe = expect.objectContaining({ code: "unsafe", message: expect.stringMatching(/(out|abs) is a link$/) });
     for (const path of ["out/secret", "abs/outside/secret"]) {
       const effects = [
@@ -63,7 +63,7 @@ describe("a folder reached by descriptors", () => {
     expect(readdirSync(join(base, "folder/d"))).toEqual(["f"]);
   });
 
-  test.each(["", ".", "..", "../outside", "d/../../outside", "/etc", "d//f", "d/.", "d\0f"])("does not take %j for a path", (path) => {
+  test.each(["", ".", "..", "../outside", "d/../../outside", "/etc", "d//f", "d/.", "d\0f"])("rejects the path %j", (path) => {
     if (path === "") expect(() => tree.stat(path)).toThrow(expect.objectContaining({ code: "unsafe" }));
     else
       for (const effect of [() => tree.stat(path), () => tree.mkdir(path)])
@@ -77,7 +77,7 @@ describe("a folder reached by descriptors", () => {
     expect(await tree.openFile("d")).toBeNull();
   });
 
-  test("knows names that are not UTF-8 by their bytes", () => {
+  test("handles names that are not UTF-8", () => {
     const name = Buffer.from([0x61, 0xff, 0xc3, 0xbc]);
     symlinkSync("here", Buffer.concat([Buffer.from(`${base}/folder/d/`), name]));
     mkdirSync(Buffer.concat([Buffer.from(`${base}/folder/`), name]));
@@ -85,11 +85,11 @@ describe("a folder reached by descriptors", () => {
     expect(tree.readLink(`d/${entry?.name}`)?.toString()).toBe("here");
     const folder = tree.exactEntries("").find(({ kind, name: each }) => kind === "folder" && each !== "d");
     tree.symlink(Buffer.from("x"), `${folder?.name}/${entry?.name}`);
-    const made = Buffer.concat([Buffer.from(`${base}/folder/`), name, Buffer.from("/"), name]);
-    expect(readlinkSync(made)).toBe("x");
+    const linkPath = Buffer.concat([Buffer.from(`${base}/folder/`), name, Buffer.from("/"), name]);
+    expect(readlinkSync(linkPath)).toBe("x");
   });
 
-  test("stays the folder it was opened as, and leaves no descriptor open", () => {
+  test("follows the opened folder if it moves, and leaks no descriptors", () => {
     const open = () => readdirSync("/proc/self/fd").length;
     const before = open();
     const other = new FolderTree(join(base, "folder"));

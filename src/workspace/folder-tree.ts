@@ -21,49 +21,47 @@ import {
   unlinkSync,
 } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { CaissonError } from "../contract/error.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { isErrno } from "../lib/failures.ts";
 
-/** Missing from Node's constants; the same on every architecture we run on. */
+/** Missing from Node's constants, but the same on every architecture we support. */
 const O_PATH = 0o10000000;
 const FOLDER = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** Folders kept open for reading, so that files side by side cost one walk. */
+/** Folders kept open for reading, so that neighboring files need only one walk. */
 const FOLDERS_OPEN_MAX = 64;
 
 /**
- * A folder of the user's, reached by descriptors that cannot leave it. Every path is relative to it and walked one name
- * at a time from one open folder to the next without following a link; the last name is acted on relative to the folder
- * that holds it (`/proc/self/fd/N/name` is how Node says `openat`). So whatever somebody exchanges for a link
- * meanwhile, nothing outside is read, written or removed. Calls are synchronous: a descriptor's number must not be
- * reused between its use in a path and its close.
- *
- * Throws `unsafe` for a path with `..` and the like, and where a link is on the way; otherwise what the kernel says, as
- * an errno.
+ * A user's folder, reached by descriptors that cannot leave it.
+ * Every path is relative to it and walked one name at a time, from one open folder to the next, without following
+ * links. The last name is used relative to its open folder (`/proc/self/fd/N/name` is Node's way to call `openat`). So
+ * nothing outside is read, written or removed, even if another process swaps in a link at any moment. Calls are
+ * synchronous: a descriptor's number must not be reused between its use in a path and its close.
+ * Throws `unsafe` for paths with `..` and the like and for links in the path; otherwise the kernel's errno.
  */
 export class FolderTree implements Disposable {
   readonly #root: number;
   readonly #open = new Map<string, number>();
-  /** As it was named. */
+  /** The path as the caller gave it. */
   readonly path: string;
 
   /**
-   * The folder itself is the user's word and may be reached through links, unless `follow` is false: then its last name
-   * is none. Throws ENOENT, ENOTDIR, EACCES.
+   * The caller is trusted about the folder itself, so links may lead to it, unless `follow` is false: then the last
+   * name must not be a link. Throws ENOENT, ENOTDIR, EACCES.
    */
   constructor(path: string, options: { follow?: boolean } = {}) {
     this.path = path;
     this.#root = openSync(path, options.follow === false ? FOLDER : O_PATH | constants.O_DIRECTORY);
   }
 
-  /** Which folder this is, whatever it is called. */
+  /** Identifies the folder regardless of its name. */
   get identity(): { device: number; inode: number; uid: number; gid: number } {
     const { dev, ino, uid, gid } = fstatSync(this.#root);
     return { device: dev, inode: ino, uid, gid };
   }
 
   /**
-   * What is there, a link itself and not where it leads. Null when nothing is, also because something other than a
-   * folder is on the way.
+   * Returns the status of a path, of a link itself and not of its target. Null if it does not exist or a parent is not
+   * a folder.
    */
   stat(path: string): Stats | null {
     const at = this.#find(path);
@@ -71,7 +69,7 @@ export class FolderTree implements Disposable {
     return lstatSync(at, { throwIfNoEntry: false }) ?? null;
   }
 
-  /** Null when it is no link. */
+  /** Returns a link's target, or null if the path is not a link. */
   readLink(path: string): Buffer | null {
     const at = this.#find(path);
     try {
@@ -82,7 +80,7 @@ export class FolderTree implements Disposable {
     }
   }
 
-  /** What a folder holds; nothing when it is none, or may not be read. */
+  /** Returns the entries of a folder; empty if it is not a folder or may not be read. */
   entries(path: string): Dirent[] {
     const fd = this.#folder(path);
     if (fd === null) return [];
@@ -90,8 +88,8 @@ export class FolderTree implements Disposable {
   }
 
   /**
-   * The same with names that need not be UTF-8: every other byte is a lone surrogate, and every method takes such a
-   * name for those bytes.
+   * Like `entries`, but for names that need not be UTF-8: each other byte becomes a lone surrogate. Every method
+   * accepts such a name and uses the original bytes.
    */
   exactEntries(path: string): { name: string; kind: "folder" | "link" | "other" }[] {
     const fd = this.#folder(path);
@@ -104,8 +102,8 @@ export class FolderTree implements Disposable {
   }
 
   /**
-   * A regular file, for reading: looked at before it is opened, so that no device or FIFO ever is. Null when there is
-   * none.
+   * Opens a regular file for reading, or returns null. Checks the kind before opening, so it never opens a device or
+   * FIFO.
    */
   async openFile(path: string): Promise<FileHandle | null> {
     const at = this.#find(path);
@@ -124,7 +122,7 @@ export class FolderTree implements Disposable {
     }
   }
 
-  /** A file that was not there. Throws EEXIST, for a link in its place, too. */
+  /** Creates a new file. Throws EEXIST even if a link is in its place. */
   async createFile(path: string): Promise<FileHandle> {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
     const { fd, name } = this.#walkToParent(path);
@@ -151,7 +149,7 @@ export class FolderTree implements Disposable {
     this.#act(path, rmdirSync);
   }
 
-  /** A link's own owner, not that of where it leads. */
+  /** Changes the owner; of a link itself, not of its target. */
   chown(path: string, owner: { uid: number; gid: number }): void {
     this.#act(path, (at) => lchownSync(at, owner.uid, owner.gid));
   }
@@ -160,7 +158,7 @@ export class FolderTree implements Disposable {
     this.#act(path, (at) => withFolder(at, (fd) => fchmodSync(fd, mode)));
   }
 
-  /** Makes names that came and went in a folder last through a power cut. */
+  /** Makes added and removed names in a folder survive a power failure. */
   syncFolder(path: string): void {
     if (path === "") withFolder(`${descriptor(this.#root)}/.`, fsyncSync);
     else this.#act(path, (at) => withFolder(at, fsyncSync));
@@ -170,7 +168,7 @@ export class FolderTree implements Disposable {
     this.#act(from, (source) => this.#act(to, (target) => renameSync(source, target)));
   }
 
-  /** A second name of a file, or of a link itself. */
+  /** Creates a second name for a file, or for a link itself. */
   link(from: string, to: string): void {
     this.#act(from, (source) => this.#act(to, (target) => linkSync(source, target)));
   }
@@ -180,7 +178,7 @@ export class FolderTree implements Disposable {
     closeSync(this.#root);
   }
 
-  /** Effects walk anew each time: a folder that was moved away since it was looked at is not acted on. */
+  /** Effects walk the path again each time, so they never act on a folder that was moved after the last read. */
   #act<Result>(path: string, effect: (at: PathLike) => Result): Result {
     this.#forget();
     const { fd, name } = this.#walkToParent(path);

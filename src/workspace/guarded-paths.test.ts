@@ -16,13 +16,13 @@ const put = (path: string, text = "") => {
 };
 const guarded = (home = "/nowhere") => guardedPaths(folder, { home }).sort();
 
-describe("what runs outside by itself, in a folder given read-write", () => {
-  test("an ordinary folder has nothing of the kind", () => {
+describe("guarded paths of a read-write folder", () => {
+  test("are empty for an ordinary folder", () => {
     put("Makefile");
     expect(guarded()).toEqual([]);
   });
 
-  test("git's hooks and settings, those of submodules, and start-up files", () => {
+  test("include git's hooks and settings, also of submodules, and start-up files", () => {
     put(".git/config");
     put(".git/hooks/pre-commit");
     put(".git/modules/group/lib/HEAD");
@@ -32,19 +32,19 @@ describe("what runs outside by itself, in a folder given read-write", () => {
     expect(guarded()).toEqual([".bashrc", ".git/config", ".git/hooks", ".git/modules/group/lib/config", ".git/modules/group/lib/hooks"]);
   });
 
-  test("of a work tree the file that names its repository", () => {
+  test("include a linked work tree's .git file", () => {
     put(".git", "gitdir: /elsewhere");
     expect(guarded()).toEqual([".git"]);
   });
 
-  test("what is not there, or leads elsewhere, cannot be held: refused", () => {
+  test("reject paths that are missing or links, because they cannot be guarded", () => {
     put(".git/config");
     expect(() => guarded()).toThrow(expect.objectContaining({ code: "unsupported", hint: expect.stringContaining("--allow-hooks") }));
     symlinkSync("../shared", join(folder, ".git/hooks"));
     expect(() => guarded()).toThrow(/is a link/);
   });
 
-  test("a home folder is refused: start-up files that are not there could be made", () => {
+  test("reject a home folder, where missing start-up files could be created", () => {
     expect(() => guarded(folder)).toThrow(
       expect.objectContaining({ code: "unsupported", message: expect.stringContaining("your home folder") }),
     );

@@ -1,7 +1,8 @@
 import { readdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
-import { CaissonError } from "../contract/error.ts";
-import { lstatOrNull } from "../lib/lstat-or-null.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ifErrnoSync, UNREACHABLE } from "../lib/failures.ts";
+import { lstatOrNull } from "../lib/paths.ts";
 import { isHome, type KnownPlaces } from "./wrong-place.ts";
 
 const startUpFiles = (
@@ -9,17 +10,17 @@ const startUpFiles = (
   ".inputrc .config/fish .gitconfig .config/git .envrc"
 ).split(" ");
 
-/** Submodules whose own hooks and settings are guarded; with more of them a folder is refused. */
+/** Submodules whose own hooks and settings are guarded. A folder with more is rejected. */
 const MODULES_MAX = 64;
 
 /**
- * Files of a folder that is given read-write which run something outside as soon as somebody works there: git's hooks
- * and settings, and shell start-up files. They are to be read-only inside. Relative to the folder. Throws `unsupported`
- * where one is missing that could then be made inside.
+ * Returns the files of a read-write folder that must be read-only inside, because they run something outside as soon as
+ * a person works there: git's hooks and settings, and shell start-up files. Paths are relative to the folder. Throws
+ * `unsupported` if one is missing and could be created inside.
  */
 export function guardedPaths(folder: string, places: Pick<KnownPlaces, "home">): string[] {
   if (isHome(folder, places)) {
-    throw refusal(`your home folder ${folder} cannot be given read-write: shell start-up files that are not there yet could be made in it`);
+    throw refusal(`your home folder ${folder} cannot be read-write inside: the sandbox could create missing shell start-up files in it`);
   }
   return [...startUpFiles.filter((name) => lstatOrNull(join(folder, name)) !== null), ...gitPaths(folder)];
 }
@@ -27,19 +28,19 @@ export function guardedPaths(folder: string, places: Pick<KnownPlaces, "home">):
 function gitPaths(folder: string): string[] {
   const found = lstatOrNull(join(folder, ".git"));
   if (found === null) return [];
-  // A work tree or a submodule: it names a folder elsewhere, and must go on doing so.
+  // A linked work tree or a submodule: the file names a folder elsewhere, and must keep naming it.
   if (!found.isDirectory()) return [".git"];
   return [".git", ...modulesOf(folder)].flatMap((git) => ["config", "hooks"].map((name) => required(folder, `${git}/${name}`)));
 }
 
 function required(folder: string, path: string): string {
   const found: Stats | null = lstatOrNull(join(folder, path));
-  if (found === null) throw refusal(`${join(folder, path)} is not there, so it cannot be made read-only inside`);
-  if (found.isSymbolicLink()) throw refusal(`${join(folder, path)} is a link, so what it leads to cannot be kept from changing inside`);
+  if (found === null) throw refusal(`${join(folder, path)} does not exist, so it cannot be made read-only inside`);
+  if (found.isSymbolicLink()) throw refusal(`${join(folder, path)} is a link, so its target cannot be protected from changes inside`);
   return path;
 }
 
-/** Git keeps the repositories of submodules in its own folder, at their names, which may have slashes. */
+/** Finds the repositories of submodules. Git stores them in its own folder by name, and names may contain slashes. */
 function modulesOf(folder: string): string[] {
   const found: string[] = [];
   const look = (at: string) => {
@@ -57,15 +58,11 @@ function modulesOf(folder: string): string[] {
 }
 
 function namesIn(path: string): string[] {
-  try {
-    return lstatOrNull(path)?.isDirectory() ? readdirSync(path) : [];
-  } catch {
-    return [];
-  }
+  return ifErrnoSync(() => (lstatOrNull(path)?.isDirectory() ? readdirSync(path) : []), UNREACHABLE, []);
 }
 
 function refusal(message: string): CaissonError {
   return new CaissonError("unsupported", message, {
-    hint: "--allow-hooks gives it with hooks, git's settings and start-up files writable; the mode overlay leaves the folder outside unchanged.",
+    hint: "Pass --allow-hooks to leave hooks, git's settings and start-up files writable, or use the mode overlay, which leaves the folder outside unchanged.",
   });
 }

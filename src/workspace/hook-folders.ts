@@ -1,14 +1,14 @@
 import { posix } from "node:path";
 import type { FolderTree } from "./folder-tree.ts";
-import { readLower } from "./read-side.ts";
+import { ifUnreadable, readLower } from "./read-side.ts";
 
 /**
- * Folders of a work tree in which the user's own repository looks for hooks: git would run what an agent puts there at
- * the next commit. They are named by `core.hooksPath`, or `.git/hooks` is a link to one. The settings are only read as
+ * Returns the folders of a work tree in which the user's own repository looks for hooks: git would run an agent's files
+ * there at the next commit. `core.hooksPath` names one, or `.git/hooks` is a link to one. We only read the settings as
  * text.
  */
 export async function hookFolders(tree: FolderTree): Promise<string[]> {
-  const config = await readLower(tree, ".git/config").catch(() => null);
+  const config = await readLower(tree, ".git/config").catch(ifUnreadable);
   const text = config?.kind === "file" ? config.content.toString("utf8") : "";
   const named = text.split("\n").flatMap(hooksPathIn);
   const linked = tree.readLink(".git/hooks")?.toString("utf8");
@@ -16,7 +16,7 @@ export async function hookFolders(tree: FolderTree): Promise<string[]> {
   return paths.filter((path) => path !== null);
 }
 
-/** The value of `core.hooksPath` on a line of git's settings, also after the section's name. */
+/** Returns the value of `core.hooksPath` in a line of git's settings, even if the section name precedes it. */
 export function hooksPathIn(line: string): string[] {
   const setting = line
     .trim()
@@ -35,7 +35,7 @@ function splitOnce(text: string, sign: string): string[] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Null for one outside, which no change reaches. */
+/** Returns null for a path outside, which no change reaches. */
 function inTree(tree: FolderTree, path: string, from: string): string | null {
   const relative = path.startsWith("/") ? posix.relative(tree.path, path) : posix.normalize(posix.join(from, path));
   return relative === "" || relative === "." ? "." : relative.startsWith("..") ? null : relative.replace(/\/$/, "");

@@ -13,17 +13,18 @@ import {
   plant,
 } from "../../test/support/hostile-trees.ts";
 import { tries } from "../../test/support/thorough.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { applyChanges } from "./apply.ts";
 import type { Change, FileSide } from "./change.ts";
 import { FolderTree } from "./folder-tree.ts";
 import { commitToBranch } from "./git/branch.ts";
 import { readLower } from "./read-side.ts";
 import { pairRenames } from "./renames.ts";
-import { diffStat, renderDiff } from "./render-diff.ts";
+import { diffStat } from "./render-diff.ts";
 import { leadsOut, linksOf, treeAsItIs } from "./resulting-tree.ts";
+import { renderDiff } from "./testing-diff.ts";
 
-/** Each run of the tests has another seed: many short ones try more than one that takes long. */
+/** Each test run has another seed: many short runs try more than one long run. */
 const TIME_MS_MAX = 6_000;
 const SEED = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 2 ** 31);
 
@@ -40,7 +41,7 @@ const wish: fc.Arbitrary<Wish> = fc.record({
   }),
 });
 
-/** As a diff would have found them: the old side is what is there. */
+/** Builds changes like a diff would: the old side is the existing file. */
 async function changesOf(folder: string, wishes: readonly Wish[], fill: (text: string) => string): Promise<Change[]> {
   using tree = new FolderTree(folder);
   const changes = new Map<string, Change>();
@@ -54,8 +55,8 @@ async function changesOf(folder: string, wishes: readonly Wish[], fill: (text: s
 }
 
 /**
- * Links of the folder's own that lead nowhere now and out once what is missing on their way is there: they were the
- * folder's before, and stay.
+ * Returns the folder's own links that lead nowhere now, but outside once a missing part of their path exists. They were
+ * there before and stay.
  */
 function waysOutOnceThere(folder: string): string[] {
   using tree = new FolderTree(folder);
@@ -65,7 +66,7 @@ function waysOutOnceThere(folder: string): string[] {
     .map(({ path, target }) => `link ${join(realpathSync(folder), path)} -> ${target.toString("utf8")}`);
 }
 
-/** Refusals are fine; anything else is a defect. */
+/** Ignores refusals; any other failure is a defect. */
 async function orRefused(work: Promise<unknown>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof CaissonError) || error.code === "internal") throw error;
@@ -111,7 +112,7 @@ async function attempt(base: string, entries: readonly HostileEntry[], rounds: r
   }
 }
 
-test(`whatever a folder and an agent's changes hold, nothing outside changes and nothing runs (seed ${SEED})`, async () => {
+test(`changes and runs nothing outside, whatever the tree and changes (seed ${SEED})`, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(hostileEntry, { maxLength: 12 }),

@@ -1,33 +1,33 @@
 import { matchesTokens, matchSequence, type NameToken, nameTokens } from "../lib/wildcards.ts";
 
-/** One line of a `.gitignore`, ready to be asked. */
+/** One parsed line of a `.gitignore`. */
 export interface IgnorePattern {
-  /** `!pattern`: takes back what an earlier line says. */
+  /** `!pattern`: reverses an earlier line. */
   isNegated: boolean;
-  /** `pattern/`: folders alone. */
+  /** `pattern/`: matches folders only. */
   isForFolders: boolean;
-  /** What it stands for, any of them: names between slashes; `**` stands for any number of them. */
+  /** The alternatives to match: names between slashes, where `**` matches any number of names. */
   ways: readonly (readonly Segment[])[];
 }
 
-/** Null names nothing: git would not understand it. */
+/** Null matches nothing, because git would not understand it. */
 type Segment = "**" | readonly NameToken[] | null;
 
-/** What is longer than this is not a pattern. */
+/** Longer lines are not patterns. */
 const PATTERN_CHARACTERS_MAX = 1000;
-/** Of one file, as much is read; what comes after it hides nothing. */
+/** How much of one file is read. The rest ignores nothing. */
 export const IGNORE_BYTES_MAX = 1024 * 1024;
 const PATTERNS_MAX = 10_000;
-/** Stars before slashes, one after the other, make one pattern into several; beyond this many it names nothing. */
+/** Each star before a slash multiplies a pattern into several. With more than this many it matches nothing. */
 const WAYS_MAX = 16;
 
-/** The patterns of a `.gitignore`, as git reads them. What git would not understand matches nothing. */
+/** Parses the patterns of a `.gitignore` as git does. Patterns that git would not understand match nothing. */
 export function parseIgnorePatterns(text: string): IgnorePattern[] {
   const patterns: IgnorePattern[] = [];
   for (let from = text.startsWith("\ufeff") ? 1 : 0; from < text.length && patterns.length < PATTERNS_MAX; ) {
     const newline = text.indexOf("\n", from);
     const end = newline < 0 ? text.length : newline;
-    // Too long to be a pattern once its end is trimmed: found before anything reads it.
+    // Checks the trimmed length first, so an overlong line is never parsed.
     const line = endTrimmed(text, from, end);
     const pattern = line === null ? null : parsePattern(asBytes(line));
     if (pattern !== null) patterns.push(pattern);
@@ -36,7 +36,10 @@ export function parseIgnorePatterns(text: string): IgnorePattern[] {
   return patterns;
 }
 
-/** A line without its end that does not count: a carriage return, and spaces unless the first of them is escaped. */
+/**
+ * Drops the insignificant end of a line: a carriage return, and spaces unless the first of them is escaped. Returns
+ * null if the rest is too long for a pattern.
+ */
 function endTrimmed(text: string, from: number, newline: number): string | null {
   const end = newline > from && text[newline - 1] === "\r" ? newline - 1 : newline;
   let cut = end;
@@ -47,8 +50,10 @@ function endTrimmed(text: string, from: number, newline: number): string | null 
   return text.slice(from, cut < end && backslashes % 2 === 1 ? cut + 1 : cut);
 }
 
-/** It is a slash all the same. */
+/** An escaped slash is still a slash. */
 const escapedSlash = /((?:^|[^\\])(?:\\\\)*)\\\//g;
+/** Before an escaped slash, `**` matches at least one name. */
+const starsBeforeEscapedSlash = /(?<=^|\/)\*{2,}\\\//g;
 
 function parsePattern(line: string): IgnorePattern | null {
   let text = line;
@@ -58,7 +63,7 @@ function parsePattern(line: string): IgnorePattern | null {
   const isForFolders = text.endsWith("/");
   if (isForFolders) text = text.slice(0, -1);
   if (text === "") return null;
-  // A slash anywhere but at the end binds a pattern to the folder of its file.
+  // A slash other than at the end binds the pattern to the folder of its file.
   if (!text.includes("/")) return { isNegated, isForFolders, ways: [segmentsOf(`**/${text}`)] };
   const bound = text.replace(/^\//, "");
   const plain = /^[^*?[\\]*/.exec(bound)?.[0] ?? "";
@@ -67,8 +72,9 @@ function parsePattern(line: string): IgnorePattern | null {
 }
 
 /**
- * Git compares what is before the first wildcard by itself, and forgets it: so the stars of `x/a**` are at the
- * beginning of what is left, and stand for slashes as well; those of `a**` before a slash, too.
+ * Splits a pattern into alternatives as git does. Git compares the part before the first wildcard separately and then
+ * drops it. So the stars of `x/a**` are at the start of the rest and match slashes as well, as do those of `a**` before
+ * a slash.
  */
 function waysOf(plain: string, rest: string, depth = 0): Segment[][] {
   if (depth > WAYS_MAX) return [];
@@ -76,21 +82,21 @@ function waysOf(plain: string, rest: string, depth = 0): Segment[][] {
   if (stars === null) return [segmentsOf(plain + rest)];
   const [, backslash, after] = stars;
   if (after === undefined) return [segmentsOf(`${plain}*`), segmentsOf(`${plain}*/**`)];
-  // Where the slash is escaped, there has to be one.
+  // An escaped slash must occur in the path.
   return [...(backslash === "" ? waysOf(plain, after, depth + 1) : []), segmentsOf(`${plain}*/**/${after}`)];
 }
 
 function segmentsOf(text: string): Segment[] {
-  const segments = text.replaceAll(escapedSlash, "$1/").split("/");
+  const segments = text.replaceAll(starsBeforeEscapedSlash, "*/**/").replaceAll(escapedSlash, "$1/").split("/");
   const whole = segments.map((segment): Segment => (/^\*{2,}$/.test(segment) ? "**" : nameTokens(segment)));
-  // `a/**` is all that is in a, and not a itself.
+  // `a/**` matches everything in a, but not a itself.
   return whole.at(-1) === "**" ? [...whole, [null]] : whole;
 }
 
-/** A path as patterns see it: the characters of its names. */
+/** A path as patterns see it: the characters of each name. */
 export type PathNames = readonly (readonly string[])[];
 
-/** Git compares bytes, so that `?` is a part of a letter beyond ASCII: one character for each byte, here as there. */
+/** Git compares bytes, so `?` matches only part of a non-ASCII letter. We use one character per byte on both sides. */
 export const namesOf = (path: string): PathNames =>
   asBytes(path)
     .split("/")
@@ -99,8 +105,7 @@ export const namesOf = (path: string): PathNames =>
 const asBytes = (text: string) => Buffer.from(text, "utf8").toString("latin1");
 
 /**
- * Whether a pattern names this path, which is relative to the folder of its file. Of the folders above it nothing is
- * said.
+ * Returns whether a pattern matches this path, relative to the folder of its file. Does not check the folders above it.
  */
 export function matchesPattern({ ways, isForFolders }: IgnorePattern, names: PathNames, { isFolder }: { isFolder: boolean }): boolean {
   if (isForFolders && !isFolder) return false;

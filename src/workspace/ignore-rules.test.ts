@@ -18,7 +18,7 @@ afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 const rulesOf = (files: Record<string, string>) => createIgnoreRules(async (folder) => files[folder] ?? null);
 
-/** What git says of each path, by the same files. */
+/** Returns the paths that git ignores with these files. */
 function gitIgnores(files: Record<string, string>, paths: readonly string[]): string[] {
   for (const [at, text] of Object.entries(files)) {
     mkdirSync(join(repository, at), { recursive: true });
@@ -51,11 +51,11 @@ const piece = fc.constantFrom("a", "b", "*", "**", "?", "/", "[ab]", "[!a]", "[a
 const line = fc.array(piece, { minLength: 1, maxLength: 5 }).map((parts) => parts.join(""));
 const text = fc.array(line, { maxLength: 5 }).map((lines) => `${lines.join("\n")}\n`);
 
-test("any patterns ignore what git ignores by them", async () => {
+test("ignores the same files as git for random patterns", async () => {
   await fc.assert(
     fc.asyncProperty(text, text, fc.uniqueArray(path, { minLength: 1, maxLength: 20 }), async (top, deep, paths) => {
       const isFile = new Set(paths);
-      // No file is also a folder.
+      // A path cannot be both a file and a folder.
       const possible = paths.filter((each) => !paths.some((other) => other.startsWith(`${each}/`)) && !isFile.has(dirname(each)));
       await same(
         { "": top, a: deep },
@@ -66,7 +66,7 @@ test("any patterns ignore what git ignores by them", async () => {
   );
 });
 
-test("stars in the middle of a name, as git has them", async () => {
+test("treats stars within a name like git", async () => {
   const paths = ["a/x y/a", "aa", "ab/a", "a/b/c/a", "x/ab/c", "x/a", "x/b/a", "b/ab/a"];
   for (const pattern of ["a**/a", "a***/a", "x/a**", "/a**/**/a", "?**/a", "***/a", "x/***", "b**/ab**/a", "a**\\/a"])
     await same(
@@ -75,7 +75,13 @@ test("stars in the middle of a name, as git has them", async () => {
     );
 });
 
-test("the ordinary ones, and one that would take an expression for ever", async () => {
+test("treats an escaped slash like git", async () => {
+  const paths = ["a/dist", "é", "a/a", "b/a", "b/c/a", "a/b", "a/c/b"];
+  for (const pattern of ["**\\/a", "**\\/**\\/a", "a/**\\/b", "**\\/", "*\\/a", "\\/a", "a\\/b", "a\\//b", "a/\\**/b", "[a]\\/a"])
+    await same({ "": `${pattern}\n`, a: "\n" }, paths);
+});
+
+test("handles common patterns, and is fast where a regular expression is not", async () => {
   await same(
     {
       "": "node_modules/\n*.log\n!keep.log\n/build\n**/cache/\ndoc/**/*.txt\n# no\n\\#yes\ntrailing \nout/*\n!out/kept\n",
@@ -102,7 +108,7 @@ test("the ordinary ones, and one that would take an expression for ever", async 
   expect(await slow.ignores("a".repeat(4000))).toBe(false);
 });
 
-test("a folder's rules are the user's own, from the top of its repository down, and no link is one", async () => {
+test("reads the user's own files from the repository root down, but no links", async () => {
   const folder = mkdtempSync(join(base, "user-"));
   mkdirSync(join(folder, ".git"));
   mkdirSync(join(folder, "part/linked"), { recursive: true });
@@ -118,7 +124,7 @@ test("a folder's rules are the user's own, from the top of its repository down, 
   ]);
 });
 
-test("only new files are left out, and those that were named are not", async () => {
+test("leaves out only new files that are not named", async () => {
   const rules = rulesOf({ "": "dist/\n*.log\n" });
   const candidates = ["a.ts", "dist/a", "dist/b", "src/x.log", "y.log"];
   const leaveOut = (options: { includeIgnored?: boolean; paths?: string[] } = {}) =>

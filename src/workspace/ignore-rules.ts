@@ -1,22 +1,22 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { createPauses } from "../lib/pauses.ts";
-import { isWithin } from "./change.ts";
+import { isBelowAny } from "./change.ts";
 import { FolderTree } from "./folder-tree.ts";
 import { IGNORE_BYTES_MAX, type IgnorePattern, matchesPattern, namesOf, parseIgnorePatterns } from "./ignore-patterns.ts";
-import { readLower } from "./read-side.ts";
+import { ifUnreadable, readLower } from "./read-side.ts";
 
 export const IGNORE_FILE = ".gitignore";
 
 export interface IgnoreRules {
-  /** Whether a file that is not there yet would be left out by git. */
+  /** Returns whether git would leave out a file that does not exist yet. */
   ignores(path: string): Promise<boolean>;
   ignoresFolder(path: string): Promise<boolean>;
 }
 
 /**
- * The rules of `.gitignore` files: `read` gives the text of a folder's, or null. A deeper file wins over one above it,
- * in a file the last line, and nothing in a folder that is ignored can be taken back.
+ * Creates rules from `.gitignore` files; `read` returns the text of a folder's file, or null. A deeper file overrides
+ * one above it, the last line in a file wins, and nothing in an ignored folder can be included again.
  */
 export function createIgnoreRules(read: (folder: string) => Promise<string | null>): IgnoreRules {
   const patterns = new Map<string, Promise<readonly IgnorePattern[]>>();
@@ -27,7 +27,7 @@ export function createIgnoreRules(read: (folder: string) => Promise<string | nul
     patterns.set(folder, known);
     return known;
   };
-  /** What the rules say of this very path, not of the folders that it lies in. */
+  /** Returns what the rules say about this path alone, not about its parent folders. */
   const isNamed = async (path: string, isFolder: boolean): Promise<boolean> => {
     for (let folder = parentOf(path); ; folder = parentOf(folder)) {
       const within = folder === "" ? path : path.slice(folder.length + 1);
@@ -49,8 +49,8 @@ export function createIgnoreRules(read: (folder: string) => Promise<string | nul
 const parentOf = (path: string) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
 
 /**
- * Those of a folder of the user's, with the files above it up to the top of its repository. Only the user's own files
- * count: one that an agent wrote or changed could hide what the agent did.
+ * Opens the rules of a user's folder, including the files above it up to the root of its repository. Uses only the
+ * user's own files, since an agent could hide its changes with one it wrote.
  */
 export function openIgnoreRules(folder: string): IgnoreRules & Disposable {
   const real = existsSync(folder) ? realpathSync(folder) : folder;
@@ -58,8 +58,8 @@ export function openIgnoreRules(folder: string): IgnoreRules & Disposable {
   const tree = new FolderTree(root);
   const prefix = relative(root, real);
   const read = async (at: string) => {
-    const side = await readLower(tree, join(at, IGNORE_FILE)).catch(() => null);
-    // Git follows no link here, either.
+    const side = await readLower(tree, join(at, IGNORE_FILE)).catch(ifUnreadable);
+    // Git does not follow links here either.
     return side?.kind === "file" ? side.content.toString("utf8", 0, IGNORE_BYTES_MAX) : null;
   };
   const rules = createIgnoreRules(read);
@@ -77,17 +77,17 @@ function repositoryOf(folder: string): string | null {
   }
 }
 
-/** What to do about ignored files. */
+/** How to treat ignored files. */
 export interface IgnoredFiles {
-  /** Take them like any other. */
-  includeIgnored?: boolean;
-  /** Files and folders that were asked for by name: one that is ignored itself is meant. */
-  paths?: readonly string[];
+  /** Includes them like all others. */
+  includeIgnored?: boolean | undefined;
+  /** Named files and folders. Naming an ignored one includes it. */
+  paths?: string[] | undefined;
 }
 
 /**
- * Takes out the files that are ignored and new. One that was there before is the user's, or git's although it is
- * ignored, and what became of it is never hidden.
+ * Removes new, ignored files from the candidates. An ignored file that existed before belongs to the user or to git, so
+ * its changes are never hidden.
  */
 export async function withoutIgnored(
   candidates: readonly string[],
@@ -99,7 +99,8 @@ export async function withoutIgnored(
   const all = new Set(candidates);
   for (const path of paths.map((each) => each.replace(/\/$/, "")))
     if (path !== "." && (all.has(path) || (await rules.ignoresFolder(path)))) named.push(path);
-  const kept: string[] = [];
-  for (const path of candidates) if (isWithin(path, named) || !(await rules.ignores(path)) || !(await options.isNew(path))) kept.push(path);
-  return { kept, ignored: candidates.length - kept.length };
+  const remainingPaths: string[] = [];
+  for (const path of candidates)
+    if (isBelowAny(path, named) || !(await rules.ignores(path)) || !(await options.isNew(path))) remainingPaths.push(path);
+  return { kept: remainingPaths, ignored: candidates.length - remainingPaths.length };
 }

@@ -1,14 +1,12 @@
 /**
- * A text as the numbers of its lines, in order: what two texts share can then be counted in one pass, however often one
- * of them is compared.
+ * The hashes of a text's lines, sorted. Shared lines of two texts are then counted in one pass, however often a text is
+ * compared.
  */
 export type LineHashes = Uint32Array;
 
 const NEWLINE = 0x0a;
 
-/**
- * FNV-1a, a number for each line. Two lines of one number make files look more alike than they are, which harms nobody.
- */
+/** Returns an FNV-1a hash per line. A collision only makes files look more alike than they are, which is harmless. */
 export function hashLines(content: Buffer): LineHashes {
   const hashes: number[] = [];
   let hash = 0x811c9dc5;
@@ -23,7 +21,7 @@ export function hashLines(content: Buffer): LineHashes {
   return Uint32Array.from(hashes).sort();
 }
 
-/** The part of the lines that two texts share, 0 to 1. */
+/** Returns the share of lines that two texts have in common, from 0 to 1. */
 export function similarity(a: LineHashes, b: LineHashes): number {
   let shared = 0;
   for (let i = 0, j = 0; i < a.length && j < b.length; ) {

@@ -1,21 +1,21 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { FileInfo, Sandbox } from "../sandbox/sandbox.ts";
 import type { LeftOut } from "./change.ts";
 
 const WORKSPACE = "/workspace";
 export const DEPTH_MAX = 200;
-/** So deep the guest looks at once. */
+/** The depth that the guest lists in one call. */
 const LIST_DEPTH = 64;
 export const ENTRIES_MAX = 100_000;
 
-/** Git's own folders are no part of a diff: the host never takes anything of them over. */
+/** Returns whether a name is a git folder. These are not part of a diff, and the host never uses anything from them. */
 export const isGitsOwn = (name: string) => name.toLowerCase() === ".git";
-export const GITS_OWN: string = "it is git's own; settings and hooks in it could run something outside, so it stays inside";
+export const GITS_OWN: string = "it belongs to git: settings and hooks in it could run something outside, so it stays inside";
 
-const CLOSED = "the folder's permissions keep even the sandbox's user out";
+const CLOSED = "the folder's permissions exclude even the sandbox's user";
 
 /**
- * What is in a folder of the workspace, `depth` folders deep. What cannot be looked into is left out, and told. Throws
+ * Lists a folder of the workspace, `depth` levels deep. Folders that cannot be read are added to `leftOut`. Throws
  * `too_large`.
  */
 export async function listInside(sandbox: Sandbox, folder: string, options: { depth: number; leftOut: LeftOut[] }): Promise<FileInfo[]> {
@@ -31,7 +31,8 @@ export async function listInside(sandbox: Sandbox, folder: string, options: { de
   if (listed.truncated) {
     const closed = listed.entries.filter((entry) => entry.kind === "directory" && (entry.mode & 0o500) !== 0o500);
     for (const { name } of closed) options.leftOut.push({ path: folder === "" ? name : `${folder}/${name}`, reason: CLOSED });
-    if (closed.length === 0) options.leftOut.push({ path: folder === "" ? "." : folder, reason: "something in it cannot be looked at" });
+    if (closed.length === 0)
+      options.leftOut.push({ path: folder === "" ? "." : folder, reason: "it contains something that cannot be read" });
   }
   if (options.depth <= LIST_DEPTH) return listed.entries;
   const deeper = listed.entries.filter((entry) => entry.kind === "directory" && entry.name.split("/").length === LIST_DEPTH);
@@ -44,7 +45,7 @@ export async function listInside(sandbox: Sandbox, folder: string, options: { de
   return entries;
 }
 
-/** Every file below a folder that came as a whole. */
+/** Returns every file below a folder that is new as a whole. */
 export async function filesInside(sandbox: Sandbox, folder: string, leftOut: LeftOut[]): Promise<string[]> {
   const entries = await listInside(sandbox, folder, { depth: DEPTH_MAX, leftOut });
   return entries

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { applyChanges } from "./apply.ts";
 import type { Change } from "./change.ts";
-import { heldBack, toldOf, whyHeldBack, whyTold } from "./protected-files.ts";
+import { heldBack, noticed, whyHeldBack, whyNoticed } from "./protected-files.ts";
 
 let base = "";
 let folder = "";
@@ -31,7 +31,7 @@ const change = (path: string): Change => ({
 const apply = (changes: readonly Change[], more = {}) => applyChanges(changes, { folder, stateDir: join(base, "state"), ...more });
 
 describe("files that tools outside act on", () => {
-  test("are held back, every one: at the top, below, in any case, by whichever end of a move", async () => {
+  test("are held back at any depth, in any case and at either end of a move", async () => {
     expect(patterns.length).toBeGreaterThan(250);
     for (const path of examples) {
       expect(whyHeldBack(path), path).not.toBeNull();
@@ -44,12 +44,12 @@ describe("files that tools outside act on", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test("are taken when they are named, or all asked for", async () => {
+  test("are applied when they are named, or when all are requested", async () => {
     expect((await apply([change(".envrc"), change(".npmrc")], { paths: [".envrc"] })).applied).toEqual([".envrc"]);
     expect((await apply([change(".npmrc"), change(".hg/hgrc")], { includeConfiguration: true })).applied).toHaveLength(2);
   });
 
-  test("are hooks in whatever folder the user's repository looks for them", async () => {
+  test("include hooks in any folder that the user's repository configures", async () => {
     mkdirSync(join(folder, ".git"));
     const changes = ["tools/hooks/pre-commit", "tools/other"].map(change);
     for (const config of [
@@ -71,7 +71,7 @@ describe("files that tools outside act on", () => {
     expect((await apply(changes.slice(0, 1), { paths: ["tools/hooks/pre-commit"] })).applied).toHaveLength(1);
   });
 
-  test("are not all files: what a person runs, and what nothing runs, passes", () => {
+  test("do not include files that only people run, or that nothing runs", () => {
     for (const path of [
       "Makefile",
       "package.json",
@@ -96,9 +96,9 @@ describe("files that tools outside act on", () => {
       expect(whyHeldBack(path), path).toBeNull();
   });
 
-  test("text for agents is applied, and told", async () => {
-    for (const path of toldOf.flatMap((group) => group.patterns)) {
-      expect(whyTold(path)).not.toBeNull();
+  test("do not include text for agents, which is applied with a notice", async () => {
+    for (const path of noticed.flatMap((group) => group.patterns)) {
+      expect(whyNoticed(path)).not.toBeNull();
       expect(whyHeldBack(path)).toBeNull();
     }
     const result = await apply([change("CLAUDE.md"), change("sub/AGENTS.md"), change("x.md")]);

@@ -1,19 +1,19 @@
 import { matchesStars } from "../lib/wildcards.ts";
 
 /**
- * Files that tools outside the sandbox act on, by what acts on them. A pattern is a path or its end; `*` stands for any
- * part of a name, and `/` at the end for everything in a folder.
+ * Files that a tool outside the sandbox acts on. A pattern is a path or the end of one; `*` matches any part of a name,
+ * and a trailing `/` everything in a folder.
  */
 export interface ProtectedFiles {
-  /** Who acts on them, as it is told: "… acts on it". */
+  /** The tool, as in "… acts on it". */
   tool: string;
   patterns: readonly string[];
 }
 
 /**
- * Files that make a tool run something, or load something that runs, without being asked again: when a folder is
- * entered, opened, fetched, built or pushed. An agent's change to one is shown, and applied or committed only when it
- * is asked for. What runs only because a person runs it (a Makefile, a script, a test) is not here.
+ * Files that make a tool run something, or load something that runs, without asking again: when a folder is entered,
+ * opened, fetched, built or pushed. An agent's change to one is shown, but applied or committed only on request. Files
+ * that only a person runs (a Makefile, a script, a test) are not in this list.
  */
 export const heldBack: readonly ProtectedFiles[] = [
   {
@@ -119,11 +119,10 @@ export const heldBack: readonly ProtectedFiles[] = [
 ];
 
 /**
- * Text that agents outside read and nothing runs. Tasks often ask for a change to it, and it reads like the
- * documentation it is, so it is applied; but whoever applies it is told, since the next agent takes it for the user's
- * own word.
+ * Text that agents outside read and nothing runs. Tasks often request changes to it, and it reads like ordinary
+ * documentation, so it is applied, but with a notice: the next agent takes it for the user's instructions.
  */
-export const toldOf: readonly ProtectedFiles[] = [
+export const noticed: readonly ProtectedFiles[] = [
   {
     tool: "agents outside the sandbox",
     patterns: names(`
@@ -133,16 +132,16 @@ export const toldOf: readonly ProtectedFiles[] = [
   },
 ];
 
-/** Why a change to a path is applied or committed only when it is asked for, or null. */
+/** Returns why a change to a path is applied or committed only on request, or null. */
 export function whyHeldBack(path: string): string | null {
   const tool = toolFor(path, held);
   return tool === null ? null : `${tool} acts on it`;
 }
 
-/** Why a change to a path is worth a second look, or null. */
-export function whyTold(path: string): string | null {
-  const tool = toolFor(path, told);
-  return tool === null ? null : `${tool} read it as your own word`;
+/** Returns why a change to a path deserves a second look, or null. */
+export function whyNoticed(path: string): string | null {
+  const tool = toolFor(path, noticeRules);
+  return tool === null ? null : `${tool} read it as your own instructions`;
 }
 
 function names(text: string): string[] {
@@ -151,15 +150,15 @@ function names(text: string): string[] {
 
 type Compiled = readonly { tool: string; matches: (names: readonly string[]) => boolean }[];
 const held = compile(heldBack);
-const told = compile(toldOf);
+const noticeRules = compile(noticed);
 
-/** Without regard to case: file systems may have none. */
+/** Ignores case, because some file systems do. */
 function toolFor(path: string, compiled: Compiled): string | null {
   const names = path.toLowerCase().split("/");
   return compiled.find(({ matches }) => matches(names))?.tool ?? null;
 }
 
-/** A folder's own name counts as well as what is in it: it may come as a link. */
+/** Compiles the patterns. A folder pattern also matches the folder's own name, since the change may make it a link. */
 function compile(table: readonly ProtectedFiles[]): Compiled {
   return table.map(({ tool, patterns }) => {
     const files = new Set<string>();

@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
-import { CaissonError } from "../contract/error.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { isErrno } from "../lib/failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { FileSide } from "./change.ts";
 import type { FolderTree } from "./folder-tree.ts";
@@ -9,23 +9,23 @@ const FILE_BYTES_MAX = 64 * 1024 * 1024;
 const READ_BYTES_MIN = 4096;
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** What a name that is not UTF-8 is shown with; no request could name such a file. */
+/** The replacement character in names that are not UTF-8. No request can name such a file. */
 export const UNNAMEABLE = "\ufffd";
 
-/** Why a file is not part of a diff; thrown as `unsupported`, `too_large` or `denied`. */
+/** Creates the error that leaves a file out of a diff. */
 function unreadable(code: "unsupported" | "too_large" | "denied", reason: string): CaissonError {
   return new CaissonError(code, reason);
 }
 
 /**
- * A file of the user's own; no link is followed, on the way or at the end. Null when there is none; folders and others
- * are none. Throws `too_large`, `denied`.
+ * Reads a user's file, without following links in any part of the path. Returns null if it is not a regular file or
+ * link. Throws `too_large`, `denied`.
  */
 export async function readLower(tree: FolderTree, path: string): Promise<FileSide | null> {
   const target = tree.readLink(path);
   if (target !== null) return { kind: "link", mode: 0o777, content: target };
   const file = await tree.openFile(path).catch((cause: unknown) => {
-    if (isErrno(cause, "EACCES", "EPERM")) throw unreadable("denied", "the file outside cannot be read");
+    if (isErrno(cause, "EACCES", "EPERM")) throw unreadable("denied", "the file outside is not readable");
     throw cause;
   });
   if (!file) return null;
@@ -38,7 +38,14 @@ export async function readLower(tree: FolderTree, path: string): Promise<FileSid
   }
 }
 
-/** It may grow while it is read. */
+/** Returns null for a user's file that is too large or may not be read. Throws every other failure. */
+export function ifUnreadable(error: unknown): null {
+  const code = error instanceof CaissonError ? error.code : (error as NodeJS.ErrnoException).code;
+  if (code === "denied" || code === "too_large" || code === "EACCES" || code === "EPERM") return null;
+  throw error;
+}
+
+/** Reads a file that may grow in the meantime. */
 async function readBounded(file: FileHandle, sizeBytes: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -53,15 +60,15 @@ async function readBounded(file: FileHandle, sizeBytes: number): Promise<Buffer>
 }
 
 /**
- * A file of the workspace inside, read by the guest. Null when there is none. Throws `too_large`, `denied`,
- * `unsupported` for what a diff has no form for.
+ * Reads a file of the workspace through the guest, or returns null if it does not exist. Throws `too_large`, `denied`,
+ * and `unsupported` for a kind that a diff cannot show.
  */
 export async function readInside(sandbox: Sandbox, path: string): Promise<FileSide | null> {
   const found = await sandbox.stat(path, { follow: false }).catch(absent);
   if (!found || found.kind === "directory") return null;
   if (found.kind === "link") {
     const target = found.linkTarget ?? "";
-    if (target.includes(UNNAMEABLE)) throw unreadable("unsupported", "where the link leads is not UTF-8");
+    if (target.includes(UNNAMEABLE)) throw unreadable("unsupported", "the link's target is not UTF-8");
     return { kind: "link", mode: 0o777, content: Buffer.from(target) };
   }
   if (found.kind !== "file") throw unreadable("unsupported", `it is a ${found.kind}`);
@@ -83,7 +90,7 @@ function absent(error: unknown): null {
 
 function notReadable(error: unknown): never {
   if (error instanceof CaissonError && error.code === "denied")
-    throw unreadable("denied", "its permissions keep even the sandbox's user out");
+    throw unreadable("denied", "its permissions exclude even the sandbox's user");
   throw error;
 }
 

@@ -2,14 +2,14 @@ import { type Change, isText } from "./change.ts";
 import { hashLines, type LineHashes, similarity } from "./line-hashes.ts";
 import { blobOf } from "./render-diff.ts";
 
-/** Files of a rename share at least this part of their lines. */
+/** The share of lines that both files of a rename must have in common. */
 const SIMILARITY_MIN = 0.5;
-/** Beyond so many pairs, bytes to take apart, or lines to compare, only files that are the same are looked for. */
+/** Beyond this many pairs, bytes to split or lines to compare, only identical files count as renames. */
 const PAIRS_MAX = 10_000;
 const BYTES_MAX = 64 * 1024 * 1024;
 const LINES_COMPARED_MAX = 50_000_000;
 
-/** A file that went and a like one that came are one file that moved. */
+/** Pairs removed files with similar added files as renames. */
 export function pairRenames(changes: readonly Change[]): Change[] {
   const removed = changes.filter((change) => change.after === null && change.before?.kind === "file" && change.before.content.length > 0);
   const added = changes.filter((change) => change.before === null && change.after?.kind === "file" && change.after.content.length > 0);
@@ -27,8 +27,8 @@ export function pairRenames(changes: readonly Change[]): Change[] {
   }
   const rest = added.filter((target) => !sources.has(target));
   if (free.size * rest.length <= PAIRS_MAX) pairSimilar(rest, free, pair);
-  const gone = new Set(sources.values());
-  return changes.filter((change) => !gone.has(change)).map((change) => renamed(change, sources.get(change)));
+  const pairedSources = new Set(sources.values());
+  return changes.filter((change) => !pairedSources.has(change)).map((change) => renamed(change, sources.get(change)));
 }
 
 function renamed(target: Change, source: Change | undefined): Change {
@@ -60,7 +60,7 @@ function mostSimilar(
   const lines = hashes.get(target);
   for (const source of lines ? sources : []) {
     const others = hashes.get(source);
-    // No more can be shared than the shorter one has.
+    // The shorter file bounds the number of shared lines.
     if (!lines || !others || Math.min(lines.length, others.length) <= bestScore * Math.max(lines.length, others.length)) continue;
     budget.linesLeft -= lines.length + others.length;
     if (budget.linesLeft < 0) break;

@@ -10,19 +10,20 @@ import { tries } from "../../test/support/thorough.ts";
 import { describeTree, readTree, writeTree } from "../../test/support/tree-on-disk.ts";
 import type { Change, FileSide } from "./change.ts";
 import { pairRenames } from "./renames.ts";
-import { diffStat, renderDiff, renderSections } from "./render-diff.ts";
+import { diffStat, renderSections } from "./render-diff.ts";
+import { renderDiff } from "./testing-diff.ts";
 
 const file = (content: string, mode = 0o644): FileSide => ({ kind: "file", mode, content: Buffer.from(content, "latin1") });
 const link = (target: string): FileSide => ({ kind: "link", mode: 0o777, content: Buffer.from(target) });
 const tree = (files: Record<string, FileSide>): Tree => new Map(Object.entries(files));
-const shown = (before: Tree, after: Tree) => renderDiff(changesBetween(before, after)).toString("latin1");
+const renderText = (before: Tree, after: Tree) => renderDiff(changesBetween(before, after)).toString("latin1");
 
-/** What git makes of the old tree and our diff. */
+/** Applies our diff to the old tree with git. */
 function applied(before: Tree, after: Tree): Record<string, string> {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
   try {
     writeTree(folder, before);
-    // Git puts nothing in the place of a link that leads in a circle.
+    // Git does not replace a link that leads in a circle.
     fc.pre(![...before.keys()].some((path) => leadsInACircle(join(folder, path))));
     const git = (...args: string[]) =>
       execFileSync("git", ["apply", "--whitespace=nowarn", ...args], {
@@ -51,7 +52,7 @@ function leadsInACircle(path: string): boolean {
 }
 
 describe("a diff", () => {
-  test("is what git makes the new tree of, whatever the trees", () => {
+  test("makes git turn any old tree into the new one", () => {
     fc.assert(
       fc.property(edited, ({ before, after }) => {
         expect(applied(before, after)).toEqual(describeTree(after));
@@ -67,8 +68,8 @@ describe("a diff", () => {
     ["a link becomes an executable", { a: link("b") }, { a: file("#!/bin/sh\n", 0o755) }],
     ["a link becomes a folder", { a: link("b") }, { "a/x": file("1\n") }],
     ["a link leads elsewhere", { a: link("b") }, { a: link("../../etc") }],
-    ["an empty file comes, one goes", { "old empty": file("") }, { "new empty": file("", 0o755) }],
-    ["only the mode", { "a b": file("x\n") }, { "a b": file("x\n", 0o755) }],
+    ["an empty file is added, another removed", { "old empty": file("") }, { "new empty": file("", 0o755) }],
+    ["only the mode changes", { "a b": file("x\n") }, { "a b": file("x\n", 0o755) }],
     [
       "binary, long and short",
       { a: file(`\0${"x".repeat(70_000)}`), b: file("\0") },
@@ -76,9 +77,9 @@ describe("a diff", () => {
     ],
     ["text becomes binary and back", { a: file("text\n"), b: file("\0bin") }, { a: file("\0bin"), b: file("text\n") }],
     ["moved with a new mode and a new line", { "a/f": file("1\n2\n3\n4\n") }, { "b/f": file("1\n2\n3\n4\n5\n", 0o755) }],
-    ["the last newline goes", { a: file("1\n2\n") }, { a: file("1\n2") }],
+    ["the last newline is removed", { a: file("1\n2\n") }, { a: file("1\n2") }],
     [
-      "names that a terminal would obey",
+      "names with terminal control characters",
       { "a\u009b2J": file("1\n"), "b\u202egnp": file("x\n") },
       { "a\u009b2J": file("2\n"), "c\u2028é": file("x\n") },
     ],
@@ -87,26 +88,26 @@ describe("a diff", () => {
     expect(applied(tree(before), tree(after))).toEqual(describeTree(tree(after)));
   });
 
-  test("of nothing is nothing", () => {
-    expect(shown(tree({ a: file("1") }), tree({ a: file("1") }))).toBe("");
+  test("is empty for equal trees", () => {
+    expect(renderText(tree({ a: file("1") }), tree({ a: file("1") }))).toBe("");
   });
 
-  test("names a move, how like the files are, and the lines around a change", () => {
+  test("shows moves with their similarity, and lines around a change", () => {
     const lines = Array.from({ length: 20 }, (_, index) => `${index}\n`);
     const after = lines.toSpliced(10, 1, "ten\n");
-    const text = shown(tree({ old: file(lines.join("")) }), tree({ "new name": file(after.join("")) }));
+    const text = renderText(tree({ old: file(lines.join("")) }), tree({ "new name": file(after.join("")) }));
     expect(text).toMatch(
       /^diff --git a\/old b\/new name\nsimilarity index 9\d%\nrename from old\nrename to new name\nindex [0-9a-f]{40}\.\.[0-9a-f]{40} 100644\n/,
     );
     expect(text).toContain("--- a/old\n+++ b/new name\t\n@@ -8,7 +8,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n");
   });
 
-  test("quotes names that a terminal would obey, and leaves letters alone", () => {
-    expect(shown(tree({}), tree({ "é\u202egnp": file("x\n") }))).toContain(String.raw`+++ "b/\303\251\342\200\256gnp"`);
-    expect(shown(tree({}), tree({ größe: file("x\n") }))).toContain(Buffer.from("+++ b/größe").toString("latin1"));
+  test("quotes names with terminal control characters, but not letters", () => {
+    expect(renderText(tree({}), tree({ "é\u202egnp": file("x\n") }))).toContain(String.raw`+++ "b/\303\251\342\200\256gnp"`);
+    expect(renderText(tree({}), tree({ größe: file("x\n") }))).toContain(Buffer.from("+++ b/größe").toString("latin1"));
   });
 
-  test("counts lines, and says what is binary", async () => {
+  test("counts lines and flags binary files", async () => {
     const changes = changesBetween(
       tree({ a: file("1\n2\n"), l: file("x\n") }),
       tree({ a: file("1\n3\n4\n"), b: file("\0"), l: link("a") }),
@@ -123,28 +124,28 @@ describe("a diff", () => {
 
   test.each([
     ["all of it", "", "", "\n"],
-    ["but for the ends", "first\nsecond\nthird\nfourth\n", "end 1\nend 2\nend 3\nend 4\n", "\n"],
+    ["except for the ends", "first\nsecond\nthird\nfourth\n", "end 1\nend 2\nend 3\nend 4\n", "\n"],
     ["without a last line break", "1\n", "", ""],
     ["with a shared last line without one", "1\n", "last", "\n"],
-  ])("files too different to compare are replaced as a whole, and git makes the same of it: %s", (_, start, end, last) => {
+  ])("replaces very different files as a whole, in a form that git applies: %s", (_, start, end, last) => {
     const [a, b] = [other(1, 6000), other(2, 5000)].map((lines) => start + lines.join("").slice(0, -1) + last + end);
     const before = tree({ a: file(a as string) });
     const after = tree({ a: file(b as string) });
-    expect(shown(before, after)).toMatch(/@@ too different: \d+ lines replaced by \d+\n/);
+    expect(renderText(before, after)).toMatch(/@@ too different: \d+ lines replaced by \d+\n/);
     expect(applied(before, after)).toEqual(describeTree(after));
   });
 
-  test("a small edit of a large file is a small diff, and its last and first lines are its own", () => {
+  test("stays small for a small edit of a large file", () => {
     const lines = other(1, 60_000);
     for (const at of [0, 30_000, 59_999]) {
-      const text = shown(tree({ a: file(lines.join("")) }), tree({ a: file(lines.toSpliced(at, 1, "new\n").join("")) }));
+      const text = renderText(tree({ a: file(lines.join("")) }), tree({ a: file(lines.toSpliced(at, 1, "new\n").join("")) }));
       expect(text.split("\n").length).toBeLessThan(20);
       expect(text).toContain("\n+new\n");
     }
   });
 });
 
-describe("many large files replaced by others", () => {
+describe("many large replaced files", () => {
   const content = (seed: number) => {
     const bytes = Buffer.alloc(500_000);
     for (let at = 0, state = seed + 1; at < bytes.length; at++) {
@@ -178,7 +179,7 @@ describe("many large files replaced by others", () => {
     })),
   ];
 
-  test("take seconds and no more memory than they are, and a move among them is still found", async () => {
+  test("take seconds and bounded memory, and a move is still found", async () => {
     const changes = bomb();
     changes.push({
       path: "moved",
@@ -198,7 +199,7 @@ describe("many large files replaced by others", () => {
     expect(cpuMs() - startedAt).toBeLessThan(20_000);
   });
 
-  test("can be stopped", async () => {
+  test("can be cancelled", async () => {
     const stop = new AbortController();
     const changes = bomb();
     setImmediate(() => stop.abort());
@@ -208,7 +209,7 @@ describe("many large files replaced by others", () => {
   });
 });
 
-test("for a reader, a binary or a big file is one line; small text is as ever", () => {
+test("shows binary and big files as one line in a brief diff", () => {
   const big = `${"line\n".repeat(250_000)}`;
   const changes = changesBetween(
     tree({ "a.bin": file("\0old"), "b.txt": file("old\n"), "c.txt": file(big) }),

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { setImmediate as breathe } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { showBytes } from "../lib/quantity.ts";
 import { renderBinaryPatch } from "./binary-patch.ts";
 import { type Change, type FileSide, gitMode, isText, kindOf } from "./change.ts";
@@ -9,9 +9,9 @@ import { countLines, type DiffBudget, diffText, newDiffBudget, type Piece, type 
 
 const CONTEXT_LINES = 3;
 const CHUNK_BYTES = 256 * 1024;
-/** Others get their turn, and signals are heard, at least this often. */
+/** The longest time between yields to other work and checks of the signal. */
 const BREATH_MS = 50;
-/** Both sides of a file together; what is more is nothing to read on a screen. */
+/** Limit for both sides of a file together. A larger diff is not readable on a screen. */
 const BRIEF_BYTES_MAX = 1024 * 1024;
 const NEWLINE = 0x0a;
 const NO_BLOB = "0".repeat(40);
@@ -26,15 +26,10 @@ export interface DiffStat {
   changedOutside: boolean;
 }
 
-/** For small diffs, in one piece. */
-export function renderDiff(changes: readonly Change[]): Buffer {
-  return Buffer.concat([...renderSections(changes)]);
-}
-
 /**
- * A diff as git writes it, with modes, renames, links and binary files, so that `git apply` makes the same files of it.
- * Bytes: files need not be UTF-8. Piece by piece, each of whole lines, so that one who is told to stop can do so in
- * between. Files too different to be compared line by line are replaced as a whole, and the hunk says so.
+ * Renders a diff in git's format, with modes, renames, links and binary files, so that `git apply` creates the same
+ * files. Yields bytes, since files need not be UTF-8, in pieces of whole lines, so the writer can stop in between.
+ * Files too different to compare by line are replaced as a whole, and the hunk header says so.
  */
 export function* renderSections(changes: readonly Change[], options: { brief?: boolean } = {}): Generator<Buffer> {
   const budget = newDiffBudget();
@@ -42,7 +37,7 @@ export function* renderSections(changes: readonly Change[], options: { brief?: b
     for (const section of sections(change)) yield* renderSection(section, budget, { isBrief: options.brief === true });
 }
 
-/** The same, change by change. */
+/** Like `renderSections`, but one patch for each change. */
 export function* renderEach(changes: readonly Change[], options: { brief?: boolean } = {}): Generator<{ change: Change; patch: Buffer }> {
   const budget = newDiffBudget();
   for (const change of changes) {
@@ -51,7 +46,7 @@ export function* renderEach(changes: readonly Change[], options: { brief?: boole
   }
 }
 
-/** Throws `cancelled` once the signal is given. */
+/** Counts the changed lines of each file. Throws `cancelled` when the signal fires. */
 export async function diffStat(changes: readonly Change[], options: { signal?: AbortSignal } = {}): Promise<DiffStat[]> {
   const budget = newDiffBudget();
   const stats: DiffStat[] = [];
@@ -82,7 +77,7 @@ function statOf(change: Change, budget: DiffBudget): DiffStat {
 
 type Section = Pick<Change, "path" | "from" | "before" | "after">;
 
-/** A file that became a link, or a link a file, is one that went and one that came. */
+/** Splits a change between file and link into a removal and an addition. */
 function sections(change: Change): Section[] {
   const { path, from, before, after } = change;
   if (before === null || after === null || before.kind === after.kind) return [change];
@@ -92,11 +87,11 @@ function sections(change: Change): Section[] {
   ];
 }
 
-/** One character is one byte all through: contents need not be text in any encoding. */
+/** One character stands for one byte throughout, since contents may have any encoding. */
 function* renderSection(section: Section, budget: DiffBudget, { isBrief }: { isBrief: boolean }): Generator<Buffer> {
   const { before, after } = section;
-  const oldName = quoted(`a/${section.from ?? section.path}`);
-  const newName = quoted(`b/${section.path}`);
+  const oldName = quoteName(`a/${section.from ?? section.path}`);
+  const newName = quoteName(`b/${section.path}`);
   const lines = [`diff --git ${oldName} ${newName}`];
   if (before === null && after) lines.push(`new file mode ${gitMode(after)}`);
   else if (after === null && before) lines.push(`deleted file mode ${gitMode(before)}`);
@@ -104,7 +99,11 @@ function* renderSection(section: Section, budget: DiffBudget, { isBrief }: { isB
   const same = before !== null && after !== null && before.content.equals(after.content);
   if (section.from !== null && before && after) {
     const alike = same ? 1 : similarity(hashLines(before.content), hashLines(after.content));
-    lines.push(`similarity index ${Math.floor(alike * 100)}%`, `rename from ${quoted(section.from)}`, `rename to ${quoted(section.path)}`);
+    lines.push(
+      `similarity index ${Math.floor(alike * 100)}%`,
+      `rename from ${quoteName(section.from)}`,
+      `rename to ${quoteName(section.path)}`,
+    );
   }
   const mode = before && after && gitMode(before) === gitMode(after) ? ` ${gitMode(after)}` : "";
   if (!same) lines.push(`index ${blobName(before)}..${blobName(after)}${mode}`);
@@ -120,7 +119,7 @@ function* renderSection(section: Section, budget: DiffBudget, { isBrief }: { isB
   }
   const diff = textDiffOf(section, budget);
   if (diff.removed.length + diff.added.length === 0) return;
-  yield latin1(`--- ${before === null ? "/dev/null" : ended(oldName)}\n+++ ${after === null ? "/dev/null" : ended(newName)}\n`);
+  yield latin1(`--- ${before === null ? "/dev/null" : withTab(oldName)}\n+++ ${after === null ? "/dev/null" : withTab(newName)}\n`);
   if (diff.pieces === null) yield* renderReplaced(diff);
   else yield latin1(renderHunks(diff, diff.pieces));
 }
@@ -132,8 +131,8 @@ const latin1 = (text: string) => Buffer.from(text, "latin1");
 const textDiffOf = ({ before, after }: Section, budget: DiffBudget) =>
   diffText(before?.content ?? Buffer.alloc(0), after?.content ?? Buffer.alloc(0), budget);
 
-/** A name with a space is followed by a tab, or other tools take its end for a time stamp. */
-const ended = (name: string) => (name.includes(" ") && !name.startsWith('"') ? `${name}\t` : name);
+/** Appends a tab to a name with a space: other tools would take its end for a timestamp. */
+const withTab = (name: string) => (name.includes(" ") && !name.startsWith('"') ? `${name}\t` : name);
 
 function renderHunks(diff: TextDiff, middle: readonly Piece[]): string {
   const pieces: Piece[] = [{ sign: " ", lines: diff.lead }, ...middle, { sign: " ", lines: diff.trail }];
@@ -166,10 +165,7 @@ function hunkHead({
   return `@@ -${range(start(oldLine, oldCount), oldCount)} +${range(start(newLine, newCount), newCount)} @@`;
 }
 
-/**
- * All of the old lines, then all of the new ones, without taking them apart: however much it is, it costs no more
- * memory than a piece of it.
- */
+/** Yields all old lines, then all new ones, without splitting them first, so memory stays bounded by one piece. */
 function* renderReplaced(diff: TextDiff): Generator<Buffer> {
   const around = diff.lead.length + diff.trail.length;
   const [removed, added] = [countLines(diff.removed), countLines(diff.added)];
@@ -178,12 +174,12 @@ function* renderReplaced(diff: TextDiff): Generator<Buffer> {
   yield latin1(`${head} too different: ${removed} lines replaced by ${added}\n`);
   const context = (lines: readonly string[]) => lines.map((each) => ` ${each}${each.endsWith("\n") ? "" : `${NO_NEWLINE}\n`}`).join("");
   yield latin1(context(diff.lead));
-  yield* signed("-", diff.removed);
-  yield* signed("+", diff.added);
+  yield* signLines("-", diff.removed);
+  yield* signLines("+", diff.added);
   yield latin1(context(diff.trail));
 }
 
-function* signed(sign: string, content: Buffer): Generator<Buffer> {
+function* signLines(sign: string, content: Buffer): Generator<Buffer> {
   for (let at = 0; at < content.length; ) {
     const next = content.indexOf(NEWLINE, Math.min(at + CHUNK_BYTES, content.length - 1));
     const to = next < 0 ? content.length : next + 1;
@@ -203,7 +199,7 @@ interface Line {
   unterminated: boolean;
 }
 
-/** Lines keep their newline while they are compared, so that a missing one at the end is a difference. */
+/** Numbers the lines. They keep their newline during the comparison, so a missing one at the end is a difference. */
 function number(pieces: readonly Piece[], first: number): Line[] {
   const lines: Line[] = [];
   let oldLine = first;
@@ -219,7 +215,7 @@ function number(pieces: readonly Piece[], first: number): Line[] {
   return lines;
 }
 
-/** Changed lines with the lines around them; two that share those are one hunk. */
+/** Groups changed lines with their context into hunks. Hunks with overlapping context are merged. */
 function hunksOf(lines: readonly Line[]): Line[][] {
   const hunks: { start: number; end: number }[] = [];
   for (const [index, line] of lines.entries()) {
@@ -240,7 +236,7 @@ function blobName(side: FileSide | null): string {
   return side === null ? NO_BLOB : blobOf(side.content);
 }
 
-/** Git's name of a content. */
+/** Returns git's blob name for this content. */
 export function blobOf(content: Buffer): string {
   return createHash("sha1").update(`blob ${content.length}\0`).update(content).digest("hex");
 }
@@ -260,12 +256,13 @@ const escapes: Readonly<Record<string, string>> = {
 const deceptive = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u;
 
 /**
- * As git quotes a name with unusual characters, and one whose spaces would make the first line of a section ambiguous;
- * one character for each byte.
+ * Quotes a name as git does if it has unusual characters, or spaces that make the section header ambiguous. One
+ * character per byte.
  */
-function quoted(name: string): string {
+function quoteName(name: string): string {
   const bytes = Buffer.from(name, "utf8").toString("latin1");
-  // What a terminal would obey, or cannot show, is no ordinary letter, and then no byte of the name passes for one.
+  // Names with invisible or control characters get all their non-ASCII bytes quoted, since none of these can be trusted
+  // as a letter.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that need quoting.
   const unusual = deceptive.test(name) ? /[\x00-\x1f\x7f-\xff"\\]/g : /[\x00-\x1f\x7f"\\]/g;
   if (!unusual.test(bytes) && !/ \/| [ab]\/| $/.test(bytes)) return bytes;

@@ -1,18 +1,15 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { Change, FileSide } from "./change.ts";
 import type { FolderTree } from "./folder-tree.ts";
 import { isGitName } from "./protected-path.ts";
 
-/** As many links as the kernel follows. */
+/** The number of links that the kernel follows. */
 const LINKS_FOLLOWED_MAX = 40;
 const ENTRIES_MAX = 1_000_000;
 
-/**
- * A folder as it is, or as it would be with changes applied: what is judged is always where a reader of it would end
- * up.
- */
+/** A folder as it is, or with changes applied. Checks use it to see what a later reader would see. */
 export interface ResultingTree {
-  /** A link's target; "other" for everything else that is there; null for nothing. */
+  /** Returns a link's target, "other" for anything else that exists, or null. */
   at(path: string): { target: Buffer } | "other" | null;
 }
 
@@ -51,8 +48,8 @@ export function parentsOf(path: string): string[] {
 }
 
 /**
- * Where a link in `folder` leads that is not fit for a reader outside the sandbox, or null. What is missing on the way
- * counts as a folder: it may come later.
+ * Returns where a link in `folder` leads if that is not safe for a reader outside the sandbox; otherwise null. Missing
+ * parts of the path count as folders, since they may be created later.
  */
 export function leadsOut(
   tree: ResultingTree,
@@ -62,7 +59,7 @@ export function leadsOut(
   const here = [...folder];
   const ahead = partsOf(target).reverse();
   if (target[0] === SLASH) return "outside the folder";
-  let followed = 0;
+  let hops = 0;
   for (let part = ahead.pop(); part !== undefined; part = ahead.pop()) {
     if (part === "" || part === ".") continue;
     if (part === "..") {
@@ -76,8 +73,8 @@ export function leadsOut(
       continue;
     }
     if (found.target[0] === SLASH) return "outside the folder";
-    // The kernel gives up on such a chain as well, so that it leads nowhere.
-    if (++followed > LINKS_FOLLOWED_MAX) return null;
+    // The kernel does not follow such a chain either, so it leads nowhere.
+    if (++hops > LINKS_FOLLOWED_MAX) return null;
     ahead.push(...partsOf(found.target).reverse());
   }
   return null;
@@ -86,12 +83,12 @@ export function leadsOut(
 const SLASH = 0x2f;
 const partsOf = (target: Buffer) => target.toString("utf8").split("/");
 
-/** No name is too strange to be asked for: what cannot be is not there. */
+/** Returns null for names that no file can have. */
 function lookUp(tree: ResultingTree, parts: readonly string[]): ReturnType<ResultingTree["at"]> {
   return parts.some((part) => part.includes("\0")) ? null : tree.at(parts.join("/"));
 }
 
-/** A link that leads out in the resulting tree and did not before, or was brought by these changes. */
+/** A link that leads outside in the resulting tree, and either is new or did not lead outside before. */
 export interface DangerousLink {
   path: string;
   target: string;
@@ -99,9 +96,9 @@ export interface DangerousLink {
 }
 
 /**
- * Every link that these changes bring, and every other one that they make lead out, because something on its way is or
- * was a link. Links of the user's own that led out before, or would once what is missing comes, stay what they are.
- * Throws `too_large` for a folder with more files than can be looked through.
+ * Finds every new link that leads outside, and every existing link that these changes redirect outside because part of
+ * its path is or was a link. The user's own links that led outside before, or would once a missing part exists, are
+ * left alone. Throws `too_large` if the folder has too many files to check.
  */
 export function dangerousLinks(tree: FolderTree, changes: readonly Change[]): DangerousLink[] {
   const after = treeWith(tree, changes);
@@ -125,9 +122,13 @@ export function* linksOf(tree: FolderTree): Generator<{ path: string; target: Bu
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     for (const entry of tree.exactEntries(folder)) {
       if (left-- <= 0)
-        throw new CaissonError("too_large", `${tree.path} has more than ${ENTRIES_MAX} files, too many to see where its links would lead`, {
-          hint: "Apply the changes but for the links, by name.",
-        });
+        throw new CaissonError(
+          "too_large",
+          `${tree.path} has more than ${ENTRIES_MAX} files, too many to check where its links would lead`,
+          {
+            hint: "Apply the changes by name, without the links.",
+          },
+        );
       const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
       if (entry.kind === "folder") folders.push(path);
       const target = entry.kind === "link" ? tree.readLink(path) : null;
@@ -137,9 +138,9 @@ export function* linksOf(tree: FolderTree): Generator<{ path: string; target: Bu
 }
 
 /**
- * Folders that would be repositories by themselves, without being called .git: whoever types `git status` in one runs
- * what its settings name. The tree that results is judged, so that it does not matter in how many steps one came to be;
- * only folders that a change lies in are looked at.
+ * Returns the folders that would be repositories although they are not named .git: `git status` in one runs the
+ * commands in its settings. Checks the resulting tree, so the number of steps that created one does not matter, and
+ * only folders with a change.
  */
 export function repositoriesWith(tree: FolderTree, changes: readonly Change[]): string[] {
   const after = treeWith(tree, changes);
@@ -154,5 +155,5 @@ export function repositoriesWith(tree: FolderTree, changes: readonly Change[]): 
   );
 }
 
-/** Some file systems know no case. */
+/** Ignores case, because some file systems do. */
 const fold = (path: string) => path.toLowerCase();

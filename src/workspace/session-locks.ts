@@ -1,40 +1,40 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
-import { LockOwner, type Session, type SessionLock } from "../contract/session.ts";
-import type { NewSessionEvent } from "../contract/session-event.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { LockOwner, type Session, type SessionLock } from "../contract/session/session.ts";
+import type { NewSessionEvent } from "../contract/session/session-event.ts";
+import { jsonOrNull } from "../lib/failures.ts";
 import { randomLetters } from "../lib/new-id.ts";
 import { type HeldLease, holdLease } from "../log/hold-lease.ts";
 import type { Log } from "../log/log.ts";
 import { createSharedHolds } from "./shared-holds.ts";
 
-/** A lock lives this long without being renewed; its holder renews it while it works. */
+/** A lock expires after this time. Its holder renews it while it works. */
 export const LOCK_TTL_MS = 60 * 60_000;
 
-/** Whoever looks at files or changes them by hand is done soon, and is waited for. */
+/** Readers and manual edits finish soon, so others wait for them this long. */
 const BRIEF_WAIT_MS_MAX = 30_000;
 const BRIEF_POLL_MS = 10;
-/** Looks without a pause between them must not keep everybody else out. */
+/** Readers may share a lock for this long, so that continuous reading does not starve others. */
 const SHARED_MS_MAX = 2_000;
 const brief = { look: "view_", edit: "edit_" } as const;
 
-/** Who works in a session: one at a time. Whoever is there for a moment only is waited for, by all of these. */
+/** Locks that let one holder at a time work in a session. Everyone waits for short holders. */
 export interface SessionLocks {
   /**
-   * Exclusive, and renewed until it is disposed of; `lost` says that somebody took it away. The same run gets it again,
-   * after its process died. Throws `conflict` saying who holds it, since when and how to unlock.
+   * Takes an exclusive lock and renews it until disposal; `lost` fires if it was taken away. If the holder's process
+   * died, the same run gets it again. Throws `conflict` naming the holder, the time and how to unlock.
    */
   lock(id: string, run: string): Promise<HeldLease>;
-  /** For a look at the session's files; those of this process share it. Throws `conflict`. */
+  /** Takes a lock for reading the session's files, which readers in this process share. Throws `conflict`. */
   look(id: string): Promise<AsyncDisposable>;
-  /** For a change or a copy of the session's files that is no run's. Exclusive. Throws `conflict`. */
+  /** Takes an exclusive lock for changing or copying the session's files outside a run. Throws `conflict`. */
   edit(id: string): Promise<AsyncDisposable>;
   lockOf(id: string): Promise<SessionLock | null>;
-  /** Throws what `lock` would throw now. */
+  /** Throws the error that `lock` would throw now. */
   checkFree(id: string): Promise<void>;
   /**
-   * Takes a lock away from whoever holds it; `force` also from one who may still be working. Throws `conflict`,
+   * Takes a lock away from its holder; with `force` even from one that may still be working. Throws `conflict`,
    * `not_found`.
    */
   breakLock(id: string, options: { force: boolean }): Promise<void>;
@@ -54,10 +54,10 @@ export function createSessionLocks(options: {
   const lockOf = async (id: string): Promise<SessionLock | null> => {
     const held = await log.holder(stream(id));
     if (!held) return null;
-    const owner = parseOwner(held.owner);
+    const owner = parseHolder(held.holder);
     return { owner, epoch: held.epoch, expiresAtMs: held.expiresAtMs, stale: owner.host === identity.host && !options.alive(owner) };
   };
-  /** Until `attempt` gives something; throws `conflict` once somebody is there who stays. */
+  /** Repeats `attempt` until it returns a result. Throws `conflict` if a long-term holder has the lock. */
   const onceFree = async <Result>(id: string, attempt: () => Promise<Result | null>): Promise<Result> => {
     const deadline = performance.now() + BRIEF_WAIT_MS_MAX;
     for (;;) {
@@ -75,18 +75,18 @@ export function createSessionLocks(options: {
     });
   const lock = async (id: string, run: string): Promise<HeldLease> => {
     await get(id);
-    const gone = (other: string) => {
-      const parsed = parseOwner(other);
+    const isHolderGone = (other: string) => {
+      const parsed = parseHolder(other);
       return parsed.run === run || (parsed.host === identity.host && !options.alive(parsed));
     };
     const held = await onceFree(id, async () => {
       const owner = JSON.stringify({ run, ...identity, since: now().toISOString() } satisfies LockOwner);
-      return await holdLease(log, stream(id), { owner, ttlMs: LOCK_TTL_MS, ownerGone: gone });
+      return await holdLease(log, stream(id), { holder: owner, ttlMs: LOCK_TTL_MS, holderGone: isHolderGone });
     });
     await update(id, { lastUsedAt: now().toISOString() });
     return held;
   };
-  /** A name of its own each time: nobody else of this process is the same holder. */
+  /** Uses a unique name each time, so that two holders in this process never look the same. */
   const lockBriefly = (id: string, kind: keyof typeof brief) => lock(id, `${brief[kind]}${identity.pid}_${randomLetters(6)}`);
   const looks = createSharedHolds((id) => lockBriefly(id, "look"), { openMs: SHARED_MS_MAX, pauseMs: 2 * BRIEF_POLL_MS });
   return {
@@ -101,7 +101,7 @@ export function createSessionLocks(options: {
       await get(id);
       const { held } = force ? { held: await lockOf(id) } : await untilFree(id);
       if (!held) return;
-      const lease = await log.acquire(stream(id), { owner: "nobody", ttlMs: 1, ownerGone: () => true });
+      const lease = await log.acquire(stream(id), { holder: "nobody", ttlMs: 1, holderGone: () => true });
       if (!lease) return;
       await log.release(lease);
       await record(id, { type: "session.unlocked", data: { run: held.owner.run, forced: !held.stale } });
@@ -110,26 +110,26 @@ export function createSessionLocks(options: {
 }
 
 function isBrief(lock: SessionLock | null): boolean {
-  // It was let go of just now.
+  // The holder has just released it.
   if (lock === null) return true;
   return Object.values(brief).some((prefix) => lock.owner.run.startsWith(prefix));
 }
 
 function lockedBy(id: string, lock: SessionLock | null): CaissonError {
-  if (!lock) return new CaissonError("conflict", `the session ${id} was locked just now`, { hint: "Try again." });
+  if (!lock) return new CaissonError("conflict", `the session ${id} was locked a moment ago`, { hint: "Try again." });
   const { owner } = lock;
   const where = `process ${owner.pid} on ${owner.host}`;
   return new CaissonError(
     "conflict",
     `the session ${id} is in use by ${owner.run} (${where})${owner.since === undefined ? "" : ` since ${owner.since}`}`,
     {
-      hint: `${isBrief(lock) ? "Try again soon" : `Wait for it, stop it with \`caisson stop ${owner.run}\``}, or, if it is dead, \`caisson session unlock --force ${id}\`.`,
+      hint: `${isBrief(lock) ? "Try again soon" : `Wait for it, stop it with \`caisson stop ${owner.run}\``}, or if it is dead, run \`caisson session unlock --force ${id}\`.`,
       details: { owner },
     },
   );
 }
 
-function parseOwner(text: string): LockOwner {
+function parseHolder(text: string): LockOwner {
   const parsed = LockOwner.safeParse(jsonOrNull(text));
   return parsed.success ? parsed.data : { run: text, pid: 0, host: "", startTicks: 0, bootId: "" };
 }

@@ -15,7 +15,7 @@ const create = (sessions: SessionStore, id = "s") =>
   sessions.create({ id, source: { kind: "folder", path: "/x" }, scope: "session", cleanup: "never" });
 
 const realImmediate = setImmediate;
-/** Files are read between the timers, which takes real time. */
+/** Advances the timers while files are read between them, which takes real time. */
 async function whileTimePasses<Result>(waiting: Promise<Result>): Promise<Result> {
   let over = false;
   const settle = () => {
@@ -39,8 +39,8 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-describe("a session's lock", () => {
-  test("is exclusive, and says who holds it, since when, and how to unlock", async () => {
+describe("a session lock", () => {
+  test("is exclusive, and its error names the holder, time and unlock command", async () => {
     await create(store(1));
     await using held = await store(1).lock("s", "run_a");
     await expect(store(2).lock("s", "run_b")).rejects.toMatchObject({
@@ -54,7 +54,7 @@ describe("a session's lock", () => {
     await using _ = await store(2).lock("s", "run_b");
   });
 
-  test("is given again to the run that has it, whose process died; and to others once it is dead", async () => {
+  test("is reacquired by its run after a crash, and by others once it is dead", async () => {
     await create(store(1));
     await store(1).lock("s", "run_a");
     await using _ = await store(2).lock("s", "run_a");
@@ -64,23 +64,23 @@ describe("a session's lock", () => {
     await using __ = await store(3).lock("s", "run_c");
   });
 
-  test("of another machine is believed until it expires, also when a process of the same number is dead here", async () => {
+  test("of another machine is valid until it expires, even if its pid is dead here", async () => {
     vi.useFakeTimers({ now: Date.now() });
     await create(store(1));
     const far = await store(7, "far").lock("s", "run_far");
     dead.add(7);
     expect((await store(2).lockOf("s"))?.stale).toBe(false);
     await expect(store(2).lock("s", "run_b")).rejects.toMatchObject({ code: "conflict" });
-    // Nobody renews it any more.
+    // Stops the renewal.
     vi.clearAllTimers();
     await vi.advanceTimersByTimeAsync(LOCK_TTL_MS + 1000);
-    // Its holder has one more moment to show that it works.
+    // The holder has one more moment to show that it works.
     await using _ = await whileTimePasses(store(2).lock("s", "run_b"));
     await far[Symbol.asyncDispose]();
     expect(await store(3).lockOf("s")).toMatchObject({ owner: { run: "run_b" } });
   });
 
-  test("of whoever looks is waited for, and shared by all who look from the same process", async () => {
+  test("of a reader is awaited, and shared by all readers of one process", async () => {
     const one = store(1);
     await create(one);
     const looks = [await one.look("s"), await one.look("s")];
@@ -94,13 +94,13 @@ describe("a session's lock", () => {
       await look[Symbol.asyncDispose]();
     }
     await using _ = await working;
-    // One who stays is not waited for.
+    // Nothing waits for a long-term holder.
     await expect(one.look("s")).rejects.toMatchObject({ code: "conflict", hint: expect.stringContaining("caisson stop run_b") });
     await expect(one.edit("s")).rejects.toMatchObject({ code: "conflict" });
     expect(order).toEqual(["works"]);
   });
 
-  test("of whoever changes files by hand is theirs alone, also within one process, and is waited for", async () => {
+  test("of a manual edit is exclusive even within one process, and is awaited", async () => {
     const one = store(1);
     await create(one);
     const order: string[] = [];
@@ -126,7 +126,7 @@ describe("a session's lock", () => {
     await expect(store(2).lock("s", "run_b")).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("is taken away by force from whoever holds it, who learns of it; without force only from the dead", async () => {
+  test("is broken by force, and without force only if the holder is dead", async () => {
     vi.useFakeTimers({ now: Date.now() });
     await create(store(1));
     await using held = await store(1).lock("s", "run_a");
@@ -136,7 +136,7 @@ describe("a session's lock", () => {
     await using _ = await store(2).lock("s", "run_b");
     await vi.advanceTimersByTimeAsync(LOCK_TTL_MS / 2);
     expect(held.lost.aborted).toBe(true);
-    // What the first one lets go of is not the second one's lock.
+    // The first holder's release does not release the second one's lock.
     await held[Symbol.asyncDispose]();
     expect(await store(3).lockOf("s")).toMatchObject({ owner: { run: "run_b" } });
     dead.add(2);
@@ -149,7 +149,7 @@ describe("a session's lock", () => {
 });
 
 describe("a session", () => {
-  test("is made once, listed by use, and changed in parts", async () => {
+  test("is created once, listed by last use and updated in part", async () => {
     const sessions = store(1);
     await create(sessions, "one");
     await create(sessions, "two");
@@ -163,7 +163,7 @@ describe("a session", () => {
     await expect(sessions.get("three")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("with a damaged record is said to be so, hides no other, and can be repaired to be removed", async () => {
+  test("with a damaged record is reported, hides no other and can be repaired", async () => {
     const sessions = store(1);
     await create(sessions, "bad");
     await create(sessions, "good");
@@ -176,14 +176,14 @@ describe("a session", () => {
     expect(existsSync(join(dir, "sessions", "bad", "layer"))).toBe(true);
   });
 
-  test("whose records cannot be read keeps them: only a missing one is an empty one", async () => {
+  test("keeps unreadable records: only a missing one counts as empty", async () => {
     const sessions = store(1);
     await create(sessions);
     const path = join(dir, "sessions", "s", "applied.json");
     expect(await sessions.applied("s")).toEqual(new Map());
     await sessions.noteApplied("s", new Map([["a", "1"]]));
     const text = readFileSync(path, "utf8");
-    // A folder of that name stands for whatever keeps a file from being read.
+    // A folder with that name simulates a file that cannot be read.
     renameSync(path, `${path}-aside`);
     mkdirSync(path);
     await expect(sessions.noteApplied("s", new Map([["b", "2"]]))).rejects.toMatchObject({ code: "unavailable" });
@@ -195,7 +195,7 @@ describe("a session", () => {
     expect([...(await sessions.applied("s")).keys()]).toEqual(["a", "b"]);
   });
 
-  test("that cannot be read is not one that is missing", async () => {
+  test("that cannot be read does not count as missing", async () => {
     const sessions = store(1);
     await create(sessions);
     await expect(sessions.get("none")).rejects.toMatchObject({ code: "not_found" });
@@ -207,7 +207,7 @@ describe("a session", () => {
     expect(await sessions.listAll()).toEqual({ sessions: [], damaged: [{ id: "s", reason: expect.stringContaining("session.json") }] });
   });
 
-  test("is cleared of what killed processes were about to put in place of its record", async () => {
+  test("is cleared of temporary files that killed processes left", async () => {
     const sessions = store(1);
     await create(sessions);
     const folder = join(dir, "sessions", "s");
@@ -218,7 +218,7 @@ describe("a session", () => {
     expect(readdirSync(folder).filter((name) => name.endsWith(".tmp"))).toEqual(["applied.json.hgfedcba.tmp"]);
   });
 
-  test("has a history without secrets, in which the same thing is noted once", async () => {
+  test("has a history without secrets and duplicates", async () => {
     const sessions = store(1);
     await sessions.create({
       id: "g",

@@ -1,18 +1,17 @@
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { CaissonError } from "../contract/error.ts";
-import { makeEvent, readableEvent } from "../contract/event-family.ts";
-import { LOCAL_OWNER } from "../contract/owner.ts";
-import { checkValue, tellProblems } from "../contract/plain-problems.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { checkValue, tellProblems } from "../contract/error/plain-problems.ts";
+import { fromSystem } from "../contract/error/system-error.ts";
+import { makeEvent, readableEvent } from "../contract/event/event-family.ts";
+import { SessionId } from "../contract/ids.ts";
 import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
-import { SessionId } from "../contract/run.ts";
-import { RestorePoint, Session } from "../contract/session.ts";
-import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session-event.ts";
-import type { DamagedSession } from "../contract/session-verbs.ts";
-import { fromSystem } from "../contract/system-error.ts";
-import { isErrno } from "../lib/is-errno.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { RestorePoint, Session } from "../contract/session/session.ts";
+import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session/session-event.ts";
+import type { DamagedSession } from "../contract/session/session-verbs.ts";
+import { LOCAL_OWNER } from "../contract/token/owner.ts";
+import { isErrno, jsonOrNull } from "../lib/failures.ts";
 import { KnownFiles } from "../lib/known-files.ts";
 import { replaceFile, sweepTemporaries } from "../lib/replace-file.ts";
 import type { Log } from "../log/log.ts";
@@ -20,7 +19,7 @@ import { uploadedTree } from "../sandbox/uploaded-tree.ts";
 import { withoutSecret } from "./git/address.ts";
 import { createSessionLocks, type SessionLocks } from "./session-locks.ts";
 
-/** Of a session in which no sandbox was yet. */
+/** The initial facts of a session that has had no sandbox yet. */
 const nothingYet = { uploads: [] as string[], commit: null, preparedAt: null, runtime: null, snapshot: null, forked: null };
 
 const SESSIONS_MAX = 10_000;
@@ -30,36 +29,38 @@ export type NewSession = Pick<Session, "id" | "name" | "source" | "scope" | "cle
   Partial<Pick<Session, "owner" | "uploads" | "commit" | "preparedAt" | "runtime" | "forked">>;
 
 export interface SessionStore extends SessionLocks {
-  /** Throws `exists`. */
+  /** Throws `exists` if the id is taken. */
   create(options: NewSession): Promise<Session>;
   /** Throws `not_found`. */
   get(id: string): Promise<Session>;
-  /** Also one whose record is damaged. */
+  /** Returns true even if the record is damaged. */
   has(id: string): Promise<boolean>;
-  /** All whose record can be used. */
+  /** Returns all sessions with a usable record. */
   list(): Promise<Session[]>;
-  /** The same, and those whose record cannot be used: they hide nothing else. */
+  /** Like `list`, but also returns the sessions whose record is damaged. */
   listAll(): Promise<{ sessions: Session[]; damaged: DamagedSession[] }>;
-  /** Gives a session whose record is damaged a record again, of an empty workspace, so that it can be removed. */
+  /** Replaces a damaged record with that of an empty workspace, so that the session can be removed. */
   repair(id: string): Promise<void>;
-  /** Changes some of a session's facts; its holder's business. Resolves with all of them. */
+  /** Updates some facts of a session. Only its holder may call this. Resolves with all facts. */
   update(
     id: string,
     facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked">>,
   ): Promise<Session>;
-  /** Adds to the session's history, which outlives it. `once`: unless the same is there already. */
+  /**
+   * Adds to the session's history, which outlives the session. With `once`, only if the same event is not there yet.
+   */
   record(id: string, event: NewSessionEvent, options?: { once?: boolean }): Promise<void>;
   history(id: string): Promise<SessionEvent[]>;
-  /** Git's names of what was brought to the user's folder from here, by path. */
+  /** Returns the git blob names of contents that were applied to the user's folder from here, by path. */
   applied(id: string): Promise<Map<string, string>>;
   noteApplied(id: string, files: ReadonlyMap<string, string>): Promise<void>;
-  /** The folders of a git workspace's layer as they were checked out, each as its inode. */
+  /** Returns the folders of a git workspace's layer as they were checked out, by inode. */
   folders(id: string): Promise<Record<string, number>>;
   noteFolders(id: string, folders: Readonly<Record<string, number>>): Promise<void>;
-  /** Where the session can go back to, oldest first. */
+  /** Returns the points that the session can go back to, oldest first. */
   restorePoints(id: string): Promise<RestorePoint[]>;
   noteRestorePoints(id: string, points: readonly RestorePoint[]): Promise<void>;
-  /** The folder of the host that keeps the changes of a session's workspace, and the folder below it. */
+  /** Returns the host folder with the changes of a session's workspace, and the folder below it. */
   paths(session: Session): { layer: string; lower: string; dir: string };
 }
 
@@ -81,11 +82,12 @@ export function createSessionStore(options: {
     const path = join(dirOf(id), "session.json");
     const read = async () => Session.safeParse(jsonOrNull(await readFile(path, "utf8")));
     const found = await known.get(path, read).catch((error: unknown) => ifMissing(error, { path, value: null }));
-    if (found === null) throw new CaissonError("not_found", `there is no session ${id}`, { hint: "`caisson session ls` lists them." });
-    // Its own for each: whoever prepares it writes down in it what came of that.
+    if (found === null)
+      throw new CaissonError("not_found", `there is no session ${id}`, { hint: "List sessions with `caisson session ls`." });
+    // Returns a copy each time: the preparing process records its result in it.
     if (found.success) return { ...found.data };
     throw new CaissonError("internal", `the record of the session ${id} is damaged`, {
-      hint: `\`caisson session rm --force ${id}\` removes it.`,
+      hint: `Remove it with \`caisson session rm --force ${id}\`.`,
     });
   };
   const replace = async (id: string, name: string, content: unknown) => replaceFile(dirOf(id), name, JSON.stringify(content, null, 1));
@@ -97,7 +99,7 @@ export function createSessionStore(options: {
   };
   const history: SessionStore["history"] = async (id) => {
     const events = await log.read(stream(id), { limit: HISTORY_MAX });
-    // What another version wrote is not ours to understand; the rest is still worth showing.
+    // Skips events of other versions that we cannot read; the rest is still worth showing.
     return events.flatMap((event) => readableEvent(sessionEvents, event) ?? []);
   };
   const record: SessionStore["record"] = async (id, event, { once = false } = {}) => {
@@ -109,8 +111,8 @@ export function createSessionStore(options: {
     const text = await readFile(path, "utf8").catch((error: unknown) => ifMissing(error, { path, value: "{}" }));
     const record = jsonOrNull(text);
     if (typeof record === "object" && record !== null && !Array.isArray(record)) return record as Record<string, Value>;
-    // Taken for an empty one it would be written over, and what it says would be lost.
-    throw new CaissonError("internal", `${path} is damaged`, { hint: `Mend it, or remove it: ${RECORDS[name]}.` });
+    // If a damaged record counted as empty, the next write would destroy it.
+    throw new CaissonError("internal", `${path} is damaged`, { hint: `Repair it, or remove it: ${RECORDS[name]}.` });
   };
   const applied: SessionStore["applied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
   const listAll = () => readSessions(root, get);
@@ -133,7 +135,7 @@ export function createSessionStore(options: {
       await mkdir(root, { recursive: true, mode: 0o700 });
       await mkdir(dir, { mode: 0o700 }).catch((error: unknown) => {
         if (!isErrno(error, "EEXIST")) throw unreadable(error, dir);
-        throw new CaissonError("exists", `there is a session ${request.id} already`, {
+        throw new CaissonError("exists", `the session ${request.id} already exists`, {
           hint: `Use it with --session ${request.id}, or choose another name.`,
           cause: error,
         });
@@ -172,14 +174,14 @@ function lowerOf(source: Session["source"], { stateDir }: { stateDir: string }):
   return source.kind === "folder" ? source.path : null;
 }
 
-/** What it means for a session that one of its records is gone. */
+/** The consequence of removing each record. */
 const RECORDS: Readonly<Record<string, string>> = {
-  "applied.json": "then files that were applied before count as changed by you",
-  "folders.json": "then everything in its folders is compared",
-  "restore-points.json": "then its turns cannot be taken back",
+  "applied.json": "files that were applied before will then count as changed by you",
+  "folders.json": "everything in its folders will then be compared",
+  "restore-points.json": "its turns can then no longer be undone",
 };
 
-/** Only what is missing is missing: any other failure to read is one, and says nothing about what is there. */
+/** Returns the value if the file is missing. Any other failure to read is thrown, since the file may exist. */
 function ifMissing<Value>(error: unknown, { path, value }: { path: string; value: Value }): Value {
   if (isErrno(error, "ENOENT")) return value;
   throw unreadable(error, path);
@@ -191,13 +193,13 @@ function unreadable(error: unknown, path: string): unknown {
   return fromSystem(error) ?? new CaissonError("unavailable", `${path} cannot be read: ${why}`, { cause: error });
 }
 
-/** For callers that can do without: removed meanwhile, damaged, or not a session at all. */
+/** Returns null for a session that was removed, is damaged, or never was one. For callers that can do without it. */
 export function ifUnusable(error: unknown): null {
   if (error instanceof CaissonError && ["not_found", "internal", "invalid"].includes(error.code)) return null;
   throw error;
 }
 
-/** All below a folder. One whose record cannot be used hides nothing else. */
+/** Reads all sessions in a folder. A damaged record does not hide the others. */
 async function readSessions(root: string, get: SessionStore["get"]): ReturnType<SessionStore["listAll"]> {
   const names = await readdir(root).catch((error: unknown) => ifMissing(error, { path: root, value: [] as string[] }));
   const damaged: DamagedSession[] = [];
@@ -214,13 +216,13 @@ async function readSessions(root: string, get: SessionStore["get"]): ReturnType<
   return { sessions: sessions.sort((a, b) => b.lastUsedAt.localeCompare(a.lastUsedAt)), damaged };
 }
 
-/** Null for one that was removed meanwhile, and for what is not a session at all. */
+/** Returns null for a session that was removed, or that never was one. */
 function damageOf(id: string, error: unknown): DamagedSession | null {
   if (!(error instanceof CaissonError)) throw error;
   return error.code === "not_found" || error.code === "invalid" ? null : { id, reason: error.message };
 }
 
-/** A record that is damaged leads nowhere. */
+/** A damaged record counts as empty. */
 function pointsIn({ points }: Readonly<Record<string, unknown>>): RestorePoint[] {
   const parsed = RestorePoint.array().safeParse(points ?? []);
   return parsed.success ? parsed.data : [];
@@ -229,21 +231,18 @@ function pointsIn({ points }: Readonly<Record<string, unknown>>): RestorePoint[]
 function checkId(id: string): string {
   const parsed = checkValue(SessionId, id);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `${JSON.stringify(id.slice(0, 80))} is not a session's name: ${tellProblems(parsed.problems)}`);
+  throw new CaissonError("invalid", `${JSON.stringify(id.slice(0, 80))} is not a valid session name: ${tellProblems(parsed.problems)}`);
 }
 
-/** Whether a folder that should be a workspace is one. Throws `not_found`, `invalid`. */
+/** Checks that a workspace folder exists. Throws `not_found`, `invalid`. */
 export async function checkFolder(path: string): Promise<void> {
   const found = await stat(path).catch((error: unknown) => {
-    throw new CaissonError("not_found", `the folder ${path} is not there`, { cause: error });
+    throw new CaissonError("not_found", `the folder ${path} does not exist`, { cause: error });
   });
   if (!found.isDirectory()) throw new CaissonError("invalid", `${path} is not a folder`);
 }
 
-/**
- * Removes a folder nobody uses; for layers, which hold files of other owners, the runtime's own removal must have come
- * before.
- */
+/** Removes an unused folder. Layers contain files of other users, so the runtime must have removed those before. */
 export async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true });
 }

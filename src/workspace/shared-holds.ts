@@ -8,8 +8,8 @@ interface SharedHold {
 }
 
 /**
- * Holds that are taken for the first of those who want one, and let go of with the last. Nobody joins one that is
- * older than `openMs`: they wait for its end, and then for `pauseMs`, in which others can have their turn.
+ * Creates holds that the first caller takes and the last one releases. No caller joins a hold that is older than
+ * `openMs`: it waits for the release, and then for `pauseMs`, so that others get their turn.
  */
 export function createSharedHolds(
   take: (id: string) => Promise<AsyncDisposable>,
@@ -34,7 +34,7 @@ export function createSharedHolds(
   const leave = async (id: string, hold: SharedHold) => {
     hold.count -= 1;
     if (hold.count > 0) return;
-    // Nobody joins what is being let go of.
+    // No caller joins a hold that is being released.
     hold.openUntilMs = Number.NEGATIVE_INFINITY;
     try {
       await (await hold.taken)[Symbol.asyncDispose]();

@@ -19,7 +19,7 @@ export const change = (path: string, before: FileSide | null, after: FileSide | 
 
 export type ApplyPlace = ReturnType<typeof makeApplyPlace>;
 
-/** An empty folder to apply changes to, and a state folder beside it. */
+/** Creates an empty folder to apply changes to, and a state folder beside it. */
 export function makeApplyPlace() {
   const base = mkdtempSync(join(tmpdir(), "caisson-test-"));
   const folder = join(base, "folder");
@@ -35,10 +35,10 @@ export function makeApplyPlace() {
 
 export const unsafe = (promise: Promise<unknown>) => expect(promise).rejects.toMatchObject({ code: "unsafe" });
 
-/** Of the applies in the state folder of such a place; the mark of those taken back stays. */
+/** Returns the apply records in the state folder of such a place, without the rollback stamp. */
 export const recordsLeft = (base: string) => readdirSync(join(base, "state/applies")).filter((name) => name !== ".taken-back");
 
-/** Another process that applies these texts to a folder, and is killed before its effect of this number. */
+/** Starts a process that applies these texts to a folder, and is killed before the operation with this number. */
 export function applyAndDie(options: {
   folder: string;
   stateDir: string;

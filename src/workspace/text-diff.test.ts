@@ -7,7 +7,7 @@ const side = (pieces: readonly Piece[], without: "-" | "+") => pieces.flatMap((p
 const lines = fc.array(fc.constantFrom("a\n", "b\n", "c\n", "d\n", "\n"), { maxLength: 40 });
 const changed = (pieces: readonly Piece[]) => pieces.reduce((sum, { sign, lines }) => (sign === " " ? sum : sum + lines.length), 0);
 
-test("the pieces are the old text without the added lines and the new one without the removed", () => {
+test("returns pieces that add up to the old and to the new text", () => {
   fc.assert(
     fc.property(lines, lines, (before, after) => {
       const pieces = diffLines(before, after);
@@ -22,7 +22,7 @@ test("the pieces are the old text without the added lines and the new one withou
   );
 });
 
-test("there is no shorter way", () => {
+test("finds the shortest edit", () => {
   fc.assert(
     fc.property(lines, lines, (before, after) => {
       expect(changed(diffLines(before, after))).toBe(before.length + after.length - 2 * longestShared(before, after));
@@ -31,7 +31,7 @@ test("there is no shorter way", () => {
   );
 });
 
-test("texts of many lines, and texts that share nothing, take no longer than they must", () => {
+test("compares long texts, and texts that share nothing, in bounded time", () => {
   const many = Array.from({ length: 100_000 }, (_, index) => `${index}\n`);
   expect(changed(diffLines(many, [...many.slice(0, 1000), "new\n", ...many.slice(1000)]))).toBe(1);
   const others = many.map((line) => `x${line}`);

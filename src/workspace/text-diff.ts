@@ -1,39 +1,37 @@
-/** A run of lines that are the same, only in the old text, or only in the new. */
+/** A run of lines that are in both texts, only in the old one, or only in the new one. */
 export interface Piece {
   sign: " " | "-" | "+";
   lines: string[];
 }
 
-/** Past so many differing lines the shortest answer is not looked for any longer: the rest is shown as replaced. */
+/** The search for the shortest edit stops at this many differing lines; the rest is shown as replaced. */
 const DIFFERENCES_MAX = 2000;
-/** What differs is taken apart into lines up to here; beyond, it is replaced as a whole. */
+/** Larger differences are not split into lines, but replaced as a whole. */
 const SPLIT_BYTES_MAX = 8 * 1024 * 1024;
-/** For all the files of a diff together: a second or two. What comes after that is shown as replaced. */
+/** Limit for all files of a diff, about one or two seconds. The rest is shown as replaced. */
 const STEPS_MAX = 200_000_000;
 const CONTEXT_LINES = 3;
 const NEWLINE = 0x0a;
 
-/** What one diff may still cost. */
+/** The remaining budget of one diff. */
 export interface DiffBudget {
   stepsLeft: number;
 }
 export const newDiffBudget = (): DiffBudget => ({ stepsLeft: STEPS_MAX });
 
-/** Two texts with what they share at both ends taken off, but for the lines next to what differs. */
+/** Two texts without their common start and end, except for the lines next to the difference. */
 export interface TextDiff {
-  /** How many lines come before, in both. */
+  /** The number of common lines before `lead`. */
   linesBefore: number;
   lead: string[];
-  /** What differs, line by line; null when that is too much to compare. */
+  /** The difference by line; null if it is too large to compare. */
   pieces: Piece[] | null;
   removed: Buffer;
   added: Buffer;
   trail: string[];
 }
 
-/**
- * Never takes longer, or more memory, than its bounds allow, whatever the texts. One character of a line is one byte.
- */
+/** Compares two texts within fixed limits of time and memory. One character of a line stands for one byte. */
 export function diffText(before: Buffer, after: Buffer, budget: DiffBudget): TextDiff {
   const start = sharedStart(before, after);
   const end = sharedEnd(before.subarray(start), after.subarray(start));
@@ -51,7 +49,7 @@ export function diffText(before: Buffer, after: Buffer, budget: DiffBudget): Tex
   };
 }
 
-/** The shortest way from the old lines to the new ones (Myers), after taking off what they share at both ends. */
+/** Finds the shortest edit from the old lines to the new ones (Myers), after removing their common start and end. */
 export function diffLines(before: readonly string[], after: readonly string[], budget: DiffBudget = newDiffBudget()): Piece[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start++;
@@ -67,29 +65,29 @@ export function diffLines(before: readonly string[], after: readonly string[], b
     else pieces.push({ sign, lines: [...lines] });
   };
   push(" ", before.slice(0, start));
-  for (const piece of shortest(a, b, budget) ?? replaced(a, b)) push(piece.sign, piece.lines);
+  for (const piece of shortest(a, b, budget) ?? replacePieces(a, b)) push(piece.sign, piece.lines);
   push(" ", before.slice(before.length - end));
   return pieces;
 }
 
-const replaced = (a: string[], b: string[]): Piece[] => [
+const replacePieces = (a: string[], b: string[]): Piece[] => [
   { sign: "-", lines: a },
   { sign: "+", lines: b },
 ];
 
-/** Null when they differ too much, or the budget is used up. */
+/** Returns null if the lines differ too much, or the budget is exhausted. */
 function shortest(a: string[], b: string[], budget: DiffBudget): Piece[] | null {
   if (a.length === 0) return b.length === 0 ? [] : [{ sign: "+", lines: b }];
   if (b.length === 0) return [{ sign: "-", lines: a }];
-  const [x, y, shared] = numbered(a, b);
-  // However they are arranged, what they do not share differs.
+  const [x, y, shared] = numberLines(a, b);
+  // In any arrangement, the lines that are not shared count as differences.
   if (a.length + b.length - 2 * shared > DIFFERENCES_MAX) return null;
   const trace = walk(x, y, budget);
   return trace && backtrack(a, b, trace);
 }
 
-/** Lines as numbers, the same for the same; and how many they share. */
-function numbered(a: readonly string[], b: readonly string[]): [Int32Array, Int32Array, number] {
+/** Maps equal lines to equal numbers, and counts the lines that both texts share. */
+function numberLines(a: readonly string[], b: readonly string[]): [Int32Array, Int32Array, number] {
   const numbers = new Map<string, number>();
   const left: number[] = [];
   const numberOf = (line: string) => {
@@ -109,7 +107,7 @@ function numbered(a: readonly string[], b: readonly string[]): [Int32Array, Int3
   return [x, y, shared];
 }
 
-/** For each number of differences, how far each diagonal gets. Null when there are too many. */
+/** Computes how far each diagonal gets, for each number of differences. Returns null if there are too many. */
 function walk(a: Int32Array, b: Int32Array, budget: DiffBudget): Int32Array[] | null {
   const max = Math.min(a.length + b.length, DIFFERENCES_MAX);
   const furthest = new Int32Array(2 * max + 3);
@@ -166,7 +164,7 @@ function backtrack(a: readonly string[], b: readonly string[], trace: readonly I
   return pieces;
 }
 
-/** How many bytes two texts share at their start, in whole lines. */
+/** Returns how many bytes two texts share at their start, in whole lines. */
 function sharedStart(a: Buffer, b: Buffer): number {
   const shared = sharedBytes(Math.min(a.length, b.length), (from, to) => a.compare(b, from, to, from, to) === 0);
   if (shared === a.length && shared === b.length) return shared;
@@ -182,7 +180,7 @@ function sharedEnd(a: Buffer, b: Buffer): number {
   return next < 0 ? 0 : a.length - next - 1;
 }
 
-/** The longest stretch that is the same, found by halving. */
+/** Finds the longest common stretch by bisection. */
 function sharedBytes(max: number, isSame: (from: number, to: number) => boolean): number {
   let known = 0;
   for (let step = max; step > 0; ) {
@@ -211,7 +209,7 @@ function firstLines(content: Buffer): string[] {
   return splitLines(content.subarray(0, to));
 }
 
-/** One without a line break at its end counts. */
+/** Counts the lines, including a last one without a line break. */
 export function countLines(content: Buffer): number {
   let count = content.length > 0 && content.at(-1) !== NEWLINE ? 1 : 0;
   for (let at = content.indexOf(NEWLINE); at >= 0; at = content.indexOf(NEWLINE, at + 1)) count++;

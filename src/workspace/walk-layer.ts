@@ -1,11 +1,13 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
-import { lstatOrNull } from "../lib/lstat-or-null.ts";
+import { ifErrno, UNREACHABLE } from "../lib/failures.ts";
+import { lstatOrNull } from "../lib/paths.ts";
 import { DEPTH_MAX, ENTRIES_MAX, isGitsOwn } from "./list-inside.ts";
 
 /**
- * Everything in a layer of the host's but git's own, with what the kernel says of it. Opened relative to one another
- * and without following links: an agent that is still at work may put one anywhere. What cannot be read is left out.
+ * Visits every entry of a layer on the host, with its status, except git's own files. Opens entries relative to one
+ * another without following links, because an agent that is still at work may plant one anywhere. Skips what cannot be
+ * read.
  */
 export async function walkLayer(layer: string, onEntry: (path: string, status: Stats) => void): Promise<void> {
   let left = ENTRIES_MAX;
@@ -18,15 +20,18 @@ export async function walkLayer(layer: string, onEntry: (path: string, status: S
       if (!status) continue;
       onEntry(path, status);
       if (!status.isDirectory() || depth >= DEPTH_MAX) continue;
-      await using next = await open(at, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW).catch(() => null);
+      await using next = await ifErrno(open(at, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW), UNREACHABLE, null);
       if (next) await visit(path, next, depth + 1);
     }
   };
-  await using top = await open(layer, constants.O_RDONLY | constants.O_DIRECTORY).catch(() => null);
+  await using top = await ifErrno(open(layer, constants.O_RDONLY | constants.O_DIRECTORY), UNREACHABLE, null);
   if (top) await visit("", top, 0);
 }
 
-/** The folders of a layer by path, each as the inode it is: another one under the same name was moved there. */
+/**
+ * Returns the inodes of a layer's folders by path. Another inode under the same name means that the folder was moved
+ * there.
+ */
 export async function foldersOf(layer: string): Promise<Record<string, number>> {
   const folders: Record<string, number> = {};
   await walkLayer(layer, (path, status) => {
@@ -36,8 +41,8 @@ export async function foldersOf(layer: string): Promise<Record<string, number>> 
 }
 
 /**
- * Files that are what and where they were: in the same folders, and not changed since. The kernel keeps that time, and
- * nobody inside can set it.
+ * Returns the files that have neither moved nor changed: their folders are the same, and their change time is older.
+ * The kernel sets that time, and code inside cannot forge it.
  */
 export async function untouchedSince(
   layer: string,

@@ -14,32 +14,32 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const places = () => ({ home: join(folder, "home/me"), stateDir: join(folder, "home/me/.local/state/caisson") });
 const why = (path: string) => whyWrongPlace(path.startsWith("/") ? path : join(folder, path), places());
 
-describe("a folder in which somebody stands by mistake", () => {
+describe("a current folder that is probably a mistake", () => {
   test.each([
     ["home/me", /your home folder/],
-    ["home", /your home folder is in it/],
+    ["home", /it contains your home folder/],
     ["home/me/.local/state/caisson", /its own state there/],
     ["home/me/.local/state/caisson/sessions", /its own state there/],
     ["home/me/.local", /its own state in it/],
     ["/", /the whole machine/],
-    ["/etc", /the system's/],
-    ["/etc/ssl", /the system's/],
-    ["/usr", /the system's/],
-    ["/usr/lib/x", /the system's/],
-    ["/home", /the system's/],
-    ["/var/log/x", /the system's/],
-    ["/proc/self", /the system's/],
-  ])("%s", (path, reason) => {
+    ["/etc", /a system folder/],
+    ["/etc/ssl", /a system folder/],
+    ["/usr", /a system folder/],
+    ["/usr/lib/x", /a system folder/],
+    ["/home", /a system folder/],
+    ["/var/log/x", /a system folder/],
+    ["/proc/self", /a system folder/],
+  ])("includes %s", (path, reason) => {
     expect(why(path)).toMatch(reason);
   });
 
-  test.each([[".ssh"], [".gnupg"], [".aws/credentials"], [".kube/config"]])("one that holds %s", (keys) => {
+  test.each([[".ssh"], [".gnupg"], [".aws/credentials"], [".kube/config"]])("includes one that holds %s", (keys) => {
     mkdirSync(join(folder, "dotfiles", keys, ".."), { recursive: true });
     writeFileSync(join(folder, "dotfiles", keys), "x");
     expect(why("dotfiles")).toContain(keys);
   });
 
-  test("a folder of keys itself, and a link to the home folder", () => {
+  test("includes a folder of keys, and a link to the home folder", () => {
     mkdirSync(join(folder, "home/me/.ssh/keys"), { recursive: true });
     expect(why("home/me/.ssh/keys")).toMatch(/\.ssh is where keys are kept/);
     symlinkSync(join(folder, "home/me"), join(folder, "elsewhere"));
@@ -47,18 +47,18 @@ describe("a folder in which somebody stands by mistake", () => {
   });
 
   test.each(["home/me/project", "/var/lib/builds/project", "/usr/local/src/project", "/opt/project", "/usr/src"])(
-    "%s is an ordinary one",
+    "does not include %s",
     (path) => {
       expect(why(path)).toBeNull();
     },
   );
 
-  test("is refused with the reason and the option that names it on purpose", () => {
+  test("is rejected with the reason and the option that names it explicitly", () => {
     expect(() => refuseWrongPlace(join(folder, "home/me"), { places: places(), option: "workspace" })).toThrow(
       expect.objectContaining({
         code: "invalid",
         message: expect.stringContaining("it is your home folder"),
-        hint: expect.stringContaining("--workspace DIR names it on purpose"),
+        hint: expect.stringContaining("name this one with --workspace DIR"),
       }),
     );
     expect(() => refuseWrongPlace(join(folder, "home/me/project"), { places: places(), option: "workspace" })).not.toThrow();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { defineAgent, digestOf } from "./define-agent.ts";
 import { parseAgentFile } from "./parse-agent-file.ts";
 
@@ -16,15 +16,15 @@ const complaint = (frontmatter: string): string => {
   return "none";
 };
 
-describe("an agent's file", () => {
-  test("permissions may be a preset, with or without rules beside it", async () => {
+describe("an agent file", () => {
+  test("accepts a permission preset with or without extra rules", async () => {
     const { permissions } = await define("permissions: strict");
     expect(permissions).toMatchObject({ "bash:rm -rf*": "deny", "bash:git commit*": "ask" });
     const both = await define('permissions: [strict, { "bash:git commit*": allow }]');
     expect(both.permissions).toEqual({ ...permissions, "bash:git commit*": "allow" });
   });
 
-  test("every key there is, in the short form", async () => {
+  test("reads every key in the short form", async () => {
     const definition = await define(`
 model: anthropic/claude-sonnet-4-5
 name: reviewer
@@ -42,7 +42,7 @@ harness_config:
   on_budget: stop
   on_ask: deny
   sandbox: { mode: oci, image: alpine, timeout: 5m, network: none, memory: 2g, cpu: 1.5, disk: 1g, pids: 100, environment: { A: b } }
-workspace: { mode: host, scope: workflow, cleanup: on_success }
+workspace: { scope: workflow, cleanup: on_success }
 permissions: { "bash:git push*": deny }
 hooks: { before: [{ tools: [bash], command: ./check, timeoutMs: 500 }], after: [{ command: ./log }] }
 mcp: { db: { command: node, args: [server.js], env: { X: "1" } } }
@@ -89,7 +89,7 @@ memory: { sources: [AGENTS.md, CLAUDE.md] }`);
     });
   });
 
-  test("every key there is, in the long form", async () => {
+  test("reads every key in the long form", async () => {
     const definition = await define(`
 harness:
   enabled: true
@@ -120,7 +120,34 @@ memory: []`);
     expect([definition.name, definition.skills, definition.memory]).toEqual(["x", ["a", "b"], []]);
   });
 
-  test("nothing but a prompt has the defaults", async () => {
+  test("accepts the names of the command line and the older names", async () => {
+    const current = await define("sandbox: { runtime: oci, cpus: 1.5, env: { A: b } }");
+    expect(current).toEqual(await define("sandbox: { mode: oci, cpu: 1.5, environment: { A: b } }"));
+    expect(current).toEqual(await define("sandbox: { runtime: oci, mode: oci, cpus: 1.5, cpu: 1.5, env: { A: b } }"));
+    expect(current.sandbox).toMatchObject({ runtime: "oci", limits: { cpus: 1.5 }, env: { A: "b" } });
+    // The innermost block wins, whichever name it uses.
+    const nested = await define("harness_config: { sandbox: { cpu: 1 } }\nsandbox: { cpus: 2 }");
+    expect(nested.sandbox.limits).toEqual({ cpus: 2 });
+  });
+
+  test("rejects two names of one setting with different values", async () => {
+    await expect(define("sandbox: { cpus: 2, cpu: 1 }")).rejects.toMatchObject({
+      code: "invalid",
+      message: expect.stringContaining("sandbox.cpus and sandbox.cpu differ"),
+      hint: expect.stringContaining("Keep cpus"),
+    });
+  });
+
+  test("reads the size of /tmp and the protected paths", async () => {
+    const { sandbox } = await define("sandbox: { tmp: 64m, read_only_paths: [/workspace/a], denied_paths: [/opt] }");
+    expect(sandbox).toMatchObject({ tmpBytes: 2 ** 26, readOnlyPaths: ["/workspace/a"], deniedPaths: ["/opt"] });
+  });
+
+  test("rejects a workspace mode by name", () => {
+    expect(complaint("workspace: { mode: host }")).toMatch(/x\.prompt:2: workspace\.mode is not supported.*always copy-on-write/);
+  });
+
+  test("uses the defaults if it has only a prompt", async () => {
     const definition = await define("description: d");
     expect(definition.harness).toMatchObject({ maxSteps: 50, timeoutMs: 1_800_000, doomLoop: { threshold: 3, action: "pause" } });
     expect(definition.memory).toEqual(["AGENTS.md"]);
@@ -148,13 +175,13 @@ memory: []`);
     ["harness: magic", 2, "harness"],
     ["hooks:\n  before:\n    - command: x\n      timout: 3", 5, "there is no setting"],
     [`a: &a [x]\nb: &b [${"*a,".repeat(50)}]\nc: [${"*b,".repeat(50)}]`, 2, ""],
-  ])("%j is complained about with its line", (frontmatter, line, words) => {
+  ])("reports the line of the problem in %j", (frontmatter, line, words) => {
     const text = `${complaint(frontmatter)}\n`;
     expect(text).toContain(`agents/x.prompt:${line}: `);
     expect(text).toContain(words);
   });
 
-  test("all complaints are told at once", () => {
+  test("reports all problems at once", () => {
     expect(complaint("max_stps: 3\nname: 7\nsandbox: { memory: x }").match(/agents\/x\.prompt:\d+:/g)).toHaveLength(3);
     expect(() => parseAgentFile("p", "no frontmatter")).toThrow(/p:1:/);
     expect(() => parseAgentFile("p", "x".repeat(1_000_001))).toThrow(expect.objectContaining({ code: "too_large" }));
@@ -175,7 +202,7 @@ memory: []`);
     expect((await define(text)).sandbox.network).toMatchObject(policy);
   });
 
-  test("secrets are for hosts, in short or in full; the gateway is for wires", async () => {
+  test("reads secrets in short or full form, and gateway wires", async () => {
     const { secrets, gateway } = (
       await define("sandbox: { secrets: { A: 'api.x.org;git', B: { from: { file: /k }, hosts: [y.org] } }, gateway: [openai] }")
     ).sandbox;
@@ -186,7 +213,7 @@ memory: []`);
     expect(gateway).toEqual({ wires: ["openai"] });
   });
 
-  test("a network that is none is refused, with the file and how to write one", async () => {
+  test("rejects an invalid network, with the file and a hint", async () => {
     await expect(define("sandbox: { network: 'not a host' }")).rejects.toMatchObject({
       code: "invalid",
       message: expect.stringContaining("sandbox.network"),
@@ -211,13 +238,13 @@ describe("a template", () => {
     [{}, /language is missing/],
     [{ language: "C", count: "many" }, /count/],
     [{ language: "C", colour: "red" }, /colour/],
-  ])("%j does not fit, and it is said why", async (input, words) => {
+  ])("rejects the input %j and says why", async (input, words) => {
     const failed = define(schema, "x", input);
     await expect(failed).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("language, count, strict") });
     await expect(failed).rejects.toThrow(words);
   });
 
-  test("that is broken is told by its file", async () => {
+  test("that is malformed is reported with its file", async () => {
     await expect(define("name: a", "{{#if x}}")).rejects.toMatchObject({
       code: "invalid",
       message: expect.stringContaining("agents/x.prompt"),

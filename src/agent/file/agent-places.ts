@@ -1,21 +1,21 @@
 import { join } from "node:path";
 
-/** Where agents are looked for. */
+/** The places to search for agents. */
 export interface AgentPlaces {
-  /** Paths are relative to it. */
+  /** The folder that relative paths start from. */
   cwd: string;
-  /** The user's own: files there may ask for anything. */
+  /** The user's own folder. Its files may request anything. */
   ownFolder: string | null;
   /**
-   * Further places that the user's configuration names. They go over the built-in agents; what their files may do is
-   * not settled by that.
+   * Other folders that the user's configuration names. They take precedence over the built-in agents, but their files
+   * get no extra rights.
    */
   namedFolders: readonly string[];
-  /** Of the folder that is worked in. They hide nothing. */
+  /** The agent folders of the project. They come last, so their agents hide no others. */
   folders: readonly string[];
 }
 
-/** Where a folder keeps its agents. */
+/** Returns the folders in which a project folder may have agents. */
 export function foldersOfAgents(folder: string): string[] {
   return [join(folder, ".caisson", "agents"), join(folder, "agents")];
 }

@@ -1,57 +1,61 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { AgentDefinition, type GuardianSettings } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { NetworkPolicy } from "../../contract/network.ts";
-import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
-import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
+import { AgentDefinition, type GuardianSettings } from "../../contract/agent/agent.ts";
+import type { AgentDefaults } from "../../contract/agent/agent-defaults.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { checkValue, tellProblems } from "../../contract/error/plain-problems.ts";
+import type { NetworkPolicy } from "../../contract/network/network.ts";
+import { parsePolicy, parseSecret } from "../../contract/network/network-text.ts";
+import { type FieldText, fieldOptions, limitFieldOptions, type ReadAs } from "../../contract/sandbox/sandbox-field-options.ts";
 import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
 import { permissionFloor, permissionRules } from "../permissions.ts";
+import { type SaidOfAgent, withDefaults } from "./agent-defaults.ts";
 import type { Frontmatter } from "./frontmatter.ts";
 import type { AgentFile } from "./parse-agent-file.ts";
 
 /**
- * Renders the file's template and puts the settings into the form the loop uses. Throws `invalid` for an input or a
- * value that does not fit.
+ * Renders the file's template and converts its settings to the form the loop uses. Throws `invalid` for an invalid
+ * input or value.
  */
 export async function defineAgent(
   file: AgentFile,
-  options: { input?: Record<string, unknown>; checkInput?: boolean } = {},
+  options: { input?: Record<string, unknown>; checkInput?: boolean; defaults?: AgentDefaults } = {},
 ): Promise<AgentDefinition> {
-  const definition = settingsOf(file);
+  const definition = settingsOf(file, options.defaults);
   return { ...definition, system: await renderTemplate(file, { given: options.input ?? {}, check: options.checkInput ?? true }) };
 }
 
 /**
- * The same without its prompt: a template is a small program, and what a file asks for is judged before anything of it
- * is evaluated. Throws `invalid`.
+ * Converts the settings without rendering the prompt: a template is a small program, and we check the rights a file
+ * requests before we evaluate any of it. Throws `invalid`.
  */
-export function settingsOf(file: AgentFile): AgentDefinition {
+export function settingsOf(file: AgentFile, defaults: AgentDefaults = {}): AgentDefinition {
   const { frontmatter } = file;
-  const parsed = checkValue(AgentDefinition, {
-    name: frontmatter.name ?? basename(file.path).replace(/\.prompt$/, ""),
-    description: frontmatter.description ?? "",
-    ...optional({ model: frontmatter.model, tools: frontmatter.tools }),
-    agents: frontmatter.agents ?? [],
-    system: "",
-    ...optional({ temperature: frontmatter.config?.temperature, outputTokensMax: frontmatter.config?.maxOutputTokens }),
+  const { name, description, model, tools, agents, config, permissions = {}, hooks, mcp, workspace } = frontmatter;
+  const block = sandboxBlock(file);
+  const settings = {
+    ...optional({ model, tools, agents, temperature: config?.temperature, outputTokensMax: config?.maxOutputTokens }),
     harness: harnessSettings(file),
-    permissions: permissionRules(frontmatter.permissions ?? {}),
-    floor: permissionFloor(frontmatter.permissions ?? {}),
-    ...optional({ guardian: guardianOf(frontmatter.guardian) }),
-    hooks: frontmatter.hooks ?? {},
-    mcp: frontmatter.mcp ?? {},
-    sandbox: sandboxSettings(file),
-    workspace: optional({ scope: frontmatter.workspace?.scope, cleanup: frontmatter.workspace?.cleanup }),
-    skills: sources(frontmatter.skills) ?? [],
-    memory: sources(frontmatter.memory) ?? ["AGENTS.md"],
+    permissions: permissionRules(permissions),
+    floor: permissionFloor(permissions),
+    ...optional({ guardian: guardianOf(frontmatter.guardian), hooks, mcp }),
+    sandbox: sandboxSettings(file, block),
+    workspace: optional({ scope: workspace?.scope, cleanup: workspace?.cleanup }),
+    ...optional({ skills: sources(frontmatter.skills), memory: sources(frontmatter.memory) }),
+  };
+  const parsed = checkValue(AgentDefinition, {
+    ...withDefaults(settings as SaidOfAgent, defaultsFor(block, defaults)),
+    name: name ?? basename(file.path).replace(/\.prompt$/, ""),
+    description: description ?? "",
+    system: "",
   });
   if (parsed.success) return parsed.data;
   throw new CaissonError("invalid", `${file.path}: ${tellProblems(parsed.problems)}`);
 }
 
-/** What a run's log keeps of the definition, so that it can be told whether a file changed since. */
+/** Returns the digest that a run log stores, to detect later changes to the file. */
 export function digestOf(definition: AgentDefinition): string {
   return createHash("sha256").update(JSON.stringify(definition)).digest("hex").slice(0, 16);
 }
@@ -59,12 +63,12 @@ export function digestOf(definition: AgentDefinition): string {
 async function renderTemplate(file: AgentFile, options: { given: Record<string, unknown>; check: boolean }): Promise<string> {
   const { Dotprompt, picoschema } = await import("dotprompt");
   const input = { ...(file.frontmatter.input?.default ?? {}), ...options.given };
-  const cannot = (what: string, error: unknown) =>
+  const toInvalid = (what: string, error: unknown) =>
     new CaissonError("invalid", `${file.path}: ${what}: ${error instanceof Error ? error.message.slice(0, 500) : error}`, { cause: error });
   const schema = file.frontmatter.input?.schema;
   if (schema !== undefined) {
     const json = await picoschema(schema).catch((error: unknown) => {
-      throw cannot("input.schema is not a schema", error);
+      throw toInvalid("input.schema is not a valid schema", error);
     });
     if (options.check) checkInput(file, json, input);
   }
@@ -75,7 +79,7 @@ async function renderTemplate(file: AgentFile, options: { given: Record<string, 
       .join("\n")
       .trim();
   } catch (error) {
-    throw cannot("the template cannot be rendered", error);
+    throw toInvalid("the template cannot be rendered", error);
   }
 }
 
@@ -89,14 +93,14 @@ function checkInput(file: AgentFile, schema: unknown, input: Record<string, unkn
   const parsed = checkValue(z.fromJSONSchema(schema as never), typed);
   if (parsed.success) return;
   const problems = parsed.problems.map((each) =>
-    each.unknown === undefined ? each : { ...each, text: `there is no input ${each.unknown.key}` },
+    each.unknown === undefined ? each : { ...each, text: `unknown input ${each.unknown.key}` },
   );
-  throw new CaissonError("invalid", `${file.path}: the agent's inputs do not fit: ${tellProblems(problems)}`, {
-    hint: `It takes ${properties.map(([name]) => name).join(", ")}; give each with --input NAME=VALUE.`,
+  throw new CaissonError("invalid", `${file.path}: the agent's inputs are invalid: ${tellProblems(problems)}`, {
+    hint: `Its inputs are ${properties.map(([name]) => name).join(", ")}. Set each with --input NAME=VALUE.`,
   });
 }
 
-/** On a command line everything is text. */
+/** Converts a value from the command line, where everything is text. */
 function fromText(value: unknown, type: string | string[] | undefined): unknown {
   if (typeof value !== "string") return value;
   const types = [type].flat();
@@ -130,32 +134,89 @@ function harnessSettings(file: AgentFile) {
   };
 }
 
-function sandboxSettings(file: AgentFile) {
+/** Returns a file's sandbox settings, which may be in three places, with their current names. */
+function sandboxBlock(file: AgentFile): SandboxBlock {
   const { frontmatter } = file;
   const fromHarness = typeof frontmatter.harness === "object" ? frontmatter.harness.sandbox : undefined;
-  const sandbox = { ...frontmatter.harness_config?.sandbox, ...fromHarness, ...frontmatter.sandbox };
+  const blocks = [frontmatter.harness_config?.sandbox, fromHarness, frontmatter.sandbox];
+  return Object.assign({}, ...blocks.map((block = {}) => withCurrentNames(file, block)));
+}
+
+/** `template: host` stands for the machine's own system, even if the defaults name an image. */
+function defaultsFor({ template, image }: SandboxBlock, defaults: AgentDefaults): AgentDefaults {
+  if (template !== "host" || image !== undefined || defaults.sandbox === undefined) return defaults;
+  const { image: _, ...sandbox } = defaults.sandbox;
+  return { ...defaults, sandbox };
+}
+
+function sandboxSettings(file: AgentFile, sandbox: SandboxBlock) {
+  const { network, secrets, gateway, env } = sandbox;
   const image = sandbox.image ?? (sandbox.template === "host" ? undefined : sandbox.template);
   return {
-    ...optional({ runtime: sandbox.mode, image }),
-    allowRoot: sandbox.allow_root ?? false,
-    env: sandbox.environment ?? {},
-    network: saidBy(file, "sandbox.network", () => policyOf(sandbox.network)),
-    secrets: saidBy(file, "sandbox.secrets", () => secretsOf(Array.isArray(sandbox.secrets) ? {} : sandbox.secrets)),
-    secretNames: Array.isArray(sandbox.secrets) ? sandbox.secrets : [],
-    ...(sandbox.gateway === undefined ? {} : { gateway: Array.isArray(sandbox.gateway) ? { wires: sandbox.gateway } : sandbox.gateway }),
-    limits: optional({
-      cpus: sandbox.cpu === undefined ? undefined : Number(sandbox.cpu),
-      memoryBytes: sandbox.memory === undefined ? undefined : bytesFrom(String(sandbox.memory)),
-      diskBytes: sandbox.disk === undefined ? undefined : bytesFrom(String(sandbox.disk)),
-      pids: sandbox.pids,
-      wallClockMs: sandbox.timeout === undefined ? undefined : durationFrom(String(sandbox.timeout)),
-    }),
+    ...plainFields(sandbox, fieldOptions),
+    ...optional({ image, env }),
+    ...(network !== undefined && { network: saidBy(file, "sandbox.network", () => policyOf(network)) }),
+    ...(secrets !== undefined &&
+      (Array.isArray(secrets)
+        ? { secretNames: secrets }
+        : { secrets: saidBy(file, "sandbox.secrets", () => secretsOf(secrets as SecretTable)) })),
+    ...(gateway !== undefined && { gateway: Array.isArray(gateway) ? { wires: gateway } : gateway }),
+    limits: plainFields(sandbox, limitFieldOptions),
   };
 }
 
-/** Some files of other systems say it by a switch and a list of hosts. */
-function policyOf(network: NonNullable<Frontmatter["sandbox"]>["network"]): NetworkPolicy {
-  if (network === undefined || network === false) return parsePolicy([]);
+type SandboxBlock = NonNullable<Frontmatter["sandbox"]>;
+
+/** Renames older names to the current ones. Throws `invalid` if a setting has both with different values. */
+function withCurrentNames(file: AgentFile, block: SandboxBlock): SandboxBlock {
+  const named: Record<string, unknown> = { ...block };
+  for (const { keys } of Object.values<FieldText>({ ...fieldOptions, ...limitFieldOptions })) {
+    const [current = "", ...older] = keys;
+    for (const name of older) {
+      const value = named[name];
+      delete named[name];
+      if (value === undefined) continue;
+      if (named[current] !== undefined && !isDeepStrictEqual(named[current], value)) {
+        throw new CaissonError("invalid", `${file.path}: sandbox.${current} and sandbox.${name} differ, but they are the same setting`, {
+          hint: `Keep ${current}; ${name} is its older name.`,
+        });
+      }
+      named[current] = value;
+    }
+  }
+  return named as SandboxBlock;
+}
+
+const fileReaders: Readonly<Record<Exclude<ReadAs, "own">, (value: unknown) => unknown>> = {
+  switch: (value) => value,
+  text: (value) => value,
+  list: (value) => value,
+  count: (value) => value,
+  number: Number,
+  bytes: (value) => bytesFrom(String(value)),
+  duration: (value) => durationFrom(String(value)),
+};
+
+/** Reads the fields in the file, except those that need a separate parser. */
+function plainFields(sandbox: SandboxBlock, table: Readonly<Record<string, FieldText>>): Record<string, unknown> {
+  const read = Object.entries(table).flatMap(
+    ([
+      name,
+      {
+        reads,
+        keys: [key],
+      },
+    ]) => {
+      const value = key === undefined ? undefined : (sandbox as Record<string, unknown>)[key];
+      return reads === "own" || value === undefined ? [] : [[name, fileReaders[reads](value)]];
+    },
+  );
+  return Object.fromEntries(read);
+}
+
+/** Reads a network policy. Files for other systems use a switch and a list of hosts. */
+function policyOf(network: NonNullable<SandboxBlock["network"]>): NetworkPolicy {
+  if (network === false) return parsePolicy([]);
   if (network === true) return parsePolicy(["open"]);
   if (typeof network === "string") return parsePolicy([network]);
   if (Array.isArray(network)) return parsePolicy(network);
@@ -164,15 +225,15 @@ function policyOf(network: NonNullable<Frontmatter["sandbox"]>["network"]): Netw
   return parsePolicy(hosts.length === 0 && network.enabled === true ? ["open"] : hosts);
 }
 
-type SecretTable = Exclude<NonNullable<Frontmatter["sandbox"]>["secrets"], readonly string[]>;
+type SecretTable = Exclude<NonNullable<SandboxBlock["secrets"]>, readonly string[]>;
 
-function secretsOf(secrets: SecretTable = {}): Record<string, unknown> {
+function secretsOf(secrets: SecretTable): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(secrets).map(([name, secret]) => [name, typeof secret === "string" ? parseSecret(`${name}@${secret}`).spec : secret]),
   );
 }
 
-/** An error that names the file and the place in it. */
+/** Adds the file and the place in it to an error. */
 function saidBy<Result>(file: AgentFile, place: string, read: () => Result): Result {
   try {
     return read();
@@ -185,7 +246,7 @@ function saidBy<Result>(file: AgentFile, place: string, read: () => Result): Res
   }
 }
 
-/** YAML takes a bare `on` for a word, and `true` for a switch. */
+/** YAML reads a bare `on` as a string, and `true` as a boolean. */
 function guardianOf(value: Frontmatter["guardian"]): GuardianSettings | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== "object") return { enabled: value === true || value === "on" };

@@ -20,7 +20,7 @@ describe("agents", () => {
     }
   };
 
-  test("are found by name, the nearer first; a broken file is listed and hides nothing", async () => {
+  test("are found by name, nearest first, even next to a broken file", async () => {
     await withFolder(async (dir, put) => {
       await put("near/a.prompt", "---\ndescription: near\n---\nA");
       await put("far/a.prompt", "---\ndescription: far\n---\nA");
@@ -42,7 +42,7 @@ describe("agents", () => {
     });
   });
 
-  test("a folder's file hides neither a built-in agent nor one of the user's own, whatever its name says", async () => {
+  test("of a folder never hide built-in agents or the user's own", async () => {
     await withFolder(async (dir, put) => {
       await put("own/mine.prompt", "---\nname: reviewer\n---\nMine");
       await put("named/x.prompt", "---\nname: helper\n---\nNamed");
@@ -58,14 +58,14 @@ describe("agents", () => {
       const theirs = (name: string) => join(dir, "work", "agents", name);
       expect(await findAgent("coder", places)).toMatchObject({ origin: "built-in", passedOver: [theirs("coder.prompt")] });
       expect(await findAgent("reviewer", places)).toMatchObject({ origin: "own", passedOver: [theirs("reviewer.prompt")] });
-      // The user said where to look, not what the files there may do.
+      // The configuration names the folder, but does not trust its files.
       expect(await findAgent("helper", places)).toMatchObject({ origin: "folder", path: join(dir, "named", "x.prompt") });
       expect(await findAgent("agents/coder.prompt", places)).toMatchObject({ origin: "folder", passedOver: [] });
       expect(await findAgent("../own/mine.prompt", places)).toMatchObject({ origin: "own" });
     });
   });
 
-  test("a link does not make a file the user's own, and a link to the user's folder does not unmake it", async () => {
+  test("are the user's own only if their real folder is the user's", async () => {
     await withFolder(async (dir, put) => {
       await put("own/mine.prompt", "---\ndescription: x\n---\nMine");
       await put("work/agents/x.prompt", "---\ndescription: x\n---\nTheirs");
@@ -77,7 +77,7 @@ describe("agents", () => {
     });
   });
 
-  test("what is no regular file, or has no end, is refused without waiting for it", async () => {
+  test("are rejected without blocking if the file is a pipe or endless", async () => {
     await withFolder(async (dir, put) => {
       await put("agents/a.prompt", "---\ndescription: x\n---\nA");
       execFileSync("mkfifo", [join(dir, "agents", "pipe.prompt")]);
@@ -89,7 +89,7 @@ describe("agents", () => {
     });
   });
 
-  test("the built-in coder is one of them", async () => {
+  test("include the built-in coder", async () => {
     const { file } = await findAgent("coder", { ownFolder: null, namedFolders: [], folders: [], cwd: "/" });
     const coder = await defineAgent(file);
     expect(coder.name).toBe("coder");

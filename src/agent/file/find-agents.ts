@@ -1,36 +1,38 @@
-import { readdir, realpath } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { parseAgentReference } from "../../contract/machine-names.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseAgentReference } from "../../contract/machine/machine-names.ts";
+import { ifErrno, UNREACHABLE } from "../../lib/failures.ts";
+import { realPathOrNull } from "../../lib/paths.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
 import type { AgentPlaces } from "./agent-places.ts";
 import { type AgentFile, parseAgentFile } from "./parse-agent-file.ts";
 
-/** Who vouches for an agent's file: the user, Caisson itself, or nobody yet. */
+/** Who trusts an agent file: the user, Caisson itself, or no one yet. */
 export type AgentOrigin = "own" | "built-in" | "folder";
 
 export const builtInAgents = import.meta.dirname;
 const AGENTS_MAX = 1000;
-/** Bigger is no agent's file. */
+/** Larger files are not agent files. */
 const FILE_BYTES_MAX = 4_000_000;
 
 export interface FoundAgent {
   name: string;
   path: string;
   origin: AgentOrigin;
-  /** The file, or why it cannot be used. */
+  /** The parsed file, or why it cannot be used. */
   file: AgentFile | CaissonError;
 }
 
 export interface ChosenAgent extends FoundAgent {
   file: AgentFile;
-  /** Files of the folder with the same name, which are not used. */
+  /** Files in the project folders with the same name, which are ignored. */
   passedOver: readonly string[];
 }
 
 /**
- * Every agent, those that win by name first: the user's own, those of the places the user named, the built-in ones, the
- * folder's. A broken file is listed with its error and hides nothing else.
+ * Returns every agent in order of precedence: from the user's folder, the configured folders, the built-in agents, the
+ * project folders. A broken file is listed with its error and hides nothing else.
  */
 export async function findAgents(places: AgentPlaces): Promise<FoundAgent[]> {
   const folders: [string, AgentOrigin][] = [
@@ -48,9 +50,9 @@ export async function findAgents(places: AgentPlaces): Promise<FoundAgent[]> {
   return [...found.values()];
 }
 
-/** Paths of the agent files that lie in a folder; none when there is no such folder. */
+/** Returns the paths of the agent files in a folder; empty if the folder does not exist. */
 export async function agentFilesIn(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch(() => []);
+  const names = await ifErrno(readdir(folder), UNREACHABLE, []);
   return names
     .filter((name) => name.endsWith(".prompt"))
     .sort()
@@ -59,13 +61,14 @@ export async function agentFilesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * An agent by name or by the path of its file. Throws `not_found` naming those there are, `invalid` for a broken file.
+ * Finds an agent by name or by the path of its file. Throws `not_found` with a list of the agents, `invalid` for a
+ * broken file.
  */
 export async function findAgent(nameOrPath: string, places: AgentPlaces): Promise<ChosenAgent> {
-  const asked = parseAgentReference(nameOrPath);
-  if (asked.kind === "file") return usable(await agentAt(resolve(places.cwd, asked.path), places), []);
+  const reference = parseAgentReference(nameOrPath);
+  if (reference.kind === "file") return usable(await agentAt(resolve(places.cwd, reference.path), places), []);
   const all = await findAgents(places);
-  const [chosen, ...others] = all.filter((each) => each.name === asked.name);
+  const [chosen, ...others] = all.filter((each) => each.name === reference.name);
   if (chosen)
     return usable(
       chosen,
@@ -74,19 +77,15 @@ export async function findAgent(nameOrPath: string, places: AgentPlaces): Promis
   const names = new Set(all.map((each) => each.name));
   const looked = [places.ownFolder, ...places.namedFolders, ...places.folders].filter((folder) => folder !== null);
   throw new CaissonError("not_found", `there is no agent ${JSON.stringify(nameOrPath)}`, {
-    hint: `There are: ${[...names].join(", ")}. Agents are .prompt files in ${looked.join(", ")}.`,
+    hint: `Available agents: ${[...names].join(", ")}. Agents are .prompt files in ${looked.join(", ")}.`,
   });
 }
 
-/**
- * The agent in this file. A path says which file is meant, not who vouches for it: that is told by the folder it really
- * lies in.
- */
+/** Returns the agent in this file. Its real folder decides who trusts it, not the path that names it. */
 export async function agentAt(path: string, places: Pick<AgentPlaces, "ownFolder">): Promise<FoundAgent> {
-  const real = async (folder: string) => await realpath(folder).catch(() => null);
-  const folder = await real(dirname(path));
-  const isIn = async (other: string | null) => other !== null && folder !== null && folder === (await real(other));
-  const origin = (await isIn(places.ownFolder)) ? "own" : (await isIn(builtInAgents)) ? "built-in" : "folder";
+  const folder = realPathOrNull(dirname(path));
+  const isIn = (other: string | null) => other !== null && folder !== null && folder === realPathOrNull(other);
+  const origin = isIn(places.ownFolder) ? "own" : isIn(builtInAgents) ? "built-in" : "folder";
   return await loadAgent(path, origin);
 }
 
@@ -103,7 +102,7 @@ async function loadAgent(path: string, origin: AgentOrigin): Promise<FoundAgent>
     return { name: file.frontmatter.name ?? fromPath, path, origin, file };
   } catch (error) {
     const failure =
-      error instanceof CaissonError ? error : new CaissonError("not_found", `the agent's file ${path} cannot be read`, { cause: error });
+      error instanceof CaissonError ? error : new CaissonError("not_found", `the agent file ${path} cannot be read`, { cause: error });
     return { name: fromPath, path, origin, file: failure };
   }
 }
@@ -111,6 +110,6 @@ async function loadAgent(path: string, origin: AgentOrigin): Promise<FoundAgent>
 async function readText(path: string): Promise<string> {
   const found = await readRegularFile(path, { bytesMax: FILE_BYTES_MAX });
   if (found === "not a regular file") throw new CaissonError("invalid", `${path} is not a regular file`);
-  if (found === "too large") throw new CaissonError("too_large", `${path} is longer than an agent's file may be`);
+  if (found === "too large") throw new CaissonError("too_large", `${path} is too large for an agent file`);
   return found.bytes.toString("utf8");
 }

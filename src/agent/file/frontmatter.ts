@@ -1,8 +1,10 @@
 import { z } from "zod";
-import { HookCommand, McpServer, PermissionPreset, PermissionRules } from "../../contract/agent.ts";
-import { GuardianAction } from "../../contract/guardian-config.ts";
+import { HookCommand, McpServer } from "../../contract/agent/agent.ts";
+import { GuardianAction } from "../../contract/guardian/guardian-config.ts";
+import { PermissionPreset, PermissionRules } from "../../contract/harness/harness.ts";
 import { EnvName } from "../../contract/ids.ts";
-import { GatewaySpec, GatewayWire, SecretSpec } from "../../contract/network.ts";
+import { GatewaySpec, GatewayWire, SecretSpec } from "../../contract/network/network.ts";
+import { type FieldText, fieldOptions, limitFieldOptions, type ReadAs } from "../../contract/sandbox/sandbox-field-options.ts";
 import { bytesFrom, durationFrom, numberFrom } from "../../lib/quantity.ts";
 
 const Duration = z
@@ -29,11 +31,29 @@ const Compaction = z.strictObject({
   protect_tokens: z.int().min(0).optional(),
   history_offload: z.boolean().optional().describe("always on: the log keeps the whole history"),
 });
+/** The schemas of the fields that need no separate parser. */
+const written: Readonly<Record<Exclude<ReadAs, "own">, z.ZodType>> = {
+  switch: z.boolean(),
+  text: z.string(),
+  list: z.array(z.string()),
+  bytes: Size,
+  count: z.int().positive(),
+  number: Count,
+  duration: Duration,
+};
+
+function plainKeys(table: Readonly<Record<string, FieldText>>): Record<string, z.ZodOptional<z.ZodType>> {
+  const plain = Object.values(table).flatMap(({ reads, keys }) =>
+    reads === "own" ? [] : keys.map((key) => [key, written[reads].optional()]),
+  );
+  return Object.fromEntries(plain);
+}
+
 const Sandbox = z.strictObject({
-  mode: z.string().optional().describe("the runtime"),
+  ...plainKeys(fieldOptions),
+  ...plainKeys(limitFieldOptions),
   image: z.string().optional(),
   template: z.string().optional().describe("host, or an image"),
-  timeout: Duration.optional(),
   network: z
     .union([
       z.string(),
@@ -46,14 +66,10 @@ const Sandbox = z.strictObject({
   secrets: z
     .union([z.array(EnvName), z.record(EnvName, z.union([z.string(), SecretSpec]))])
     .optional()
-    .describe("names of secrets that your configuration defines; or by variable: the hosts they are for, or all their settings"),
+    .describe("names of secrets from your configuration; or for each variable its hosts, or all its settings"),
   gateway: z.union([z.array(GatewayWire), GatewaySpec]).optional(),
-  memory: Size.optional(),
-  cpu: Count.optional(),
-  pids: z.int().positive().optional(),
-  disk: Size.optional(),
-  environment: z.record(EnvName, z.string()).optional(),
-  allow_root: z.boolean().optional(),
+  env: z.record(EnvName, z.string()).optional(),
+  environment: z.record(EnvName, z.string()).optional().describe("the older name of env"),
 });
 const HarnessConfig = z.strictObject({
   max_steps: z.int().min(1).max(100_000).optional(),
@@ -66,9 +82,7 @@ const HarnessConfig = z.strictObject({
   sandbox: Sandbox.optional(),
 });
 
-/**
- * What may stand at the head of an agent's file. Unknown keys are errors: a misspelt limit must not be silently absent.
- */
+/** The frontmatter of an agent file. Unknown keys are errors: a misspelled limit must not be ignored silently. */
 export const Frontmatter = z.strictObject({
   name: z
     .string()
@@ -91,7 +105,7 @@ export const Frontmatter = z.strictObject({
         progress: z
           .strictObject({ file: z.string().optional(), sync_interval: Duration.optional() })
           .optional()
-          .describe("for agents of other systems; here the todo list and the log are the progress"),
+          .describe("for agents of other systems; ignored here, because the todo list and the log show the progress"),
       }).strict(),
     ])
     .optional(),
@@ -101,7 +115,7 @@ export const Frontmatter = z.strictObject({
   sandbox: Sandbox.optional(),
   workspace: z
     .strictObject({
-      mode: z.string().optional().describe("for agents of other systems; a workspace is always copy-on-write here"),
+      mode: z.never("is not supported: a workspace is always copy-on-write; remove it, and see scope and cleanup").optional(),
       scope: z.enum(["run", "session", "workflow"]).optional(),
       cleanup: z.enum(["always", "on_success", "never"]).optional(),
     })
@@ -110,7 +124,7 @@ export const Frontmatter = z.strictObject({
   guardian: z
     .union([z.boolean(), z.enum(["on", "off"]), z.strictObject({ enabled: z.boolean().optional(), at_most: GuardianAction.optional() })])
     .optional()
-    .describe("on, off, or what it may do at most"),
+    .describe("on, off, or the strongest action it may take"),
   hooks: z.strictObject({ before: z.array(HookCommand).optional(), after: z.array(HookCommand).optional() }).optional(),
   mcp: z.record(z.string(), McpServer).optional(),
   skills: z.union([z.array(z.string()), z.strictObject({ sources: z.array(z.string()) })]).optional(),

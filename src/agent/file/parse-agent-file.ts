@@ -1,6 +1,6 @@
 import { type Document, LineCounter, parseDocument } from "yaml";
-import { CaissonError } from "../../contract/error.ts";
-import { checkValue, type Problem, tellProblems } from "../../contract/plain-problems.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { checkValue, type Problem, tellProblems } from "../../contract/error/plain-problems.ts";
 import { nearest } from "../../lib/nearest.ts";
 import { Frontmatter } from "./frontmatter.ts";
 
@@ -18,15 +18,15 @@ export interface Complaint {
   text: string;
 }
 
-/** Bigger is no agent's file. */
+/** Larger files are not agent files. */
 const FILE_CHARACTERS_MAX = 1_000_000;
 
-/** Reads a `.prompt` file. Throws `invalid` with every complaint and its line. */
+/** Parses a `.prompt` file. Throws `invalid` with every problem and its line. */
 export function parseAgentFile(path: string, source: string): AgentFile {
-  if (source.length > FILE_CHARACTERS_MAX) throw new CaissonError("too_large", `${path} is longer than an agent's file may be`);
+  if (source.length > FILE_CHARACTERS_MAX) throw new CaissonError("too_large", `${path} is too large for an agent file`);
   const match = /^---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(\r?\n|$)/.exec(source);
   if (!match) {
-    throw complaints(path, [{ line: 1, text: "the file does not begin with a frontmatter between two lines of ---" }]);
+    throw complaints(path, [{ line: 1, text: "the file must begin with frontmatter between two --- lines" }]);
   }
   const lines = new LineCounter();
   const document = parseDocument(match[1] ?? "", { lineCounter: lines });
@@ -61,12 +61,14 @@ export function parseAgentFile(path: string, source: string): AgentFile {
   }
 }
 
-/** The parser counts lines from the frontmatter's first; the place is told by us. */
+/**
+ * Drops the parser's line numbers: they count from the start of the frontmatter, and we report the line of the file.
+ */
 function withoutPlace(message: string): string {
   return (message.split("\n")[0] ?? message).replace(/ at line \d+, column \d+:?$/, "");
 }
 
-/** Anchors that would unfold into gigabytes are refused by the parser, with an error of its own. */
+/** The parser itself rejects anchors that would expand to gigabytes. */
 function plainValue(path: string, document: Document): unknown {
   try {
     return document.toJS();
@@ -75,19 +77,19 @@ function plainValue(path: string, document: Document): unknown {
   }
 }
 
-/** A slip of the fingers gets the name that was meant. */
+/** Suggests the nearest known name for a misspelled setting. */
 function describe({ path, text, unknown }: Problem): string {
   if (unknown === undefined) return tellProblems([{ path, text }]);
-  const meant = nearest(unknown.key, unknown.known);
-  const slip = `there is no setting ${JSON.stringify(unknown.key)}${meant === null ? "" : `; did you mean ${JSON.stringify(meant)}?`}`;
+  const suggestion = nearest(unknown.key, unknown.known);
+  const slip = `there is no setting ${JSON.stringify(unknown.key)}${suggestion === null ? "" : `; did you mean ${JSON.stringify(suggestion)}?`}`;
   return tellProblems([{ path, text: slip }]);
 }
 
 function complaints(path: string, unsorted: readonly Complaint[]): CaissonError {
   const list = [...unsorted].sort((a, b) => a.line - b.line);
   const text = list.map((each) => `${path}:${each.line}: ${each.text}`).join("\n");
-  return new CaissonError("invalid", `the agent's file cannot be used:\n${text}`, {
-    hint: "docs/guides/agents.md lists what may stand there.",
+  return new CaissonError("invalid", `the agent file is invalid:\n${text}`, {
+    hint: "docs/guides/agents.md lists the settings.",
     details: { complaints: list },
   });
 }

@@ -1,12 +1,12 @@
 import type { Script } from "./scripted-model.ts";
 
-/** The model `scripted:demo`, for whoever has no key yet: it does a small piece of work in an empty workspace. */
+/** The model `scripted:demo`, for users without a key. It does a small piece of work in an empty workspace. */
 export const demoScript: Script = {
   about: "a scripted model, not a real one",
   turns: [
     {
-      think: "The workspace is empty. I write a small program with a test first, and see the test fail.",
-      say: "I am a scripted model, not a real one. I write a small program with a test, see it fail, and mend it.",
+      think: "The workspace is empty. I'll write a small program and a test for it, and watch the test fail first.",
+      say: "I'm a scripted model, not a real one. I'll write a small program with a test, watch it fail, and fix it.",
       pauseMs: 40,
       calls: [
         {
@@ -28,7 +28,7 @@ export const demoScript: Script = {
       ],
     },
     {
-      say: "The discount is a percentage, and nobody divides by 100.",
+      say: "The discount is a percentage, but the code never divides by 100.",
       pauseMs: 40,
       calls: [
         { tool: "edit", arguments: { path: "price.sh", old: "$1 - $1 * $2", new: "$1 - $1 * $2 / 100" } },
@@ -37,7 +37,7 @@ export const demoScript: Script = {
       expect: { news: ["not ok: got -18000"] },
     },
     {
-      say: "The test passes now. Look at **Changes** for what I did; nothing of it has left the sandbox.",
+      say: "The test passes now. See **Changes** for what I did; none of it has left the sandbox.",
       pauseMs: 40,
       expect: { news: ["ok: 10 % off 2000 is 1800"] },
     },

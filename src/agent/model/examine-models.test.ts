@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-describe("what doctor says of models", () => {
+describe("the model report of doctor", () => {
   test("names the keys that are set, and never a value", async () => {
     const env = { ANTHROPIC_API_KEY: KEY, OPENAI_BASE_URL: `http://user:${KEY}@example.com/v1`, GEMINI_API_KEY: "" };
     const report = await examineModels({ models: { env }, defaultModel: "anthropic/x", ask: undefined });
@@ -28,13 +28,13 @@ describe("what doctor says of models", () => {
   const ask = async (model: string, env: Record<string, string>, timeoutMs = 5_000) =>
     (await examineModels({ models: { env }, defaultModel: undefined, ask: model, timeoutMs })).asked;
 
-  test("a model that answers does", async () => {
+  test("reports a model that answers", async () => {
     await using server = await startModelServer(() => ({ say: "ready" }));
     expect(await ask("compatible/m", { OPENAI_BASE_URL: server.url })).toMatchObject({ model: "compatible/m", answers: true });
     expect(server.requests).toHaveLength(1);
   });
 
-  test("a refused key, a server that never answers, and a missing key are told with the fix", async () => {
+  test("reports a refused key, a silent server and a missing key with the fix", async () => {
     await using refusing = await startModelServer(() => ({ status: 401, body: `{"error":{"message":"bad key ${KEY}"}}` }));
     const refused = await ask("compatible/m", { OPENAI_BASE_URL: refusing.url, OPENAI_API_KEY: KEY });
     expect(refused).toMatchObject({ answers: false });
@@ -48,7 +48,7 @@ describe("what doctor says of models", () => {
     expect(await ask("nonsense", {})).toMatchObject({ answers: false, fix: expect.stringContaining("PROVIDER/MODEL") });
   });
 
-  test("a scripted model is one, too", async () => {
+  test("accepts a scripted model", async () => {
     const script = join(folder, "script.json");
     await writeFile(script, JSON.stringify({ turns: [{ say: "ready" }] }));
     expect(await ask(`scripted:${script}`, {})).toMatchObject({ model: `scripted:${script}`, answers: true });

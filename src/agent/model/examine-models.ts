@@ -1,16 +1,16 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { ModelReport } from "../../contract/machine-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { ModelReport } from "../../contract/machine/machine-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Model } from "./model.ts";
 import { type ModelOptions, modelOfOnlyKey, providersByName, resolveModel } from "./resolve-model.ts";
 
 const ANSWER_TIMEOUT_MS = 30_000;
-/** The least that all providers take. */
+/** The smallest limit that all providers accept. */
 const ANSWER_TOKENS_MAX = 16;
 
 /**
- * Which providers have a key, by the names of variables, never their values; and whether one model answers, by really
- * asking it for a word. Never throws for a model that cannot be used: that is what it is asked for.
+ * Reports which providers have a key, by variable name and never by value, and whether one model answers, by asking it
+ * for a word. Never throws for a model that cannot be used, since the report is about that.
  */
 export async function examineModels(options: {
   models: ModelOptions;
@@ -34,7 +34,7 @@ async function askModel(name: string, options: { models: ModelOptions; timeoutMs
   const started = performance.now();
   const timeoutMs = options.timeoutMs ?? ANSWER_TIMEOUT_MS;
   const signal = AbortSignal.timeout(timeoutMs);
-  const ended = (answers: boolean, problem?: string, fix?: string) => ({
+  const result = (answers: boolean, problem?: string, fix?: string) => ({
     model: name,
     answers,
     durationMs: performance.now() - started,
@@ -42,10 +42,10 @@ async function askModel(name: string, options: { models: ModelOptions; timeoutMs
   });
   try {
     const spoke = await firstChunk(await resolveModel(name, options.models), signal);
-    return spoke ? ended(true) : ended(false, "it ended its answer before it began");
+    return spoke ? result(true) : result(false, "the answer was empty");
   } catch (error) {
-    if (signal.aborted) return ended(false, `no answer within ${timeoutMs / 1000} s`, "Check the network, and the address of the server.");
-    if (error instanceof CaissonError) return ended(false, error.message, error.hint);
+    if (signal.aborted) return result(false, `no answer within ${timeoutMs / 1000} s`, "Check the network and the server's address.");
+    if (error instanceof CaissonError) return result(false, error.message, error.hint);
     throw error;
   }
 }

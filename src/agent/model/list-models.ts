@@ -1,9 +1,9 @@
-import type { ModelList } from "../../contract/machine-verbs.ts";
+import type { ModelList } from "../../contract/machine/machine-verbs.ts";
 import { type ModelOptions, modelOfOnlyKey, providersByName, resolveModel } from "./resolve-model.ts";
 
 /**
- * The models that the keys of this environment allow. With `check`, throws `invalid` for a name that is not a model's
- * and `unauthenticated` for a model whose key is missing.
+ * Lists the models that the keys in this environment allow. With `check`, throws `invalid` for a name that is not a
+ * model name and `unauthenticated` for a model whose key is missing.
  */
 export async function listModels(options: {
   models: ModelOptions;

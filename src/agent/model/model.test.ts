@@ -25,7 +25,7 @@ async function collect(model: Model, request: ModelRequest, signal = new AbortCo
   return chunks;
 }
 
-/** A server that speaks OpenAI's chat protocol just far enough, with what each test makes of it. */
+/** Starts a minimal server for OpenAI's chat protocol; each test supplies the answers. */
 async function withServer(
   handle: (request: IncomingMessage, response: ServerResponse, body: string) => void,
   work: (baseUrl: string) => Promise<void>,
@@ -59,7 +59,7 @@ const delta = (value: unknown, finish: string | null = null) => ({
   choices: [{ index: 0, delta: value, finish_reason: finish }],
 });
 
-test("streams text and tool calls of a server that speaks OpenAI's protocol, with usage", () =>
+test("streams text, tool calls and usage from an OpenAI-compatible server", () =>
   withServer(
     (_request, response, body) => {
       expect(JSON.parse(body)).toMatchObject({
@@ -101,7 +101,7 @@ async function codeOf(handle: (response: ServerResponse) => void, options: { sta
   return caught;
 }
 
-test("each failure of a provider has its code", async () => {
+test("maps each provider failure to a code", async () => {
   const status = (code: number, headers = {}) => codeOf((response) => response.writeHead(code, headers).end('{"error":{"message":"no"}}'));
   expect(await status(401)).toMatchObject({ code: "unauthenticated" });
   expect(await status(404)).toMatchObject({ code: "not_found" });
@@ -110,7 +110,7 @@ test("each failure of a provider has its code", async () => {
   expect(await status(400)).toMatchObject({ code: "invalid", retryable: false });
 });
 
-test("garbage, a broken-off answer and a stalled one are told apart", async () => {
+test("tells garbage from a stalled answer", async () => {
   const broken = (text: string) => (response: ServerResponse) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.end(text);
@@ -123,7 +123,7 @@ test("garbage, a broken-off answer and a stalled one are told apart", async () =
   expect(await codeOf(stalled, { stallMs: 100 })).toMatchObject({ code: "timeout" });
 });
 
-test("arguments that are not JSON reach the loop as a bad tool call", () =>
+test("passes malformed arguments on as a bad tool call", () =>
   withServer(
     (_request, response) =>
       sse(response, [
@@ -136,7 +136,7 @@ test("arguments that are not JSON reach the loop as a bad tool call", () =>
     },
   ));
 
-test("a cancelled call ends at once", () =>
+test("ends a cancelled call at once", () =>
   withServer(
     (_request, response) => response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders(),
     async (baseUrl) => {
@@ -148,7 +148,7 @@ test("a cancelled call ends at once", () =>
     },
   ));
 
-test("a missing key names its variable, an unknown name what is possible", async () => {
+test("names the variable of a missing key, and the alternatives to an unknown name", async () => {
   await expect(resolveModel("anthropic/claude-sonnet-4-5", { env: {} })).rejects.toMatchObject({
     code: "unauthenticated",
     hint: expect.stringContaining("ANTHROPIC_API_KEY"),
@@ -157,7 +157,7 @@ test("a missing key names its variable, an unknown name what is possible", async
   await expect(resolveModel("compatible/x", { env: {} })).rejects.toMatchObject({ hint: expect.stringContaining("OPENAI_BASE_URL") });
 });
 
-test("the scripted model speaks by position, checks what it is sent, and fails as told", async () => {
+test("scripts answers by position, checks the request, and fails on demand", async () => {
   const model = createScriptedModel({
     turns: [
       { say: "One moment.", calls: [{ tool: "bash", arguments: { command: "ls" } }], expect: { contains: ["hello"] } },
@@ -171,13 +171,13 @@ test("the scripted model speaks by position, checks what it is sent, and fails a
   await expect(collect(model, ask("x", 3))).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("a replay answers what was recorded, and fails for anything missing or changed", async () => {
+test("replays recorded answers, and rejects a missing or changed call", async () => {
   const dir = await mkdtemp(join(tmpdir(), "caisson-test-recording-"));
   try {
     const recorder = recordingModel(createScriptedModel({ turns: [{ say: "Hello there." }] }), dir);
-    const said = await collect(recorder, ask("hello"));
+    const chunks = await collect(recorder, ask("hello"));
     const replay = replayingModel({ dir, name: "x/y", contextTokens: 1000, cost: () => 0 });
-    expect(await collect(replay, ask("hello"))).toEqual(said);
+    expect(await collect(replay, ask("hello"))).toEqual(chunks);
     await expect(collect(replay, ask("hello!"))).rejects.toMatchObject({ code: "conflict", message: expect.stringContaining("message 2") });
     await expect(collect(replay, ask("hello", 2))).rejects.toMatchObject({ code: "not_found" });
   } finally {
@@ -185,7 +185,7 @@ test("a replay answers what was recorded, and fails for anything missing or chan
   }
 });
 
-test("a digest is of what is sent, not of who asks or in which order keys stand", () => {
+test("computes the digest from the request alone, regardless of sender and key order", () => {
   const request = ask("hello");
   expect(requestDigest({ ...request, from: { agent: "other", position: 9, purpose: "step", estimatedTokens: 10 } })).toBe(
     requestDigest(request),
@@ -193,7 +193,7 @@ test("a digest is of what is sent, not of who asks or in which order keys stand"
   expect(requestDigest({ ...request, temperature: 1 })).not.toBe(requestDigest(request));
 });
 
-test("the longest name in a user's own table is the price", () => {
+test("takes the price from the longest match in the user's table", () => {
   const own = { "openai/gpt-5-mini": { inputUsd: 1, outputUsd: 2 } };
   const usage = { inputTokens: 1_000_000, outputTokens: 500_000, cachedInputTokens: 0, reasoningTokens: 0 };
   expect(costOf(usage, findPrice("openai/gpt-5-mini-2026", own))).toBe(2);

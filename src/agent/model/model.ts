@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import type { AssistantPart } from "../../contract/run.ts";
-import type { Usage } from "../../contract/usage.ts";
+import type { Usage } from "../../contract/model/usage.ts";
+import type { AssistantPart } from "../../contract/run/run.ts";
 
-/** What a model is sent. Our own form: providers' forms are made from it at the edge. */
+/** A message to the model in our own format. The provider adapters convert it. */
 export type ModelMessage =
   | { role: "system"; text: string }
   | { role: "user"; text: string }
@@ -18,8 +18,8 @@ export interface ToolSchema {
 
 export interface ModelRequest {
   /**
-   * Which agent asks, the position of this call among the run's model calls, and what for. Not sent to providers;
-   * scripts and recordings go by it.
+   * The agent that asks, the position of this call among the run's model calls, and the purpose. Providers do not get
+   * this; scripts and recordings use it.
    */
   from: { agent: string; position: number; purpose: "step" | "summary"; estimatedTokens: number };
   messages: readonly ModelMessage[];
@@ -31,29 +31,32 @@ export interface ModelRequest {
 export type ModelChunk =
   | { kind: "text"; text: string }
   | { kind: "thought"; text: string; provider?: z.core.util.JSONType }
-  /** Complete; arguments that are not JSON arrive as `{ kind: "badToolCall" }`, which is told to the model. */
+  /**
+   * A complete call. Arguments that are not valid JSON arrive as `{ kind: "badToolCall" }`, which the model gets back
+   * as an error.
+   */
   | { kind: "toolCall"; providerCall: string; name: string; arguments: z.core.util.JSONType; provider?: z.core.util.JSONType }
   | { kind: "badToolCall"; providerCall: string; name: string; text: string }
-  /** Last. */
+  /** Always the last chunk. */
   | { kind: "end"; stop: "end" | "tools" | "length" | "filtered"; usage: Usage };
 
 export interface ModelCallOptions {
   signal: AbortSignal;
-  /** The call's span, in W3C's form, for providers that trace what they do. */
+  /** The call's span in W3C format, for providers with tracing. */
   traceparent?: string;
 }
 
 /**
- * The model seam. `stream` yields chunks and ends with exactly one `end`. It throws CaissonError: `unavailable` or
- * `busy` (worth a retry, `details.retryAfterMs`), `unauthenticated` (names the variable), `not_found` (no such model),
- * `invalid` (request refused), `too_large` (context window), `timeout` (no chunk for `stallMs`), `protocol` (garbage),
- * `cancelled`.
+ * The interface to a model. `stream` yields chunks and ends with exactly one `end`. It throws CaissonError:
+ * `unavailable` or `busy` (worth a retry, `details.retryAfterMs`), `unauthenticated` (names the variable), `not_found`
+ * (no such model), `invalid` (request refused), `too_large` (context window), `timeout` (no chunk for `stallMs`),
+ * `protocol` (garbage), `cancelled`.
  */
 export interface Model {
-  /** As the user writes it: `anthropic/claude-…`, `scripted:FILE`. */
+  /** The name as the user writes it: `anthropic/claude-…`, `scripted:FILE`. */
   readonly name: string;
   readonly contextTokens: number;
   stream(request: ModelRequest, options: ModelCallOptions): AsyncIterable<ModelChunk>;
-  /** Null when the price is not known. */
+  /** Returns null if the price is unknown. */
   cost(usage: Usage): number | null;
 }

@@ -1,11 +1,11 @@
-import type { Price, PriceTable } from "../../contract/price.ts";
-import type { Usage } from "../../contract/usage.ts";
+import type { Price, PriceTable } from "../../contract/model/price.ts";
+import type { Usage } from "../../contract/model/usage.ts";
 
 export const CONTEXT_TOKENS_DEFAULT = 128_000;
 
 /**
- * List prices by the beginning of a model's name; the longest match counts. They age: a user's own table goes over this
- * one, and a model that is in neither has no known cost.
+ * List prices by the prefix of a model's name; the longest match counts. They become outdated, so a user's own table
+ * takes precedence. A model in neither table has an unknown cost.
  */
 export const listPrices: PriceTable = {
   "anthropic/claude-opus": { inputUsd: 5, cachedInputUsd: 0.5, cacheWriteUsd: 6.25, outputUsd: 25, contextTokens: 200_000 },

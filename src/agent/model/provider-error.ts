@@ -1,11 +1,11 @@
 import { APICallError, InvalidResponseDataError, JSONParseError, LoadAPIKeyError, TypeValidationError } from "@ai-sdk/provider";
-import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+import { CaissonError, type ErrorCode } from "../../contract/error/error.ts";
 
 const RETRY_AFTER_MS_MAX = 600_000;
 
 /**
- * Where a provider's error arrives and is given one of our codes. Bodies may echo what was sent, so only the provider's
- * own message is kept.
+ * Translates a provider's error into one of our codes. Response bodies may echo the request, so only the provider's own
+ * message is included.
  */
 export function translateProviderError(
   error: unknown,
@@ -18,9 +18,9 @@ export function translateProviderError(
   }
   if (APICallError.isInstance(error)) {
     const status = error.statusCode;
-    // Its answer was good as far as it came.
+    // The request succeeded, so the connection failed during the answer.
     if (status !== undefined && status >= 200 && status < 300 && !isGarbled(error.cause))
-      return new CaissonError("unavailable", `${model} broke off in the middle of its answer`);
+      return new CaissonError("unavailable", `${model} stopped in the middle of its answer`);
     const refused = codeOf(status, error.isRetryable);
     const code = refused === "invalid" && (options.nearlyFull || saysTooLong(error.data)) ? "too_large" : refused;
     return new CaissonError(code, `${model} answered ${status ?? "nothing"}: ${without(options.secrets, error.message)}`, {
@@ -29,10 +29,10 @@ export function translateProviderError(
     });
   }
   const text = error instanceof Error ? error.message : String(error);
-  const said = without(options.secrets, text);
-  if (isGarbled(error)) return new CaissonError("protocol", `${model} sent something that is not an answer: ${said}`);
-  // The connection, or the stream without the end that the protocol wants.
-  return new CaissonError("unavailable", `${model} broke off its answer: ${said}`);
+  const message = without(options.secrets, text);
+  if (isGarbled(error)) return new CaissonError("protocol", `${model} sent an invalid answer: ${message}`);
+  // The connection failed, or the stream lacks the end that the protocol requires.
+  return new CaissonError("unavailable", `${model} did not finish its answer: ${message}`);
 }
 
 function isGarbled(error: unknown): boolean {
@@ -40,12 +40,12 @@ function isGarbled(error: unknown): boolean {
   return JSONParseError.isInstance(error) || TypeValidationError.isInstance(error);
 }
 
-/** Some providers repeat the key they were sent. */
+/** Removes secrets, because some providers repeat the key they received. */
 function without(secrets: readonly string[], text: string): string {
   return secrets.reduce((left, secret) => left.replaceAll(secret, "…"), text).slice(0, 500);
 }
 
-/** OpenAI's, and its imitators', own code for a conversation that is too long. */
+/** Detects the error codes that OpenAI and compatible servers use for a conversation that is too long. */
 function saysTooLong(data: unknown): boolean {
   const code = (data as { error?: { code?: unknown } } | undefined)?.error?.code;
   return code === "context_length_exceeded" || code === "string_above_max_length";
@@ -67,7 +67,7 @@ function hintFor(code: ErrorCode): { hint?: string } {
     case "not_found":
       return { hint: "Check the model's name and the base URL." };
     case "too_large":
-      return { hint: "The conversation is longer than the model takes; lower the compaction threshold." };
+      return { hint: "The conversation exceeds the model's context window; lower the compaction threshold." };
     default:
       return {};
   }
@@ -75,8 +75,14 @@ function hintFor(code: ErrorCode): { hint?: string } {
 
 function retryAfter(headers: Record<string, string> | undefined): { retryAfterMs?: number } {
   const exact = Number(headers?.["retry-after-ms"]);
-  const asked = headers?.["retry-after"] ?? "";
+  const retryHeader = headers?.["retry-after"] ?? "";
   const waitMs =
-    exact > 0 ? exact : asked === "" ? Number.NaN : Number.isFinite(Number(asked)) ? Number(asked) * 1000 : Date.parse(asked) - Date.now();
+    exact > 0
+      ? exact
+      : retryHeader === ""
+        ? Number.NaN
+        : Number.isFinite(Number(retryHeader))
+          ? Number(retryHeader) * 1000
+          : Date.parse(retryHeader) - Date.now();
   return Number.isFinite(waitMs) && waitMs > 0 ? { retryAfterMs: Math.min(waitMs, RETRY_AFTER_MS_MAX) } : {};
 }

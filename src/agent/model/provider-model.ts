@@ -9,25 +9,27 @@ import type {
   SharedV4ProviderMetadata,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
-import { CaissonError } from "../../contract/error.ts";
-import type { Price } from "../../contract/price.ts";
-import type { AssistantPart } from "../../contract/run.ts";
-import type { Usage } from "../../contract/usage.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Price } from "../../contract/model/price.ts";
+import type { Usage } from "../../contract/model/usage.ts";
+import type { AssistantPart } from "../../contract/run/run.ts";
+import { asJson } from "../../lib/as-json.ts";
+import { ignore, ignoring } from "../../lib/failures.ts";
 import type { Model, ModelChunk, ModelMessage, ModelRequest } from "./model.ts";
 import { CONTEXT_TOKENS_DEFAULT, costOf } from "./prices.ts";
 import { translateProviderError } from "./provider-error.ts";
 
-/** A model that sends nothing for this long is taken for dead; the call is tried again. */
+/** A model that sends nothing for this long counts as dead, and the call is retried. */
 export const STALL_MS_DEFAULT = 120_000;
 /**
- * Past this part of the window, by our rough count, a refused request is taken for one that is too long: not every
- * provider has a code for it.
+ * If our rough count exceeds this part of the window, a refused request counts as too long: not every provider has a
+ * code for that.
  */
 const NEARLY_FULL = 0.6;
 
 /**
- * Any model of the AI SDK behind our seam. The provider's own retries are not used: each attempt is a fact of the run's
- * log.
+ * Adapts a model of the AI SDK to our interface. Does not use the provider's own retries, because each attempt belongs
+ * in the run log.
  */
 export function createProviderModel(options: {
   name: string;
@@ -54,7 +56,7 @@ export function createProviderModel(options: {
         const { stream } = await options.language.doStream(callOptions(request, { abortSignal: both, traceparent }));
         yield* chunks(stream, { signal: both, touch, name: options.name });
       } catch (error) {
-        if (signal.aborted) throw new CaissonError("cancelled", `the call of ${options.name} was cancelled`, { cause: error });
+        if (signal.aborted) throw new CaissonError("cancelled", `the call to ${options.name} was cancelled`, { cause: error });
         if (stall.signal.aborted) {
           throw new CaissonError("timeout", `${options.name} sent nothing for ${stallMs} ms`, { cause: error });
         }
@@ -133,17 +135,17 @@ async function* chunks(
   options: { signal: AbortSignal; touch: () => void; name: string },
 ): AsyncGenerator<ModelChunk> {
   const reader = stream.getReader();
-  // A provider that never answers must not outlive the signal: waiting on it is raced with the abort.
+  // Reads race against the abort: a provider that never answers must not outlive the signal.
   const aborted = new Promise<never>((_, reject) => {
     options.signal.addEventListener("abort", () => reject(options.signal.reason), { once: true });
   });
-  aborted.catch(() => undefined);
+  void ignore(aborted, "awaited in the race below");
   const thoughts = new Map<string, SharedV4ProviderMetadata | undefined>();
   let calls = 0;
   try {
     for (;;) {
       const { done, value: part } = await Promise.race([reader.read(), aborted]);
-      if (done) throw new CaissonError("unavailable", `${options.name} broke off its answer`);
+      if (done) throw new CaissonError("unavailable", `${options.name} did not finish its answer`);
       options.touch();
       switch (part.type) {
         case "text-delta":
@@ -153,13 +155,13 @@ async function* chunks(
           thoughts.set(part.id, part.providerMetadata);
           break;
         case "reasoning-delta":
-          // Some send a signature as a piece of its own.
-          thoughts.set(part.id, merged(thoughts.get(part.id), part.providerMetadata));
+          // Some providers send the signature as a separate piece.
+          thoughts.set(part.id, mergeMetadata(thoughts.get(part.id), part.providerMetadata));
           if (part.delta !== "") yield { kind: "thought", text: part.delta };
           break;
         case "reasoning-end": {
-          const provider = merged(thoughts.get(part.id), part.providerMetadata);
-          if (provider) yield { kind: "thought", text: "", provider: provider as never };
+          const provider = mergeMetadata(thoughts.get(part.id), part.providerMetadata);
+          if (provider) yield { kind: "thought", text: "", provider: asJson(provider) };
           break;
         }
         case "tool-call":
@@ -176,11 +178,11 @@ async function* chunks(
       }
     }
   } finally {
-    void reader.cancel().catch(() => undefined);
+    void ignore(reader.cancel(), "the answer is complete, or its error is thrown");
   }
 }
 
-function merged(
+function mergeMetadata(
   before: SharedV4ProviderMetadata | undefined,
   now: SharedV4ProviderMetadata | undefined,
 ): SharedV4ProviderMetadata | undefined {
@@ -189,13 +191,11 @@ function merged(
 }
 
 function toolCall(part: LanguageModelV4ToolCall): ModelChunk {
-  try {
-    const parsed = part.input.trim() === "" ? {} : JSON.parse(part.input);
-    const provider = part.providerMetadata === undefined ? {} : { provider: part.providerMetadata as never };
-    return { kind: "toolCall", providerCall: part.toolCallId, name: part.toolName, arguments: parsed, ...provider };
-  } catch {
-    return { kind: "badToolCall", providerCall: part.toolCallId, name: part.toolName, text: part.input };
-  }
+  const about = { providerCall: part.toolCallId, name: part.toolName };
+  const input = part.input.trim() === "" ? {} : ignoring("the model learns that its call is malformed", () => JSON.parse(part.input));
+  if (input === undefined) return { kind: "badToolCall", ...about, text: part.input };
+  const provider = part.providerMetadata === undefined ? {} : { provider: asJson(part.providerMetadata) };
+  return { kind: "toolCall", ...about, arguments: input, ...provider };
 }
 
 function stopOf(reason: string, calls: number): "end" | "tools" | "length" | "filtered" {

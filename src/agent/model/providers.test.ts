@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
-import type { AssistantPart } from "../../contract/run.ts";
+import type { AssistantPart } from "../../contract/run/run.ts";
 import type { ModelChunk, ModelMessage, ModelRequest } from "./model.ts";
 import { resolveModel } from "./resolve-model.ts";
 
@@ -13,25 +13,25 @@ interface Heard {
   body: Record<string, never>;
 }
 
-/** A provider of the test's own: answers each call with the next of the answers, and keeps what it was sent. */
+/** Starts a fake provider that gives one answer per call, in order, and records the requests. */
 async function withProvider(
   answers: ((response: ServerResponse) => void)[],
-  work: (url: string, heard: Heard[]) => Promise<void>,
+  work: (url: string, requests: Heard[]) => Promise<void>,
 ): Promise<void> {
-  const heard: Heard[] = [];
+  const providerRequests: Heard[] = [];
   const server = createServer((request, response) => {
     let body = "";
     request.on("data", (data) => {
       body += data;
     });
     request.on("end", () => {
-      heard.push({ path: request.url ?? "", headers: request.headers, body: JSON.parse(body) });
-      answers[heard.length - 1]?.(response);
+      providerRequests.push({ path: request.url ?? "", headers: request.headers, body: JSON.parse(body) });
+      answers[providerRequests.length - 1]?.(response);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
-    await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, heard);
+    await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, providerRequests);
   } finally {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
@@ -62,7 +62,7 @@ async function ask(name: string, env: Record<string, string>, sent = request()):
   return chunks;
 }
 
-/** The answer as the loop keeps it, and the tool's result after it. */
+/** Returns the answer as the loop stores it, followed by the tool's result. */
 function continued(chunks: readonly ModelChunk[]): ModelMessage[] {
   const parts: AssistantPart[] = [];
   for (const chunk of chunks) {
@@ -81,7 +81,7 @@ function continued(chunks: readonly ModelChunk[]): ModelMessage[] {
 }
 const callOf = (chunks: readonly ModelChunk[]) => chunks.find((chunk) => chunk.kind === "toolCall");
 
-describe("anthropic", () => {
+describe("the Anthropic adapter", () => {
   const thinking = events([
     {
       type: "message_start",
@@ -112,18 +112,18 @@ describe("anthropic", () => {
   ]);
   const env = (url: string) => ({ ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: url });
 
-  test("thinks, speaks and calls; its thoughts go back with their signature, the results after their call", () =>
-    withProvider([thinking, thinking], async (url, heard) => {
+  test("returns thoughts with their signature, and results after their calls", () =>
+    withProvider([thinking, thinking], async (url, requests) => {
       const chunks = await ask("anthropic/claude-x", env(url));
       expect(callOf(chunks)).toMatchObject({ providerCall: "toolu_1", name: "bash", arguments: { command: "ls" } });
       expect(chunks.at(-1)).toMatchObject({ kind: "end", stop: "tools", usage: { outputTokens: 30, cachedInputTokens: 8 } });
-      expect(heard[0]).toMatchObject({
+      expect(requests[0]).toMatchObject({
         path: "/messages",
         headers: { "x-api-key": KEY },
         body: { model: "claude-x", max_tokens: 1000, stream: true, system: [{ text: "Be brief." }] },
       });
       await ask("anthropic/claude-x", env(url), request(continued(chunks)));
-      const { messages } = (heard[1] as Heard).body as unknown as { messages: { role: string; content: object[] }[] };
+      const { messages } = (requests[1] as Heard).body as unknown as { messages: { role: string; content: object[] }[] };
       expect(messages.map((message) => message.role)).toEqual(["user", "assistant", "user"]);
       expect(messages[1]?.content).toMatchObject([
         { type: "thinking", thinking: "I should look.", signature: "c2lnbmVk" },
@@ -133,7 +133,7 @@ describe("anthropic", () => {
       expect(messages[2]?.content).toMatchObject([{ type: "tool_result", tool_use_id: "toolu_1", content: "a.txt" }]);
     }));
 
-  test("refusals have our codes; one of a nearly full window means that it is too long", async () => {
+  test("maps refusals to codes, and reads one near a full window as too long", async () => {
     const error = (type: string) => ({ type: "error", error: { type, message: "no" } });
     const answers = [
       refusal(529, error("overloaded_error")),
@@ -150,7 +150,7 @@ describe("anthropic", () => {
   });
 });
 
-describe("openai", () => {
+describe("the OpenAI adapter", () => {
   const base = { id: "resp_1", object: "response", created_at: 1, model: "gpt-x" };
   const call = { type: "function_call", id: "fc_1", call_id: "call_1", name: "bash", arguments: '{"command":"ls"}', status: "completed" };
   const answer = events([
@@ -196,8 +196,8 @@ describe("openai", () => {
   ]);
   const env = (url: string) => ({ OPENAI_API_KEY: KEY, OPENAI_BASE_URL: `${url}/v1` });
 
-  test("speaks the Responses protocol; a call goes back as the one it was", () =>
-    withProvider([answer, answer], async (url, heard) => {
+  test("uses the Responses protocol and returns calls with their ids", () =>
+    withProvider([answer, answer], async (url, requests) => {
       const chunks = await ask("openai/gpt-x", env(url));
       expect(chunks.filter((chunk) => chunk.kind === "text")).toEqual([{ kind: "text", text: "Looking." }]);
       expect(callOf(chunks)).toMatchObject({ providerCall: "call_1", arguments: { command: "ls" } });
@@ -205,13 +205,13 @@ describe("openai", () => {
         stop: "tools",
         usage: { inputTokens: 20, outputTokens: 9, cachedInputTokens: 4, reasoningTokens: 3 },
       });
-      expect(heard[0]).toMatchObject({
+      expect(requests[0]).toMatchObject({
         path: "/v1/responses",
         headers: { authorization: `Bearer ${KEY}` },
         body: { model: "gpt-x", stream: true },
       });
       await ask("openai/gpt-x", env(url), request(continued(chunks)));
-      const { input } = (heard[1] as Heard).body as unknown as { input: object[] };
+      const { input } = (requests[1] as Heard).body as unknown as { input: object[] };
       expect(JSON.stringify(input)).toContain("rs_1");
       expect(input).toContainEqual(expect.objectContaining({ type: "function_call_output", call_id: "call_1", output: "a.txt" }));
       expect(
@@ -219,7 +219,7 @@ describe("openai", () => {
       ).toBe(true);
     }));
 
-  test("its own code for a conversation that is too long is understood, and retry-after as seconds or a date", async () => {
+  test("recognizes the code for an overlong conversation, and every form of retry-after", async () => {
     const error = (code: string) => ({ error: { message: "no", type: "invalid_request_error", param: null, code } });
     const date = new Date(Date.now() + 20_000).toUTCString();
     const answers = [
@@ -238,7 +238,7 @@ describe("openai", () => {
   });
 });
 
-describe("google", () => {
+describe("the Google adapter", () => {
   const answer = events([
     { candidates: [{ content: { role: "model", parts: [{ text: "Thinking.", thought: true }] }, index: 0 }] },
     { candidates: [{ content: { role: "model", parts: [{ text: "Looking." }] }, index: 0 }] },
@@ -254,20 +254,23 @@ describe("google", () => {
     },
   ]);
 
-  test("streams, calls, and gets the signature of its call back", () =>
-    withProvider([answer, answer], async (url, heard) => {
+  test("streams text and calls, and returns a call's signature", () =>
+    withProvider([answer, answer], async (url, requests) => {
       const env = { GEMINI_API_KEY: KEY, GOOGLE_BASE_URL: `${url}/v1beta` };
       const chunks = await ask("google/gemini-x", env);
       expect(callOf(chunks)).toMatchObject({ name: "bash", arguments: { command: "ls" } });
       expect(chunks.at(-1)).toMatchObject({ kind: "end", stop: "tools", usage: { inputTokens: 11 } });
-      expect(heard[0]).toMatchObject({ path: "/v1beta/models/gemini-x:streamGenerateContent?alt=sse", headers: { "x-goog-api-key": KEY } });
+      expect(requests[0]).toMatchObject({
+        path: "/v1beta/models/gemini-x:streamGenerateContent?alt=sse",
+        headers: { "x-goog-api-key": KEY },
+      });
       await ask("google/gemini-x", env, request(continued(chunks)));
-      expect(JSON.stringify(heard[1]?.body)).toContain('"thoughtSignature":"Z29vZ2xl"');
-      expect(JSON.stringify(heard[1]?.body)).toMatch(/"functionResponse":\{[^}]*"name":"bash"/);
+      expect(JSON.stringify(requests[1]?.body)).toContain('"thoughtSignature":"Z29vZ2xl"');
+      expect(JSON.stringify(requests[1]?.body)).toMatch(/"functionResponse":\{[^}]*"name":"bash"/);
     }));
 });
 
-test("a key never appears in an error, even when the provider repeats it", async () => {
+test("keeps the key out of errors even if the provider repeats it", async () => {
   const echo = (status: number) => refusal(status, { error: { message: `Incorrect API key provided: ${KEY}`, type: "x", code: null } });
   await withProvider([echo(401), echo(400), echo(500)], async (url) => {
     for (let number = 0; number < 3; number++) {

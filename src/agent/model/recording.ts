@@ -2,19 +2,19 @@ import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ABSENT, ifErrno, jsonOrNull } from "../../lib/failures.ts";
 import type { Model, ModelChunk, ModelRequest } from "./model.ts";
 
 const Recording = z.object({ version: z.literal(1), model: z.string(), digest: z.string(), request: z.json(), chunks: z.array(z.json()) });
 
-/** Of everything the model is sent. The same request gives the same digest, whatever the order of an object's keys. */
+/** Returns a digest of everything the model gets. It does not depend on the key order of objects. */
 export function requestDigest(request: ModelRequest): string {
   const { from: _, ...sent } = request;
   return createHash("sha256").update(canonical(sent)).digest("hex").slice(0, 32);
 }
 
-/** Passes calls through and keeps each complete answer as a file, named by agent, position and digest. */
+/** Passes calls through and stores each complete answer in a file, named by agent, position and digest. */
 export function recordingModel(model: Model, dir: string): Model {
   return {
     ...model,
@@ -22,7 +22,7 @@ export function recordingModel(model: Model, dir: string): Model {
       const chunks: ModelChunk[] = [];
       for await (const chunk of model.stream(request, options)) {
         chunks.push(chunk);
-        // Before the last chunk is handed on: whoever has it asks for no more.
+        // Store before the last chunk: the consumer stops reading after it.
         if (chunk.kind === "end") await keep(dir, request, { model: model.name, chunks });
         yield chunk;
       }
@@ -39,7 +39,7 @@ async function keep(dir: string, request: ModelRequest, answer: { model: string;
   await rename(`${path}.part`, path);
 }
 
-/** Answers from recordings alone. A call that was not recorded, or is not the same, fails; nothing ever goes out. */
+/** Answers from recordings alone, without network access. Fails for a call that was not recorded or has changed. */
 export function replayingModel(options: { dir: string; name: string; contextTokens: number; cost: Model["cost"] }): Model {
   return {
     name: options.name,
@@ -58,7 +58,7 @@ export function replayingModel(options: { dir: string; name: string; contextToke
 async function findRecording(dir: string, request: ModelRequest): Promise<z.infer<typeof Recording>> {
   const digest = requestDigest(request);
   const path = join(dir, fileName(request, digest));
-  const text = await readFile(path, "utf8").catch(() => null);
+  const text = await ifErrno(readFile(path, "utf8"), ABSENT, null);
   if (text === null) throw await missing(dir, request);
   const parsed = Recording.safeParse(jsonOrNull(text));
   if (!parsed.success || parsed.data.digest !== digest) throw new CaissonError("invalid", `the recording ${path} is damaged`);
@@ -67,7 +67,7 @@ async function findRecording(dir: string, request: ModelRequest): Promise<z.infe
 
 async function missing(dir: string, request: ModelRequest): Promise<CaissonError> {
   const prefix = namePrefix(request);
-  const names = await readdir(dir).catch(() => [] as string[]);
+  const names = await ifErrno(readdir(dir), ABSENT, []);
   const other = names.find((name) => name.startsWith(prefix) && name.endsWith(".json"));
   const call = `call ${request.from.position} of ${request.from.agent}`;
   if (!other) {
@@ -75,7 +75,7 @@ async function missing(dir: string, request: ModelRequest): Promise<CaissonError
   }
   const recorded = Recording.safeParse(jsonOrNull(await readFile(join(dir, other), "utf8")));
   const where = recorded.success ? firstDifference(recorded.data.request, request) : "the recording cannot be read";
-  return new CaissonError("conflict", `${call} is not the one that was recorded: ${where}`, {
+  return new CaissonError("conflict", `${call} differs from its recording: ${where}`, {
     hint: "Record the run again with --record.",
   });
 }
@@ -84,9 +84,7 @@ function firstDifference(recorded: unknown, request: ModelRequest): string {
   const before = (recorded as { messages?: unknown[] }).messages ?? [];
   const at = request.messages.findIndex((message, index) => canonical(message) !== canonical(before[index]));
   if (at === -1)
-    return before.length > request.messages.length
-      ? `message ${request.messages.length + 1} is missing now`
-      : "its tools or settings differ";
+    return before.length > request.messages.length ? `message ${request.messages.length + 1} is missing` : "its tools or settings differ";
   return `message ${at + 1} (${request.messages[at]?.role}) differs: was ${canonical(before[at]).slice(0, 300)}, is ${canonical(request.messages[at]).slice(0, 300)}`;
 }
 

@@ -1,12 +1,12 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import { CaissonError } from "../../contract/error.ts";
-import { type ModelName, type ModelProvider, modelProviders, parseModelName } from "../../contract/model-name.ts";
-import type { PriceTable } from "../../contract/price.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { type ModelName, type ModelProvider, modelProviders, parseModelName } from "../../contract/model/model-name.ts";
+import type { PriceTable } from "../../contract/model/price.ts";
 import type { Model } from "./model.ts";
 import { CONTEXT_TOKENS_DEFAULT, costOf, findPrice } from "./prices.ts";
 
 export interface ModelOptions {
-  /** The environment's variables that may hold keys and base URLs; read by the composition root. */
+  /** The environment variables that may hold keys and base URLs, read by the composition root. */
   env: Readonly<Record<string, string | undefined>>;
   prices?: PriceTable;
   /** For `compatible/…`: any server that speaks OpenAI's chat protocol. */
@@ -17,9 +17,9 @@ export interface ModelOptions {
 }
 
 interface Provider {
-  /** Its usual models, the default first. */
+  /** The provider's usual models, the default first. */
   models: readonly [string, ...string[]];
-  /** The first that is set is the key. */
+  /** Variables for the key. The first one that is set counts. */
   keys: readonly string[];
   open(id: string, key: string | undefined, baseUrl: string | undefined): Promise<LanguageModelV4>;
   baseUrlVariable: string;
@@ -55,26 +55,26 @@ const providers: Record<Exclude<ModelProvider, "compatible">, Provider> = {
   },
 };
 
-/** What a provider's key and address may be given in, by its name, and its usual models. */
+/** The variables for a provider's keys and base URL, and its usual models, by provider name. */
 export const providersByName: Readonly<Record<string, { keys: readonly string[]; baseUrl: string; models: readonly string[] }>> =
   Object.fromEntries(
     Object.entries(providers).map(([name, { keys, baseUrlVariable, models }]) => [name, { keys, baseUrl: baseUrlVariable, models }]),
   );
 
-/** Every variable of the environment that says something about a provider. */
+/** Every environment variable that configures a provider. */
 export const providerVariables: readonly string[] = Object.values(providers).flatMap(({ keys, baseUrlVariable }) => [
   ...keys,
   baseUrlVariable,
 ]);
 
 /**
- * Finds a model by the name a user writes: `anthropic/…`, `openai/…`, `google/…`, `compatible/…` with a base URL, or
- * `scripted:FILE`, of which `scripted:demo` is one of our own. Throws `invalid` for a name of another form,
- * `unauthenticated` naming the variable for a missing key.
+ * Resolves a model name as the user writes it: `anthropic/…`, `openai/…`, `google/…`, `compatible/…` with a base URL,
+ * or `scripted:FILE`. `scripted:demo` is built in. Throws `invalid` for a malformed name and, naming the variable,
+ * `unauthenticated` for a missing key.
  */
 export async function resolveModel(name: string, options: ModelOptions): Promise<Model> {
   if (options.record !== undefined && options.replay !== undefined) {
-    throw new CaissonError("invalid", "a run is either recorded or replayed, not both");
+    throw new CaissonError("invalid", "record and replay cannot be combined");
   }
   if (options.replay !== undefined) {
     const price = findPrice(name, options.prices);
@@ -100,13 +100,13 @@ async function openScripted(name: Exclude<ModelName, { kind: "provider" }>): Pro
   return createScriptedModel(demoScript, { name: "scripted:demo" });
 }
 
-/** The default model of the provider whose key is set; undefined where no provider has one, or several have. */
+/** Returns the default model of the only provider with a key; undefined if no provider or several have one. */
 export function modelOfOnlyKey({ env }: Pick<ModelOptions, "env">): string | undefined {
   const keyed = Object.values(providers).filter(({ keys }) => keys.some((variable) => env[variable]));
   return keyed.length === 1 ? keyed[0]?.models[0] : undefined;
 }
 
-/** Whether there can be a model of this name, whoever has a key for it. Throws `invalid`. */
+/** Throws `invalid` if no model can have this name, with or without a key. */
 export function checkModelName(name: string): void {
   knownModelName(name);
 }
@@ -129,7 +129,7 @@ async function openProvider(
   if (provider === "compatible") {
     const baseUrl = options.env.OPENAI_BASE_URL ?? options.baseUrl;
     if (!baseUrl) {
-      throw new CaissonError("invalid", `${name} needs the address of its server`, {
+      throw new CaissonError("invalid", `${name} needs a base URL`, {
         hint: "Set OPENAI_BASE_URL or models.baseUrl in the config file, for example http://localhost:11434/v1.",
       });
     }

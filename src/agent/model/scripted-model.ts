@@ -2,21 +2,21 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { parse } from "yaml";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
-import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
-import { Usage } from "../../contract/usage.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { checkValue, tellProblems } from "../../contract/error/plain-problems.ts";
+import { Usage } from "../../contract/model/usage.ts";
+import { jsonOrNull } from "../../lib/failures.ts";
 import type { Model, ModelChunk, ModelRequest } from "./model.ts";
 
 const FailureCode = z.enum(["unavailable", "busy", "invalid", "timeout", "protocol", "too_large"]);
 
 const Turn = z.strictObject({
-  /** What must be in what the model is sent; otherwise the run fails and says so. */
+  /** Requirements on the request. The run fails with a message if one is not met. */
   expect: z
     .strictObject({
-      /** Each must occur somewhere in the request. */
+      /** Texts that must occur somewhere in the request. */
       contains: z.array(z.string()).default([]),
-      /** Each must occur in what came since the model spoke last. */
+      /** Texts that must occur in the messages since the model's last answer. */
       news: z.array(z.string()).default([]),
       absent: z.array(z.string()).default([]),
     })
@@ -24,34 +24,34 @@ const Turn = z.strictObject({
   think: z.string().optional(),
   say: z.string().optional(),
   calls: z.array(z.strictObject({ tool: z.string(), arguments: z.json().default({}) })).default([]),
-  /** Instead of an answer: what goes wrong, this many times before the turn is given. */
+  /** Fails with this code this many times before the turn is given. */
   fail: z.strictObject({ code: FailureCode, times: z.int().positive().default(1) }).optional(),
-  /** Between two pieces of what is said. */
+  /** The pause between two pieces of the answer. */
   pauseMs: z.int().nonnegative().default(0),
   usage: Usage.partial().optional(),
 });
 
 const Script = z.strictObject({
-  /** Shown to people, so that nobody takes it for a real model. */
+  /** A description for people, so that this is not mistaken for a real model. */
   about: z.string().default("a scripted model"),
   contextTokens: z.int().positive().default(200_000),
   costUsdPerCall: z.number().nonnegative().default(0),
   turns: z.array(Turn),
-  /** Sub-agents' turns by agent name. */
+  /** Turns of sub-agents by agent name. */
   agents: z.record(z.string(), z.array(Turn)).default({}),
-  /** The turns of runs whose task has all of these words in it: the first that fits, before those of agents. */
+  /** Turns for runs whose task contains all of these texts. The first match wins, before `agents`. */
   tasks: z
     .array(z.strictObject({ contains: z.array(z.string().min(1)).min(1), turns: z.array(Turn) }))
     .max(1000)
     .default([]),
-  /** The answer to a request for a summary of the conversation, or what goes wrong each time. */
+  /** The answer to each request for a summary of the conversation, or the failure. */
   summary: z.union([z.string(), z.strictObject({ fail: FailureCode })]).default("(scripted summary)"),
 });
 export type Script = z.input<typeof Script>;
 
 /**
- * A model that says what a file says it says: for tests, for the demo, and for rehearsing an agent. It never goes
- * anywhere.
+ * Creates a model that answers from a script, without network access: for tests, for the demo, and for rehearsing an
+ * agent.
  */
 export function createScriptedModel(input: Script, options: { name?: string } = {}): Model {
   const parsed = checkValue(Script, input);
@@ -64,7 +64,7 @@ export function createScriptedModel(input: Script, options: { name?: string } = 
     cost: () => script.costUsdPerCall,
     async *stream(request, { signal }) {
       if (request.from.purpose === "summary") {
-        if (typeof script.summary === "object") throw new CaissonError(script.summary.fail, "scripted failure of the summary");
+        if (typeof script.summary === "object") throw new CaissonError(script.summary.fail, "scripted summary failure");
         yield* speak({ ...Turn.parse({}), say: script.summary }, request, signal);
         return;
       }
@@ -73,9 +73,9 @@ export function createScriptedModel(input: Script, options: { name?: string } = 
       if (!turn) {
         throw new CaissonError(
           "invalid",
-          `the script has ${turns.length} turns for ${request.from.agent}; call ${request.from.position} has none`,
+          `the script has ${turns.length} turns for ${request.from.agent}, so call ${request.from.position} has none`,
           {
-            hint: "Add a turn that says something and calls no tool: that ends the run.",
+            hint: "Add a turn with text and no tool calls, which ends the run.",
           },
         );
       }
@@ -99,17 +99,17 @@ function turnsFor({ tasks, agents, turns }: z.infer<typeof Script>, { messages, 
   return own?.turns ?? agents[from.agent] ?? turns;
 }
 
-/** As it stands in JSON text. */
+/** Escapes the text as in JSON. */
 const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
 
-/** Reads a script, YAML or JSON. Throws `not_found`, `invalid` with the line. */
+/** Loads a script in YAML or JSON. Throws `not_found`, or `invalid` with the line. */
 export async function loadScriptedModel(path: string): Promise<Model> {
   const text = await readFile(path, "utf8").catch((error: unknown) => {
     throw new CaissonError("not_found", `the script ${path} cannot be read`, { cause: error });
   });
   let value: unknown;
   try {
-    // A script that is JSON may be long, and YAML takes fifty times as long to read it.
+    // JSON first: a script may be long, and the YAML parser takes fifty times as long.
     value = jsonOrNull(text) ?? parse(text);
   } catch (error) {
     throw new CaissonError("invalid", `the script ${path} is not YAML: ${error instanceof Error ? error.message : error}`);
@@ -154,19 +154,21 @@ function checkExpectations(turn: z.infer<typeof Turn>, request: ModelRequest): v
   const missing = [
     ...turn.expect.contains
       .filter((text) => !whole.includes(inJson(text)))
-      .map((text) => `${JSON.stringify(text)} is nowhere in what was sent`),
-    ...turn.expect.news.filter((text) => !news.includes(inJson(text))).map((text) => `${JSON.stringify(text)} is not in what came last`),
-    ...turn.expect.absent.filter((text) => whole.includes(inJson(text))).map((text) => `${JSON.stringify(text)} was sent`),
+      .map((text) => `the request does not contain ${JSON.stringify(text)}`),
+    ...turn.expect.news
+      .filter((text) => !news.includes(inJson(text)))
+      .map((text) => `the newest messages do not contain ${JSON.stringify(text)}`),
+    ...turn.expect.absent.filter((text) => whole.includes(inJson(text))).map((text) => `the request contains ${JSON.stringify(text)}`),
   ];
   if (missing.length > 0) {
     throw new CaissonError(
       "invalid",
-      `the script expected otherwise at call ${request.from.position}: ${missing.join("; ")}; what came last: ${news.slice(0, 2000)}`,
+      `the script's expectation failed at call ${request.from.position}: ${missing.join("; ")}; newest messages: ${news.slice(0, 2000)}`,
     );
   }
 }
 
-/** Each with the white space behind it, the first also with that before it. */
+/** Splits a text into words, each with the white space after it; the first also keeps the white space before it. */
 function wordsOf(text: string): string[] {
   const [first, ...others] = text.trimStart().match(/\S+\s*/g) ?? [];
   return first === undefined ? [] : [text.slice(0, text.length - text.trimStart().length) + first, ...others];

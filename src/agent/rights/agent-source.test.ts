@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { parseSecret } from "../../contract/network-text.ts";
+import { parseSecret } from "../../contract/network/network-text.ts";
 import { createAgentSource } from "./agent-source.ts";
 import { createTrustStore } from "./trust-store.ts";
 
@@ -29,7 +29,8 @@ const source = () =>
     },
     trust: trust(),
     secrets: { TOKEN: parseSecret("TOKEN@api.example.org").spec },
-    usual: { limits: {} },
+    limits: {},
+    defaults: {},
     onNotice: (line) => notices.push(line),
   });
 const agree = async (path: string) => {
@@ -37,36 +38,36 @@ const agree = async (path: string) => {
   await trust().record({ path: join(dir, "work/agents/a.prompt"), source: text, rights: ["reach x.org"] });
 };
 
-describe("an agent of the folder", () => {
-  test("that is refused is not evaluated: its template is never looked at", async () => {
+describe("an agent in a project folder", () => {
+  test("is rejected before its template is evaluated", async () => {
     await put("work/agents/a.prompt", "sandbox: { network: [x.org] }");
     await writeFile(join(dir, "work/agents/a.prompt"), "---\nsandbox: { network: [x.org] }\n---\n{{#if broken}}");
     await expect(source().load("a")).rejects.toMatchObject({ code: "denied" });
     await expect(source().load("a", { vouched: true })).rejects.toMatchObject({ code: "invalid" });
   });
 
-  test("that only brings a prompt and tighter limits runs, and it is told which file it is", async () => {
+  test("runs with a notice if it only has a prompt and tighter limits", async () => {
     await put("work/agents/a.prompt", "sandbox: { memory: 1g }");
     expect(await source().load("a")).toMatchObject({ name: "a", sandbox: { limits: { memoryBytes: 2 ** 30 } } });
     expect(notices).toEqual(["the agent a is agents/a.prompt, a file that is not your own"]);
   });
 
-  test("that asks for more is refused by name and by path, with what it asks for and what to do", async () => {
+  test("is rejected by name and by path if it requests more rights", async () => {
     await put("work/agents/a.prompt", "sandbox: { network: [x.org], allow_root: true }");
     for (const name of ["a", "agents/a.prompt", join(dir, "work/agents/a.prompt")]) {
       await expect(source().load(name)).rejects.toMatchObject({
         code: "denied",
-        message: expect.stringMatching(/agents\/a\.prompt asks for rights[\s\S]*\+ be root inside[\s\S]*\+ reach x\.org/),
+        message: expect.stringMatching(/agents\/a\.prompt requests rights[\s\S]*\+ be root inside[\s\S]*\+ reach x\.org/),
         hint: expect.stringContaining("caisson trust agents/a.prompt"),
         details: { rights: [{ field: "sandbox.allowRoot" }, { field: "sandbox.network" }, { text: "reach x.org" }] },
       });
     }
   });
 
-  test("has what was trusted with exactly this content, and what the command line replaces is not asked for", async () => {
+  test("needs trust in its exact content, except for command-line settings", async () => {
     const frontmatter = "sandbox: { network: [x.org] }";
     await put("work/agents/a.prompt", frontmatter);
-    expect(await source().load("a", { given: new Set(["sandbox.network"]) })).toMatchObject({ name: "a" });
+    expect(await source().load("a", { overrides: new Set(["sandbox.network"]) })).toMatchObject({ name: "a" });
     await agree(frontmatter);
     expect(await source().load("a")).toMatchObject({ sandbox: { network: { mode: "allow" } } });
     await put("work/agents/a.prompt", "sandbox: { network: [x.org, evil.org] }");
@@ -79,9 +80,9 @@ describe("an agent of the folder", () => {
   });
 
   test.each([
-    ["sandbox: { secrets: { X: { hosts: [e.test], from: { command: [id] } } } }", "define it in your configuration"],
+    ["sandbox: { secrets: { X: { hosts: [e.test], from: { command: [id] } } } }", "define the secret in your configuration"],
     ["sandbox: { image: / }", "--image"],
-  ])("%s is refused though it was trusted", async (frontmatter, hint) => {
+  ])("with %s is rejected even if trusted", async (frontmatter, hint) => {
     await put("work/agents/a.prompt", frontmatter);
     await agree(frontmatter);
     await expect(source().load("a")).rejects.toMatchObject({
@@ -92,22 +93,22 @@ describe("an agent of the folder", () => {
     expect(await source().load("a", { vouched: true })).toMatchObject({ name: "a" });
   });
 
-  test("may name a secret of the user's configuration once it is trusted, and gets it as that defines it", async () => {
+  test("gets a secret from the user's configuration once it is trusted", async () => {
     const frontmatter = "sandbox: { secrets: [TOKEN] }";
     await put("work/agents/a.prompt", frontmatter);
     await expect(source().load("a")).rejects.toMatchObject({ code: "denied" });
     await agree(frontmatter);
     expect((await source().load("a")).sandbox.secrets).toMatchObject({ TOKEN: { from: "env", hosts: ["api.example.org"] } });
     await put("work/agents/b.prompt", "sandbox: { secrets: [OTHER] }");
-    const given = new Set(["sandbox.secretNames.OTHER"]);
-    expect((await source().load("b", { given })).sandbox.secrets).toEqual({});
+    const overriddenFields = new Set(["sandbox.secretNames.OTHER"]);
+    expect((await source().load("b", { overrides: overriddenFields })).sandbox.secrets).toEqual({});
     await expect(source().load("b", { vouched: true })).rejects.toMatchObject({
       code: "not_found",
       hint: expect.stringContaining("secrets"),
     });
   });
 
-  test("of the name of a built-in agent is not used, and that is told", async () => {
+  test("does not replace a built-in agent of the same name", async () => {
     await put("work/agents/coder.prompt", "sandbox: { mode: host }");
     expect((await source().load("coder")).sandbox.runtime).toBeUndefined();
     expect(notices).toEqual(["agents/coder.prompt is not used: the agent coder is the built-in one. To use it, name the file."]);
@@ -115,17 +116,17 @@ describe("an agent of the folder", () => {
   });
 });
 
-test("the user's own agent asks for what it likes, but for a place on the machine as its image", async () => {
+test("grants the user's own agent everything except a machine path as its image", async () => {
   await put("own/a.prompt", "sandbox: { network: [open], secrets: { X: { hosts: [e.test], from: { command: [id] } } } }");
   await put("work/agents/a.prompt", "description: theirs");
   expect(await source().load("a")).toMatchObject({ sandbox: { network: { mode: "open" }, secrets: { X: { from: { command: ["id"] } } } } });
   expect(notices).toEqual(["agents/a.prompt is not used: the agent a is your own. To use it, name the file."]);
   await put("own/b.prompt", "sandbox: { image: / }");
   await expect(source().load("b")).rejects.toMatchObject({ code: "denied", hint: expect.stringContaining("--image /") });
-  expect(await source().load("b", { given: new Set(["sandbox.image"]) })).toMatchObject({ name: "b" });
+  expect(await source().load("b", { overrides: new Set(["sandbox.image"]) })).toMatchObject({ name: "b" });
 });
 
-test("a place that the configuration names is looked at first, and its files are trusted no more than others", async () => {
+test("searches configured folders first, but trusts their files no more than others", async () => {
   await put("named/coder.prompt", "sandbox: { memory: 1g }");
   expect((await source().load("coder")).sandbox.limits.memoryBytes).toBe(2 ** 30);
   await put("named/coder.prompt", "sandbox: { mode: host }");

@@ -3,12 +3,12 @@ import { describe, expect, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
 import { permissionFor } from "../permissions.ts";
 import { canMatchTheSame, wideningRules } from "./permission-rights.ts";
-import { pattern, permission, piece } from "./testing.ts";
+import { pattern, permission, piece } from "./testing-rights.ts";
 
 describe("permission rules", () => {
   const strictness = { allow: 0, ask: 1, deny: 2 };
 
-  test("that are no right leave nothing less strict than it is by default", () => {
+  test("that are not rights never loosen a default", () => {
     fc.assert(
       fc.property(
         fc.dictionary(pattern, permission, { maxKeys: 6 }),
@@ -39,7 +39,7 @@ describe("permission rules", () => {
     ["*", "anything", true],
     ["abc", "abc", true],
     ["ab", "abc", false],
-  ])("%j and %j can match the same: %j", (left, right, expected) => {
+  ])("%j and %j can match the same text: %j", (left, right, expected) => {
     expect([canMatchTheSame(left, right), canMatchTheSame(right, left)]).toEqual([expected, expected]);
   });
 });

@@ -1,13 +1,9 @@
-import type { PermissionRules } from "../../contract/agent.ts";
-import type { Permission } from "../../contract/run.ts";
+import type { Permission, PermissionRules } from "../../contract/harness/harness.ts";
 import { defaultPermissions } from "../permissions.ts";
 
 const strictness: Record<Permission, number> = { allow: 0, ask: 1, deny: 2 };
 
-/**
- * The rules that could take the place of a stricter default; any other rule leaves what it matches as strict as it was,
- * or makes it stricter.
- */
+/** Returns the rules that could override a stricter default. No other rule makes anything less strict. */
 export function wideningRules(rules: PermissionRules, defaults: PermissionRules = defaultPermissions): [pattern: string, Permission][] {
   return Object.entries(rules).filter(([pattern, permission]) =>
     Object.entries(defaults).some(
@@ -17,14 +13,14 @@ export function wideningRules(rules: PermissionRules, defaults: PermissionRules 
   );
 }
 
-/** Whether some text matches both patterns, in which `*` stands for any characters. */
+/** Returns whether some text matches both patterns. `*` matches any characters. */
 export function canMatchTheSame(left: string, right: string): boolean {
-  // Which positions in `right` can be reached with what of `left` has been read.
+  // The positions in `right` that the part of `left` read so far can reach.
   let reached = new Set(closure(right, [0]));
   for (let index = 0; index < left.length; index++) {
     const character = left[index];
     const next: number[] = [];
-    // From the first place on, every place: once, not for each that was reached.
+    // A `*` reaches every position from the first one. We add each position once, not once per reached position.
     if (character === "*") for (let to = Math.min(...reached); to <= right.length; to++) next.push(to);
     else
       for (const at of reached) {
@@ -37,7 +33,7 @@ export function canMatchTheSame(left: string, right: string): boolean {
   return reached.has(right.length);
 }
 
-/** A `*` may stand for nothing. */
+/** A `*` may match the empty string. */
 function closure(pattern: string, positions: readonly number[]): number[] {
   const all = new Set(positions);
   for (const at of all) if (pattern[at] === "*") all.add(at + 1);

@@ -1,25 +1,25 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
-import { AgentDefinition, type GuardianSettings } from "../../contract/agent.ts";
-import { defaultLimits } from "../../contract/default-limits.ts";
-import { GuardianAction } from "../../contract/guardian-config.ts";
-import { parsePolicy, parseSecret } from "../../contract/network-text.ts";
+import { AgentDefinition, type GuardianSettings } from "../../contract/agent/agent.ts";
+import { defaultLimits } from "../../contract/defaults/default-limits.ts";
+import { GuardianAction } from "../../contract/guardian/guardian-config.ts";
+import { parsePolicy, parseSecret } from "../../contract/network/network-text.ts";
 import { defineAgent } from "../file/define-agent.ts";
 import { findAgent } from "../file/find-agents.ts";
 import { parseAgentFile } from "../file/parse-agent-file.ts";
 import { wideningRules } from "./permission-rights.ts";
 import { rightsOf } from "./rights.ts";
-import { pattern, permission } from "./testing.ts";
+import { pattern, permission } from "./testing-rights.ts";
 
 const usual = { limits: {} };
 const define = (settings: Record<string, unknown>) => AgentDefinition.parse({ name: "x", system: "You work.", ...settings });
-const asked = (settings: Record<string, unknown>, bounds = usual) => rightsOf(define(settings), bounds);
+const rightsFrom = (settings: Record<string, unknown>, bounds = usual) => rightsOf(define(settings), bounds);
 const fromFile = async (frontmatter: string) =>
   rightsOf(await defineAgent(parseAgentFile("a.prompt", `---\n${frontmatter}\n---\nYou work.\n`)), usual);
 
-describe("the rights an agent's file asks for", () => {
-  test("are none for prompts, tools and tighter limits, and none for our own agent", async () => {
+describe("the rights that an agent file requests", () => {
+  test("are empty for prompts, tools, tighter limits and the built-in coder", async () => {
     expect(
       await fromFile(`
 description: Reads.
@@ -45,9 +45,13 @@ memory: [AGENTS.md, CLAUDE.md]`),
     ["harness_config: { timeout: 31m }", "harness.timeoutMs", "1860000 milliseconds of work (usual: 1800000)"],
     ["harness_config: { retries: 17 }", "harness.retries", "17 retries of a model call (usual: 16)"],
     ["doom_loop: { threshold: 4 }", "harness.doomLoop.threshold", "4 repetitions before it counts as a loop (usual: 3)"],
-    ["doom_loop: { action: summarize }", "harness.doomLoop.action", "go on after a loop without asking"],
+    ["doom_loop: { action: summarize }", "harness.doomLoop.action", "continue after a loop without asking"],
     ['permissions: { "bash:git push*": allow }', "permissions", "do without asking: bash:git push*"],
-    ['permissions: { "bash:git push --force*": ask }', "permissions", "ask for, though it is denied by default: bash:git push --force*"],
+    [
+      'permissions: { "bash:git push --force*": ask }',
+      "permissions",
+      "do after asking, although denied by default: bash:git push --force*",
+    ],
     ["hooks: { before: [{ tools: [bash], command: ./x }] }", "hooks", "run in the sandbox before bash: ./x"],
     ["hooks: { after: [{ command: ./x }] }", "hooks", "run in the sandbox after each tool: ./x"],
     [
@@ -70,14 +74,14 @@ memory: [AGENTS.md, CLAUDE.md]`),
       "sandbox.gateway",
       "ask models of openai from inside, with your key and at your cost: gpt-5, at most $2",
     ],
-    // The same by the other places where a file may have it.
+    // The same settings in the other places where a file may have them.
     ["harness_config: { sandbox: { mode: host } }", "sandbox.runtime", "use the runtime host"],
     ["harness: { sandbox: { allow_root: true } }", "sandbox.allowRoot", "be root inside the sandbox"],
   ])("%s", async (frontmatter, field, text) => {
     expect(await fromFile(frontmatter)).toEqual([{ field, text }]);
   });
 
-  test("of a network are told one by one", async () => {
+  test("of a network are listed one by one", async () => {
     const rights = await fromFile(
       "sandbox: { network: [open, 'private host.caisson:8080', 'GET api.x.org/v1', 'registries:npm', transparent] }",
     );
@@ -86,7 +90,7 @@ memory: [AGENTS.md, CLAUDE.md]`),
       "reach private host.caisson:8080",
       "reach GET api.x.org/v1",
       "reach the package registry npm",
-      "have programs carried that know no proxy",
+      "use a transparent proxy for programs without proxy support",
     ]);
     expect(await fromFile("sandbox: { network: true }")).toMatchObject([{ text: "reach every public address" }]);
     expect(new Set(rights.map(({ field }) => field))).toEqual(new Set(["sandbox.network"]));
@@ -106,18 +110,18 @@ memory: [AGENTS.md, CLAUDE.md]`),
     expect(await fromFile(frontmatter)).toMatchObject([{ text: expect.stringContaining(text), never: expect.any(String) }]);
   });
 
-  test("are measured against the user's own limits where there are any", () => {
+  test("are measured against the user's own limits, if there are any", () => {
     const sandbox = { limits: { memoryBytes: 2 ** 30, diskBytes: 2 ** 30 } };
-    expect(asked({ sandbox })).toEqual([]);
-    expect(asked({ sandbox }, { limits: { memoryBytes: 2 ** 29, diskBytes: 2 ** 29 } }).map(({ field }) => field)).toEqual([
+    expect(rightsFrom({ sandbox })).toEqual([]);
+    expect(rightsFrom({ sandbox }, { limits: { memoryBytes: 2 ** 29, diskBytes: 2 ** 29 } }).map(({ field }) => field)).toEqual([
       "sandbox.limits.memoryBytes",
       "sandbox.limits.diskBytes",
     ]);
   });
 
-  test("are one line of printable ASCII each, whatever the file has", () => {
+  test("are one line of printable ASCII each, whatever the file contains", () => {
     const hostile = "x\u001b[2K\r\n  + nothing\u202eevil\u0430\u009b";
-    const rights = asked({
+    const rights = rightsFrom({
       model: hostile,
       permissions: { [`bash:git push*${hostile}`]: "allow" },
       hooks: { before: [{ command: hostile, tools: [hostile] }] },
@@ -128,7 +132,7 @@ memory: [AGENTS.md, CLAUDE.md]`),
     for (const { text } of rights) expect(text).toMatch(/^[ -~]+$/);
   });
 
-  test("a setting that no table has is one, too, and cannot be granted", () => {
+  test("include unknown settings, which cannot be granted", () => {
     const definition = { ...define({}), escapeHatch: true } as AgentDefinition;
     expect(rightsOf(definition, usual)).toMatchObject([{ field: "escapeHatch", never: expect.any(String) }]);
     const inner = define({});
@@ -137,7 +141,7 @@ memory: [AGENTS.md, CLAUDE.md]`),
     ]);
   });
 
-  test("folders, snapshots and OCI runtimes of the machine are the user's alone to choose", async () => {
+  test("cannot be granted for machine folders, snapshots and OCI runtimes", async () => {
     const sandbox = { mounts: [{ path: "/srv", target: "/mnt/srv" }], snapshot: "sn_aaaaaaaaaaaa", ociRuntime: "/tmp/evil" };
     const rights = rightsOf(define({ sandbox }), usual);
     expect(rights.map(({ field }) => field)).toEqual(["sandbox.ociRuntime", "sandbox.snapshot", "sandbox.mounts"]);
@@ -145,15 +149,17 @@ memory: [AGENTS.md, CLAUDE.md]`),
     await expect(fromFile("sandbox: { mounts: [{ path: /srv, target: /mnt/srv }] }")).rejects.toMatchObject({ code: "invalid" });
   });
 
-  test("those of sub-agents that a definition brings along count", () => {
+  test("include those of the sub-agents in a definition", () => {
     const { subAgents: _, ...other } = define({ hooks: { before: [{ command: "./x" }] } });
-    expect(asked({ subAgents: { y: other } })).toEqual([{ field: "subAgents.hooks", text: "y: run in the sandbox before each tool: ./x" }]);
+    expect(rightsFrom({ subAgents: { y: other } })).toEqual([
+      { field: "subAgents.hooks", text: "y: run in the sandbox before each tool: ./x" },
+    ]);
   });
 });
 
 /**
- * What every setting must be for nothing to be wider than it is by default. Written down apart from the judges, so that
- * neither can forget a setting alone.
+ * Checks, for every setting, that it is not wider than the default. Written separately from the judges, so that neither
+ * can miss a setting alone.
  */
 const harmless: Record<string, (value: never) => boolean> = {
   name: () => true,
@@ -185,6 +191,9 @@ const harmless: Record<string, (value: never) => boolean> = {
   "sandbox.limits": (value: Record<string, number>) =>
     Object.entries(value).every(([name, limit]) => limit <= ((defaultLimits as Record<string, number>)[name] ?? Number.POSITIVE_INFINITY)),
   "sandbox.allowRoot": (value: unknown) => value === false,
+  "sandbox.readOnlyPaths": () => true,
+  "sandbox.deniedPaths": () => true,
+  "sandbox.tmpBytes": (value: number | undefined) => value === undefined || value <= defaultLimits.tmpBytes,
   "sandbox.stationAccess": (value: unknown) => value === false,
   "sandbox.env": (value: object) => Object.keys(value).length === 0,
   "sandbox.network": (value: { mode: string }) => value.mode === "none",
@@ -242,6 +251,8 @@ const definitions = fc
           ),
           allowRoot: fc.boolean(),
           stationAccess: fc.boolean(),
+          readOnlyPaths: fc.constantFrom([], ["/etc"]),
+          tmpBytes: fc.integer({ min: 2 ** 20, max: 2 ** 31 }),
           env: fc.dictionary(name, text, { maxKeys: 2 }),
           network: fc.constantFrom(...[["none"], ["open"], ["x.org"], ["private h:1"], ["registries"]].map(parsePolicy)),
           secrets: fc.dictionary(name, fc.constant(parseSecret("A@x.org").spec), { maxKeys: 2 }),
@@ -263,7 +274,7 @@ const at = (value: unknown, path: string) =>
   path.split(".").reduce<unknown>((inner, key) => (inner as Record<string, unknown>)[key], value);
 
 describe("a definition", () => {
-  test("every setting of the schema is one that somebody thought about here", () => {
+  test("has no setting that this test does not cover", () => {
     const grouped = ["harness", "sandbox", "workspace"] as const;
     const inner = (group: (typeof grouped)[number]) =>
       Object.keys(AgentDefinition.shape[group].unwrap().shape).map((key) => `${group}.${key}`);
@@ -271,12 +282,12 @@ describe("a definition", () => {
     expect(Object.keys(harmless).sort()).toEqual([...settings, ...grouped.flatMap(inner)].sort());
   });
 
-  test("that asks for no right is in no setting wider than the default", () => {
+  test("without rights is never wider than the default", () => {
     fc.assert(
       fc.property(definitions, (definition) => {
         const reduced = structuredClone(definition) as unknown as Record<string, Record<string, unknown>>;
         const plain = define({}) as unknown as Record<string, Record<string, unknown>>;
-        // What is left when every setting that asks for a right is as if it were absent.
+        // Resets every setting that requests a right.
         for (const { field } of rightsOf(definition, usual)) {
           const [group = "", key = ""] = field.split(".");
           if (["harness", "sandbox"].includes(group)) (reduced[group] as Record<string, unknown>)[key] = plain[group]?.[key];
@@ -284,7 +295,7 @@ describe("a definition", () => {
         }
         expect(rightsOf(reduced as unknown as AgentDefinition, usual)).toEqual([]);
         for (const [path, isHarmless] of Object.entries(harmless)) expect(isHarmless(at(reduced, path) as never), path).toBe(true);
-        // And nothing was taken away that was harmless.
+        // A harmless definition requests no rights.
         if (Object.entries(harmless).every(([path, isHarmless]) => isHarmless(at(definition, path) as never)))
           expect(rightsOf(definition, usual)).toEqual([]);
       }),

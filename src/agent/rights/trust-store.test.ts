@@ -17,13 +17,13 @@ afterEach(() => rm(dir, { recursive: true, force: true }));
 const store = () => createTrustStore({ stateDir: join(dir, "state") });
 const record = async () => join(dir, "state", "trust", (await readdir(join(dir, "state", "trust")))[0] ?? "");
 
-test("is for one content of one file, and is kept outside of its folder for the user alone", async () => {
+test("trusts one version of one file, in a private record outside its folder", async () => {
   const rights = ["reach x.org"];
   expect(await store().get(file)).toBeNull();
   await store().record({ path: file, source: "one", rights });
-  const kept = await store().get(file);
-  expect(kept).toMatchObject({ path: file, rights });
-  expect([trusts(kept, "one"), trusts(kept, "one "), trusts(null, "one")]).toEqual([true, false, false]);
+  const trustRecord = await store().get(file);
+  expect(trustRecord).toMatchObject({ path: file, rights });
+  expect([trusts(trustRecord, "one"), trusts(trustRecord, "one "), trusts(null, "one")]).toEqual([true, false, false]);
   expect((await stat(await record())).mode & 0o777).toBe(0o600);
   expect((await stat(join(dir, "state", "trust"))).mode & 0o777).toBe(0o700);
   expect(await readdir(join(dir, "clone"))).toEqual(["a.prompt"]);
@@ -32,7 +32,7 @@ test("is for one content of one file, and is kept outside of its folder for the 
   expect(await store().get(other)).toBeNull();
 });
 
-test("follows links to the file that is meant: neither a link nor a moved folder takes it along", async () => {
+test("follows links to the real file, but does not follow a moved folder", async () => {
   await store().record({ path: file, source: "one", rights: [] });
   await symlink(join(dir, "clone"), join(dir, "link"));
   expect(await store().get(join(dir, "link", "a.prompt"))).toMatchObject({ path: file });
@@ -40,21 +40,21 @@ test("follows links to the file that is meant: neither a link nor a moved folder
   expect(await store().get(join(dir, "moved", "a.prompt"))).toBeNull();
 });
 
-test("a second record replaces the first, and all are listed", async () => {
+test("replaces the first record of a file with the second, and lists all", async () => {
   await store().record({ path: file, source: "one", rights: ["a"] });
   await store().record({ path: file, source: "two", rights: ["b"] });
   expect(await store().list()).toMatchObject([{ path: file, rights: ["b"] }]);
   expect(await readdir(join(dir, "state", "trust"))).toHaveLength(1);
 });
 
-test("is taken back, also when the file is gone", async () => {
+test("revokes trust even if the file no longer exists", async () => {
   await store().record({ path: file, source: "one", rights: [] });
   await rm(file);
   expect(await store().revoke(file)).toBe(true);
   expect([await store().revoke(file), await store().list()]).toEqual([false, []]);
 });
 
-test("a record that is damaged, or that others could have written, is none", async () => {
+test("ignores a record that is damaged or writable by others", async () => {
   await store().record({ path: file, source: "one", rights: [] });
   await chmod(await record(), 0o620);
   expect([await store().get(file), await store().list()]).toEqual([null, []]);

@@ -1,32 +1,33 @@
 import { createHash } from "node:crypto";
-import { mkdir, readdir, realpath, rm } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ABSENT, ifErrno, isErrno, jsonOrNull, UNREACHABLE } from "../../lib/failures.ts";
+import { realPathOrNull } from "../../lib/paths.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
 import { replaceFile } from "../../lib/replace-file.ts";
 
-/** That the user agreed to what one file asked for, with one content. */
+/** The user's consent to the rights that one version of a file requests. */
 export const TrustRecord = z.strictObject({
   version: z.literal(1),
-  /** As it really lies: a link in its place is another file. */
+  /** The real path, with links resolved: a link to elsewhere is another file. */
   path: z.string().min(1),
-  /** Of the whole content. */
+  /** The SHA-256 digest of the whole content. */
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   at: z.iso.datetime(),
-  /** What it asked for, as it was shown. */
+  /** The rights as they were shown to the user. */
   rights: z.array(z.string()),
 });
 export type TrustRecord = z.infer<typeof TrustRecord>;
 
-/** What the user trusted, kept in the state folder: nothing in a folder can say of itself that it is trusted. */
+/** The user's trust records, stored in the state folder: no file in a project folder can declare itself trusted. */
 export interface TrustStore {
-  /** Null when nothing was ever agreed to for this path, or when that cannot be read. */
+  /** Returns the record for this path, or null if it does not exist or cannot be read. */
   get(path: string): Promise<TrustRecord | null>;
   record(agreed: { path: string; source: string; rights: readonly string[] }): Promise<TrustRecord>;
   list(): Promise<TrustRecord[]>;
-  /** False when there was nothing to revoke. The file need not be there any more. */
+  /** Returns false if there was nothing to revoke. The file need not exist. */
   revoke(path: string): Promise<boolean>;
 }
 
@@ -47,12 +48,12 @@ export function createTrustStore(options: { stateDir: string }): TrustStore {
       try {
         await replaceFile(folder, basename(await fileFor(path)), `${JSON.stringify(record, null, 1)}\n`);
       } catch (error) {
-        throw new CaissonError("unavailable", `what was agreed to cannot be kept in ${folder}`, { cause: error });
+        throw new CaissonError("unavailable", `cannot store the trust record in ${folder}`, { cause: error });
       }
       return record;
     },
     async list() {
-      const names = (await readdir(folder).catch(() => [] as string[])).filter((name) => name.endsWith(".json")).sort();
+      const names = (await ifErrno(readdir(folder), ABSENT, [])).filter((name) => name.endsWith(".json")).sort();
       const records = await Promise.all(names.map((name) => readRecord(join(folder, name))));
       return records.filter((record) => record !== null).sort((a, b) => a.path.localeCompare(b.path));
     },
@@ -77,23 +78,19 @@ export function digestOfText(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Also of a file that is gone: then as far as its folders are there. */
+/** Resolves links as far as the path exists, since the file may have been removed. */
 async function realPath(path: string): Promise<string> {
   const absolute = resolve(path);
-  const real = await realpath(absolute).catch(() => null);
+  const real = realPathOrNull(absolute);
   if (real !== null) return real;
   const parent = dirname(absolute);
   return parent === absolute ? absolute : join(await realPath(parent), basename(absolute));
 }
 
-/** Null for what is damaged, or could have been written by somebody else: nothing was agreed to then. */
+/** Returns null for a record that is damaged or that another user could have written: it counts as no consent. */
 async function readRecord(file: string): Promise<TrustRecord | null> {
-  const found = await readRegularFile(file, { bytesMax: RECORD_BYTES_MAX }).catch(() => null);
+  const found = await ifErrno(readRegularFile(file, { bytesMax: RECORD_BYTES_MAX }), UNREACHABLE, null);
   if (found === null || typeof found === "string") return null;
   if ((found.mode & 0o022) !== 0 || (process.getuid !== undefined && found.uid !== process.getuid())) return null;
-  try {
-    return TrustRecord.parse(JSON.parse(found.bytes.toString("utf8")));
-  } catch {
-    return null;
-  }
+  return TrustRecord.safeParse(jsonOrNull(found.bytes.toString("utf8"))).data ?? null;
 }

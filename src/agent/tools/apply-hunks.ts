@@ -1,10 +1,10 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Hunk } from "./hunk.ts";
 
 /**
- * Finds each hunk's context in the text, in order, exactly or but for white space at the line ends; of several places
- * the one nearest to where the patch says. Lines keep their ends: what is added to a file with CRLF gets CRLF. Throws
- * `conflict` naming the hunk that does not fit.
+ * Applies the hunks in order. Finds each one's context in the text exactly, or ignoring white space at line ends; of
+ * several matches, takes the one nearest to the line number in the patch. Lines keep their line ends, and lines added
+ * to a CRLF file get CRLF. Throws `conflict` naming the hunk that does not apply.
  */
 export function applyHunks(text: string, hunks: readonly Hunk[], path: string): string {
   let endsWithNewline = text.endsWith("\n") || text === "";
@@ -36,13 +36,13 @@ export function applyHunks(text: string, hunks: readonly Hunk[], path: string): 
   return lines.length === 0 ? "" : `${lines.join("\n")}${endsWithNewline ? "\n" : ""}`;
 }
 
-/** A hunk at the file's end may say that its last line ends, or no longer ends, without a newline. */
+/** Returns whether the last line ends with a newline after the hunk, which may change that at the file's end. */
 function newlineAfter(hunk: Hunk, before: boolean): boolean {
   if (hunk.lines.some((line) => line.sign !== "-" && line.noNewline)) return false;
   return hunk.lines.some((line) => line.noNewline) ? true : before;
 }
 
-/** The line at which to look for the hunk; -1 when an anchor is nowhere. */
+/** Returns the line at which to search for the hunk, or -1 if an anchor is missing. */
 function afterAnchors(lines: readonly string[], hunk: Hunk, from: number): number {
   let at = from;
   for (const anchor of hunk.anchors) {
@@ -92,8 +92,8 @@ function choose(places: readonly number[], where: { hint: number | null; atEnd: 
 }
 
 function doesNotFit(path: string, index: number, missing: readonly string[]): CaissonError {
-  const shown = JSON.stringify(missing.slice(0, 5).join("\n"));
-  return new CaissonError("conflict", `hunk ${index + 1} does not fit ${path}: these lines are not there: ${shown}`, {
-    hint: "Read the file and make the patch from what it says now.",
+  const excerpt = JSON.stringify(missing.slice(0, 5).join("\n"));
+  return new CaissonError("conflict", `hunk ${index + 1} does not apply to ${path}: lines not found: ${excerpt}`, {
+    hint: "Read the file and base the patch on its current content.",
   });
 }

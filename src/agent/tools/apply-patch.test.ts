@@ -4,7 +4,7 @@ import { tries } from "../../../test/support/thorough.ts";
 import { applyHunks } from "./apply-hunks.ts";
 import { applyPatchTool } from "./apply-patch.ts";
 import { parsePatch } from "./patch-format.ts";
-import { createWorkbench } from "./testing.ts";
+import { createWorkbench } from "./testing-tools.ts";
 
 const envelope = (...lines: string[]) => ["*** Begin Patch", ...lines, "*** End Patch"].join("\n");
 
@@ -17,8 +17,8 @@ async function apply(files: Record<string, string>, patch: string): Promise<Reco
   return Object.fromEntries(await Promise.all(found));
 }
 
-describe("apply_patch in its own format", () => {
-  test("adds, updates, moves and deletes at once", async () => {
+describe("apply_patch with its own format", () => {
+  test("adds, updates, moves and deletes in one patch", async () => {
     const patch = envelope(
       "*** Add File: new.txt",
       "+hello",
@@ -43,7 +43,7 @@ describe("apply_patch in its own format", () => {
     });
   });
 
-  test("finds its hunks below anchors, one after another, and at the file's end", () => {
+  test("finds hunks below anchors, in sequence, and at the end of the file", () => {
     const text = "class A\n  run()\n    x\nclass B\n  run()\n    x\nclass C\n  x\nend\nx\n";
     const hunks = (...lines: string[]) => {
       const [patch] = parsePatch(envelope("*** Update File: f", ...lines));
@@ -60,7 +60,7 @@ describe("apply_patch in its own format", () => {
     expect(() => change("@@ class Z", "-    x", "+    y")).toThrow(/class Z/);
   });
 
-  test("forgives white space at line ends, and keeps the file's own", async () => {
+  test("ignores white space at line ends, and keeps the file's own", async () => {
     const patch = envelope("*** Update File: a", "@@", " one", "-two", "+2", " three");
     expect(await apply({ a: "one  \ntwo\t\nthree \n" }, patch)).toEqual({ a: "one  \n2\nthree \n" });
     expect(await apply({ a: "one\r\ntwo\r\nthree\r\n" }, patch.replaceAll("\n", "\r\n"))).toEqual({ a: "one\r\n2\r\nthree\r\n" });
@@ -68,12 +68,12 @@ describe("apply_patch in its own format", () => {
   });
 
   test.each([
-    ["a hunk that does not fit", envelope("*** Update File: a", "@@", "-nowhere", "+x"), "conflict"],
-    ["a file that is there", envelope("*** Add File: b", "+x"), "exists"],
-    ["a move onto a file that is there", envelope("*** Update File: a", "*** Move to: b", "@@", "-one", "+1"), "exists"],
-    ["a file that is not there", envelope("*** Delete File: c"), "not_found"],
-    ["a file it removed before", envelope("*** Delete File: a", "*** Update File: a", "@@", "-one", "+1"), "not_found"],
-  ])("%s changes nothing", async (_what, patch, code) => {
+    ["a hunk that does not apply", envelope("*** Update File: a", "@@", "-nowhere", "+x"), "conflict"],
+    ["an added file that exists", envelope("*** Add File: b", "+x"), "exists"],
+    ["a move onto an existing file", envelope("*** Update File: a", "*** Move to: b", "@@", "-one", "+1"), "exists"],
+    ["a missing file", envelope("*** Delete File: c"), "not_found"],
+    ["a file that the patch removed", envelope("*** Delete File: a", "*** Update File: a", "@@", "-one", "+1"), "not_found"],
+  ])("changes nothing for %s", async (_what, patch, code) => {
     await using bench = await createWorkbench();
     await bench.put("first", "1\n");
     await bench.put("a", "one\n");
@@ -84,19 +84,19 @@ describe("apply_patch in its own format", () => {
   });
 
   test.each([
-    ["nothing", "", 1],
-    ["no end", "*** Begin Patch\n*** Add File: a\n+x", 3],
+    ["an empty patch", "", 1],
+    ["a patch without an end", "*** Begin Patch\n*** Add File: a\n+x", 3],
     ["a bare line in a new file", envelope("*** Add File: a", "x"), 3],
     ["a line without a sign", envelope("*** Update File: a", "@@", "xone"), 4],
-    ["words", envelope("please change the file"), 2],
-    ["no file", "just words", 1],
-  ])("%s cannot be read, and the line is named", (_what, patch, line) => {
+    ["prose in an envelope", envelope("please change the file"), 2],
+    ["prose", "just words", 1],
+  ])("rejects %s and names the line", (_what, patch, line) => {
     expect(() => parsePatch(patch)).toThrow(
       expect.objectContaining({ code: "invalid", message: expect.stringContaining(`line ${line}:`) }),
     );
   });
 
-  test("a binary file may be deleted, not updated", async () => {
+  test("deletes a binary file, but does not update it", async () => {
     await using bench = await createWorkbench();
     await bench.put("logo.png", Buffer.from([0, 255]));
     await expect(bench.use(applyPatchTool, { patch: envelope("*** Update File: logo.png", "@@", "-x", "+y") })).rejects.toMatchObject({
@@ -106,14 +106,14 @@ describe("apply_patch in its own format", () => {
     expect(result).toMatchObject({ text: "removed logo.png", files: [{ kind: "removed" }] });
   });
 
-  test("permission rules see every file it touches", () => {
+  test("exposes every file it touches to permission rules", () => {
     const patch = envelope("*** Update File: /workspace/a", "*** Move to: sub/b", "@@", "-x", "+y", "*** Delete File: c");
     expect(applyPatchTool.subject({ patch })).toBe("apply_patch:a sub/b c");
   });
 });
 
 describe("apply_patch with a unified diff", () => {
-  test("as git writes it: new, deleted, renamed, empty and quoted files", async () => {
+  test("applies git's output: new, deleted, renamed, empty and quoted files", async () => {
     const patch = `diff --git a/a.txt b/a.txt
 index 111..222 100644
 --- a/a.txt
@@ -152,7 +152,7 @@ new file mode 100644
     });
   });
 
-  test("as models write it: wrong figures, lost spaces, no prefix", async () => {
+  test("applies models' output: wrong line counts, lost spaces, no prefix", async () => {
     const patch = "--- b/a.txt\n+++ b/a.txt\n@@ -7,1 +9,9 @@\n one\n\n-two\n+2\n@@\n-four\n+4\n";
     expect(await apply({ "b/a.txt": "one\n\ntwo\nthree\nfour\n" }, patch)).toEqual({ "b/a.txt": "one\n\n2\nthree\n4\n" });
   });
@@ -160,7 +160,7 @@ new file mode 100644
   const line = fc.constantFrom("a", "b", "", "-- c", "++ d", "@@ -1 +1 @@", "\\ No", " e", "--- f", "+++ f", "diff --git a/x b/x");
   const change = fc.record({ sign: fc.constantFrom(" " as const, " " as const, " " as const, "+" as const, "-" as const), text: line });
 
-  test("any change of any file comes out as it was made", () => {
+  test("reproduces any change of any file", () => {
     fc.assert(
       fc.property(
         fc.array(change, { minLength: 1, maxLength: 40 }),
@@ -170,13 +170,14 @@ new file mode 100644
         (changes, oldEnds, newEnds, context) => {
           const side = (not: "+" | "-") => changes.filter(({ sign }) => sign !== not).map(({ text }) => text);
           const whole = (lines: string[], ends: boolean) => (lines.length === 0 ? "" : `${lines.join("\n")}${ends ? "\n" : ""}`);
-          // A last line that stays has one end for both; one that is empty needs its newline to be there at all.
+          // An unchanged last line has the same end in both files, and an empty one exists only with its newline.
           const shared = changes.at(-1)?.sign === " ";
           const ends = (lines: string[], wanted: boolean) => wanted || lines.at(-1) === "";
           const before = { lines: side("+"), ends: ends(side("+"), oldEnds) };
           const after = { lines: side("-"), ends: ends(side("-"), shared ? oldEnds : newEnds) };
           fc.pre(before.lines.length > 0 && after.lines.length > 0 && changes.some(({ sign }) => sign !== " "));
-          // A line that stays, with its end, cannot be the last of only one of the two when that one has no newline.
+          // An unchanged line, including its newline, cannot be the last one of just one file if that file has no
+          // newline at its end.
           const last = (not: "+" | "-") => changes.findLastIndex(({ sign }) => sign !== not);
           fc.pre(shared || ((before.ends || changes[last("+")]?.sign === "-") && (after.ends || changes[last("-")]?.sign === "+")));
           const diff = unifiedDiff(changes, { context, before, after });
@@ -195,7 +196,7 @@ interface Side {
   ends: boolean;
 }
 
-/** A diff with so many lines of context, from a list of changes. */
+/** Creates a diff with this many lines of context from a list of changes. */
 function unifiedDiff(
   changes: readonly { sign: " " | "+" | "-"; text: string }[],
   options: { context: number; before: Side; after: Side },
@@ -204,7 +205,7 @@ function unifiedDiff(
   const near = changes.map((_, at) =>
     changes.slice(Math.max(0, at - options.context), at + options.context + 1).some(({ sign }) => sign !== " "),
   );
-  // An end that changes is a change of the last lines, which the diff has to show.
+  // A changed newline at the end is a change of the last lines, which the diff must show.
   let old = 0;
   let fresh = 0;
   for (let at = 0; at < changes.length; ) {

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignoring } from "../../lib/failures.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Tool, ToolResult } from "../tool.ts";
 import { applyHunks } from "./apply-hunks.ts";
@@ -12,14 +13,15 @@ import { absolutePath, shownPath } from "./workspace-path.ts";
 
 const Arguments = z.strictObject({ patch: z.string().min(1).max(2_000_000) });
 
-/** Works out every file first and writes only when all of it fits, so that a patch is applied whole or not at all. */
+/** Computes every file first and writes only if all hunks apply, so a patch is applied completely or not at all. */
 export const applyPatchTool: Tool<z.infer<typeof Arguments>> = {
   name: "apply_patch",
   description:
-    "Changes several files at once. The patch is either a unified diff, or *** Begin Patch, then *** Add File: PATH (lines with +), *** Update File: PATH (optional *** Move to: PATH, hunks that begin with @@), *** Delete File: PATH, then *** End Patch. It is applied whole or not at all.",
+    "Changes several files at once. The patch is either a unified diff, or *** Begin Patch, then *** Add File: PATH (lines with +), *** Update File: PATH (optional *** Move to: PATH, hunks that begin with @@), *** Delete File: PATH, then *** End Patch. It is applied completely or not at all.",
   parameters: Arguments,
   parallel: false,
   repeatable: false,
+  files: "listed",
   resumable: true,
   subject: (args) => `apply_patch:${subjectOf(args.patch)}`,
   async run(args, context) {
@@ -41,12 +43,12 @@ async function plan(patches: readonly FilePatch[], sandbox: Sandbox): Promise<Pl
     const known = planned.get(path);
     if (!known) return await readTextFile(sandbox, path, { bytesMax: EDIT_BYTES_MAX });
     if (known.after !== null) return known.after;
-    throw new CaissonError("not_found", `${shownPath(path)} is removed earlier in the same patch`);
+    throw new CaissonError("not_found", `the patch removes ${shownPath(path)} before this change`);
   };
   const mustBeFree = async (path: string) => {
     const known = planned.get(path);
     if (known ? known.after !== null : await exists(sandbox, path))
-      throw new CaissonError("exists", `${shownPath(path)} exists already`, { hint: "Update it, or delete it first." });
+      throw new CaissonError("exists", `${shownPath(path)} already exists`, { hint: "Update it, or delete it first." });
   };
   for (const patch of patches) {
     const path = absolutePath(patch.path);
@@ -66,9 +68,7 @@ async function plan(patches: readonly FilePatch[], sandbox: Sandbox): Promise<Pl
   return [...planned.values()];
 }
 
-/**
- * The content of a file that will be removed; undefined for one that is not text, which may be removed all the same.
- */
+/** Returns the content of a file to remove, or undefined if it is not text. Such a file may be removed as well. */
 async function removable(sandbox: Sandbox, path: string, planned: ReadonlyMap<string, PlannedWrite>): Promise<string | undefined> {
   const known = planned.get(path);
   if (known) return known.after ?? undefined;
@@ -109,12 +109,7 @@ function roughChange(patch: FilePatch) {
 }
 
 function subjectOf(patch: string): string {
-  try {
-    const paths = parsePatch(patch).flatMap((file) =>
-      file.kind === "update" && file.moveTo !== null ? [file.path, file.moveTo] : [file.path],
-    );
-    return paths.map(shownPath).join(" ");
-  } catch {
-    return "?";
-  }
+  const files = ignoring("the call itself reports a malformed patch", () => parsePatch(patch));
+  const paths = files?.flatMap((file) => (file.kind === "update" && file.moveTo !== null ? [file.path, file.moveTo] : [file.path]));
+  return paths?.map(shownPath).join(" ") ?? "?";
 }

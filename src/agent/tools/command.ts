@@ -1,26 +1,27 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Ended } from "../../contract/outcome.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Process, Sandbox } from "../../sandbox/sandbox.ts";
 import type { ToolContext, ToolResult } from "../tool.ts";
 import { BASH_CHARACTERS_MAX, BASH_OUTPUT_BYTES_MAX, cutMiddle } from "./limits.ts";
 
 const WATCH_MS = 150;
-/** Parts of a long file that are read for the model: its beginning and its end. */
+/** Bytes that are read from each end of a long file for the model. */
 const EDGE_BYTES = 128 * 1024;
-/** For reading what a command wrote, also after its call was interrupted. */
+/** Timeout for reading a command's output, even after its call was interrupted. */
 const OUTPUT_READ_MS = 10_000;
-/** A page: what the smallest write to a file system takes. */
+/** A page, which is the smallest write to a file system. */
 const PROBE_BYTES = 4096;
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's own.
 const OPEN_FILE = '[ -d "${1%/*}" ] || mkdir -p "${1%/*}"; exec >"$1" 2>&1';
-/** What `ulimit -f` counts in, in a shell called sh. */
+/** The unit of `ulimit -f` in a shell called sh. */
 const LIMIT_BLOCK_BYTES = 512;
 /**
- * For a command that nobody watches: what it writes passes through a program that may write so much and no more, and
- * ends the command by ending itself, whatever has become of us. That program is nobody's child, so that the command
- * does not meet a child it did not start.
+ * Limits the output of an unwatched command: it passes through a program that may write only so much and then ends,
+ * which ends the command, even if this process has died. The program is reparented, so the command has only children
+ * that it started.
  */
 const OPEN_BOUNDED_FILE = `[ -d "\${1%/*}" ] || mkdir -p "\${1%/*}"; : >"$1"
 if mkfifo "$1.pipe"; then (ulimit -f ${BASH_OUTPUT_BYTES_MAX / LIMIT_BLOCK_BYTES}; cat <"$1.pipe" >"$1" &); exec >"$1.pipe" 2>&1; rm "$1.pipe"; else exec >"$1" 2>&1; fi`;
@@ -28,33 +29,32 @@ const BECOME_SHELL = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$2"; fi; exec
 const BECOME_PROGRAM = 'shift; exec "$@"';
 
 export interface Command {
-  /** A program and its arguments, or a line for the shell: bash where the template has it. */
+  /** A program and its arguments, or a line for the shell: bash if the template has it. */
   argv: readonly string[] | { shell: string };
   cwd: string;
   env?: Readonly<Record<string, string>>;
   timeoutMs?: number;
-  /** Whether it goes on when the call is over, with nobody to look at how much it writes. */
+  /** The command continues after the call, and no process watches how much it writes. */
   unwatched?: boolean;
 }
 
 /**
- * Inside, on the sandbox's own temporary file system; of this run alone, since sub-runs share the sandbox and count
- * their calls anew.
+ * The output folder in the sandbox's own temporary file system. Each run has its own, since sub-runs share the sandbox
+ * but number their calls separately.
  */
 export const outputFolder = (context: Pick<ToolContext, "ref">) => `/tmp/caisson-${context.ref().replace(/:.*$/, "")}`;
 export const outputFile = (context: Pick<ToolContext, "ref">, call: string) => `${outputFolder(context)}/${call}.txt`;
 
 /**
- * Starts a command that writes straight into a file inside the sandbox, so that its output is complete whatever becomes
- * of us: after a crash the same ref leads to the same process, and the file has everything it wrote. Standard output
- * and error keep their order.
+ * Starts a command that writes straight to a file inside the sandbox, so its output is complete even if this process
+ * dies: after a crash the same ref finds the same process and file. Standard output and error keep their order.
  */
 export async function startCommand(command: Command, context: ToolContext): Promise<Process> {
   const file = outputFile(context, context.call);
   const open = command.unwatched ? OPEN_BOUNDED_FILE : OPEN_FILE;
   const process = await context.sandbox.spawn({
-    // The shell only opens the file and becomes the command; its tests are built in, so that a call costs one shell and
-    // no round trip more.
+    // The shell only opens the file and becomes the command. Its tests are builtins, so a call costs one shell and no
+    // extra round trip.
     argv:
       "shell" in command.argv
         ? ["/bin/sh", "-c", `${open}; ${BECOME_SHELL}`, "sh", file, command.argv.shell]
@@ -68,11 +68,11 @@ export async function startCommand(command: Command, context: ToolContext): Prom
   return process;
 }
 
-/** Runs a command to its end and says what came out, in the words the model reads. */
+/** Runs a command until it ends, and describes the result for the model. */
 export async function runForModel(command: Command, context: ToolContext): Promise<ToolResult> {
   const process = await startCommand(command, context);
   const file = outputFile(context, context.call);
-  const kill = () => void process.kill().catch(() => undefined);
+  const kill = () => void ignore(process.kill(), "it has ended already, or ends with the sandbox");
   context.signal.addEventListener("abort", kill, { once: true });
   if (context.signal.aborted) kill();
   const watching = new AbortController();
@@ -85,16 +85,13 @@ export async function runForModel(command: Command, context: ToolContext): Promi
   return await result(context, file, ended);
 }
 
-/** Shows the file as it grows, and ends a command that writes without end. */
+/** Streams the file as it grows, and ends a command whose output exceeds the limit. */
 async function watchOutput(context: ToolContext, options: { file: string; kill: () => void; signal: AbortSignal }): Promise<void> {
   const { file, signal } = options;
   let seen = 0;
   for (;;) {
-    try {
-      await delay(WATCH_MS, undefined, { signal });
-    } catch {
-      return;
-    }
+    await ignore(delay(WATCH_MS, undefined, { signal }), "the signal is checked next");
+    if (signal.aborted) return;
     try {
       const { sizeBytes } = await context.sandbox.stat(file, { signal });
       if (sizeBytes > BASH_OUTPUT_BYTES_MAX) {
@@ -106,7 +103,7 @@ async function watchOutput(context: ToolContext, options: { file: string; kill: 
       context.onOutput((await readPart(context.sandbox, file, { offset: from, length: sizeBytes - from, signal })).toString("utf8"));
       seen = sizeBytes;
     } catch (error) {
-      // Watching is a courtesy: what matters is read when the command has ended.
+      // Watching is optional: the result is read after the command ends.
       if (!(error instanceof CaissonError)) throw error;
       return;
     }
@@ -116,35 +113,35 @@ async function watchOutput(context: ToolContext, options: { file: string; kill: 
 async function result(context: ToolContext, file: string, ended: Ended): Promise<ToolResult> {
   const { text, sizeBytes } = await outputText(context.sandbox, file);
   const isFine = ended.kind === "exited" && ended.exitCode === 0 && text !== "";
-  const said = `${text === "" ? "(no output)" : text}${isFine ? "" : await outputShortage(context, file)}`;
+  const output = `${text === "" ? "(no output)" : text}${isFine ? "" : await outputShortage(context, file)}`;
   const details = { ended: ended.kind, file, outputBytes: sizeBytes, ...(ended.kind === "exited" ? { exitCode: ended.exitCode } : {}) };
   switch (ended.kind) {
     case "exited":
-      if (ended.exitCode === 0) return { outcome: "ok", text: said, details };
-      return { outcome: "error", text: `${said}\n\nExit code ${ended.exitCode}.`, details };
+      if (ended.exitCode === 0) return { outcome: "ok", text: output, details };
+      return { outcome: "error", text: `${output}\n\nExit code ${ended.exitCode}.`, details };
     case "signaled":
-      return { outcome: "error", text: `${said}\n\nEnded by ${ended.signal}.`, details };
+      return { outcome: "error", text: `${output}\n\nEnded by ${ended.signal}.`, details };
     case "timedOut":
-      return { outcome: "error", text: `${said}\n\nTimed out: it and everything it started were ended.`, details };
+      return { outcome: "error", text: `${output}\n\nTimed out: the command and everything it started were ended.`, details };
     case "killed": {
       if (sizeBytes > BASH_OUTPUT_BYTES_MAX)
-        return { outcome: "error", text: `${said}\n\nEnded: it wrote more than ${BASH_OUTPUT_BYTES_MAX} bytes.`, details };
+        return { outcome: "error", text: `${output}\n\nEnded: the output exceeds ${BASH_OUTPUT_BYTES_MAX} bytes.`, details };
       if (ended.why === "disk")
         return {
           outcome: "error",
-          text: `${said}\n\nEnded: the disk is nearly full. Remove what is not needed before anything else.`,
+          text: `${output}\n\nEnded: the disk is nearly full. Remove files that you do not need before you continue.`,
           details,
         };
-      if (ended.why === "memory") return { outcome: "error", text: `${said}\n\nEnded: out of memory.`, details };
-      return { outcome: "interrupted", text: `${said}\n\nInterrupted.`, details };
+      if (ended.why === "memory") return { outcome: "error", text: `${output}\n\nEnded: out of memory.`, details };
+      return { outcome: "interrupted", text: `${output}\n\nInterrupted.`, details };
     }
     case "lost":
-      return { outcome: "lost", text: said, details };
+      return { outcome: "lost", text: output, details };
   }
 }
 
 /**
- * A full file system takes output without a word; then the model must hear why it sees nothing. Empty when there is
+ * Returns a note for the model if the file system is full, because output is then lost silently. Empty if there is
  * room.
  */
 export async function outputShortage(context: Pick<ToolContext, "sandbox">, file: string): Promise<string> {
@@ -156,14 +153,14 @@ export async function outputShortage(context: Pick<ToolContext, "sandbox">, file
     return "";
   } catch (error) {
     if (!(error instanceof CaissonError) || error.code !== "no_space") return "";
-    return "\n\n[/tmp in the sandbox is full, so output was lost. Remove what is not needed there, or send output elsewhere: command >/workspace/output.txt 2>&1]";
+    return "\n\n[/tmp in the sandbox is full, so output was lost. Remove files there that you do not need, or write output elsewhere: command >/workspace/output.txt 2>&1]";
   }
 }
 
-/** What the model gets to see of an output file: all of it, or its two ends. */
+/** Returns what the model sees of an output file: all of it, or its two ends. */
 export async function outputText(sandbox: Sandbox, file: string): Promise<{ text: string; sizeBytes: number }> {
   const signal = AbortSignal.timeout(OUTPUT_READ_MS);
-  // One byte more than is shown whole tells whether there is more; most output needs no second look.
+  // One byte beyond the limit shows whether there is more, so most output needs only one read.
   const begin = await readPart(sandbox, file, { offset: 0, length: 2 * EDGE_BYTES + 1, signal }).catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "not_found") return Buffer.alloc(0);
     throw error;
@@ -176,7 +173,7 @@ export async function outputText(sandbox: Sandbox, file: string): Promise<{ text
   const first = begin.subarray(0, EDGE_BYTES);
   const last = await readPart(sandbox, file, { offset: sizeBytes - EDGE_BYTES, length: EDGE_BYTES, signal });
   const half = Math.floor(BASH_CHARACTERS_MAX / 2);
-  const left = `[… ${sizeBytes} bytes in all; the whole is in ${file}: read it with an offset, or a column in a long line …]`;
+  const left = `[… ${sizeBytes} bytes in total; the full output is in ${file}: read it with an offset, or a column in a long line …]`;
   const ends = [first.toString("utf8").slice(0, half), last.toString("utf8").trimEnd().slice(-half)].map((end) => end.toWellFormed());
   return { text: `${ends[0]}\n\n${left}\n\n${ends[1]}`, sizeBytes };
 }

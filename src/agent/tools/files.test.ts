@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { applyPatchTool } from "./apply-patch.ts";
 import { editTool, writeTool } from "./files.ts";
-import { createWorkbench, type Workbench } from "./testing.ts";
+import { createWorkbench, type Workbench } from "./testing-tools.ts";
 
 describe("write and edit", () => {
   let bench: Workbench;
@@ -13,7 +13,7 @@ describe("write and edit", () => {
   afterAll(() => bench[Symbol.asyncDispose]());
   const mode = async (path: string) => ((await bench.sandbox.stat(`/workspace/${path}`)).mode & 0o777).toString(8);
 
-  test("write makes folders, replaces, and says what changed", async () => {
+  test("create folders, replace the file and report the change", async () => {
     const added = await bench.use(writeTool, { path: "deep/er/a.txt", content: "one\ntwo\n" });
     expect(added).toMatchObject({
       text: "Wrote 8 bytes to deep/er/a.txt.",
@@ -26,7 +26,7 @@ describe("write and edit", () => {
     expect((await bench.use(writeTool, { path: "b.bin", content: "text" })).files?.[0]?.kind).toBe("modified");
   });
 
-  test("names that smell of secrets are for their owner alone", async () => {
+  test("make files with secret-looking names private to their owner", async () => {
     for (const path of [".env", ".env.local", "keys/id_ed25519", "server.pem", "x/credentials.json", ".npmrc"]) {
       await bench.use(writeTool, { path, content: "s" });
       expect(await mode(path), path).toBe("600");
@@ -35,7 +35,7 @@ describe("write and edit", () => {
     expect(await mode("environment.md")).toBe("644");
   });
 
-  test("edit replaces the only occurrence, and keeps the file's mode", async () => {
+  test("replace the only occurrence, and keep the file's mode", async () => {
     await bench.put("run.sh", "echo one\necho two\n", { mode: 0o755 });
     expect(await bench.use(editTool, { path: "run.sh", old: "two", new: "three" })).toMatchObject({
       outcome: "ok",
@@ -45,12 +45,12 @@ describe("write and edit", () => {
     expect(await mode("run.sh")).toBe("755");
   });
 
-  test("edit refuses what is not there, there twice, the same, or not text", async () => {
+  test("reject old text that is missing, ambiguous, unchanged or binary", async () => {
     await bench.put("twice.txt", "a b a");
     const edit = (args: object) => bench.use(editTool, { path: "twice.txt", ...args });
     expect(await edit({ old: "c", new: "d" })).toMatchObject({ outcome: "error", text: expect.stringContaining("does not occur") });
     expect(await edit({ old: "a", new: "d" })).toMatchObject({ outcome: "error", text: expect.stringContaining("occurs 2 times") });
-    expect(await edit({ old: "a", new: "a" })).toMatchObject({ outcome: "error", text: expect.stringContaining("the same") });
+    expect(await edit({ old: "a", new: "a" })).toMatchObject({ outcome: "error", text: expect.stringContaining("identical") });
     expect(await bench.read("twice.txt")).toBe("a b a");
     expect(await edit({ old: "a", new: "$&", replace_all: true })).toMatchObject({
       outcome: "ok",
@@ -63,13 +63,13 @@ describe("write and edit", () => {
     await expect(bench.use(editTool, { path: "missing.txt", old: "f", new: "g" })).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("edit finds lines of a CRLF file and keeps its line ends", async () => {
+  test("match lines of a CRLF file and keep its line ends", async () => {
     await bench.put("dos.txt", "one\r\ntwo\r\nthree\r\n");
     await bench.use(editTool, { path: "dos.txt", old: "one\ntwo", new: "1\n2\n2a" });
     expect(await bench.read("dos.txt")).toBe("1\r\n2\r\n2a\r\nthree\r\n");
   });
 
-  test("an edit that was begun before a crash is finished, never made twice", async () => {
+  test("finish an edit that started before a crash, and never repeat it", async () => {
     await bench.put("grow.txt", "x");
     const args = { path: "grow.txt", old: "x", new: "xx" };
     const call = { call: "t900.1" };
@@ -77,7 +77,7 @@ describe("write and edit", () => {
     expect(await bench.read("grow.txt")).toBe("xx");
     expect(await bench.use(editTool, args, { ...call, resumed: true })).toMatchObject({ outcome: "ok" });
     expect(await bench.read("grow.txt")).toBe("xx");
-    // Begun, but the crash came before anything was done: another call's plan is not this one's.
+    // The call started, but the crash came before the write. Another call's plan does not count.
     await bench.put("grow.txt", "x");
     await bench.use(editTool, args, { call: "t901.1", resumed: true });
     expect(await bench.read("grow.txt")).toBe("xx");
@@ -105,7 +105,7 @@ describe("a patch", () => {
             },
     });
 
-  test("is put back whole when a file cannot be written", async () => {
+  test("is rolled back completely if a file cannot be written", async () => {
     await using bench = await createWorkbench({ change: failing("/workspace/new/c.txt") });
     await bench.put("a.txt", "one\n");
     await bench.put("b.txt", "two\n");
@@ -113,12 +113,12 @@ describe("a patch", () => {
     expect([await bench.read("a.txt"), await bench.read("b.txt")]).toEqual(["one\n", "two\n"]);
   });
 
-  test("that a crash left half done is finished by whoever resumes it", async () => {
+  test("is finished on resume after a crash", async () => {
     await using bench = await createWorkbench();
     await bench.put("a.txt", "one\n");
     await bench.put("b.txt", "two\n");
     await bench.use(applyPatchTool, { patch }, { call: "t7.1" });
-    // As if only the first file had been written.
+    // Simulates a crash after the first file.
     await bench.sandbox.remove("/workspace/new/c.txt");
     await bench.put("b.txt", "two\n");
     const result = await bench.use(applyPatchTool, { patch }, { call: "t7.1", resumed: true });

@@ -11,15 +11,16 @@ const Arguments = z.strictObject({
 });
 
 /**
- * git of the workspace's repository, inside the sandbox like everything else; each argument is passed as it is, without
- * a shell.
+ * Runs git on the workspace's repository, inside the sandbox like everything else. Arguments are passed unchanged,
+ * without a shell.
  */
 export const gitTool: Tool<z.infer<typeof Arguments>> = {
   name: "git",
-  description: `Runs git in /workspace: status, diff, log, add, commit, branch, checkout, reset and the rest. No shell, no pager, no editor. At most ${BASH_CHARACTERS_MAX} characters come back.`,
+  description: `Runs git in /workspace: status, diff, log, add, commit, branch, checkout, reset and all other commands. No shell, pager or editor. Returns at most ${BASH_CHARACTERS_MAX} characters.`,
   parameters: Arguments,
   parallel: false,
   repeatable: false,
+  files: "any",
   resumable: true,
   subject: (args) => `git:${canonicalGit(args.args)}`,
   run: (args, context) =>

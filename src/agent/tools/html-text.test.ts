@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { cpuMs } from "../../../test/support/cpu-time.ts";
 import { htmlText } from "./html-text.ts";
 
-describe("the words of a page", () => {
+describe("the text of a page", () => {
   test.each([
     ["<h1>Title</h1><p>One&nbsp;two&#33; <b>bold</b></p>", "# Title\n\nOne two! bold"],
     ["<ul><li>a</li><li>b</li></ul>", "- a\n- b"],
@@ -17,7 +17,7 @@ describe("the words of a page", () => {
     expect(htmlText(html)).toBe(text);
   });
 
-  test("anything is taken, and a page cannot make it slow", () => {
+  test("accepts any input, and no page can make it slow", () => {
     fc.assert(fc.property(fc.string({ maxLength: 2000 }), (html) => typeof htmlText(html) === "string"));
     for (const piece of ["<", "<a href=", "<script>", "<!--", "&#", "<li>"]) {
       const before = cpuMs();

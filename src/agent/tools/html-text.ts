@@ -1,6 +1,6 @@
 /**
- * The words of an HTML page, with headings, lists and links as in Markdown. One pass over the text, no tree: what pages
- * contain is nobody's promise, and a page must not be able to make this slow.
+ * Returns the text of an HTML page, with headings, lists and links as in Markdown. Makes one pass without building a
+ * tree: pages may contain anything, and none may make this slow.
  */
 export function htmlText(html: string): string {
   let out = "";
@@ -57,16 +57,16 @@ function markFor(name: string, ends: boolean): string {
 function linkStart(links: string[], tag: string): string {
   const [, quoted, single, bare] = /\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))/i.exec(tag) ?? [];
   const target = decodeEntities(quoted ?? single ?? bare ?? "");
-  const shown = /^(https?:\/\/|\/)/i.test(target) ? target : "";
-  if (links.length < LINKS_DEEP_MAX) links.push(shown);
-  return shown === "" ? "" : "[";
+  const link = /^(https?:\/\/|\/)/i.test(target) ? target : "";
+  if (links.length < LINKS_DEEP_MAX) links.push(link);
+  return link === "" ? "" : "[";
 }
 
 function linkEnd(target: string): string {
   return target === "" ? "" : `](${target})`;
 }
 
-/** The place behind `what`, or the end of the text. */
+/** Returns the index after `what`, or the end of the text. */
 function after(text: string, what: string, from: number, ignoreCase = false): number {
   if (!ignoreCase) {
     const found = text.indexOf(what, from);

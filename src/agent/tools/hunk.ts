@@ -1,6 +1,6 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** One file's change as a patch describes it. */
+/** A patch's change to one file. */
 export type FilePatch =
   | { kind: "add"; path: string; content: string }
   | { kind: "delete"; path: string }
@@ -14,27 +14,27 @@ export interface HunkLine {
 }
 
 export interface Hunk {
-  /** Lines to look for first, one below the other, such as a class's and a method's head. */
+  /** Lines to find before the hunk, one below the other, such as the first lines of a class and of a method. */
   anchors: string[];
-  /** Where a unified diff says that it begins in the old file, from 1. */
+  /** The first line in the old file according to a unified diff, counted from 1; otherwise null. */
   oldStart: number | null;
-  /** It belongs at the file's end. */
+  /** True if the hunk belongs at the end of the file. */
   atEnd: boolean;
   lines: HunkLine[];
 }
 
-/** One line of a hunk; an empty one is context that lost its space. */
+/** Parses one line of a hunk. An empty line is context that lost its space. */
 export function hunkLine(line: string, number: number): HunkLine {
   const sign = line === "" ? " " : line[0];
   if (sign === " " || sign === "+" || sign === "-") return { sign, text: line.slice(1) };
-  throw unreadable(`a line begins with ${JSON.stringify(sign)}, not with a space, + or -`, number);
+  throw unreadable(`a line begins with ${JSON.stringify(sign)} instead of a space, + or -`, number);
 }
 
-/** A blank line before the next header is no context. */
+/** Drops blank lines at the end: before the next header they are not context. */
 export function dropTrailingBlanks(hunk: Hunk): void {
   while (hunk.lines.at(-1)?.sign === " " && hunk.lines.at(-1)?.text === "") hunk.lines.pop();
 }
 
 export function unreadable(what: string, line: number): CaissonError {
-  return new CaissonError("invalid", `the patch cannot be read at line ${line}: ${what}`);
+  return new CaissonError("invalid", `the patch is malformed at line ${line}: ${what}`);
 }

@@ -15,11 +15,11 @@ test.each([
   [{ type: "resource_link", uri: "file:///a.txt", name: "a", mimeType: "text/plain" }, "[resource link file:///a.txt (a; text/plain)]"],
   [{ type: "resource_link", uri: "file:///b.txt" }, "[resource link file:///b.txt]"],
   [{ type: "hologram", x: 1 }, '[unknown content: {"type":"hologram","x":1}]'],
-])("%j reaches the model", (part, text) => {
+])("shows %j to the model", (part, text) => {
   expect(textOf(part)).toBe(text);
 });
 
-test("several parts are lines; a structured result alone is told as JSON; nothing is said to be nothing", () => {
+test("joins parts as lines, and shows a structured or an empty result", () => {
   expect(textOf({ type: "text", text: "one" }, { type: "text", text: "two" })).toBe("one\ntwo");
   expect(mcpResultText({ content: [], structuredContent: { sum: 3 } })).toBe('{"sum":3}');
   expect(mcpResultText({ content: [] })).toBe("(nothing)");

@@ -16,8 +16,8 @@ const Part = z.discriminatedUnion("type", [
 ]);
 
 /**
- * What a model is told of an MCP tool's result: all text, where linked things are, and of what is not text its kind and
- * size.
+ * Returns the text of an MCP tool's result for the model: all text, the targets of links, and the kind and size of
+ * anything that is not text.
  */
 export function mcpResultText(result: { [field: string]: unknown }): string {
   const parts = Array.isArray(result.content) ? result.content : [];

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { restricted } from "../../sandbox/sandbox.ts";
 import { connectMcp, endEarlierServers, type McpConnection } from "./mcp.ts";
-import { createWorkbench, type Workbench } from "./testing.ts";
+import { createWorkbench, type Workbench } from "./testing-tools.ts";
 
 const script = join(import.meta.dirname, "../../../test/support/mcp-server-program.ts");
 
@@ -32,7 +32,7 @@ describe("MCP servers", () => {
   const servers = async () =>
     (await bench.sandbox.processes()).filter((each) => each.command.includes("mcp-server") && each.state === "running");
 
-  test("their tools are listed with names every provider takes, and called", async () => {
+  test("offer their tools under names that every provider accepts", async () => {
     {
       await using my = await connect("well");
       expect(my.tools.map((tool) => tool.name)).toEqual(expect.arrayContaining(["my__add", "my__odd_name_x", "my__odd_name_x_2"]));
@@ -55,32 +55,32 @@ describe("MCP servers", () => {
     expect(await servers()).toEqual([]);
   });
 
-  test("one that dies is told to the model and started again at the next call", async () => {
+  test("are restarted at the next call after they died", async () => {
     await using my = await connect("well");
     expect(await call(my, "my__die")).toMatchObject({ outcome: "error", text: expect.stringContaining("The MCP server my failed") });
     expect(await call(my, "my__add", { a: 1, b: 1 })).toEqual({ outcome: "ok", text: "2" });
   });
 
-  test("garbage on its output is skipped; a line without end ends it", async () => {
+  test("may write garbage, but end after a line that is too long", async () => {
     await using my = await connect("garbage");
     expect((await call(my, "my__add", { a: 1, b: 2 })).text).toBe("3");
     expect(await call(my, "my__flood")).toMatchObject({ outcome: "error" });
     expect((await call(my, "my__add", { a: 1, b: 3 })).text).toBe("4");
   });
 
-  test("one that does not start, or does not speak, is named", async () => {
+  test("are named in the error if they do not start or do not respond", async () => {
     await expect(connect("mute", { startMsMax: 300 })).rejects.toMatchObject({ code: "invalid", message: expect.stringContaining("my") });
     await expect(connect("well", { command: "/no/such/program" })).rejects.toMatchObject({ code: "invalid" });
     expect(await servers()).toEqual([]);
   });
 
-  test("one that refuses to start is quoted: its reason is on standard error", async () => {
+  test("are quoted from standard error if they refuse to start", async () => {
     const message = expect.stringMatching(/my did not start: .*standard error:\n.*no such folder: \/nowhere/s);
     await expect(connect("refuse")).rejects.toMatchObject({ code: "invalid", message });
   });
 
-  test("those of earlier owners are ended before new ones start, and only those", async () => {
-    // Dropped as a killed owner drops it: nobody closes it.
+  test("of earlier holders are ended, and no others", async () => {
+    // Simulates a killed holder, which never closes its connection.
     const before = await connect("well");
     await using now = await connect("well");
     expect(await servers()).toHaveLength(2);

@@ -2,8 +2,9 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
-import type { McpServer } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
+import type { McpServer } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Process, Sandbox } from "../../sandbox/sandbox.ts";
 import type { Tool, ToolResult } from "../tool.ts";
 import { BASH_CHARACTERS_MAX, cutMiddle } from "./limits.ts";
@@ -11,15 +12,15 @@ import { mcpResultText } from "./mcp-content.ts";
 
 const START_MS_MAX = 30_000;
 const CALL_MS_MAX = 600_000;
-/** A message longer than this is no message but an attack on our memory. */
+/** A longer line is not a message but an attack on our memory. */
 const LINE_BYTES_MAX = 16 * 1024 * 1024;
 const TOOLS_MAX = 200;
-/** Of what a server writes to standard error, the end is kept: what it says when it does not start. */
+/** How much of a server's standard error is stored: its end shows why the server did not start. */
 const STDERR_BYTES_MAX = 4096;
-/** What every provider takes. */
+/** The length that every provider accepts. */
 const NAME_CHARACTERS_MAX = 64;
 const DESCRIPTION_CHARACTERS_MAX = 4000;
-/** How often a server that dies is started again in one run. */
+/** How often a run restarts a server that dies. */
 const RESTARTS_MAX = 3;
 
 export interface McpConnection extends AsyncDisposable {
@@ -29,12 +30,12 @@ export interface McpConnection extends AsyncDisposable {
 interface McpOptions {
   name: string;
   server: McpServer;
-  /** The run's sandbox as it is now: another one when the first was lost. */
+  /** Returns the run's current sandbox, which changes if the first one is lost. */
   sandbox: () => Promise<Sandbox>;
   run: string;
   /**
-   * Of the run's owner. Another owner's connection cannot be continued: each starts its servers anew, and ends those of
-   * the owners before it.
+   * The epoch of the run's holder. A connection cannot be taken over: each holder starts its own servers, and ends
+   * those of earlier holders.
    */
   epoch: number;
   startMsMax?: number;
@@ -55,9 +56,9 @@ const refOf = (options: Pick<McpOptions, "run" | "name" | "epoch">, start: numbe
   `${options.run}:mcp:${options.name}:${options.epoch}:${start}`;
 
 /**
- * Starts an MCP server inside the sandbox and offers its tools as `SERVER__TOOL`. Nothing of it runs on the host; what
- * it says is data. A server that died is started again at the next call. Throws `invalid`, with what it wrote to
- * standard error, when it does not start or does not speak.
+ * Starts an MCP server inside the sandbox and offers its tools as `SERVER__TOOL`. No part of it runs on the host, and
+ * its answers are data. A server that died is restarted at the next call. Throws `invalid`, with the server's standard
+ * error, if it does not start or does not respond.
  */
 export async function connectMcp(options: McpOptions): Promise<McpConnection> {
   let starts = 1;
@@ -82,7 +83,7 @@ export async function connectMcp(options: McpOptions): Promise<McpConnection> {
   }
 }
 
-/** Ends servers that owners before this one left: nobody speaks to them any more. */
+/** Ends the servers of earlier holders, which no longer have a client. */
 export async function endEarlierServers(sandbox: Sandbox, about: { run: string; epoch: number }): Promise<void> {
   const ours = new RegExp(`^${about.run}:mcp:.*:(\\d+):\\d+$`);
   for (const { ref, state } of await sandbox.processes()) {
@@ -117,8 +118,8 @@ async function startServer(options: McpOptions, start: number): Promise<Live> {
 }
 
 async function endServer(live: Live): Promise<void> {
-  await live.client.close().catch(() => undefined);
-  await live.process.kill().catch(() => undefined);
+  await ignore(live.client.close(), "its process is killed next");
+  await ignore(live.process.kill(), "it has ended already, or ends with the sandbox");
 }
 
 interface McpToolInfo {
@@ -138,12 +139,12 @@ async function listTools(client: Client, timeout: number): Promise<McpToolInfo[]
   return tools.slice(0, TOOLS_MAX);
 }
 
-/** A name that every provider takes, and no other tool has. */
-function toolName(server: string, name: string, taken: Set<string>): string {
+/** Returns a unique tool name that every provider accepts. */
+function toolName(server: string, name: string, usedNames: Set<string>): string {
   const plain = `${server}__${name}`.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, NAME_CHARACTERS_MAX);
   let free = plain;
-  for (let number = 2; taken.has(free); number++) free = `${plain.slice(0, NAME_CHARACTERS_MAX - 4)}_${number}`;
-  taken.add(free);
+  for (let number = 2; usedNames.has(free); number++) free = `${plain.slice(0, NAME_CHARACTERS_MAX - 4)}_${number}`;
+  usedNames.add(free);
   return free;
 }
 
@@ -151,12 +152,13 @@ function mcpTool(server: string, client: () => Promise<Client>, tool: McpToolInf
   const about = (tool.description ?? tool.name).slice(0, DESCRIPTION_CHARACTERS_MAX);
   return {
     name: tool.shown,
-    description: `${about} (at most ${BASH_CHARACTERS_MAX} characters come back)`,
-    // The server checks its own arguments; the model is shown its schema.
+    description: `${about} (returns at most ${BASH_CHARACTERS_MAX} characters)`,
+    // The server checks the arguments itself, and the model gets the server's schema.
     parameters: z.record(z.string(), z.unknown()),
     jsonSchema: tool.inputSchema as z.core.util.JSONType,
     parallel: false,
     repeatable: false,
+    files: "any",
     subject: () => `mcp:${server}:${tool.name}`,
     async run(args, context): Promise<ToolResult> {
       try {
@@ -179,7 +181,7 @@ function mcpTool(server: string, client: () => Promise<Client>, tool: McpToolInf
   };
 }
 
-/** One JSON message a line over the process's stdin and stdout, as MCP's stdio transport has it. */
+/** Creates MCP's stdio transport: one JSON message per line over the process's stdin and stdout. */
 export function createTransport(process: Pick<Process, "output" | "write" | "closeStdin" | "kill">, stderr: StderrTail): Transport {
   const transport: Transport = {
     async start() {
@@ -189,7 +191,7 @@ export function createTransport(process: Pick<Process, "output" | "write" | "clo
       await process.write(Buffer.from(`${JSON.stringify(message)}\n`));
     },
     async close() {
-      await process.closeStdin().catch(() => undefined);
+      await ignore(process.closeStdin(), "the process has ended");
       transport.onclose?.();
     },
   };
@@ -214,8 +216,8 @@ async function pump(process: Pick<Process, "output" | "kill">, transport: Transp
     pieces.push(rest);
     bytes += rest.length;
     if (bytes > LINE_BYTES_MAX) {
-      transport.onerror?.(new CaissonError("protocol", "the MCP server sent a line without end"));
-      await process.kill().catch(() => undefined);
+      transport.onerror?.(new CaissonError("protocol", "the MCP server sent a line that is too long"));
+      await ignore(process.kill(), "it has ended already, or ends with the sandbox");
       break;
     }
   }
@@ -227,18 +229,18 @@ function deliver(line: string, transport: Transport): void {
   try {
     transport.onmessage?.(JSONRPCMessageSchema.parse(JSON.parse(line)));
   } catch {
-    transport.onerror?.(new CaissonError("protocol", `the MCP server sent what is no message: ${line.slice(0, 200)}`));
+    transport.onerror?.(new CaissonError("protocol", `the MCP server sent an invalid message: ${line.slice(0, 200)}`));
   }
 }
 
-/** The death of the sandbox is told as that; anything else is the server's own doing. */
+/** Passes on the loss of the sandbox; blames the server for any other error. */
 function notStarted(name: string, error: unknown, stderr: StderrTail = { text: "" }): CaissonError {
   if (error instanceof CaissonError && (error.code === "lost" || error.code === "protocol")) return error;
   const what = error instanceof Error ? error.message : String(error);
-  const said = stderr.text.trim();
+  const stderrText = stderr.text.trim();
   return new CaissonError(
     "invalid",
-    `the MCP server ${name} did not start: ${what.slice(0, 500)}${said === "" ? "" : `; it wrote to standard error:\n${said.toWellFormed()}`}`,
+    `the MCP server ${name} did not start: ${what.slice(0, 500)}${stderrText === "" ? "" : `; standard error:\n${stderrText.toWellFormed()}`}`,
     { hint: "Its command must exist inside the sandbox and speak MCP on standard input and output.", cause: error },
   );
 }

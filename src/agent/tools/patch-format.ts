@@ -1,19 +1,19 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { dropTrailingBlanks, type FilePatch, type Hunk, hunkLine, unreadable } from "./hunk.ts";
 import { parseUnified } from "./unified-diff.ts";
 
 const FILES_MAX = 200;
 
 /**
- * Reads a patch of the form `*** Begin Patch … *** End Patch` with Add, Update, Delete and Move, or a unified diff.
+ * Parses a patch of the form `*** Begin Patch … *** End Patch` with Add, Update, Delete and Move, or a unified diff.
  * Throws `invalid` naming the line.
  */
 export function parsePatch(text: string): FilePatch[] {
   const lines = text.replaceAll("\r\n", "\n").split("\n");
   const patches = lines.some((line) => line.startsWith("*** Begin Patch")) ? parseEnvelope(lines) : parseUnified(lines);
-  if (patches.length === 0) throw unreadable("it changes no file", 1);
+  if (patches.length === 0) throw unreadable("no file is changed", 1);
   if (patches.length > FILES_MAX)
-    throw new CaissonError("too_large", `the patch changes ${patches.length} files; at most ${FILES_MAX} at once`);
+    throw new CaissonError("too_large", `the patch changes ${patches.length} files; the limit is ${FILES_MAX}`);
   return patches;
 }
 
@@ -36,7 +36,7 @@ function parseEnvelope(lines: readonly string[]): FilePatch[] {
       const content: string[] = [];
       for (; inSection(); at++) {
         const added = lines[at] ?? "";
-        if (!added.startsWith("+")) throw unreadable("every line of a new file begins with +", at + 1);
+        if (!added.startsWith("+")) throw unreadable("every line of a new file must begin with +", at + 1);
         content.push(added.slice(1));
       }
       patches.push({ kind: "add", path, content: content.length === 0 ? "" : `${content.join("\n")}\n` });
@@ -48,7 +48,7 @@ function parseEnvelope(lines: readonly string[]): FilePatch[] {
       patches.push({ kind: "update", path, moveTo: move?.[1]?.trim() ?? null, hunks: parseHunks(lines.slice(start, at), start) });
     }
   }
-  throw unreadable("it has no *** End Patch", lines.length);
+  throw unreadable("*** End Patch is missing", lines.length);
 }
 
 function parseHunks(lines: readonly string[], offset: number): Hunk[] {
@@ -62,7 +62,7 @@ function parseHunks(lines: readonly string[], offset: number): Hunk[] {
     const last = hunks.at(-1);
     if (line === "*** End of File") (last ?? begin()).atEnd = true;
     else if (line.startsWith("@@")) {
-      // Two anchors in a row belong to one hunk: the second is looked for below the first.
+      // Two anchors in a row belong to one hunk: the search for the second starts at the first.
       const hunk = last && last.lines.length === 0 ? last : begin();
       const anchor = line.replace(/^@@( -\d+(,\d+)? \+\d+(,\d+)? @@)?/, "").trim();
       if (anchor !== "") hunk.anchors.push(anchor);

@@ -1,29 +1,32 @@
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Tool } from "../tool.ts";
 import { LINE_CHARACTERS_MAX, READ_CHARACTERS_MAX, READ_COUNT_BYTES_MAX, READ_LINES_MAX } from "./limits.ts";
 import { absolutePath, shownPath } from "./workspace-path.ts";
 
 const Arguments = z.strictObject({
   path: z.string().min(1).max(4000).describe("Absolute, or relative to /workspace."),
-  offset: z.int().min(1).optional().describe("The first line to show, from 1."),
-  limit: z.int().min(1).max(READ_LINES_MAX).optional().describe(`How many lines; at most ${READ_LINES_MAX}.`),
+  offset: z.int().min(1).optional().describe("The first line to show, counted from 1."),
+  limit: z.int().min(1).max(READ_LINES_MAX).optional().describe(`The number of lines; at most ${READ_LINES_MAX}.`),
   column: z
     .int()
     .min(1)
     .optional()
-    .describe(`Shows the one line at offset from this character on, at most ${READ_CHARACTERS_MAX} characters: for lines that were cut.`),
+    .describe(
+      `Shows only the line at offset, starting at this character, at most ${READ_CHARACTERS_MAX} characters: for lines that were cut.`,
+    ),
 });
 
 /**
- * Streams the file, so that its length does not matter: a command's output of many megabytes is read on piece by piece.
+ * Streams the file, so its length does not matter: an agent can read many megabytes of command output piece by piece.
  */
 export const readTool: Tool<z.infer<typeof Arguments>> = {
   name: "read",
-  description: `Reads a text file with line numbers: at most ${READ_LINES_MAX} lines of at most ${LINE_CHARACTERS_MAX} characters, ${READ_CHARACTERS_MAX} characters in all. It says with which offset, or column in a long line, to go on.`,
+  description: `Reads a text file with line numbers: at most ${READ_LINES_MAX} lines of at most ${LINE_CHARACTERS_MAX} characters, ${READ_CHARACTERS_MAX} characters in total. The result says at which offset, or at which column of a long line, to continue.`,
   parameters: Arguments,
   parallel: true,
   repeatable: true,
+  files: "untouched",
   subject: (args) => `read:${shownPath(args.path)}`,
   async run(args, context) {
     const path = absolutePath(args.path);
@@ -38,17 +41,14 @@ export const readTool: Tool<z.infer<typeof Arguments>> = {
 };
 
 interface Found {
-  /** Text from the wanted column on, cut; and how long the line is, if its end was seen. */
+  /** The lines: text from the wanted column on, cut, and the length of the line if its end was seen. */
   lines: { text: string; length: number; ended: boolean }[];
-  /** Lines seen, the whole file's when `ended`. */
+  /** The number of lines seen: of the whole file if `ended`. */
   seen: number;
   ended: boolean;
 }
 
-/**
- * Goes through the file once, keeping only what is shown. What comes after that is counted as far as
- * `READ_COUNT_BYTES_MAX`.
- */
+/** Reads the file once and stores only what is shown. Counts later lines up to `READ_COUNT_BYTES_MAX`. */
 async function collect(
   chunks: AsyncIterable<Uint8Array>,
   wanted: { path: string; first: number; limit: number; column: number },
@@ -58,9 +58,9 @@ async function collect(
   const lines: Found["lines"] = [];
   let line = { text: "", length: 0, ended: false };
   let number = 1;
-  let shown = 0;
+  let shownCharacters = 0;
   let bytes = 0;
-  const full = () => lines.length >= wanted.limit || shown >= READ_CHARACTERS_MAX;
+  const full = () => lines.length >= wanted.limit || shownCharacters >= READ_CHARACTERS_MAX;
   const add = (piece: string) => {
     const from = Math.max(0, wanted.column - 1 - line.length);
     if (number >= wanted.first && line.text.length < charactersMax) line.text += piece.slice(from, from + charactersMax - line.text.length);
@@ -69,7 +69,7 @@ async function collect(
   const endLine = (ended: boolean) => {
     if (number >= wanted.first && !full()) {
       lines.push({ ...line, ended });
-      shown += line.text.length;
+      shownCharacters += line.text.length;
     }
     line = { text: "", length: 0, ended: false };
     number += 1;
@@ -96,25 +96,25 @@ async function collect(
 
 function refuseBinary(chunk: Uint8Array, path: string): void {
   if (!chunk.includes(0)) return;
-  throw new CaissonError("invalid", `${path} is not a text file: it has a NUL byte`, {
-    hint: "Look at it with bash, for example with file or xxd.",
+  throw new CaissonError("invalid", `${path} is not a text file: it contains a NUL byte`, {
+    hint: "Inspect it with bash, for example with file or xxd.",
   });
 }
 
 function describeLines(found: Found, first: number): string {
   if (found.lines.length === 0) return found.seen === 0 ? "(the file is empty)" : `(the file has only ${found.seen} lines)`;
-  const numbered = found.lines.map((line, at) => {
+  const numberedLines = found.lines.map((line, at) => {
     const text = withoutReturn(line.text.toWellFormed());
     const cut =
       line.length > line.text.length
-        ? `… [the line has ${line.length} characters; go on with offset ${first + at} and column ${line.text.length + 1}]`
+        ? `… [the line has ${line.length} characters; continue with offset ${first + at} and column ${line.text.length + 1}]`
         : "";
     return `${String(first + at).padStart(6)}\t${text}${cut}`;
   });
   const next = first + found.lines.length;
   const left = found.seen - next + 1;
-  if (left <= 0 && found.ended) return numbered.join("\n");
-  return `${numbered.join("\n")}\n\n[${found.ended ? `${left} more ${left === 1 ? "line" : "lines"}` : "more lines follow"}; go on with offset ${next}]`;
+  if (left <= 0 && found.ended) return numberedLines.join("\n");
+  return `${numberedLines.join("\n")}\n\n[${found.ended ? `${left} more ${left === 1 ? "line" : "lines"}` : "more lines follow"}; continue with offset ${next}]`;
 }
 
 function describeLine(found: Found, at: { first: number; column: number }): string {
@@ -123,8 +123,8 @@ function describeLine(found: Found, at: { first: number; column: number }): stri
   if (line.text === "") return `(line ${at.first} has only ${line.length} characters)`;
   const next = at.column + line.text.length;
   const text = line.text.toWellFormed();
-  return next > line.length ? text : `${text}\n\n[${line.length - next + 1} more characters in this line; go on with column ${next}]`;
+  return next > line.length ? text : `${text}\n\n[${line.length - next + 1} more characters in this line; continue with column ${next}]`;
 }
 
-/** A file with CRLF is shown like any other; edit and apply_patch keep its line ends. */
+/** Hides CRLF from the model; edit and apply_patch keep the file's line ends. */
 const withoutReturn = (text: string) => (text.endsWith("\r") ? text.slice(0, -1) : text);

@@ -1,27 +1,29 @@
 import { z } from "zod";
-import type { RunEvent } from "../../contract/run-event.ts";
-import { unreachable } from "../../lib/unreachable.ts";
+import type { EventFor } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import type { runEvents } from "../../contract/run/run-event.ts";
 import type { Tool } from "../tool.ts";
 import { BASH_CHARACTERS_MAX, cutMiddle, RECALL_MATCHES_MAX } from "./limits.ts";
 
 const AROUND_CHARACTERS = 150;
 
 const Arguments = z.strictObject({
-  query: z.string().min(1).max(500).optional().describe("Words that must all occur, in any case."),
+  query: z.string().min(1).max(500).optional().describe("Words that must all occur. Case is ignored."),
   call: z
     .string()
     .regex(/^[mt]\d+(\.\d+)?$/)
     .optional()
-    .describe("Shows one call in full, by the name a search gave, such as t12.1."),
+    .describe("Shows one call in full, by its name in the search results, such as t12.1."),
 });
 
-/** Looks into the run's log, which keeps what compaction took out of the conversation. */
+/** Searches the run log, which still has what compaction removed from the conversation. */
 export const recallTool: Tool<z.infer<typeof Arguments>> = {
   name: "recall",
-  description: `Searches everything that was said and done in this run, also what is no longer in the conversation because it was summarised: at most ${RECALL_MATCHES_MAX} matches, newest first. With call it shows one of them in full, at most ${BASH_CHARACTERS_MAX} characters.`,
+  description: `Searches everything said and done in this run, including what left the conversation when it was summarized: at most ${RECALL_MATCHES_MAX} matches, newest first. With call, shows one of them in full, at most ${BASH_CHARACTERS_MAX} characters.`,
   parameters: Arguments,
   parallel: true,
   repeatable: true,
+  files: "untouched",
   subject: () => "recall",
   async run(args, context) {
     if ((args.query === undefined) === (args.call === undefined)) return { outcome: "error", text: "Give either query or call." };
@@ -29,88 +31,39 @@ export const recallTool: Tool<z.infer<typeof Arguments>> = {
       .toLowerCase()
       .split(/\s+/)
       .filter((word) => word !== "");
-    const found: { call: string; text: string }[] = [];
+    const found: Piece[] = [];
     for await (const { event } of context.history.events()) {
-      for (const piece of piecesOf(event)) {
+      for (const piece of handle(pieces, event, undefined) ?? []) {
         if (piece.call === context.call) continue;
         if (args.call === undefined ? matchesAll(piece.text, words) : piece.call === args.call) found.push(piece);
       }
     }
-    if (found.length === 0) return { outcome: "ok", text: "Nothing of that is in the history." };
+    if (found.length === 0) return { outcome: "ok", text: "No matches in the history." };
     if (args.call !== undefined) {
       const { text } = cutMiddle(found.map((piece) => piece.text).join("\n\n"), { charactersMax: BASH_CHARACTERS_MAX });
       return { outcome: "ok", text };
     }
-    const shown = found.reverse().slice(0, RECALL_MATCHES_MAX);
-    const list = shown.map((piece) => `${piece.call}: ${around(piece.text, words[0] ?? "")}`).join("\n");
-    const more = found.length > shown.length ? `\n\n[${found.length - shown.length} more; use more words]` : "";
+    const shownMatches = found.reverse().slice(0, RECALL_MATCHES_MAX);
+    const list = shownMatches.map((piece) => `${piece.call}: ${around(piece.text, words[0] ?? "")}`).join("\n");
+    const more = found.length > shownMatches.length ? `\n\n[${found.length - shownMatches.length} more; use more words]` : "";
     return { outcome: "ok", text: `${list}${more}` };
   },
 };
 
-/** What an event has to say, under the name of its call. */
-function piecesOf(event: RunEvent): { call: string; text: string }[] {
-  switch (event.type) {
-    case "run.created":
-      return [{ call: "task", text: event.data.task }];
-    case "model.ended":
-      return event.data.parts.flatMap((part) =>
-        part.kind === "text" && part.text.trim() !== "" ? [{ call: event.data.call, text: part.text }] : [],
-      );
-    case "tool.requested":
-      return [{ call: event.data.call, text: `${event.data.name} ${JSON.stringify(event.data.arguments)}` }];
-    case "tool.ended":
-      return [{ call: event.data.call, text: `→ ${event.data.text}` }];
-    case "message.received":
-      return [{ call: event.data.source, text: event.data.text }];
-    // What the run's owner and the machine did, and pieces of what is there whole.
-    case "run.queued":
-    case "run.prioritized":
-    case "run.labelled":
-    case "run.noticed":
-    case "run.claimed":
-    case "run.sandboxed":
-    case "run.paused":
-    case "run.continued":
-    case "run.stop_requested":
-    case "run.ended":
-    case "run.reopened":
-    case "step.started":
-    case "model.requested":
-    case "model.streamed":
-    case "model.failed":
-    case "tool.started":
-    case "tool.streamed":
-    case "file.changed":
-    case "permission.asked":
-    case "permission.answered":
-    case "context.compacted":
-    case "loop.noticed":
-    case "todo.changed":
-    case "network.denied":
-    case "network.failed":
-    case "network.closed":
-    case "network.changed":
-    case "secret.used":
-    case "secret.withheld":
-    case "secret.revoked":
-    case "gateway.called":
-    case "port.opened":
-    case "port.closed":
-    case "health.changed":
-    case "health.restart_started":
-    case "health.restart_ended":
-    case "health.escalated":
-    case "sandbox.reported":
-    case "artifact.stored":
-    case "guardian.decided":
-    case "guardian.settled":
-    case "guardian.judged":
-      return [];
-    default:
-      return unreachable(event);
-  }
+interface Piece {
+  call: string;
+  text: string;
 }
+
+/** The text of each kind of event, with the name of its call. Machine events and streamed pieces are left out. */
+const pieces: Handlers<EventFor<typeof runEvents, "recall">, void, Piece[]> = {
+  "run.created": ({ data }) => [{ call: "task", text: data.task }],
+  "model.ended": ({ data: { call, parts } }) =>
+    parts.flatMap((part) => (part.kind === "text" && part.text.trim() !== "" ? [{ call, text: part.text }] : [])),
+  "tool.requested": ({ data }) => [{ call: data.call, text: `${data.name} ${JSON.stringify(data.arguments)}` }],
+  "tool.ended": ({ data }) => [{ call: data.call, text: `→ ${data.text}` }],
+  "message.received": ({ data }) => [{ call: data.source, text: data.text }],
+};
 
 function matchesAll(text: string, words: readonly string[]): boolean {
   const lower = text.toLowerCase();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { grepTool } from "./search.ts";
-import { createWorkbench, type Workbench } from "./testing.ts";
+import { createWorkbench, type Workbench } from "./testing-tools.ts";
 
 describe.each(["ripgrep", "plain grep"])("grep with %s", (which) => {
   let bench: Workbench;
@@ -31,7 +31,7 @@ describe.each(["ripgrep", "plain grep"])("grep with %s", (which) => {
     return await bench.use(grepTool, args, context);
   };
 
-  test("gives path, line and text, and skips what nobody looks for", async () => {
+  test("returns path, line and text, and skips build and dependency folders", async () => {
     expect((await grep({ pattern: "one" })).text).toBe(".hidden/c.ts:1:one hidden\nsrc/a.ts:1:const one = 1;\nsrc/deep/b.md:1:# one");
     expect((await grep({ pattern: "^const T\\w+", path: "src" })).text).toBe("src/a.ts:2:const Two = 2;");
     expect((await grep({ pattern: "two", ignore_case: true })).text).toBe("src/a.ts:2:const Two = 2;");
@@ -40,13 +40,13 @@ describe.each(["ripgrep", "plain grep"])("grep with %s", (which) => {
     expect((await grep({ pattern: "huge" })).text).toBe("No line matches.");
   });
 
-  test("include narrows it by name or path", async () => {
+  test("filters by name or path", async () => {
     expect((await grep({ pattern: "one", include: "*.md" })).text).toBe("src/deep/b.md:1:# one");
     expect((await grep({ pattern: "one", include: "*.{md,txt}" })).text).toBe("src/deep/b.md:1:# one");
     expect((await grep({ pattern: "one", include: "src/**/*.ts" })).text).toBe("src/a.ts:1:const one = 1;");
   });
 
-  test("a bad expression, a missing path, and nothing found are told apart", async () => {
+  test("tells a malformed expression from a missing path and from no match", async () => {
     expect(await grep({ pattern: "(" })).toMatchObject({ outcome: "error", text: expect.stringMatching(/grep failed: .*\(/s) });
     expect(await grep({ pattern: "x", path: "nowhere" })).toMatchObject({
       outcome: "error",
@@ -56,7 +56,7 @@ describe.each(["ripgrep", "plain grep"])("grep with %s", (which) => {
     expect(await grep({ pattern: "-e", path: "src" })).toMatchObject({ outcome: "ok" });
   });
 
-  test("shows 100 matches at most, and cuts long lines", async () => {
+  test("shows at most 100 matches, and cuts long lines", async () => {
     await bench.put("many.txt", "match\n".repeat(150));
     await bench.put("wide.txt", `needle ${"w".repeat(5000)}\n`);
     const many = (await grep({ pattern: "match", path: "many.txt" })).text.split("\n");
@@ -68,7 +68,7 @@ describe.each(["ripgrep", "plain grep"])("grep with %s", (which) => {
   });
 });
 
-/** The same sandbox with a PATH on which there is no rg. */
+/** Returns the same sandbox with a PATH without rg. */
 function withoutRipgrep(sandbox: Sandbox, folder: string): Sandbox {
   const script = 'for each in find grep; do ln -sf "$(command -v $each)" "$1"; done';
   return {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { globTool } from "./search.ts";
-import { createWorkbench, type Workbench } from "./testing.ts";
+import { createWorkbench, type Workbench } from "./testing-tools.ts";
 
 let bench: Workbench;
 beforeAll(async () => {
@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => bench[Symbol.asyncDispose]());
 const glob = async (pattern: string, options: object = {}) => (await bench.use(globTool, { pattern, ...options })).text.split("\n").sort();
 
-test("glob finds by name, anywhere below a folder, and skips what nobody looks for", async () => {
+test("finds files by name anywhere below a folder, except in dependency folders", async () => {
   for (const path of ["a.ts", "src/b.ts", "src/deep/c.ts", "src/deep/c.md", "node_modules/x/d.ts", ".git/e.ts", ".github/w.yml"])
     await bench.put(path, "");
   expect(await glob("**/*.ts")).toEqual(["a.ts", "src/b.ts", "src/deep/c.ts"]);
@@ -22,7 +22,7 @@ test("glob finds by name, anywhere below a folder, and skips what nobody looks f
   await expect(glob("*", { folder: "nowhere" })).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("glob shows 100 files at most, the newest first", async () => {
+test("shows at most 100 files, newest first", async () => {
   for (let number = 0; number < 105; number++) await bench.put(`many/${number}.txt`, "");
   const { text } = await bench.use(globTool, { pattern: "many/*.txt" });
   expect(text).toMatch(/\n\n\[5 more; narrow the pattern\]$/);

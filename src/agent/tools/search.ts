@@ -6,68 +6,69 @@ import type { Tool } from "../tool.ts";
 import { GLOB_ENTRIES_MAX, GLOB_RESULTS_MAX, GREP_FILE_MEGABYTES_MAX, GREP_MATCHES_MAX, LINE_CHARACTERS_MAX } from "./limits.ts";
 import { absolutePath, shownPath } from "./workspace-path.ts";
 
-/** Never what an agent looks for, and often most of the files. */
+/** Folders that agents never search, and that often hold most of the files. */
 const SKIPPED = new Set([".git", "node_modules"]);
 const GREP_TIMEOUT_MS = 30_000;
 const GREP_OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
 
 const GlobArguments = z.strictObject({
   pattern: z.string().min(1).max(1000).describe("Such as src/**/*.ts; matched against paths relative to the folder."),
-  folder: z.string().max(4000).optional().describe("Where to look; default /workspace."),
+  folder: z.string().max(4000).optional().describe("The folder to search; default /workspace."),
 });
 
 export const globTool: Tool<z.infer<typeof GlobArguments>> = {
   name: "glob",
-  description: `Finds files by name, newest first, at most ${GLOB_RESULTS_MAX}. Leaves out .git and node_modules unless the pattern names them.`,
+  description: `Finds files by name, newest first, at most ${GLOB_RESULTS_MAX}. Skips .git and node_modules unless the pattern names them.`,
   parameters: GlobArguments,
   parallel: true,
   repeatable: true,
+  files: "untouched",
   subject: (args) => `glob:${args.pattern}`,
   async run(args, context) {
     const folder = absolutePath(args.folder ?? "/workspace");
-    // Models write absolute patterns, too.
+    // Models sometimes write absolute patterns.
     const pattern = args.pattern.startsWith(`${folder}/`) ? args.pattern.slice(folder.length + 1) : args.pattern;
     const matches = compileGlob(pattern);
     if (matches === null) return { outcome: "error", text: MALFORMED };
     const { entries, truncated } = await context.sandbox.list(folder, { depth: 64, entriesMax: GLOB_ENTRIES_MAX });
-    const wanted = (name: string) => name.split("/").every((part) => !SKIPPED.has(part) || pattern.includes(part));
+    const isWanted = (name: string) => name.split("/").every((part) => !SKIPPED.has(part) || pattern.includes(part));
     const found: typeof entries = [];
     const pause = createPauses();
     for (const entry of entries) {
-      if (entry.kind === "file" && wanted(entry.name) && matches(entry.name)) found.push(entry);
+      if (entry.kind === "file" && isWanted(entry.name) && matches(entry.name)) found.push(entry);
       await pause();
     }
     found.sort((a, b) => b.modifiedMs - a.modifiedMs);
-    const shown = found.slice(0, GLOB_RESULTS_MAX).map((entry) => shownPath(`${folder}/${entry.name}`));
-    if (shown.length === 0) return { outcome: "ok", text: "No file matches." };
-    const more = found.length > shown.length ? `\n\n[${found.length - shown.length} more; narrow the pattern]` : "";
-    const cut = truncated ? `\n[only the first ${GLOB_ENTRIES_MAX} entries were looked at]` : "";
-    return { outcome: "ok", text: `${shown.join("\n")}${more}${cut}` };
+    const paths = found.slice(0, GLOB_RESULTS_MAX).map((entry) => shownPath(`${folder}/${entry.name}`));
+    if (paths.length === 0) return { outcome: "ok", text: "No file matches." };
+    const more = found.length > paths.length ? `\n\n[${found.length - paths.length} more; narrow the pattern]` : "";
+    const cut = truncated ? `\n[searched only the first ${GLOB_ENTRIES_MAX} entries]` : "";
+    return { outcome: "ok", text: `${paths.join("\n")}${more}${cut}` };
   },
 };
 
-const MALFORMED =
-  "This is not a glob of at most 1,000 characters: `*`, `**`, `?`, `[a-z]` and at most 64 alternatives by `{a,b}` are known.";
+const MALFORMED = "Invalid glob: use at most 1,000 characters, `*`, `**`, `?`, `[a-z]` and at most 64 alternatives in `{a,b}`.";
 
 const GrepArguments = z.strictObject({
   pattern: z.string().min(1).max(2000).describe("A regular expression."),
-  path: z.string().max(4000).optional().describe("File or folder; default /workspace."),
+  path: z.string().max(4000).optional().describe("The file or folder to search; default /workspace."),
   include: z.string().max(500).optional().describe("Only files whose name matches this glob, such as *.ts."),
   ignore_case: z.boolean().optional(),
 });
 
 export const grepTool: Tool<z.infer<typeof GrepArguments>> = {
   name: "grep",
-  description: `Finds lines by regular expression, at most ${GREP_MATCHES_MAX} matches, in files of at most ${GREP_FILE_MEGABYTES_MAX} MB. Gives path:line:text.`,
+  description: `Finds lines by regular expression, at most ${GREP_MATCHES_MAX} matches, in files of at most ${GREP_FILE_MEGABYTES_MAX} MB. Returns path:line:text.`,
   parameters: GrepArguments,
   parallel: true,
   repeatable: true,
+  files: "untouched",
   subject: (args) => `grep:${args.pattern}`,
   async run(args, context) {
     const includes = args.include === undefined || args.include.startsWith("!") ? () => true : compileGlob(args.include.replace(/^\//, ""));
     if (includes === null) return { outcome: "error", text: MALFORMED };
-    const shown = shownPath(args.path ?? "/workspace");
-    const path = shown === "/workspace" ? "." : shown.startsWith("/") ? shown : `./${shown}`;
+    const displayPath = shownPath(args.path ?? "/workspace");
+    const path = displayPath === "/workspace" ? "." : displayPath.startsWith("/") ? displayPath : `./${displayPath}`;
     const { ended, stdout, stderr } = await runCommand(context.sandbox, {
       argv: ["/bin/sh", "-c", GREP_SCRIPT, "caisson-grep", args.pattern, path, args.include ?? "", args.ignore_case ? "yes" : ""],
       cwd: "/workspace",
@@ -90,8 +91,8 @@ export const grepTool: Tool<z.infer<typeof GrepArguments>> = {
 };
 
 /**
- * ripgrep where the template has it, else find and grep. Its arguments: pattern, path, include, and anything for
- * ignoring case.
+ * Runs ripgrep if the template has it, otherwise find and grep. Arguments: pattern, path, include, and any text to
+ * ignore case.
  */
 const GREP_SCRIPT = `
 if [ ! -e "$2" ]; then echo "$2 does not exist" >&2; exit 2; fi
@@ -104,13 +105,13 @@ exec find "$2" \\( -name .git -o -name node_modules \\) -prune -o -type f -size 
   -exec grep -nIHsE \${4:+-i} -e "$1" -- {} +
 `;
 
-/** In the order of paths and lines, and only of included files: plain grep gives them as the disk does. */
+/** Sorts the lines by path and drops files that are not included: plain grep prints them in the order of the disk. */
 function matchingLines(output: string, options: { path: string; includes: (path: string) => boolean }): string[] {
   const found = output
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => ({ line, path: /^(.*?):\d+:/.exec(line)?.[1] ?? line }));
-  // Stable, so that a file's lines stay in their order.
+  // The sort is stable, so the lines of a file stay in order.
   found.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
   const included = found.filter(({ path }) => {
     const relative = path.startsWith(`${options.path}/`) ? path.slice(options.path.length + 1) : path;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Usage } from "../../contract/usage.ts";
+import type { Usage } from "../../contract/model/usage.ts";
 import type { Tool, ToolContext } from "../tool.ts";
 
 export interface SubRun {
@@ -10,7 +10,7 @@ export interface SubRun {
   costUsd: number | null;
 }
 
-/** Gives a piece of the work to another agent, in the same sandbox and workspace, within the budgets that are left. */
+/** Delegates a task to another agent in the same sandbox and workspace, within the remaining budgets. */
 export function createSubAgentTool(options: {
   agents: readonly { name: string; description: string }[];
   start: (request: { agent: string; task: string; context: ToolContext }) => Promise<SubRun>;
@@ -19,10 +19,11 @@ export function createSubAgentTool(options: {
   const names = options.agents.map((agent) => agent.name);
   return {
     name: "agent",
-    description: `Hands a task to another agent, which works in the same workspace and answers with its result. It knows nothing of this conversation: the task must say everything. Agents: ${list}.`,
+    description: `Delegates a task to another agent, which works in the same workspace and returns its result. It knows nothing of this conversation, so the task must contain everything it needs. Agents: ${list}.`,
     parameters: z.strictObject({ agent: z.enum(names as [string, ...string[]]), task: z.string().min(1).max(50_000) }),
     parallel: false,
     repeatable: false,
+    files: "any",
     resumable: true,
     subject: (args) => `agent:${args.agent}`,
     async run(args, context) {

@@ -1,28 +1,28 @@
 import { isUtf8 } from "node:buffer";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 
 /**
- * Reads a text file of bounded size. Throws `too_large`, `invalid` for what is not UTF-8 text, and what `readFile`
- * throws.
+ * Reads a text file of bounded size. Throws `too_large`, `invalid` if it is not UTF-8 text, and the errors of
+ * `readFile`.
  */
 export async function readTextFile(sandbox: Sandbox, path: string, options: { bytesMax: number }): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   for await (const piece of await sandbox.readFile(path)) {
     bytes += piece.length;
-    if (bytes > options.bytesMax) throw new CaissonError("too_large", `${path} is longer than ${options.bytesMax} bytes`);
+    if (bytes > options.bytesMax) throw new CaissonError("too_large", `${path} is larger than ${options.bytesMax} bytes`);
     pieces.push(piece);
   }
   const whole = Buffer.concat(pieces);
-  // Written back, what was not UTF-8 would be something else.
+  // Bytes that are not UTF-8 would change when the file is written back.
   if (whole.includes(0) || !isUtf8(whole)) {
-    throw new CaissonError("invalid", `${path} is not a text file in UTF-8`, { hint: "Change it with bash." });
+    throw new CaissonError("invalid", `${path} is not a UTF-8 text file`, { hint: "Change it with bash." });
   }
   return whole.toString("utf8");
 }
 
-/** Null for a file that is not there. */
+/** Returns null if the file does not exist. */
 export async function readTextIfThere(sandbox: Sandbox, path: string, options: { bytesMax: number }): Promise<string | null> {
   try {
     return await readTextFile(sandbox, path, options);
@@ -32,7 +32,7 @@ export async function readTextIfThere(sandbox: Sandbox, path: string, options: {
   }
 }
 
-/** Lines added and removed, by counting lines that occur in only one of the two: what a summary needs, not a diff. */
+/** Counts added and removed lines by comparing how often each line occurs: enough for a summary, and no diff. */
 export function countLines(before: string | null, after: string | null): { linesAdded: number; linesRemoved: number } {
   const counts = new Map<string, number>();
   for (const line of linesOf(before)) counts.set(line, (counts.get(line) ?? 0) - 1);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createWorkbench, type Workbench } from "./testing.ts";
+import { createWorkbench, type Workbench } from "./testing-tools.ts";
 import { todoReadTool, todoWriteTool } from "./todo.ts";
 
 let bench: Workbench;
@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench[Symbol.asyncDispose]());
 
-test("the todo list is kept whole, and refused when it contradicts itself", async () => {
+test("stores the whole todo list, and rejects a contradictory one", async () => {
   const item = (id: string, blockedBy: string[] = []) => ({ id, text: `do ${id}`, status: "pending", blockedBy });
   expect((await bench.use(todoReadTool, {})).text).toBe("The list is empty.");
   await bench.use(todoWriteTool, { todo: [item("a"), item("b", ["a"])] });

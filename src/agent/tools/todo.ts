@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { TodoList } from "../../contract/run.ts";
+import { TodoList } from "../../contract/run/run.ts";
 import type { Tool } from "../tool.ts";
 
 const ITEMS_MAX = 100;
@@ -9,16 +9,17 @@ const WriteArguments = z.strictObject({ todo: TodoList.max(ITEMS_MAX).describe("
 
 export const todoWriteTool: Tool<z.infer<typeof WriteArguments>> = {
   name: "todo_write",
-  description: `Keeps a list of what is to be done, at most ${ITEMS_MAX} items; the whole list each time. It survives everything that shortens the conversation. One item should be in progress at a time.`,
+  description: `Replaces the todo list, at most ${ITEMS_MAX} items; send the whole list each time. It survives when the conversation is shortened. Only one item should be in progress at a time.`,
   parameters: WriteArguments,
   parallel: false,
   repeatable: true,
+  files: "untouched",
   subject: () => "todo_write",
   async run(args, context) {
     const ids = new Set(args.todo.map((item) => item.id));
     if (ids.size !== args.todo.length) return { outcome: "error", text: "Two items have the same id." };
     const unknown = args.todo.flatMap((item) => item.blockedBy).filter((id) => !ids.has(id));
-    if (unknown.length > 0) return { outcome: "error", text: `blockedBy names what is not in the list: ${unknown.join(", ")}.` };
+    if (unknown.length > 0) return { outcome: "error", text: `blockedBy names items that are not in the list: ${unknown.join(", ")}.` };
     await context.todo.set(args.todo);
     return { outcome: "ok", text: listText(args.todo) };
   },
@@ -26,10 +27,11 @@ export const todoWriteTool: Tool<z.infer<typeof WriteArguments>> = {
 
 export const todoReadTool: Tool<Record<string, never>> = {
   name: "todo_read",
-  description: "Shows the list of what is to be done.",
+  description: "Shows the todo list.",
   parameters: z.strictObject({}),
   parallel: true,
   repeatable: true,
+  files: "untouched",
   subject: () => "todo_read",
   run: async (_, context) => ({ outcome: "ok", text: listText(context.todo.get()) }),
 };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { builtInTools, selectTools } from "./tool-set.ts";
 
-test("an agent has the tools it names; a name that is none is refused", () => {
+test("selects the tools that an agent names, and rejects an unknown name", () => {
   expect(selectTools(undefined, { agent: "a" })).toHaveLength(builtInTools.length);
   expect(selectTools(["read", "mcp:x"], { agent: "a" }).map((tool) => tool.name)).toEqual(["read"]);
   expect(() => selectTools(["raed"], { agent: "a" })).toThrow(

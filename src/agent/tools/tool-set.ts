@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Tool } from "../tool.ts";
 import { applyPatchTool } from "./apply-patch.ts";
 import { bashKillTool, bashOutputTool, bashTool } from "./bash.ts";
@@ -28,7 +28,7 @@ export const builtInTools: readonly Tool[] = [
   requestNetworkTool,
 ] as readonly Tool[];
 
-/** The built-in tools an agent asked for. Throws `invalid` for an unknown name. */
+/** Returns the built-in tools that an agent requests. Throws `invalid` for an unknown name. */
 export function selectTools(names: readonly string[] | undefined, options: { agent: string }): Tool[] {
   if (names === undefined) return [...builtInTools];
   return names
@@ -36,8 +36,8 @@ export function selectTools(names: readonly string[] | undefined, options: { age
     .map((name) => {
       const tool = builtInTools.find((each) => each.name === name);
       if (tool) return tool;
-      throw new CaissonError("invalid", `the agent ${options.agent} asks for an unknown tool ${JSON.stringify(name)}`, {
-        hint: `There are: ${builtInTools.map((each) => each.name).join(", ")}, and mcp:SERVER.`,
+      throw new CaissonError("invalid", `the agent ${options.agent} requests an unknown tool ${JSON.stringify(name)}`, {
+        hint: `Available tools: ${builtInTools.map((each) => each.name).join(", ")}, and mcp:SERVER.`,
       });
     });
 }

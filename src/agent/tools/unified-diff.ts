@@ -2,7 +2,7 @@ import { dropTrailingBlanks, type FilePatch, type Hunk, hunkLine } from "./hunk.
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
-/** Reads a unified diff, git's own headers included. What stands between the files is skipped. */
+/** Parses a unified diff, including git's own headers. Skips the text between files. */
 export function parseUnified(lines: readonly string[]): FilePatch[] {
   const patches: FilePatch[] = [];
   let git: GitHeader | null = null;
@@ -46,7 +46,7 @@ function readGitHeader(header: GitHeader, line: string): void {
   else if (line.startsWith("deleted file mode")) header.removed = true;
 }
 
-/** A rename, or an empty file that comes or goes, has no hunk. */
+/** Returns the change of a file without hunks: a rename, or an empty file that is added or removed. */
 function withoutHunks(header: GitHeader): FilePatch | null {
   if (header.from !== null && header.to !== null) return { kind: "update", path: header.from, moveTo: header.to, hunks: [] };
   if (header.name === null) return null;
@@ -67,7 +67,7 @@ const isFileHeader = (lines: readonly string[], at: number) =>
 function namesOf(oldLine: string, newLine: string): { before: string | null; after: string | null } {
   const name = (line: string) => unquote((line.slice(4).split("\t")[0] ?? "").trimEnd());
   const [before, after] = [name(oldLine), name(newLine)];
-  // git's prefixes, unless the names really begin so.
+  // Strip git's prefixes, unless the names really begin this way.
   const prefixed = (before === "/dev/null" || before.startsWith("a/")) && (after === "/dev/null" || after.startsWith("b/"));
   const clean = (path: string) => (path === "/dev/null" ? null : prefixed ? path.slice(2) : path);
   return { before: clean(before), after: clean(after) };
@@ -109,7 +109,7 @@ function addLine(hunk: Hunk, line: string, number: number): void {
   else if (last) last.noNewline = true;
 }
 
-/** Where the hunk ends by its own figures, or null when they are wrong, as models' often are. */
+/** Returns where the hunk ends according to its own counts, or null if they are wrong, as in many models' diffs. */
 function countedEnd(lines: readonly string[], start: number, counts: { old: number; fresh: number }): number | null {
   let { old, fresh } = counts;
   let at = start;
@@ -133,7 +133,7 @@ function looseEnd(lines: readonly string[], start: number): number {
   return at;
 }
 
-/** git quotes names with unusual characters: `"a/\303\244.txt"`. */
+/** Decodes git's quoting of names with unusual characters: `"a/\303\244.txt"`. */
 function unquote(name: string): string {
   const quoted = /^"(.*)"$/s.exec(name);
   if (!quoted) return name;

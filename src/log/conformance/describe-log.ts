@@ -6,7 +6,7 @@ import { testRetelling } from "./retold-tests.ts";
 import { testSubscriptions } from "./subscription-tests.ts";
 import { codeOf, event, type MakeLogStore, type UseLog, useLogOf } from "./use-log.ts";
 
-/** What every log must do. */
+/** Tests the behavior that every log must have. */
 export function describeLog(name: string, make: MakeLogStore): void {
   describe(`log conformance: ${name}`, () => {
     const using = useLogOf(make);
@@ -14,14 +14,13 @@ export function describeLog(name: string, make: MakeLogStore): void {
     testRetelling(using);
     testSubscriptions(using);
     testLeases(using);
-    testFoundHeads(using);
     testHeads(using);
     testFoundHeads(using);
   });
 }
 
 function testStreams(using: UseLog): void {
-  test("numbers events from 1 without gaps, keeps data and order", () =>
+  test("numbers events from 1 without gaps, and keeps their data and order", () =>
     using(async (log) => {
       expect(await log.append("a", [event(1), event(2)])).toEqual({ lastSeq: 2 });
       expect(await log.append("b", [event(9)])).toEqual({ lastSeq: 1 });
@@ -32,7 +31,7 @@ function testStreams(using: UseLog): void {
       expect(await log.lastSeq("nothing")).toBe(0);
     }));
 
-  test("refuses a wrong expected sequence and tells the right one, and appends nothing", () =>
+  test("rejects a wrong expected sequence, reports the right one and appends nothing", () =>
     using(async (log) => {
       await log.append("a", [event(1)]);
       const failure = await log.append("a", [event(2)], { expectedSeq: 0 }).catch((error: unknown) => error);
@@ -40,7 +39,7 @@ function testStreams(using: UseLog): void {
       expect(await log.lastSeq("a")).toBe(1);
     }));
 
-  test("many appends at once: dense, and only one of those that expect the same sequence wins", () =>
+  test("lets one of many concurrent appends with the same expected sequence win", () =>
     using(async (log) => {
       const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => codeOf(log.append("a", [event(n)], { expectedSeq: 0 }))));
       expect(outcomes.filter((outcome) => outcome === "no error")).toHaveLength(1);
@@ -49,7 +48,7 @@ function testStreams(using: UseLog): void {
       expect((await log.read("a")).map((each) => each.seq)).toEqual(Array.from({ length: 201 }, (_, n) => n + 1));
     }));
 
-  test("a refused append of a batch does not disturb its neighbours", () =>
+  test("appends the rest of a batch if one append is rejected", () =>
     using(async (log) => {
       const [first, second, third] = await Promise.all([
         codeOf(log.append("a", [event(1)])),
@@ -60,7 +59,7 @@ function testStreams(using: UseLog): void {
       expect(await log.lastSeq("b")).toBe(0);
     }));
 
-  test("reads a page from a sequence", () =>
+  test("reads a page from a given sequence", () =>
     using(async (log) => {
       await log.append(
         "a",
@@ -70,7 +69,7 @@ function testStreams(using: UseLog): void {
       expect(await log.read("a", { fromSeq: 31 })).toEqual([]);
     }));
 
-  test("lists streams by prefix, newest first, and forgets a removed one", () =>
+  test("lists streams by prefix, newest first, without removed ones", () =>
     using(async (_, open) => {
       let now = 1_000_000;
       const log = await open({ nowMs: () => now });
@@ -84,7 +83,7 @@ function testStreams(using: UseLog): void {
       expect(await codeOf(log.remove("run/2"))).toBe("not_found");
     }));
 
-  test("refuses what is over a bound", () =>
+  test("rejects events and stream names that exceed a bound", () =>
     using(async (log) => {
       expect(await codeOf((async () => log.append("a", [{ type: "x", version: 1, data: "x".repeat(5_000_000) }]))())).toBe("too_large");
       expect(await codeOf((async () => log.append("", [event(1)]))())).toBe("invalid");

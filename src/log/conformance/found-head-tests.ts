@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { Log, NewEvent } from "../log.ts";
-import { asked, over } from "./head-tests.ts";
+import { over, questionEvent } from "./head-tests.ts";
 import type { UseLog } from "./use-log.ts";
 
-/** How streams are found by what is kept of them. */
+/** Tests finding streams by their heads. */
 export function testFoundHeads(using: UseLog): void {
-  test("runs that are over and runs that are not are found together by label, owner and time, and move when they change", () =>
+  test("finds open and ended runs by label, owner and time, last changed first", () =>
     using(async (_, open) => {
       let now = Date.parse("2030-01-01T00:00:00.000Z");
       const log = await open({ nowMs: () => now });
@@ -28,8 +28,8 @@ export function testFoundHeads(using: UseLog): void {
         now += 1000;
         await log.append(`run/${n}`, n < 6 ? [created(n), over] : [created(n)]);
       }
-      const streams = async (asked: Partial<Parameters<Log["heads"]>[0]>) =>
-        (await log.heads({ prefix: "run/", limit: 10, ...asked })).heads.map(({ stream }) => stream.slice(4)).join("");
+      const streams = async (query: Partial<Parameters<Log["heads"]>[0]>) =>
+        (await log.heads({ prefix: "run/", limit: 10, ...query })).heads.map(({ stream }) => stream.slice(4)).join("");
       expect(await streams({})).toBe("76543210");
       expect(await streams({ where: { owner: ["ada"] } })).toBe("7531");
       expect(await streams({ terms: ["label:team=a.b=c"] })).toBe("3210");
@@ -40,13 +40,13 @@ export function testFoundHeads(using: UseLog): void {
       expect(await streams({ where: { owner: [] } })).toBe("");
       expect(await streams({ updated: { from: "2030-01-01T00:00:04.000Z", before: "2030-01-01T00:00:08.000Z" } })).toBe("6543");
       expect(await streams({ matches: (head) => (head as { title: string }).title.includes("fence") })).toBe("3");
-      // One that goes on is open again, and one that is over is found where it ended last.
+      // A run that continues is open again, and an ended run is sorted by its last end.
       now += 1000;
       await log.append("run/3", [{ type: "run.reopened", version: 1, data: { by: "me", budgets: {} } }]);
       expect(await streams({ where: { owner: ["ada"] } })).toBe("3751");
       expect(await streams({ open: false, where: { owner: ["ada"] } })).toBe("51");
       now += 1000;
-      await log.append("run/1", [asked("ask_aaaaaaaaaaaa")]);
+      await log.append("run/1", [questionEvent("ask_aaaaaaaaaaaa")]);
       await log.append("run/3", [over]);
       expect(await streams({ open: false, where: { owner: ["ada"] } })).toBe("135");
       const page = await log.heads({ prefix: "run/", limit: 2, where: { owner: ["ada"] } });
@@ -56,19 +56,19 @@ export function testFoundHeads(using: UseLog): void {
       expect(await streams({ where: { owner: ["ada"] } })).toBe("137");
     }));
 
-  test("what is over of one kind is not found among another", () =>
+  test("finds no ended streams of another kind", () =>
     using(async (log) => {
       const created = { type: "driven.created", version: 1, data: { id: "spec_aaaaaaaaaaaa", title: "Words", parent: null } };
       const ended = { type: "driven.ended", version: 1, data: { finish: "completed", text: null } };
       await log.append("run/1", [over]);
       await log.append("spec/1", [created, ended]);
-      const found = async (prefix: string, filter: Partial<Parameters<Log["heads"]>[0]> = {}) => {
+      const findHeads = async (prefix: string, filter: Partial<Parameters<Log["heads"]>[0]> = {}) => {
         const { heads, total } = await log.heads({ prefix, limit: 10, ...filter });
         return [total, ...heads.map(({ stream }) => stream)];
       };
       for (const filter of [{}, { where: { owner: ["local"] } }, { matches: () => true }]) {
-        expect(await found("run/", filter)).toEqual([1, "run/1"]);
-        expect(await found("spec/", filter)).toEqual([1, "spec/1"]);
+        expect(await findHeads("run/", filter)).toEqual([1, "run/1"]);
+        expect(await findHeads("spec/", filter)).toEqual([1, "spec/1"]);
       }
     }));
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Log, NewEvent } from "../log.ts";
 import { codeOf, type UseLog } from "./use-log.ts";
 
-export const asked = (question: string): NewEvent => ({
+export const questionEvent = (question: string): NewEvent => ({
   type: "permission.asked",
   version: 1,
   data: { question, call: null, kind: "stuck", text: "Go on?", pattern: null },
@@ -14,13 +14,13 @@ export const over: NewEvent = {
   data: { reason: "done", text: "", steps: 1, usage: { inputTokens: 0, outputTokens: 0 }, costUsd: 0 },
 };
 
-/** What is kept of streams beside their events. */
+/** Tests the heads that the log stores next to the events. */
 export function testHeads(using: UseLog): void {
-  test("the head of a run changes with each append, and has the sequence to expect next", () =>
+  test("updates the head of a run with each append, including the sequence", () =>
     using(async (log, open) => {
       const other = await open();
       expect(await log.head("run/1")).toBeNull();
-      await log.append("run/1", [started(1), asked("ask_aaaaaaaaaaaa")]);
+      await log.append("run/1", [started(1), questionEvent("ask_aaaaaaaaaaaa")]);
       await other.append("run/1", [started(2)]);
       expect(await log.head("run/1")).toMatchObject({
         seq: 3,
@@ -33,14 +33,14 @@ export function testHeads(using: UseLog): void {
       expect(await log.head("session/1")).toBeNull();
     }));
 
-  test("a refused append leaves the head alone", () =>
+  test("keeps the head unchanged when an append is rejected", () =>
     using(async (log) => {
       await log.append("run/1", [started(1)]);
       expect(await codeOf(log.append("run/1", [started(9)], { expectedSeq: 0 }))).toBe("conflict");
       expect(await log.head("run/1")).toMatchObject({ seq: 1, head: { step: 1 } });
     }));
 
-  test("heads are listed newest first, those that are open and those that are not, with how many there are", () =>
+  test("lists open or closed heads, newest first, with their total", () =>
     using(async (_, open) => {
       let now = 1_000_000;
       const log = await open({ nowMs: () => now });
@@ -63,7 +63,7 @@ export function testHeads(using: UseLog): void {
       expect(await log.head("run/3")).toBeNull();
     }));
 
-  test("heads are found by what is in them, and page by page", () =>
+  test("finds heads by their fields, page by page", () =>
     using(async (_, open) => {
       let now = 1_000_000;
       const log = await open({ nowMs: () => now });
@@ -73,7 +73,7 @@ export function testHeads(using: UseLog): void {
         data: { sandbox: "sb_aaaaaaaaaaaa", runtime, why: "start" },
       });
       for (let n = 0; n < 6; n++) {
-        // Two of each instant: then the name decides.
+        // Two runs share each time, so the name decides the order.
         if (n % 2 === 0) now += 1000;
         await log.append(`run/${n}`, [started(n), ...(n === 5 ? [over] : n === 4 ? [] : [sandboxed(n < 2 ? "oci" : "docker")])]);
       }
@@ -97,7 +97,7 @@ export function testHeads(using: UseLog): void {
       expect(pages).toEqual(["run/4", "run/5", "run/2", "run/3", "run/0", "run/1"]);
     }));
 
-  test("what cannot be understood is left out of the head, which says so", () =>
+  test("skips an invalid event and records the damage in the head", () =>
     using(async (log) => {
       await log.append("run/1", [started(1), { type: "run.created", version: 1, data: { oops: true } }, started(2)]);
       expect(await log.head("run/1")).toMatchObject({ seq: 3, head: { step: 2 }, damage: expect.stringContaining("event 2") });

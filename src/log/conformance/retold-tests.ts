@@ -3,9 +3,9 @@ import { event, type UseLog } from "./use-log.ts";
 
 const numbers = (first: number, count: number) => Array.from({ length: count }, (_, index) => first + index);
 
-/** A stream whose events take the place of all that came before them. */
+/** Tests log compaction: events that replace everything before them. */
 export function testRetelling(using: UseLog): void {
-  test("a retold stream has the new events alone, and its numbers go on", () =>
+  test("keeps only the new events of a compacted stream, and its numbering", () =>
     using(async (log) => {
       await log.append("a", numbers(1, 30).map(event));
       await log.append("b", [event(1)]);
@@ -16,7 +16,7 @@ export function testRetelling(using: UseLog): void {
       await log.append("a", [event(33)], { expectedSeq: 32 });
       expect((await log.read("a", { fromSeq: 32 })).map(({ seq }) => seq)).toEqual([32, 33]);
       expect((await log.read("b")).map(({ seq }) => seq)).toEqual([1]);
-      // Nothing is said to be missing.
+      // The check reports no missing events.
       expect(await log.check()).toEqual([]);
       await log.append("a", [event(34)], { isRetold: true });
       await log.append("a", [event(35)]);
@@ -24,7 +24,7 @@ export function testRetelling(using: UseLog): void {
       expect(await log.check()).toEqual([]);
     }));
 
-  test("a retelling that is refused leaves everything as it was", () =>
+  test("changes nothing if a compaction is rejected", () =>
     using(async (log) => {
       await log.append("a", [event(1), event(2)]);
       await expect(log.append("a", [event(3)], { expectedSeq: 1, isRetold: true })).rejects.toMatchObject({ code: "conflict" });
@@ -32,7 +32,7 @@ export function testRetelling(using: UseLog): void {
       expect((await log.read("a")).map(({ seq }) => seq)).toEqual([1, 2]);
     }));
 
-  test("the head of a retold stream is that of its new events, also where it is made again from them", () =>
+  test("computes the head of a compacted stream from its new events", () =>
     using(async (log, open) => {
       const createdAt = "2026-11-16T12:00:00.000Z";
       const created = (more = {}) => ({ type: "driven.created", version: 1, data: { id: "wf_a", title: "one", parent: null, ...more } });
@@ -50,7 +50,7 @@ export function testRetelling(using: UseLog): void {
       expect(await log.head("workflow/wf_a")).toMatchObject({ ...head, seq: 6 });
     }));
 
-  test("who follows a stream that is retold, or all of them, gets each event that is there once, and none twice", () =>
+  test("delivers each event of a compacted stream exactly once to subscribers", () =>
     using(async (log) => {
       const end = new AbortController();
       await log.append("a", [event(1), event(2)]);
@@ -64,8 +64,8 @@ export function testRetelling(using: UseLog): void {
       await log.append("b", [event(1)]);
       await log.append("a", [event(5)]);
       for (const seq of [3, 4, 5]) expect((await next(one)).seq).toBe(seq);
-      const heard = [await next(all), await next(all), await next(all), await next(all)];
-      expect(heard.map(({ stream, seq }) => `${stream}${seq}`)).toEqual(["a3", "a4", "b1", "a5"]);
+      const nextEvents = [await next(all), await next(all), await next(all), await next(all)];
+      expect(nextEvents.map(({ stream, seq }) => `${stream}${seq}`)).toEqual(["a3", "a4", "b1", "a5"]);
       end.abort();
       const later = new AbortController();
       const positions: number[] = [];
@@ -73,7 +73,7 @@ export function testRetelling(using: UseLog): void {
         positions.push(position);
         if (positions.length === 4) break;
       }
-      // As they were before: whoever has a position goes on from there.
+      // Positions are unchanged, so a reader can continue from its last one.
       expect(positions).toEqual([3, 4, 5, 6]);
     }));
 }

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { event, take, type UseLog } from "./use-log.ts";
 
-/** Subscriptions to one stream and to all. */
+/** Tests subscriptions to one stream, and to all. */
 export function testSubscriptions(using: UseLog): void {
-  test("a subscription gives the past, then what comes, without gap or repeat", () =>
+  test("delivers past and live events without a gap or repeat", () =>
     using(async (log) => {
       await log.append("a", [event(1), event(2)]);
       const got = take(log.subscribe("a", { fromSeq: 2 }), 700);
@@ -11,7 +11,7 @@ export function testSubscriptions(using: UseLog): void {
       expect((await got).map((each) => each.seq)).toEqual(Array.from({ length: 700 }, (_, n) => n + 2));
     }));
 
-  test("a subscription sees what another handle appends", () =>
+  test("delivers events that another handle appends", () =>
     using(async (log, open) => {
       const other = await open();
       const got = take(log.subscribe("a"), 2);
@@ -20,7 +20,7 @@ export function testSubscriptions(using: UseLog): void {
       expect((await got).map((each) => each.seq)).toEqual([1, 2]);
     }));
 
-  test("a subscription passes over what its subscriber knows, and over nothing else", () =>
+  test("skips only the events that the subscriber already knows", () =>
     using(async (log, open) => {
       const other = await open();
       await log.append("a", [event(1), event(2)]);
@@ -35,7 +35,7 @@ export function testSubscriptions(using: UseLog): void {
       expect((await got).map((each) => each.seq)).toEqual([11, 12]);
     }));
 
-  test("a subscription ends with its signal", () =>
+  test("ends a subscription with its signal", () =>
     using(async (log) => {
       const abort = new AbortController();
       const done = (async () => {
@@ -55,7 +55,7 @@ export function testSubscriptions(using: UseLog): void {
 }
 
 function testSubscriptionsToAll(using: UseLog): void {
-  test("a subscription to all streams gives the past, then what comes, in one order, without gap or repeat", () =>
+  test("delivers the events of all streams in one order, without a gap or repeat", () =>
     using(async (log, open) => {
       const other = await open();
       await log.append("run/1", [event(1), event(2)]);
@@ -79,7 +79,7 @@ function testSubscriptionsToAll(using: UseLog): void {
       }
     }));
 
-  test("a subscription to all streams goes on after any position, also within an append", () =>
+  test("continues a subscription to all streams after any position, even in an append", () =>
     using(async (log) => {
       for (const stream of ["a", "b"])
         await log.append(
@@ -97,7 +97,7 @@ function testSubscriptionsToAll(using: UseLog): void {
       expect(await next).toMatchObject([{ stream: "c", seq: 1, position: 1402 }]);
     }));
 
-  test("a consumer that stalls keeps neither the writers nor another consumer, and loses nothing", () =>
+  test("loses no events for a stalled consumer, and holds up no one else", () =>
     using(async (log) => {
       const stalled = log.subscribeAll()[Symbol.asyncIterator]();
       await log.append("a", [event(0)]);
@@ -113,7 +113,7 @@ function testSubscriptionsToAll(using: UseLog): void {
       await stalled.return?.();
     }));
 
-  test("a removed stream is in no later subscription, and one of the same name begins anew", () =>
+  test("delivers no events of a removed stream, and restarts its numbering", () =>
     using(async (log) => {
       await log.append("a", [event(1), event(2)]);
       await log.append("b", [event(3)]);
@@ -125,7 +125,7 @@ function testSubscriptionsToAll(using: UseLog): void {
       ]);
     }));
 
-  test("a subscription to all streams ends with its signal", () =>
+  test("ends a subscription to all streams with its signal", () =>
     using(async (log) => {
       const abort = new AbortController();
       const events = log.subscribeAll({ signal: abort.signal })[Symbol.asyncIterator]();
@@ -136,7 +136,7 @@ function testSubscriptionsToAll(using: UseLog): void {
 }
 
 function testSubscriptionsToTypes(using: UseLog): void {
-  test("a subscription to some types passes over all others, and loses none of its own, however seldom it looks", () =>
+  test("delivers every event of the requested types and no others", () =>
     using(async (log, open) => {
       const other = await open();
       const of = (type: string, n: number) => ({ ...event(n), type });
@@ -154,7 +154,7 @@ function testSubscriptionsToTypes(using: UseLog): void {
       const { position = 0 } = events[100] ?? {};
       const rest = await take(log.subscribeAll({ prefix: "run/", types: ["wanted", "as well"], afterPosition: position }), 501);
       expect(rest).toEqual(events.slice(101));
-      // One append that is longer than a page of a subscription.
+      // This append is longer than a page of a subscription.
       await log.append(
         "run/9",
         Array.from({ length: 900 }, (_, n) => of(n % 3 === 0 ? "streamed" : "wanted", n)),

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { LeaseClock } from "../lease-clock.ts";
 import type { Log, NewEvent, StoredEvent } from "../log.ts";
 
@@ -7,12 +7,12 @@ export interface OpenOptions {
   leaseClock?: LeaseClock;
 }
 
-/** `open` gives a handle on the same store each time it is called. */
+/** Every call of `open` returns a new handle on the same store. */
 export type MakeLogStore = () => Promise<{ open(options?: OpenOptions): Promise<Log>; dispose(): Promise<void> }>;
 
 export type UseLog = (work: (log: Log, reopen: (options?: OpenOptions) => Promise<Log>) => Promise<void>) => Promise<void>;
 
-/** A new store for each piece of work, closed and removed after it. */
+/** Runs each piece of work with a new store, which it closes and removes afterwards. */
 export function useLogOf(make: MakeLogStore): UseLog {
   return async (work) => {
     const store = await make();
@@ -42,12 +42,12 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-/** The first so many events of a subscription, which ends with them. */
+/** Returns the first `count` events of a subscription, then ends it. */
 export async function take<Event extends StoredEvent>(events: AsyncIterable<Event>, count: number): Promise<Event[]> {
-  const taken: Event[] = [];
+  const firstEvents: Event[] = [];
   for await (const each of events) {
-    taken.push(each);
-    if (taken.length === count) break;
+    firstEvents.push(each);
+    if (firstEvents.length === count) break;
   }
-  return taken;
+  return firstEvents;
 }

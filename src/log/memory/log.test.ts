@@ -2,7 +2,7 @@ import { describeLog } from "../conformance/describe-log.ts";
 import { createMemoryLog } from "./log.ts";
 
 describeLog("memory", async () => {
-  // Handles share one store: a clock of its own is the only thing a second handle may bring along.
+  // All handles share one store; a second handle may only bring its own clocks.
   let clock: () => number = Date.now;
   let leaseClock = { nowMs: () => performance.now() };
   const log = createMemoryLog({ nowMs: () => clock(), leaseClock: { nowMs: () => leaseClock.nowMs() } });

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { compareHeads, passesFilter } from "../head-filter.ts";
 import type { LeaseClock } from "../lease-clock.ts";
 import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
@@ -8,18 +8,17 @@ import { pageOf, type ReadBudget, subscription } from "../subscription.ts";
 
 interface MemoryStream {
   events: StoredEvent[];
-  /** How many there were before them, until it was retold. */
+  /** How many events were dropped by compaction. */
   before: number;
   lease: Lease | null;
-  /** By the lease clock. */
+  /** In lease clock time. */
   expiresMs: number;
   epoch: number;
   head: { head: StreamHead["head"]; damage: string | null; isOpen: boolean } | null;
 }
 
 /**
- * A log for tests and for runs nobody wants to keep. It dies with the process; in everything else it behaves like the
- * durable one.
+ * A log for tests and for temporary runs. It disappears with the process; otherwise it behaves like the durable log.
  */
 export function createMemoryLog(
   options: { nowMs?: () => number; leaseClock?: Pick<LeaseClock, "nowMs">; projectionOf?: FindProjection } = {},
@@ -27,7 +26,7 @@ export function createMemoryLog(
   const { projectionOf = everyProjection, nowMs = Date.now, leaseClock = { nowMs: () => performance.now() } } = options;
   const streams = new Map<string, MemoryStream>();
   const listeners = new Set<() => void>();
-  /** Every event, at its position less one; null where its stream was removed. */
+  /** Every event at index position - 1; null if its stream was removed. */
   const feed: (StoredEvent | null)[] = [];
   const listen = (wake: () => void) => {
     listeners.add(wake);
@@ -64,8 +63,8 @@ export function createMemoryLog(
       });
       const projection = projectionOf(name);
       if (projection !== null && events.length > 0) {
-        const made = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-events.length)));
-        stream.head = { ...made, isOpen: projection.isOpen(made.head) };
+        const next = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-events.length)));
+        stream.head = { ...next, isOpen: projection.isOpen(next.head) };
       }
       for (const wake of [...listeners]) wake();
       return { lastSeq: lastSeq + events.length };
@@ -168,12 +167,12 @@ function leasesOf(options: {
     if (current !== lease.epoch) throw fencedOut(name, { epoch: lease.epoch, current });
   };
   const calls: LeaseCalls = {
-    async acquire(name, { owner, ttlMs, ownerGone }) {
+    async acquire(name, { holder: owner, ttlMs, holderGone }) {
       const stream = ensure(name);
       const held = live(stream);
-      if (held && !ownerGone?.(held.owner)) return null;
+      if (held && !holderGone?.(held.holder)) return null;
       stream.epoch += 1;
-      return give(stream, { stream: name, owner, epoch: stream.epoch, expiresAtMs: 0 }, ttlMs);
+      return give(stream, { stream: name, holder: owner, epoch: stream.epoch, expiresAtMs: 0 }, ttlMs);
     },
     async holder(name) {
       const stream = streams.get(name);

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Damage } from "../log.ts";
 import { chainSum } from "./commit.ts";
 
-/** Damages named in one report; a log with more is lost anyway, and the report stays readable. */
+/** Maximum number of damages in a report. A log with more is lost anyway, and the report stays readable. */
 const DAMAGES_MAX = 100;
 
 interface Row {
@@ -15,7 +15,7 @@ interface Row {
 }
 
 /**
- * Reads every row of every stream and follows the chain of sums. A stream that cannot be read does not hide the others.
+ * Reads every row of every stream and verifies the chain of checksums. An unreadable stream does not hide the others.
  */
 export function checkDatabase(database: DatabaseSync): Damage[] {
   const damages: Damage[] = [];
@@ -41,7 +41,7 @@ function checkStream(database: DatabaseSync, stream: { stream: string; last_seq:
       .prepare("SELECT seq, type, version, at, data, sum FROM events WHERE stream = ? ORDER BY seq")
       .iterate(stream.stream);
     for (const row of rows as Iterable<unknown> as Iterable<Row>) {
-      // One that was retold begins later, and with a chain of its own.
+      // A compacted stream begins at a later event, with a new chain.
       if (expected === 1 && row.seq > 1 && chainSum(0, row) === row.sum) expected = row.seq;
       if (row.seq !== expected) return { stream: stream.stream, fromSeq: expected, text: `Event ${expected} is missing.` };
       sum = chainSum(sum, row);
@@ -49,13 +49,13 @@ function checkStream(database: DatabaseSync, stream: { stream: string; last_seq:
       expected += 1;
     }
   } catch {
-    return { stream: stream.stream, fromSeq: expected, text: `Nothing can be read from event ${expected} on.` };
+    return { stream: stream.stream, fromSeq: expected, text: `Event ${expected} and everything after it cannot be read.` };
   }
   if (expected - 1 !== stream.last_seq || sum !== stream.last_sum) {
     return {
       stream: stream.stream,
       fromSeq: expected,
-      text: `The end is missing: ${expected - 1} of ${stream.last_seq} events are there.`,
+      text: `The end is missing: the stream has ${expected - 1} of ${stream.last_seq} events.`,
     };
   }
   return null;

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { crc32 } from "node:zlib";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { encodeEvents, fencedOut, wrongSequence } from "../limits.ts";
 import type { AppendOptions, NewEvent } from "../log.ts";
 import { sqliteFault, translateSqlite } from "./open.ts";
@@ -15,10 +15,7 @@ interface Pending {
   reject: (error: unknown) => void;
 }
 
-/**
- * Events that were put behind one end of a stream, which is the other now. The sum of all events tells one end from
- * every other.
- */
+/** An append: the stream's end before and after it. The checksum over all events makes each end unique. */
 export interface Appended {
   after: { seq: number; sum: number };
   end: { seq: number; sum: number };
@@ -27,17 +24,16 @@ export interface Appended {
 }
 
 /**
- * How long a change waits for another process's transaction before it fails; others queue up meanwhile. A backup that
- * copies the file, or a disk that stands still under another writer, takes seconds or minutes, and whoever has
- * something to put down has nothing better to do than to wait.
+ * How long a change waits for another process's transaction before it fails; others queue up behind it. A backup that
+ * copies the file, or a disk that stalls under another writer, takes seconds or minutes, and a writer can only wait.
  */
 export const BUSY_WAIT_MS_MAX = 10 * 60_000;
-/** Waiting is worth a word after this. */
+/** How long to wait before we notify the user. */
 const BUSY_NOTICE_MS = 3_000;
-/** The pause grows: each try stops the whole process for a moment. */
+/** The pause grows because each attempt blocks the whole process for a moment. */
 const BUSY_PAUSE_MS = 5;
 const BUSY_PAUSE_MS_MAX = 250;
-/** Appends taken into one transaction. Beyond it the next transaction follows at once. */
+/** Maximum number of appends per transaction. If there are more, the next transaction follows immediately. */
 const BATCH_MAX = 2000;
 
 export function chainSum(previous: number, row: { seq: number; type: string; version: number; at: string; data: string }): number {
@@ -48,18 +44,18 @@ interface CommitterOptions {
   database: DatabaseSync;
   nowMs: () => number;
   busyWaitMsMax: number;
-  /** Told once for each wait that takes long, and what for. */
+  /** Called once for each wait that takes long. */
   onBusy: () => void;
-  /** In the transaction of the append. */
+  /** Called in the transaction of the append. */
   onAppended: (stream: string, appended: Appended) => void;
-  /** Likewise, before it: what was in the stream is gone. */
+  /** Called in the same transaction before `onAppended`, if the old events of the stream were deleted. */
   onErased: (stream: string) => void;
   onCommitted: (streams: Set<string>) => void;
 }
 
 /**
- * Group commit: everything that was handed in during one turn of the event loop becomes one transaction and one sync to
- * disk. An append that is refused (wrong sequence, fenced out) does not disturb the others of its batch.
+ * Group commit: all appends requested in one turn of the event loop become one transaction and one sync to disk. A
+ * rejected append (wrong sequence, fenced out) does not affect the rest of its batch.
  */
 export function createCommitter(options: CommitterOptions) {
   const { database } = options;
@@ -115,10 +111,10 @@ export function createCommitter(options: CommitterOptions) {
         schedule();
       });
     },
-    change: createChanges(options, (work) => {
+    change: createChangeQueue(options, (work) => {
       running = running.then(work);
     }),
-    /** Resolves when everything handed in so far was settled. */
+    /** Resolves when all appends and changes requested so far have settled. */
     async drain(): Promise<void> {
       while (scheduled || queue.length > 0) {
         await new Promise<void>((resolve) => setImmediate(resolve));
@@ -136,16 +132,16 @@ interface Change {
 }
 
 /**
- * Small changes of our own, such as leases. Those of one turn of the event loop, with the same patience, share a
- * transaction and its sync to disk: a station that starts again takes a thousand leases. One that fails undoes itself
- * alone.
+ * Queues small internal changes, such as leases. Changes with the same maximum wait that are requested in one turn of
+ * the event loop share a transaction and its sync to disk: a restarting station takes a thousand leases. If one change
+ * fails, only that one is rolled back.
  */
-function createChanges(options: CommitterOptions, enqueue: (work: () => Promise<void>) => void) {
+function createChangeQueue(options: CommitterOptions, enqueue: (work: () => Promise<void>) => void) {
   const { database } = options;
-  /** By how long they wait for others. */
+  /** Open batches by their maximum wait. */
   const gathering = new Map<number, Change[]>();
   const flush = async (batch: readonly Change[], msMax: number) => {
-    // What is asked for in this turn comes along.
+    // Changes requested later in this turn join the batch.
     await new Promise<void>((resolve) => setImmediate(resolve));
     if (gathering.get(msMax) === batch) gathering.delete(msMax);
     const settled: (() => void)[] = [];
@@ -161,21 +157,21 @@ function createChanges(options: CommitterOptions, enqueue: (work: () => Promise<
     }
     for (const settle of settled) settle();
   };
-  /** Runs a change in a transaction, after what is at work. */
+  /** Runs a change in a transaction, after all earlier work. */
   return function change<Result>(work: () => Result, wait: { msMax?: number } = {}): Promise<Result> {
     const msMax = Math.min(options.busyWaitMsMax, wait.msMax ?? options.busyWaitMsMax);
     return new Promise<Result>((resolve, reject) => {
-      const made: Change = { work, resolve: resolve as Change["resolve"], reject };
+      const queuedChange: Change = { work, resolve: resolve as Change["resolve"], reject };
       const gathered = gathering.get(msMax);
-      if (gathered !== undefined && gathered.length < BATCH_MAX) return void gathered.push(made);
-      const batch = [made];
+      if (gathered !== undefined && gathered.length < BATCH_MAX) return void gathered.push(queuedChange);
+      const batch = [queuedChange];
       gathering.set(msMax, batch);
       enqueue(() => flush(batch, msMax));
     });
   };
 }
 
-/** One change, in the transaction that is open. Throws when the transaction is no more. */
+/** Runs one change in the open transaction. Throws if that ended the transaction. */
 function applyChange(database: DatabaseSync, { work, resolve, reject }: Change): () => void {
   database.exec("SAVEPOINT change");
   try {
@@ -190,7 +186,7 @@ function applyChange(database: DatabaseSync, { work, resolve, reject }: Change):
   }
 }
 
-/** One append, in the transaction that is open. */
+/** Returns a function that performs one append in the open transaction. */
 function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq: number } {
   const { database } = options;
   const find = database.prepare("SELECT last_seq, last_sum, epoch FROM streams WHERE stream = ?");
@@ -212,7 +208,7 @@ function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq:
     if (item.options.isRetold === true && item.events.length > 0) {
       erase.run(item.stream);
       options.onErased(item.stream);
-      // A chain of its own: its first row says by its sum that nothing is missing before it.
+      // Starts a new chain: the checksum of its first row shows that no event before it is missing.
       sum = 0;
     }
     item.events.forEach((event, index) => {
@@ -222,7 +218,7 @@ function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq:
       insert.run(item.stream, seq, event.type, event.version, at, data, sum);
     });
     if (seq > lastSeq) {
-      // The head first: a stream whose head is behind is noted by a trigger.
+      // The head comes first: a trigger marks a stream as stale if its head is behind.
       options.onAppended(item.stream, { after, end: { seq, sum }, at, events: item.events });
       advance.run(item.stream, seq, sum, at);
     }
@@ -230,10 +226,10 @@ function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq:
   };
 }
 
-/** Begins a transaction as soon as nobody else has one. */
+/** Begins a transaction as soon as no other process has one open. */
 async function begin({ database, onBusy }: CommitterOptions, wait: { msMax: number; isWanted?: () => boolean }): Promise<void> {
   const startMs = performance.now();
-  let told = false;
+  let hasNotified = false;
   for (let pauseMs = BUSY_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, BUSY_PAUSE_MS_MAX)) {
     try {
       database.exec("BEGIN IMMEDIATE");
@@ -241,8 +237,8 @@ async function begin({ database, onBusy }: CommitterOptions, wait: { msMax: numb
     } catch (error) {
       const waitedMs = performance.now() - startMs;
       if (sqliteFault(error) !== "busy" || waitedMs > wait.msMax || wait.isWanted?.() === false) throw error;
-      if (!told && waitedMs > BUSY_NOTICE_MS) onBusy();
-      told ||= waitedMs > BUSY_NOTICE_MS;
+      if (!hasNotified && waitedMs > BUSY_NOTICE_MS) onBusy();
+      hasNotified ||= waitedMs > BUSY_NOTICE_MS;
       await delay(pauseMs);
     }
   }

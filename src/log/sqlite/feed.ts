@@ -1,10 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { CaissonError } from "../../contract/error.ts";
+import type { CaissonError } from "../../contract/error/error.ts";
 import type { PlacedEvent, StoredEvent } from "../log.ts";
 import type { ReadBudget } from "../subscription.ts";
 import { translateSqlite } from "./open.ts";
 
-/** One append: the events `from_seq` to `to_seq` of a stream, the last of which has this position among all events. */
+/** One append: the events `from_seq` to `to_seq` of a stream. `position` is that of the last event. */
 interface FeedRow {
   position: number;
   stream: string;
@@ -12,7 +12,7 @@ interface FeedRow {
   to_seq: number;
 }
 
-/** Events of some types, as a JSON array of their names. */
+/** A read of some event types. `types` is a JSON array of their names. */
 export interface TypedRead {
   fromSeq: number;
   toSeq: number;
@@ -23,12 +23,12 @@ export interface TypedRead {
 interface FeedOptions {
   database: DatabaseSync;
   read: (stream: string, fromSeq: number, budget: ReadBudget) => StoredEvent[];
-  readTyped: (stream: string, asked: TypedRead) => StoredEvent[];
+  readTyped: (stream: string, request: TypedRead) => StoredEvent[];
 }
 
 /**
- * The order in which events of all streams became true. A trigger writes it, so no append of any version of Caisson can
- * leave it out.
+ * The order in which the events of all streams became durable. A trigger writes it, so no version of Caisson can append
+ * without it.
  */
 export function createFeed(options: FeedOptions) {
   const { database } = options;
@@ -37,11 +37,11 @@ export function createFeed(options: FeedOptions) {
     try {
       return select.all(position, limit) as unknown as FeedRow[];
     } catch (error) {
-      throw translateSqlite(error, "reading what was appended");
+      throw translateSqlite(error, "reading appended events");
     }
   };
   return {
-    /** The events from a position on of streams with one of these prefixes, and the position to continue from. */
+    /** Returns events of streams with one of these prefixes from a position on, and the position to continue from. */
     page(
       position: number,
       { prefixes, types, budget }: { prefixes: readonly string[]; types: string | null; budget: ReadBudget },
@@ -67,8 +67,8 @@ export function createFeed(options: FeedOptions) {
       return Number((database.prepare("SELECT max(position) AS last FROM feed").get() as { last: number | null }).last ?? 0);
     },
     /**
-     * Its positions stay used, since subscribers count by them: the last row of all stays, as nobody's, and those
-     * before it need not. A stream of the same name begins anew.
+     * Removes a stream from the feed. Positions are never reused, since subscribers continue from them, so the very
+     * last row stays, without its stream. A new stream of the same name starts over.
      */
     forget(stream: string): void {
       database.prepare("DELETE FROM feed WHERE stream IN (?, '') AND position < (SELECT max(position) FROM feed)").run(stream);
@@ -77,23 +77,23 @@ export function createFeed(options: FeedOptions) {
   };
 }
 
-/** What cannot be read of an append is said by one event, and does not keep subscribers from what came after it. */
+/** Reads one append. An unreadable append yields one event with its damage, so subscribers still get later events. */
 function readAppend(
   row: FeedRow,
   options: Pick<FeedOptions, "read" | "readTyped"> & { fromSeq: number; budget: ReadBudget; left: number; types: string | null },
 ): PlacedEvent[] {
   const { fromSeq, types } = options;
   const ofAppend: ReadBudget = { limit: Math.min(options.left, row.to_seq - fromSeq + 1), bytes: options.budget.bytes };
-  const placed = (event: StoredEvent): PlacedEvent => ({ ...event, position: row.position - (row.to_seq - event.seq) });
+  const withPosition = (event: StoredEvent): PlacedEvent => ({ ...event, position: row.position - (row.to_seq - event.seq) });
   try {
     const events =
       types === null
         ? options.read(row.stream, fromSeq, ofAppend)
         : options.readTyped(row.stream, { fromSeq, toSeq: row.to_seq, types, budget: ofAppend });
     options.budget.bytes = ofAppend.bytes;
-    return events.map(placed);
+    return events.map(withPosition);
   } catch (error) {
     const { message } = error as CaissonError;
-    return [placed({ stream: row.stream, seq: row.to_seq, type: "damaged", version: 1, at: "", data: null, damage: message })];
+    return [withPosition({ stream: row.stream, seq: row.to_seq, type: "damaged", version: 1, at: "", data: null, damage: message })];
   }
 }

@@ -4,17 +4,17 @@ import type { HeadCursor, HeadFilter } from "../head-filter.ts";
 import type { Projection } from "../projection.ts";
 import type { DatedHead } from "./head-rows.ts";
 
-/** Beyond it nobody counts: there are at least so many. */
+/** Counting stops here; a count that reaches it is a minimum. */
 const COUNT_MAX = 1000;
-/** Rows looked at before others get a turn, where what is asked for is not among the terms. */
+/** Rows to check before yielding to the event loop, for conditions that no term covers. */
 const LOOKED_AT = 500;
 
-/** One of these terms, each. */
-type Asked = readonly string[];
+/** Alternative terms; a head must have one of them. */
+type TermGroup = readonly string[];
 
 /**
- * The heads of streams of which no more is expected, by the terms that they can be found by, the last changed first.
- * Written once, when a stream closes: what is still open is few, and is looked at one by one.
+ * Indexes the heads of closed streams by their terms, last changed first. Written once, when a stream closes; open
+ * streams are few and are scanned.
  */
 export function createHeadIndex(database: DatabaseSync) {
   const insert = database.prepare("INSERT OR REPLACE INTO head_terms (term, at, stream) VALUES (?, ?, ?)");
@@ -30,28 +30,28 @@ export function createHeadIndex(database: DatabaseSync) {
   };
   return {
     remove,
-    /** After the row of the head was written. */
+    /** Call after the row of the head is written. */
     put(stream: string, { terms, at }: { terms: readonly string[] | null; at: string }): void {
       remove(stream);
       if (terms === null) return;
       for (const term of terms) insert.run(term, at, stream);
       note.run(JSON.stringify([at, ...terms]), stream);
     },
-    count: (asked: readonly Asked[], times: Pick<HeadFilter, "updated"> = {}): { total: number; isMinimum: boolean } => {
-      const { sql, values } = walk(database, { asked, times, after: undefined });
+    count: (termGroups: readonly TermGroup[], times: Pick<HeadFilter, "updated"> = {}): { total: number; isMinimum: boolean } => {
+      const { sql, values } = walk(database, { termGroups, times, after: undefined });
       const row = database.prepare(`SELECT count(*) AS total FROM (SELECT 1 ${sql} LIMIT ?)`).get(...values, COUNT_MAX + 1);
       const { total } = row as { total: number };
       return { total: Math.min(total, COUNT_MAX), isMinimum: total > COUNT_MAX };
     },
-    /** The newest first, as many as pass. */
+    /** Returns the newest heads that pass, up to the limit. */
     async page(
-      asked: readonly Asked[],
+      termGroups: readonly TermGroup[],
       options: Pick<HeadFilter, "updated"> & { after?: HeadCursor; limit: number; passes: ((row: DatedHead) => boolean) | null },
     ): Promise<DatedHead[]> {
       const { limit, passes } = options;
       const found: DatedHead[] = [];
       for (let after = options.after; ; ) {
-        const { sql, values } = walk(database, { asked, times: options, after });
+        const { sql, values } = walk(database, { termGroups, times: options, after });
         const rows = database
           .prepare(
             "SELECT h.stream, h.seq, h.version, h.open, h.head, h.damage, w.at FROM " +
@@ -70,23 +70,23 @@ export function createHeadIndex(database: DatabaseSync) {
 }
 
 /**
- * What is asked for, as terms; the rest has to be looked for in the heads themselves. Null where the filter is not
- * about all heads of a projection that has terms.
+ * Splits a filter into index terms and the rest, which must be checked on the heads themselves. Returns null if the
+ * filter does not cover all heads of a projection with terms.
  */
 export function askedTerms(
   projection: Projection | null,
   { prefix, where = {}, terms = [] }: HeadFilter,
-): { asked: Asked[]; rest: NonNullable<HeadFilter["where"]> } | null {
+): { termGroups: TermGroup[]; rest: NonNullable<HeadFilter["where"]> } | null {
   if (projection?.indexed === undefined || prefix !== projection.prefix) return null;
   const { indexed } = projection;
   const entries = Object.entries(where);
   const known = entries.filter(([path]) => indexed.includes(path));
   const rest = Object.fromEntries(entries.filter(([path]) => !indexed.includes(path)));
-  const asked = [...known.map(([path, values]) => values.map((value) => termOf(path, value))), ...terms.map((term) => [term])];
-  return { asked: (asked.length === 0 ? [[""]] : asked).map((each) => each.map((term) => ofKind(projection, term))), rest };
+  const termGroups = [...known.map(([path, values]) => values.map((value) => termOf(path, value))), ...terms.map((term) => [term])];
+  return { termGroups: (termGroups.length === 0 ? [[""]] : termGroups).map((each) => each.map((term) => ofKind(projection, term))), rest };
 }
 
-/** The terms of a head. Every head has the empty one. */
+/** Returns the terms of a head. Every head has the empty term. */
 export function termsOf(projection: Projection, head: DatedHead["head"] | object): string[] {
   const facts = typeof head === "string" ? JSON.parse(head) : head;
   const valueAt = (path: string) =>
@@ -96,24 +96,23 @@ export function termsOf(projection: Projection, head: DatedHead["head"] | object
 }
 
 /**
- * What is asked of one kind of streams must not find those of another. Terms of runs are as they were before there were
- * others.
+ * Keeps the terms of different kinds of streams apart. Those of runs have no prefix, for compatibility with older logs.
  */
 const ofKind = ({ prefix }: Projection, term: string) => (prefix === "run/" ? term : `${prefix}${term}`);
 
 const termOf = (path: string, value: string | null) => `${path}=${value ?? ""}`;
 
-/** From the rarest of what is asked for, checking the others; `t` is what is walked along. */
+/** Builds a query that walks along the rarest terms (`t`) and checks the others. */
 function walk(
   database: DatabaseSync,
-  { asked, times, after }: { asked: readonly Asked[]; times: Pick<HeadFilter, "updated">; after: HeadCursor | undefined },
+  { termGroups, times, after }: { termGroups: readonly TermGroup[]; times: Pick<HeadFilter, "updated">; after: HeadCursor | undefined },
 ): { sql: string; values: (string | number)[] } {
-  const oneOf = (name: string, terms: Asked) =>
+  const oneOf = (name: string, terms: TermGroup) =>
     terms.length === 1 ? `${name}.term = ?` : `${name}.term IN (${terms.map(() => "?").join(", ")})`;
-  const sizes = asked.map((terms) => ({ terms, size: sizeOf(database, terms) })).sort((left, right) => left.size - right.size);
-  // One term is in the order of time; several have to be sorted, and must be few.
+  const sizes = termGroups.map((terms) => ({ terms, size: sizeOf(database, terms) })).sort((left, right) => left.size - right.size);
+  // Rows of one term are already sorted by time; rows of several terms must be sorted, so there must be few.
   const first = sizes.find(({ terms, size }) => terms.length === 1 || size <= COUNT_MAX)?.terms ?? [""];
-  const others = asked.filter((terms) => terms !== first);
+  const others = termGroups.filter((terms) => terms !== first);
   const conditions = [oneOf("t", first)];
   const values: (string | number)[] = [...first];
   for (const terms of others) {
@@ -131,7 +130,7 @@ function walk(
   return { sql: `FROM head_terms t WHERE ${conditions.join(" AND ")}`, values };
 }
 
-function sizeOf(database: DatabaseSync, terms: Asked): number {
+function sizeOf(database: DatabaseSync, terms: TermGroup): number {
   if (terms.length === 0) return 0;
   const row = database
     .prepare(`SELECT count(*) AS size FROM (SELECT 1 FROM head_terms WHERE term IN (${terms.map(() => "?").join(", ")}) LIMIT ?)`)

@@ -11,10 +11,10 @@ export interface HeadRow {
   damage: string | null;
 }
 
-/** With the time of the stream's last event. */
+/** A head row with the time of the stream's last event. */
 export type DatedHead = HeadRow & { at: string };
 
-/** The rows of heads, and what closed ones are found by. All but `find` in a transaction. */
+/** The rows of heads, and the index of closed ones. All methods but `find` need a transaction. */
 export function createHeadRows(database: DatabaseSync) {
   const find = database.prepare("SELECT stream, seq, version, open, head, damage FROM heads WHERE stream = ?");
   const put = database.prepare(
@@ -22,7 +22,7 @@ export function createHeadRows(database: DatabaseSync) {
       "ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, version = excluded.version, open = excluded.open, head = excluded.head, " +
       "damage = excluded.damage WHERE excluded.seq > heads.seq OR excluded.version <> heads.version",
   );
-  // Of one that stays open nothing is said that an index knows of: its pages are not written again.
+  // For a stream that stays open. It writes no indexed column, so no index pages are rewritten.
   const stay = database.prepare(
     "UPDATE heads SET seq = ?, head = ?, damage = coalesce(damage, ?) WHERE stream = ? AND seq = ? AND version = ?",
   );
@@ -43,7 +43,7 @@ export function createHeadRows(database: DatabaseSync) {
       }
       settle.run(row.stream);
     },
-    /** Whether it was there as somebody believed. */
+    /** Returns whether the stored row had the expected sequence and version. */
     advance(row: DatedHead, { projection, afterSeq, wasOpen }: { projection: Projection; afterSeq: number; wasOpen: boolean }): boolean {
       const { stream, seq, version, open, head, damage } = row;
       if (wasOpen && open === 1) return stay.run(seq, head, damage, stream, afterSeq, version).changes > 0;
@@ -59,7 +59,7 @@ export function createHeadRows(database: DatabaseSync) {
   };
 }
 
-/** Of a stream of which more is expected, nothing. */
+/** Returns no terms for an open stream. */
 function indexedOf(row: DatedHead, projection: Projection): { terms: string[] | null; at: string } {
   const isIndexed = row.open === 0 && projection.indexed !== undefined;
   return { terms: isIndexed ? termsOf(projection, row.head) : null, at: row.at };

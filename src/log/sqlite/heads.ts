@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { ignore, ignoring } from "../../lib/failures.ts";
 import { createPauses } from "../../lib/pauses.ts";
 import { compareHeads, type HeadCursor, type HeadFilter, passesFilter } from "../head-filter.ts";
 import type { StoredEvent, StreamHead } from "../log.ts";
@@ -9,10 +10,10 @@ import { createHeadRows, type DatedHead, type HeadRow } from "./head-rows.ts";
 import { listHeads } from "./list-heads.ts";
 import { createStaleness, type EndRow } from "./stale-heads.ts";
 
-/** Events folded at a time when a head is made again, and bytes of them. */
+/** Events to fold at a time when rebuilding a head, and their maximum bytes. */
 const PAGE = 2000;
 const PAGE_BYTES = 4 * 1024 ** 2;
-/** Heads remembered between two appends of ours; beyond it the one that waited longest is read again. */
+/** Heads to keep in memory between two of our appends. Beyond this the oldest one is read again. */
 const REMEMBERED_MAX = 1000;
 
 interface HeadsOptions {
@@ -23,14 +24,14 @@ interface HeadsOptions {
 }
 
 /**
- * The heads of streams: kept with each append, and made again from the events where an older Caisson, or none of ours,
- * appended last.
+ * The heads of streams. They are updated with each append, and rebuilt from the events if an older Caisson or another
+ * program appended last.
  */
 export function createHeads(options: HeadsOptions) {
   const { database, projectionOf } = options;
   const rows = createHeadRows(database);
   const remembered = new Map<string, { end: Appended["end"]; made: ReturnType<typeof project> }>();
-  /** What the head is before an append: as our own last append left it, unless somebody else came in between. */
+  /** Returns the head before an append: from memory if our append was the last, otherwise from the store. */
   const before = (stream: string, after: Appended["after"], projection: Projection): ReturnType<typeof project> | null => {
     const known = remembered.get(stream);
     remembered.delete(stream);
@@ -41,30 +42,31 @@ export function createHeads(options: HeadsOptions) {
   const staleness = createStaleness(database);
   const ends = database.prepare("SELECT stream, last_seq, at FROM streams WHERE stream = ?");
 
-  /** From the first event on, without writing anything. */
+  /** Rebuilds a head from the first event on, without writing anything. */
   const make = async ({ stream, last_seq, at }: EndRow): Promise<DatedHead | null> => {
     const projection = projectionOf(stream);
     if (projection === null) return null;
     const pause = createPauses();
-    let made = project(projection, { head: null, damage: null }, []);
+    let headState = project(projection, { head: null, damage: null }, []);
     for (let fromSeq = 1; fromSeq <= last_seq; ) {
-      const page = readable(() => options.read(stream, fromSeq, { limit: PAGE, bytes: PAGE_BYTES }));
-      made = project(projection, made, page ?? []);
+      const page = ignoring("noted as damage below", () => options.read(stream, fromSeq, { limit: PAGE, bytes: PAGE_BYTES })) ?? null;
+      headState = project(projection, headState, page ?? []);
       if (page === null || page.length === 0) {
-        made.damage ??= `nothing can be read from event ${fromSeq} on`;
+        headState.damage ??= `event ${fromSeq} and everything after it cannot be read`;
         break;
       }
       fromSeq = (page.at(-1)?.seq ?? fromSeq) + 1;
       await pause();
     }
-    return { ...rowOf(projection, { stream, seq: last_seq }, made), at };
+    return { ...rowOf(projection, { stream, seq: last_seq }, headState), at };
   };
   const makeAndStore = async (end: EndRow): Promise<DatedHead | null> => {
-    const made = await make(end);
-    // A log that cannot be written to is shown all the same.
+    const rebuiltHead = await make(end);
     const projection = projectionOf(end.stream);
-    if (made !== null && projection !== null) await options.change(() => rows.store(made, projection)).catch(() => undefined);
-    return made;
+    if (rebuiltHead === null || projection === null) return rebuiltHead;
+    const storing = options.change(() => rows.store(rebuiltHead, projection));
+    await ignore(storing, "a read-only log still shows its heads");
+    return rebuiltHead;
   };
   const current = async (stream: string): Promise<DatedHead | null> => {
     const projection = projectionOf(stream);
@@ -74,7 +76,7 @@ export function createHeads(options: HeadsOptions) {
     return row?.seq === end.last_seq && row.version === projection.version ? { ...row, at: end.at } : await makeAndStore(end);
   };
   return {
-    /** In the transaction of an append. One that is behind, or of another version, is made again when asked for. */
+    /** Call in the transaction of an append. A head that is behind is rebuilt when it is read. */
     advance(stream: string, { after, end, at, events }: Appended): void {
       const projection = projectionOf(stream);
       if (projection === null) return;
@@ -82,18 +84,18 @@ export function createHeads(options: HeadsOptions) {
       const from = after.seq === 0 ? { head: null, damage: null } : before(stream, after, projection);
       if (from === null) return;
       const wasOpen = from.head === null || projection.isOpen(from.head);
-      const made = project(
+      const headState = project(
         projection,
         from,
         events.map((event, index) => ({ ...event, at, seq: after.seq + index + 1 })),
       );
-      const row = { ...rowOf(projection, { stream, seq: end.seq }, made), at };
+      const row = { ...rowOf(projection, { stream, seq: end.seq }, headState), at };
       if (after.seq === 0) rows.store(row, projection);
       else if (!rows.advance(row, { projection, afterSeq: after.seq, wasOpen })) return;
-      // Somebody may repair the damage; then the row says so.
-      if (made.damage !== null) return;
+      // Another process may repair the damage, so the stored row decides.
+      if (headState.damage !== null) return;
       if (remembered.size >= REMEMBERED_MAX) remembered.delete(remembered.keys().next().value ?? "");
-      remembered.set(stream, { end, made });
+      remembered.set(stream, { end, made: headState });
     },
     remove: rows.remove,
     async head(stream: string): Promise<StreamHead | null> {
@@ -102,15 +104,15 @@ export function createHeads(options: HeadsOptions) {
     },
     async list({ after, limit, ...filter }: HeadFilter & { after?: HeadCursor; limit: number }) {
       const projection = projectionOf(filter.prefix);
-      const made = new Map<string, DatedHead>();
+      const rebuiltHeads = new Map<string, DatedHead>();
       for (const end of await staleness.ends(filter.prefix, { projection, change: options.change })) {
         const row = await makeAndStore(end);
-        if (row !== null) made.set(end.stream, row);
+        if (row !== null) rebuiltHeads.set(end.stream, row);
       }
       const page = { ...(after !== undefined && { after }), limit };
       const known = await listHeads(filter, { database, index: rows.index, projection, page });
-      // Those that could not be written down, in a log that can only be read.
-      const fresh = [...made.values()].filter(
+      // Rebuilt heads that could not be stored, in a read-only log.
+      const fresh = [...rebuiltHeads.values()].filter(
         (row) => !known.heads.some(({ stream }) => stream === row.stream) && passes(row, filter, projection),
       );
       const rest = after === undefined ? fresh : fresh.filter((row) => compareHeads(row, after) > 0);
@@ -125,16 +127,16 @@ export function createHeads(options: HeadsOptions) {
   };
 }
 
-function rowOf(projection: Projection, end: { stream: string; seq: number }, made: ReturnType<typeof project>): HeadRow {
-  const open = projection.isOpen(made.head) ? 1 : 0;
-  return { ...end, version: projection.version, open, head: JSON.stringify(made.head), damage: made.damage };
+function rowOf(projection: Projection, end: { stream: string; seq: number }, headState: ReturnType<typeof project>): HeadRow {
+  const open = projection.isOpen(headState.head) ? 1 : 0;
+  return { ...end, version: projection.version, open, head: JSON.stringify(headState.head), damage: headState.damage };
 }
 
 function toHead({ stream, seq, at, head, damage }: DatedHead): StreamHead {
   return { stream, seq, at, head: JSON.parse(head), damage };
 }
 
-/** Each is parsed, and there may be a thousand. */
+/** Pauses between rows: each one is parsed, and there may be a thousand. */
 async function toHeads(rows: readonly DatedHead[]): Promise<StreamHead[]> {
   const heads: StreamHead[] = [];
   const pause = createPauses();
@@ -143,14 +145,6 @@ async function toHeads(rows: readonly DatedHead[]): Promise<StreamHead[]> {
     await pause();
   }
   return heads;
-}
-
-function readable<Result>(read: () => Result): Result | null {
-  try {
-    return read();
-  } catch {
-    return null;
-  }
 }
 
 function passes(row: DatedHead, filter: HeadFilter, projection: Projection | null): boolean {

@@ -28,12 +28,12 @@ afterEach(async () => {
 });
 
 describe("events of 100 KB", () => {
-  test("that a reader takes no more of cost at most a page of bytes", async () => {
+  test("take at most one page of memory if the reader stops reading", async () => {
     const held: number[] = [];
     for await (const event of log.subscribeAll()) {
       if (event.stream === "b") break;
       held.push(event.seq);
-      // What comes after its stream is gone was in memory.
+      // Any event that arrives after its stream was removed was in memory.
       if (held.length > 1) continue;
       await log.remove("a");
       await log.append("b", [large(1)]);
@@ -41,17 +41,17 @@ describe("events of 100 KB", () => {
     expect(held.length).toBeLessThanOrEqual(HELD_EVENTS_MAX);
   });
 
-  test("come whole and in order, by every way of reading", async () => {
+  test("arrive complete and in order, with every way of reading", async () => {
     const all = Array.from({ length: 100 }, (_, n) => n + 1);
     expect((await take(log.subscribe("a"), 100)).map(({ seq }) => seq)).toEqual(all);
-    const placed = await take(log.subscribeAll({ afterPosition: 4 }), 96);
-    expect(placed.map(({ seq, position }) => [seq, position])).toEqual(all.slice(4).map((n) => [n, n]));
+    const events = await take(log.subscribeAll({ afterPosition: 4 }), 96);
+    expect(events.map(({ seq, position }) => [seq, position])).toEqual(all.slice(4).map((n) => [n, n]));
     await log.append("b", [large(1), large(2, "test.other"), large(3), ...[4, 5, 6, 7, 8].map((n) => large(n, "test.other")), large(9)]);
     const typed = await take(log.subscribeAll({ types: ["test.other"] }), 6);
     expect(typed.map(({ seq }) => seq)).toEqual([2, 4, 5, 6, 7, 8]);
   });
 
-  test("are read up to a bound of bytes, and at least one of them", async () => {
+  test("are read up to a bound of bytes, but at least one", async () => {
     expect(await log.read("a", { bytesMax: 3 * EVENT_BYTES })).toHaveLength(3);
     expect((await log.read("a", { fromSeq: 7, bytesMax: 1 })).map(({ seq }) => seq)).toEqual([7]);
     expect(await log.read("a")).toHaveLength(100);

@@ -12,13 +12,10 @@ interface LeaseRow {
   expires_ticks: number | null;
 }
 
-/**
- * A renewal or release that has to wait longer is of no use: the one is tried again soon, the other saves the next
- * owner a moment.
- */
+/** Longer waits are pointless: a renewal is retried soon, and a release only saves the next holder a moment. */
 const RENEW_WAIT_MS_MAX = 2_000;
 
-/** The leases of streams, in the rows of the streams. */
+/** The leases of streams, stored in the rows of the streams. */
 export function createLeases(options: {
   database: DatabaseSync;
   nowMs: () => number;
@@ -29,7 +26,7 @@ export function createLeases(options: {
   const select = database.prepare("SELECT stream, epoch, owner, expires_at, boot, expires_ticks FROM streams WHERE stream = ?");
   const find = (stream: string) => select.get(stream) as unknown as LeaseRow | undefined;
   const lastLeaseOf = (row: LeaseRow | undefined): Lease | null =>
-    row?.owner && row.expires_at !== null ? { stream: row.stream, owner: row.owner, epoch: row.epoch, expiresAtMs: row.expires_at } : null;
+    row?.owner && row.expires_at !== null ? { stream: row.stream, holder: row.owner, epoch: row.epoch, expiresAtMs: row.expires_at } : null;
   const holderOf = (row: LeaseRow | undefined): Lease | null => {
     const lease = lastLeaseOf(row);
     if (lease === null || row === undefined) return null;
@@ -38,12 +35,12 @@ export function createLeases(options: {
     return leftMs > 0 ? lease : null;
   };
   return {
-    acquire(stream, { owner, ttlMs, ownerGone }) {
+    acquire(stream, { holder: owner, ttlMs, holderGone }) {
       return change(() => {
         const row = find(stream);
         const held = holderOf(row);
-        if (held && !ownerGone?.(held.owner)) return null;
-        const lease: Lease = { stream, owner, epoch: (row?.epoch ?? 0) + 1, expiresAtMs: nowMs() + ttlMs };
+        if (held && !holderGone?.(held.holder)) return null;
+        const lease: Lease = { stream, holder: owner, epoch: (row?.epoch ?? 0) + 1, expiresAtMs: nowMs() + ttlMs };
         database
           .prepare(
             "INSERT INTO streams (stream, last_seq, last_sum, at, epoch, owner, expires_at, boot, expires_ticks) VALUES (?, 0, 0, ?, ?, ?, ?, ?, ?) " +

@@ -12,30 +12,30 @@ interface Listing {
   page: { after?: HeadCursor; limit: number };
 }
 
-/** A page of the heads that are written down, and how many there are. */
+/** Returns a page of the stored heads, and their total. */
 export async function listHeads(filter: HeadFilter, options: Listing): Promise<{ heads: DatedHead[]; total: number; isMinimum: boolean }> {
   const { index, projection, page } = options;
   if (Object.values(filter.where ?? {}).some((values) => values.length === 0)) return { heads: [], total: 0, isMinimum: false };
   const terms = filter.open === true ? null : askedTerms(projection, filter);
   if (terms === null) return scanned(filter, options);
   const open = filter.open === false ? { heads: [], total: 0, isMinimum: false } : scanned({ ...filter, open: true }, options);
-  const { asked, rest } = terms;
+  const { termGroups, rest } = terms;
   const isPlain = Object.keys(rest).length === 0 && filter.matches === undefined;
   const ofRest: HeadFilter = { prefix: filter.prefix, where: rest, ...(filter.matches && { matches: filter.matches }) };
   const passes = isPlain ? null : (row: DatedHead) => passesAlone(row, ofRest, projection);
   const times = filter.updated === undefined ? {} : { updated: filter.updated };
-  const closed = await index.page(asked, { ...page, ...times, passes });
+  const closed = await index.page(termGroups, { ...page, ...times, passes });
   const heads = [...open.heads, ...closed].sort(compareHeads).slice(0, page.limit);
-  // What is looked for one by one is counted as far as it was looked for.
-  const counted = isPlain ? index.count(asked, times) : { total: closed.length, isMinimum: closed.length >= page.limit };
+  // If heads are checked one by one, the count covers only those checked so far.
+  const counted = isPlain ? index.count(termGroups, times) : { total: closed.length, isMinimum: closed.length >= page.limit };
   return { heads, total: open.total + counted.total, isMinimum: counted.isMinimum };
 }
 
-/** Each of them is looked at: those that are open, or that begin with something, or of a kind that has no terms. */
+/** Scans heads one by one: open ones, those of another prefix, or those of a kind without terms. */
 function scanned(filter: HeadFilter, { database, projection, page }: Listing): { heads: DatedHead[]; total: number; isMinimum: boolean } {
   const { after, limit } = page;
   const { conditions, values } = conditionsOf(filter);
-  // Otherwise SQLite, which does not know how few are open, walks along all of them.
+  // Forces the index. SQLite does not know how few heads are open, and would scan all of them.
   const index = filter.open === true ? "INDEXED BY heads_open" : "";
   const rows = database
     .prepare(
@@ -54,7 +54,7 @@ function passesAlone(row: DatedHead, filter: HeadFilter, projection: Projection 
   return passesFilter(head, filter, (facts) => projection?.terms?.(facts) ?? []);
 }
 
-/** In SQL; the table of heads is `h`. `open` is written out, so that the index of those that are is used. */
+/** Builds the SQL conditions; the table of heads is `h`. `open` is a literal, so that SQLite uses the partial index. */
 function conditionsOf({ prefix, open, where = {} }: HeadFilter): { conditions: string[]; values: string[] } {
   const conditions = ["h.stream >= ? AND h.stream < ?"];
   const values: string[] = [prefix, endOfPrefix(prefix)];

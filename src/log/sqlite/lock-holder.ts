@@ -1,22 +1,25 @@
 import { readFileSync, statSync } from "node:fs";
+import { ignoring } from "../../lib/failures.ts";
 import { isStopped, processStat } from "../../lib/process-stat.ts";
 
-/** The byte of the shared-memory file that a writer in WAL mode locks, as SQLite's file format has it. */
+/** The byte of the shared-memory file that a writer in WAL mode locks, according to SQLite's file format. */
 const WRITE_LOCK_BYTE = 120;
 
-/** The process that is writing to the database at `path`; null if there is none, or none that we can see. */
+/**
+ * Returns the pid of the process that is writing to the database at `path`; null if no process is, or we cannot
+ * see it.
+ */
 export function lockHolder(path: string): number | null {
-  try {
+  const pids = ignoring("the holder is a detail of another error", () => {
     const { ino } = statSync(`${path}-shm`);
-    const writers = readFileSync("/proc/locks", "utf8").split("\n").map(writerOf(ino));
-    return writers.find((pid) => pid !== null) ?? null;
-  } catch {
-    return null;
-  }
+    return readFileSync("/proc/locks", "utf8").split("\n").map(writerOf(ino));
+  });
+  return pids?.find((pid) => pid !== null) ?? null;
 }
 
 /**
- * For the user who waits: one who pressed Ctrl-Z in another window must learn that this is what everything waits for.
+ * Describes the process for the waiting user: someone who pressed Ctrl-Z in another window must learn that this is why
+ * everything waits.
  */
 export function describeLockHolder(path: string): string {
   const pid = lockHolder(path);
@@ -25,8 +28,8 @@ export function describeLockHolder(path: string): string {
 }
 
 /**
- * A line reads `1: POSIX  ADVISORY  WRITE 4711 fe:00:2146592 120 120`. A pid of 0 or less is in a namespace that we
- * cannot see.
+ * Parses a line such as `1: POSIX  ADVISORY  WRITE 4711 fe:00:2146592 120 120`. A pid of 0 or less is in a namespace
+ * that we cannot see.
  */
 const writerOf = (inode: number) => (line: string) => {
   const [, kind, , access, pid, file, first, last] = line.trim().split(/\s+/);

@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore, ignoring } from "../../lib/failures.ts";
 import { type LeaseClock, machineClock } from "../lease-clock.ts";
 import { READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT } from "../limits.ts";
 import type { Log, StoredEvent } from "../log.ts";
@@ -35,10 +36,10 @@ export function createSqliteLog(options: {
   path: string;
   nowMs?: () => number;
   leaseClock?: LeaseClock;
-  /** How long to wait for another process that has the log to itself, and who is told that we wait. */
+  /** How long to wait for another process that holds the log, and where to send the notice. */
   busyWaitMsMax?: number;
   onBusy?: (text: string) => void;
-  /** What is kept of which streams; the runs' heads unless said otherwise. */
+  /** Selects the projection of a stream; defaults to the built-in ones. */
   projectionOf?: FindProjection;
 }): Log {
   const nowMs = options.nowMs ?? Date.now;
@@ -46,12 +47,8 @@ export function createSqliteLog(options: {
   const database = openDatabase(options.path);
   const dataVersion = database.prepare("PRAGMA data_version");
   const wakeups = createWakeups(() => {
-    try {
-      return Number((dataVersion.get() as { data_version: number }).data_version);
-    } catch {
-      // Those who are woken read, and are told what is wrong.
-      return Number.NaN;
-    }
+    const row = ignoring("the readers that this wakes report the failure", () => dataVersion.get() as { data_version: number });
+    return Number(row?.data_version);
   });
   const select = database.prepare("SELECT seq, type, version, at, data FROM events WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?");
   const selectTyped = database.prepare(
@@ -84,8 +81,8 @@ export function createSqliteLog(options: {
     async read(stream, { fromSeq = 1, limit = READ_LIMIT_DEFAULT, bytesMax = Number.POSITIVE_INFINITY } = {}) {
       const events = readWithin(stream, fromSeq, { limit, bytes: bytesMax });
       const damage = events.find((event) => event.damage !== undefined)?.damage;
-      // Whoever looks at heads only would not know. A log that cannot be written to stays as it is.
-      if (damage !== undefined) await heads.noteDamage(stream, damage).catch(() => undefined);
+      // Otherwise readers that use only heads would not see the damage.
+      if (damage !== undefined) await ignore(heads.noteDamage(stream, damage), "a read-only log can still be read");
       return events;
     },
     lastSeq: async (stream) => lastSeqOf(stream),
@@ -94,9 +91,9 @@ export function createSqliteLog(options: {
       return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read, known });
     },
     subscribeAll({ prefix = "", types, afterPosition = 0, restMs, signal } = {}) {
-      const asked = { prefixes: [prefix].flat(), types: types === undefined ? null : JSON.stringify(types) };
+      const filter = { prefixes: [prefix].flat(), types: types === undefined ? null : JSON.stringify(types) };
       const read = async (from: number, budget: ReadBudget) =>
-        closed ? { events: [], next: from } : feed.page(from, { ...asked, budget });
+        closed ? { events: [], next: from } : feed.page(from, { ...filter, budget });
       return subscription({ from: afterPosition + 1, signal, listen: (wake) => wakeups.listen(null, wake), read, restMs });
     },
     lastPosition: async () => feed.lastPosition(),
@@ -119,12 +116,12 @@ export function createSqliteLog(options: {
       });
     },
     head: (stream) => heads.head(stream),
-    heads: (asked) => heads.list(asked),
+    heads: (query) => heads.list(query),
     noteDamage: (stream, damage) => heads.noteDamage(stream, damage),
     async check() {
       const damages = checkDatabase(database);
-      // A courtesy to those who look at heads only.
-      for (const { stream, text } of damages) if (stream !== null) await heads.noteDamage(stream, text).catch(() => undefined);
+      for (const { stream, text } of damages)
+        if (stream !== null) await ignore(heads.noteDamage(stream, text), "the damage is returned; the head is only a copy of it");
       return damages;
     },
     async [Symbol.asyncDispose]() {
@@ -137,7 +134,7 @@ export function createSqliteLog(options: {
   };
 }
 
-/** Row by row, so that one that is damaged takes nothing else along. Counts what it reads. */
+/** Reads row by row, so that a damaged row does not take others with it. Deducts from the budget what it reads. */
 function readRows(
   stream: string,
   { fromSeq, budget }: { fromSeq: number; budget: ReadBudget },
@@ -147,7 +144,7 @@ function readRows(
   try {
     for (const row of rows()) {
       const { seq, type, version, at } = row;
-      const data = parsed(row.data);
+      const data = jsonOrUndefined(row.data);
       if (data === undefined) events.push({ stream, seq, type, version, at, data: null, damage: `event ${seq} of ${stream} is not JSON` });
       else events.push({ stream, seq, type, version, at, data });
       budget.bytes -= row.data.length;
@@ -157,16 +154,12 @@ function readRows(
     if (events.length === 0 || sqliteFault(error) !== "damaged") throw translateSqlite(error, `reading ${stream} from ${fromSeq}`);
     const last = events.at(-1);
     const seq = (last?.seq ?? 0) + 1;
-    const damage = `nothing can be read of ${stream} from event ${seq} on`;
+    const damage = `event ${seq} of ${stream} and everything after it cannot be read`;
     events.push({ stream, seq, type: "damaged", version: 1, at: last?.at ?? "", data: null, damage });
   }
   return events;
 }
 
-function parsed(text: string): StoredEvent["data"] | undefined {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+function jsonOrUndefined(text: string): StoredEvent["data"] | undefined {
+  return ignoring("the caller reports the event as damaged", () => JSON.parse(text));
 }

@@ -2,14 +2,14 @@ import { closeSync, existsSync, openSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
-import { CaissonError } from "../../contract/error.ts";
-import { fromSystem } from "../../contract/system-error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { fromSystem } from "../../contract/error/system-error.ts";
 import { defined } from "../../lib/defined.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { ignoring, isErrno } from "../../lib/failures.ts";
 import { openPrivateDatabase, sqlite } from "../../lib/private-database.ts";
 import { SCHEMA_VERSION, schema, schemaSince2, schemaSince3, schemaSince4 } from "./schema.ts";
 
-/** SQLite's primary result codes that need an answer of their own; the extended code's low byte is the primary one. */
+/** SQLite's primary result codes that we handle separately. The low byte of an extended code is the primary one. */
 const BUSY = 5;
 const LOCKED = 6;
 const READ_ONLY = 8;
@@ -21,7 +21,7 @@ const NOT_A_DATABASE = 26;
 
 export type SqliteFault = "busy" | "damaged" | "full" | "readOnly" | "io" | "other";
 
-/** What went wrong, by SQLite's own code, never by its words. */
+/** Classifies an error by SQLite's code, never by its message. */
 export function sqliteFault(error: unknown): SqliteFault {
   const code = typeof error === "object" && error !== null && "errcode" in error ? Number(error.errcode) & 0xff : -1;
   if (code === BUSY || code === LOCKED) return "busy";
@@ -32,22 +32,22 @@ export function sqliteFault(error: unknown): SqliteFault {
   return "other";
 }
 
-/** SQLite's words, with the code that says which operation failed. */
+/** Returns SQLite's message with its code, which identifies the operation that failed. */
 function reasonOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const code = typeof error === "object" && error !== null && "errcode" in error ? ` (SQLite ${Number(error.errcode)})` : "";
   return `${message}${code}`;
 }
 
-/** All have `details.log`: what failed is the log, not whatever somebody wanted to put down in it. */
+/** Translates SQLite's errors. All results have `details.log`: the log failed, not the work that it records. */
 export function translateSqlite(error: unknown, what: string): CaissonError {
   if (error instanceof CaissonError) return error;
   const about = { cause: error, details: { log: true } };
   switch (sqliteFault(error)) {
     case "busy":
-      return new CaissonError("unavailable", `${what}: another process holds the log for too long`, {
+      return new CaissonError("unavailable", `${what}: another process has held the log for too long`, {
         ...about,
-        hint: "Nothing that was acknowledged is lost. A backup or another program may have the log's file open; try again once it is done.",
+        hint: "No acknowledged event is lost. A backup or another program may have the log file open; try again when it has finished.",
       });
     case "damaged":
       return new CaissonError("internal", `${what}: the log file is damaged`, {
@@ -57,31 +57,31 @@ export function translateSqlite(error: unknown, what: string): CaissonError {
     case "full":
       return new CaissonError("no_space", `${what}: the disk is full`, {
         ...about,
-        hint: "Free some space; nothing that was acknowledged is lost.",
+        hint: "Free some space. No acknowledged event is lost.",
       });
     case "readOnly":
-      return new CaissonError("denied", `${what}: the log can only be read here`, {
+      return new CaissonError("denied", `${what}: the log is read-only here`, {
         ...about,
-        hint: "The disk is full or read-only, or the log is another user's.",
+        hint: "The disk is full or read-only, or the log belongs to another user.",
       });
     case "io":
       return new CaissonError("unavailable", `${what}: the log cannot be used: ${reasonOf(error)}`, {
         ...about,
-        hint: "The disk or its file system failed, or it was mounted read-only after an error: look at `dmesg`. Nothing that was acknowledged is lost.",
+        hint: "The disk or its file system failed, or was mounted read-only after an error: see `dmesg`. No acknowledged event is lost.",
       });
     case "other":
       return new CaissonError("unavailable", `${what}: the log cannot be used: ${reasonOf(error)}`, about);
   }
 }
 
-/** How long one statement may wait for another process before the caller gets to do something else and tries again. */
+/** How long one statement may block on another process before we yield and retry. */
 const LOCK_WAIT_MS = 50;
-/** How long opening waits for another process that makes the tables. */
+/** How long opening waits for another process that is creating the tables. */
 const OPEN_WAIT_MS_MAX = 10_000;
 
 /**
- * Opens or makes the log file. WAL with synchronous=FULL: a commit that returned survives a power cut. Where nothing
- * can be written (a full disk, a read-only one) a log that is there is opened for reading, and each write fails.
+ * Opens the log file, creating it if necessary. WAL with synchronous=FULL: a commit that returned survives a power cut.
+ * If nothing can be written (a full or read-only disk), an existing log is opened for reading, and every write fails.
  */
 export function openDatabase(path: string): DatabaseSync {
   const isNew = !existsSync(path);
@@ -97,7 +97,7 @@ export function openDatabase(path: string): DatabaseSync {
   }
 }
 
-/** What the machine says of the file itself, where SQLite only says that it cannot be opened. */
+/** Returns the system's reason if the file cannot be opened; SQLite reports none. */
 function systemReason(path: string): CaissonError | null {
   try {
     closeSync(openSync(path, "r+"));
@@ -132,28 +132,25 @@ function openForWriting(path: string): DatabaseSync {
 }
 
 /**
- * Without the index of the write-ahead log, which cannot be made here, SQLite reads a file of which it is told that
- * nobody changes it.
+ * Opens the log without writing. SQLite cannot create the index of the write-ahead log here, so the second attempt
+ * declares the file immutable.
  */
 function openForReading(path: string): DatabaseSync | null {
   const immutable = pathToFileURL(path);
   immutable.searchParams.set("immutable", "1");
   for (const place of [path, immutable]) {
-    let database: DatabaseSync | null = null;
-    try {
-      database = new (sqlite().DatabaseSync)(place, { timeout: LOCK_WAIT_MS, readOnly: true });
-      if (versionOf(database) === SCHEMA_VERSION) return database;
-    } catch {
-      // The next one, or the reason why it cannot be written.
-    }
-    database?.close();
+    const why = "the next place is tried, then the caller throws its first error";
+    const database = ignoring(why, () => new (sqlite().DatabaseSync)(place, { timeout: LOCK_WAIT_MS, readOnly: true }));
+    if (database === undefined) continue;
+    if (ignoring(why, () => versionOf(database)) === SCHEMA_VERSION) return database;
+    database.close();
   }
   return null;
 }
 
 function upgrade(database: DatabaseSync): void {
   database.exec("BEGIN IMMEDIATE");
-  // Somebody else may have done it while we waited.
+  // Another process may have upgraded it while we waited.
   const version = versionOf(database);
   if (version < 1) database.exec(schema);
   if (version < 2) database.exec(schemaSince2);
@@ -168,23 +165,19 @@ function versionOf(database: DatabaseSync): number {
 
 function tooNew(path: string, version: number): CaissonError {
   return new CaissonError("unsupported", `the log ${path} was written by a newer Caisson (schema ${version}, ours is ${SCHEMA_VERSION})`, {
-    hint: "Update Caisson, or point CAISSON_HOME to another folder.",
+    hint: "Update Caisson, or set CAISSON_HOME to another folder.",
   });
 }
 
-/** SQLite tells a full disk apart only while it writes rows, not while it makes its files. */
+/** Checks for a full disk ourselves: SQLite reports one only while it writes rows, not while it creates its files. */
 function isFull(path: string): boolean {
-  try {
-    const { bavail, files, ffree } = statfsSync(dirname(path));
-    return bavail === 0 || (files > 0 && ffree === 0);
-  } catch {
-    return false;
-  }
+  const disk = ignoring("the caller throws its first error", () => statfsSync(dirname(path)));
+  return disk !== undefined && (disk.bavail === 0 || (disk.files > 0 && disk.ffree === 0));
 }
 
 function noSpace(path: string, cause: unknown): CaissonError {
   return new CaissonError("no_space", `opening ${path}: the disk is full`, {
-    hint: "Free some space; nothing that was acknowledged is lost.",
+    hint: "Free some space. No acknowledged event is lost.",
     cause,
   });
 }

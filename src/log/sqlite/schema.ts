@@ -1,6 +1,6 @@
 /**
- * Plain SQL, so that the same tables serve PostgreSQL. `sum` chains each row to the one before: a lost or changed row
- * shows.
+ * Plain SQL, so the same tables work in PostgreSQL. `sum` chains each row to the previous one, which reveals a lost or
+ * changed row.
  */
 export const SCHEMA_VERSION = 4;
 
@@ -28,10 +28,10 @@ CREATE TABLE IF NOT EXISTS events (
 `;
 
 /**
- * What came with version 2. A lease runs out by the clock of the boot it was taken in (`boot`, `expires_ticks`);
- * `expires_at` stays for people, for older versions of Caisson, and for another boot. `heads` has what each stream has
- * come to: it can be made again from the events at any time. It has row ids and no index: an append writes one page
- * more for it, not three, and a list reads it whole.
+ * Version 2. A lease expires by the clock of the boot it was taken in (`boot`, `expires_ticks`); `expires_at` is for
+ * people, for older versions of Caisson, and for another boot. `heads` has the current state of each stream, and can be
+ * rebuilt from the events at any time. It has row ids and no index, so an append writes one more page for it rather
+ * than three, and a list reads the whole table.
  */
 export const schemaSince2 = `
 ALTER TABLE streams ADD COLUMN boot TEXT;
@@ -47,9 +47,9 @@ CREATE TABLE heads (
 `;
 
 /**
- * What came with version 3: the order of all appends, over all streams, for those who follow more than one. One row for
- * each append, written by triggers, so that also a process of an older Caisson that has the log open leaves nothing
- * out. What was there before has one row for each stream, in the order of their last events.
+ * Version 3. `feed` records the order of all appends over all streams, for subscribers to more than one. It has one row
+ * for each append, written by triggers, so that even an older Caisson with the log open leaves nothing out. Earlier
+ * events get one row per stream, in the order of their last events.
  */
 export const schemaSince3 = `
 CREATE TABLE feed (
@@ -70,9 +70,9 @@ END;
 `;
 
 /**
- * What came with version 4: what closed streams are found by (`head_terms`, and in `heads` which those of a stream
- * are), and which heads have to be made again (`stale_heads`). A head is written before the stream's own row; where it
- * was not, by a process of an older Caisson, a trigger says so, and nobody has to look at all of them to know.
+ * Version 4. `head_terms` indexes closed streams, and `heads` has the terms of each stream. `stale_heads` lists heads
+ * to rebuild. A head is written before its stream's own row; if an older Caisson did not write one, a trigger marks it,
+ * so no reader has to check all heads.
  */
 export const schemaSince4 = `
 ALTER TABLE heads ADD COLUMN terms TEXT;

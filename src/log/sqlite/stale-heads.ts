@@ -1,9 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
+import { ignore } from "../../lib/failures.ts";
 import type { Projection } from "../projection.ts";
 
 export type EndRow = { stream: string; last_seq: number; at: string };
 
-/** Of which streams the heads have to be made again: whoever appended last keeps none, or other ones. */
+/** Tracks the streams whose heads must be rebuilt: their last writer stored no head, or one of another version. */
 export function createStaleness(database: DatabaseSync) {
   const find = database.prepare("SELECT version FROM projections WHERE prefix = ?");
   const put = database.prepare("INSERT INTO projections VALUES (?, ?) ON CONFLICT (prefix) DO UPDATE SET version = excluded.version");
@@ -11,13 +12,13 @@ export function createStaleness(database: DatabaseSync) {
     "INSERT OR IGNORE INTO stale_heads SELECT s.stream FROM streams s LEFT JOIN heads h ON h.stream = s.stream " +
       "WHERE s.stream >= ? AND s.stream < ? AND s.last_seq > 0 AND (h.stream IS NULL OR h.seq <> s.last_seq OR h.version <> ?)",
   );
-  // In this order: SQLite, which does not know that there are none as a rule, would walk along all streams.
+  // The join order is forced: SQLite does not know that `stale_heads` is usually empty, and would scan all streams.
   const select = database.prepare(
     "SELECT s.stream, s.last_seq, s.at FROM stale_heads d CROSS JOIN streams s ON s.stream = d.stream WHERE d.stream >= ? AND d.stream < ?",
   );
   const registered = new Set<string>();
   const versionOf = (prefix: string) => (find.get(prefix) as { version: number } | undefined)?.version;
-  /** In a transaction. From then on a trigger notes whose heads are behind. */
+  /** Call in a transaction. Afterwards a trigger marks the heads that fall behind. */
   const register = ({ prefix, version }: Projection): void => {
     if (registered.has(prefix)) return;
     registered.add(prefix);
@@ -35,14 +36,17 @@ export function createStaleness(database: DatabaseSync) {
       if (projection === null) return [];
       if (versionOf(projection.prefix) !== projection.version) {
         registered.delete(projection.prefix);
-        await options.change(() => register(projection)).catch(() => undefined);
+        await ignore(
+          options.change(() => register(projection)),
+          "a read-only log still shows its heads",
+        );
       }
       return select.all(prefix, endOfPrefix(prefix)) as unknown as EndRow[];
     },
   };
 }
 
-/** The first text after all that begin with this. */
+/** Returns the first string after all strings with this prefix. */
 export function endOfPrefix(prefix: string): string {
   return `${prefix}\u{10ffff}`;
 }

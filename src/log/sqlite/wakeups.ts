@@ -1,9 +1,9 @@
-/** How often a log with subscribers looks whether another process appended. One integer is read each time. */
+/** How often a log with subscribers checks for appends of other processes. Each check reads one integer. */
 const OTHER_PROCESS_POLL_MS = 20;
 
 /**
- * Who waits for which stream (null: for all of them). `dataVersion` changes with every commit of another connection,
- * and never with our own.
+ * Tracks who waits for which stream (null: for all of them). `dataVersion` changes with every commit of another
+ * connection, and never with our own.
  */
 export function createWakeups(dataVersion: () => number) {
   const byStream = new Map<string | null, Set<() => void>>();

@@ -1,16 +1,16 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** What one evaluation may do: parts of the expression that are evaluated, each time counted. */
+/** Maximum number of node evaluations per expression. */
 const STEPS_MAX = 500_000;
-/** Text and list entries that it looks at or makes. */
+/** Maximum size of the text and list entries that an expression reads or creates. */
 const BYTES_MAX = 64 * 1024 * 1024;
-/** Steps of a regular expression are smaller than those of an expression. */
+/** How many steps of a regular expression cost as much as one step of an expression. */
 const PATTERN_STEPS_EACH = 8;
-/** What a list's entry or a number counts. */
+/** The cost of a list entry or a number. */
 const VALUE_BYTES = 8;
 
 /**
- * Counts what one evaluation does. It depends on the expression and its values alone, so that the same expression
+ * Counts the cost of one evaluation. The cost depends only on the expression and its values, so the same expression
  * succeeds or fails on every machine.
  */
 export class Budget {
@@ -30,10 +30,10 @@ export class Budget {
 
   bytes(count: number): void {
     this.#bytes += count;
-    if (this.#bytes > BYTES_MAX) this.#end(`it looks at or makes more than ${BYTES_MAX} bytes`);
+    if (this.#bytes > BYTES_MAX) this.#end(`it reads or creates more than ${BYTES_MAX} bytes`);
   }
 
-  /** The size of a value with all that is in it; what is in it twice counts twice. */
+  /** Returns the size of a value including everything in it. A value that appears twice counts twice. */
   sizeOf(value: unknown): number {
     if (typeof value === "string") return value.length;
     if (value === null || typeof value !== "object") return VALUE_BYTES;
@@ -43,20 +43,20 @@ export class Budget {
     if (Array.isArray(value)) for (const each of value) size += VALUE_BYTES + this.sizeOf(each);
     else if (isPlain(value))
       for (const key of Object.keys(value)) size += key.length + this.sizeOf((value as Record<string, unknown>)[key]);
-    // An empty list may be one that is being filled.
+    // Does not cache an empty list, which may still be filled.
     if (!Array.isArray(value) || value.length > 0) this.#sizes.set(value, size);
-    if (size > BYTES_MAX) this.#end(`it makes a value of more than ${BYTES_MAX} bytes`);
+    if (size > BYTES_MAX) this.#end(`it creates a value of more than ${BYTES_MAX} bytes`);
     return size;
   }
 
-  /** Throws what ended the evaluation: the expression may have caught that, as `||` does. */
+  /** Throws the error that ended the evaluation. The expression may have caught it, as `||` does. */
   check(): void {
     if (this.#error !== undefined) throw this.#error;
   }
 
   #end(why: string): never {
     this.#error ??= new CaissonError("too_large", why, {
-      hint: "Do less in one expression: loop over fewer entries, or compute it in a step with a command.",
+      hint: "Do less in one expression: loop over fewer items, or compute the value in a command step.",
     });
     throw this.#error;
   }

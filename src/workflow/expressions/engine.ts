@@ -1,22 +1,22 @@
 import { Environment } from "@marcbachmann/cel-js";
 import type { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { Budget } from "./budget.ts";
 import { compilePattern } from "./linear-pattern.ts";
 
 type Json = z.core.util.JSONType;
 type Parsed = ReturnType<Environment["parse"]>;
 
-/** Expressions that stay parsed, by their characters: what one takes grows with its text. */
+/** The size of the cache of parsed expressions, in characters of their source: memory grows with the text. */
 const REMEMBERED_CHARACTERS_MAX = 256 * 1024;
 const EXPRESSION_CHARACTERS_MAX = 10_000;
 const RESULT_DEPTH_MAX = 32;
 const RESULT_BYTES_MAX = 1024 * 1024;
 const DURATION_CHARACTERS_MAX = 100;
-/** The name that `matches` has inside: the library's own is a regular expression that backtracks. */
+/** Our name for `matches`: the library's own uses a regular expression that backtracks. */
 const MATCHES = "matchesInLinearTime";
 
-/** A part of a parsed expression, as the library has it. */
+/** A node of the library's syntax tree. */
 export interface ExpressionNode {
   op: string;
   args: unknown;
@@ -27,7 +27,7 @@ interface Evaluator {
   run(node: ExpressionNode, context: unknown): unknown;
 }
 
-/** Of the evaluation that is going on: evaluations are synchronous, one after the other. */
+/** The budget of the current evaluation. Evaluations are synchronous, so there is only one at a time. */
 let budget = new Budget();
 
 const environment = new Environment({
@@ -43,21 +43,21 @@ countSteps();
 const parsed = new Map<string, Parsed>();
 let rememberedCharacters = 0;
 
-/** Throws what the library throws for a malformed expression, and an Error for one that is too long. */
+/** Throws the library's error for a malformed expression, and an Error for one that is too long. */
 export function parseExpression(expression: string): Parsed {
   const known = parsed.get(expression);
   if (known !== undefined) return known;
   if (expression.length > EXPRESSION_CHARACTERS_MAX) throw new Error(`it has more than ${EXPRESSION_CHARACTERS_MAX} characters`);
-  const made = environment.parse(expression);
-  for (const node of nodesOf(made.ast)) prepare(node);
-  parsed.set(expression, made);
+  const result = environment.parse(expression);
+  for (const node of nodesOf(result.ast)) prepare(node);
+  parsed.set(expression, result);
   rememberedCharacters += expression.length;
   for (const old of parsed.keys()) {
     if (rememberedCharacters <= REMEMBERED_CHARACTERS_MAX) break;
     parsed.delete(old);
     rememberedCharacters -= old.length;
   }
-  return made;
+  return result;
 }
 
 const durations = new WeakSet<object>();
@@ -69,7 +69,7 @@ function prepare({ op, args }: ExpressionNode): void {
   if (op === "comprehension") iterated.add((args as { iterable: object }).iterable);
 }
 
-/** All parts of an expression, those that its macros stand for as well. */
+/** Returns all nodes of an expression, including those that macros expand to. */
 export function nodesOf(root: unknown): ExpressionNode[] {
   const nodes = new Set<ExpressionNode>();
   const seen = new Set<unknown>();
@@ -88,8 +88,8 @@ export function nodesOf(root: unknown): ExpressionNode[] {
 }
 
 /**
- * The expression's value, as JSON has it. It has a budget of steps and bytes, and is made to run where it can be ended.
- * Throws `too_large` beyond the budget, and what the library throws.
+ * Evaluates an expression to JSON, within a budget of steps and bytes. Must run in a thread that can be terminated.
+ * Throws `too_large` beyond the budget, and the library's errors.
  */
 export function evaluateWithin(expression: string, scope: Json): Json {
   const evaluate = parseExpression(expression);
@@ -98,7 +98,7 @@ export function evaluateWithin(expression: string, scope: Json): Json {
     const value = evaluate(toCel(scope) as Record<string, unknown>);
     budget.check();
     const size = budget.sizeOf(value);
-    if (size > RESULT_BYTES_MAX) throw new CaissonError("too_large", `it gives a value of more than ${RESULT_BYTES_MAX} bytes`);
+    if (size > RESULT_BYTES_MAX) throw new CaissonError("too_large", `its value has more than ${RESULT_BYTES_MAX} bytes`);
     return toJson(value, 0);
   } catch (error) {
     budget.check();
@@ -106,17 +106,17 @@ export function evaluateWithin(expression: string, scope: Json): Json {
   }
 }
 
-/** Whose operands are looked at from their beginning to their end, or become a part of something new. */
+/** Operations that read their operands completely, or include them in a new value. */
 const lookingAtAll = new Set(["+", "==", "!=", "in", "<", "<=", ">", ">=", "call", "rcall", "list", "map"]);
 
 /**
- * Counts each part that is evaluated, in the one function of the library that all go through. What looks at whole
- * values pays for their size.
+ * Counts each evaluated node, in the one library function that evaluates all of them. Operations that read whole values
+ * pay for their size.
  */
 function countSteps(): void {
   const evaluator = evaluatorOf(environment);
   const run = evaluator.run.bind(evaluator);
-  /** Of the operands that the innermost part has evaluated so far. */
+  /** The size of the operands that the innermost node has evaluated so far. */
   let operands = 0;
   evaluator.run = (node, context) => {
     budget.step();
@@ -127,7 +127,7 @@ function countSteps(): void {
     if (durations.has(node) && typeof value === "string" && value.length > DURATION_CHARACTERS_MAX)
       throw new Error("a duration is too long");
     if (iterated.has(node) && !Array.isArray(value)) budget.bytes(budget.sizeOf(value));
-    // A list that is being made changes; it is looked at once it is whole.
+    // A list under construction changes, so it is measured when it is complete.
     operands = outer + (node.op === "accuPush" || node.op === "accuValue" ? 0 : budget.sizeOf(value));
     return value;
   };
@@ -135,7 +135,7 @@ function countSteps(): void {
 
 const isNew = (op: string) => op === "+" || op === "call" || op === "rcall" || op === "list" || op === "map";
 
-/** The library hands it to every part that it evaluates. */
+/** Gets the library's evaluator, which it passes to every node. */
 function evaluatorOf(of: Environment): Evaluator {
   const probe = of.parse("true") as Parsed & { ast: { evaluate: unknown } };
   let found: Evaluator | undefined;
@@ -146,29 +146,28 @@ function evaluatorOf(of: Environment): Evaluator {
     },
   });
   probe({});
-  if (found === undefined || typeof found.run !== "function")
-    throw new CaissonError("internal", "the evaluator of expressions is not known");
+  if (found === undefined || typeof found.run !== "function") throw new CaissonError("internal", "cannot find the expression evaluator");
   return found;
 }
 
-/** CEL's whole numbers are 64 bits wide; JSON's numbers that are whole become those. */
+/** Converts JSON to CEL: CEL's integers are 64 bits wide, so whole numbers become BigInts. */
 function toCel(value: unknown): unknown {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(toCel);
   if (value === null || typeof value !== "object") return value;
-  const made: Record<string, unknown> = Object.create(null);
-  for (const [key, each] of Object.entries(value)) made[key] = toCel(each);
-  return made;
+  const object: Record<string, unknown> = Object.create(null);
+  for (const [key, each] of Object.entries(value)) object[key] = toCel(each);
+  return object;
 }
 
 function toJson(value: unknown, depth: number): Json {
-  if (depth > RESULT_DEPTH_MAX) throw new CaissonError("too_large", `a value is more than ${RESULT_DEPTH_MAX} deep`);
+  if (depth > RESULT_DEPTH_MAX) throw new CaissonError("too_large", `a value is nested more than ${RESULT_DEPTH_MAX} deep`);
   if (typeof value === "bigint") return Number(value);
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number") return Number.isFinite(value) ? value : null;
   if (Array.isArray(value)) return value.map((each) => toJson(each, depth + 1));
   if (value instanceof Map) return Object.fromEntries([...value].map(([key, each]) => [String(key), toJson(each, depth + 1)]));
   if (value instanceof Date) return value.toISOString();
-  if (value instanceof Uint8Array || typeof value !== "object") throw new CaissonError("invalid", "it gives what JSON cannot say");
+  if (value instanceof Uint8Array || typeof value !== "object") throw new CaissonError("invalid", "JSON cannot represent its value");
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, toJson(each, depth + 1)]));
 }

@@ -1,30 +1,30 @@
 import type { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { evaluateWithin } from "./engine.ts";
 import { readScope } from "./read-scope.ts";
 
 type Json = z.core.util.JSONType;
 
-/** An expression whose value a decision needs, with what it can see. */
+/** An expression whose value a decision needs, with its variables. */
 export interface WantedValue {
   expression: string;
   scope: Readonly<Record<string, Json>>;
 }
 
-/** What came of an evaluation. A failure is as good as a value: the step that asked for it fails. */
+/** The outcome of an evaluation. A failure is an outcome as well: it fails the step that needs the value. */
 export type KnownValue = { value: Json } | { error: CaissonError };
 
-/** Where expressions are evaluated: in a thread that can be ended, or here, for tests. Never rejects. */
+/** Evaluates an expression: in a thread that can be terminated, or, in tests, in this one. Never rejects. */
 export type Evaluator = (wanted: WantedValue, options: { owner: string }) => Promise<KnownValue>;
 
-/** As an evaluation goes to a thread and comes back. */
+/** The messages between an evaluation thread and its caller. */
 export interface EvaluationRequest {
   expression: string;
   scope: string;
 }
 export type EvaluationAnswer = { value: string } | { code: "invalid" | "too_large"; why: string; hint: string | undefined };
 
-/** Throws what `failure` translates. */
+/** Throws errors that `failureOf` translates. */
 export function requestFor({ expression, scope }: WantedValue): EvaluationRequest {
   return { expression, scope: readScope(expression, scope) };
 }
@@ -48,10 +48,10 @@ export function failure(
   expression: string,
   { code, why, hint }: { code: "invalid" | "too_large" | "timeout" | "internal"; why: string; hint?: string | undefined },
 ) {
-  return new CaissonError(code, `the expression ${shortened(expression)} cannot be evaluated: ${why}`, hint === undefined ? {} : { hint });
+  return new CaissonError(code, `the expression ${shorten(expression)} cannot be evaluated: ${why}`, hint === undefined ? {} : { hint });
 }
 
-/** In this thread, which waits for it as long as its budget lasts. */
+/** Evaluates in this thread, blocking it for as long as the budget lasts. */
 export const evaluateHere: Evaluator = async (wanted) => {
   try {
     return knownFrom(wanted, evaluateRequest(requestFor(wanted)));
@@ -60,7 +60,7 @@ export const evaluateHere: Evaluator = async (wanted) => {
   }
 };
 
-/** Of what went wrong before an evaluation began. */
+/** Translates an error from before the evaluation began. */
 export function failureOf(expression: string, error: unknown): CaissonError {
   const isOurs = error instanceof CaissonError;
   return failure(expression, {
@@ -70,9 +70,9 @@ export function failureOf(expression: string, error: unknown): CaissonError {
   });
 }
 
-export const shortened = (text: string): string => JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+export const shorten = (text: string): string => JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 
-/** The first line: the library draws a picture below it. */
+/** Returns the first line of an error: the library draws a diagram below it. */
 export function plainWords(error: unknown): string {
   const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
   return line.slice(0, 300);

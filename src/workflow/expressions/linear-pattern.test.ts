@@ -28,14 +28,14 @@ test.each([
   ["[]a]", "]", true],
   ["[\\d-]+$", "1-2", true],
   ["\\x41\\x{1F642}", "A🙂", true],
-])("%s finds in %j: %s", (pattern, text, isFound) => expect(matches(pattern, text)).toBe(isFound));
+])("searches for %s in %j: %s", (pattern, text, isFound) => expect(matches(pattern, text)).toBe(isFound));
 
 test.each(["(", ")", "a**", "*a", "[z-a]", "(?=a)", "(?<!a)", "\\1", "a{5000}", "[[:nope:]]", "\\p{constructor}", "[a", "\\", "\\y"])(
-  "%s is refused",
+  "rejects %s",
   (pattern) => expect(() => compilePattern(pattern)).toThrow("a regular expression"),
 );
 
-test("a pattern finds exactly what the same regular expression does", () => {
+test("matches exactly what the equivalent JavaScript regular expression matches", () => {
   const leaf = fc.constantFrom("a", "b", ".", "[ab]", "[^a]", "^", "$", "\\w", "\\b");
   const { pattern } = fc.letrec<{ pattern: string }>((tie) => ({
     pattern: fc.oneof(
@@ -54,7 +54,7 @@ test("a pattern finds exactly what the same regular expression does", () => {
   );
 });
 
-test("the steps grow with the text, not with the ways to match it", () => {
+test("takes steps in proportion to the text, not to the ways to match it", () => {
   const stepsFor = (length: number) => {
     let steps = 0;
     compilePattern("^(a+)+(a|aa)*$").matches(`${"a".repeat(length)}!`, (more) => {

@@ -2,15 +2,15 @@ import type { CharacterTest } from "./pattern-characters.ts";
 import { type PatternNode, parsePattern } from "./pattern-syntax.ts";
 
 /**
- * A regular expression that is matched in time that grows with the text times the expression, whatever both are: no
- * backtracking, but all ways at once. Its syntax is RE2's, as CEL says, without look-around and back-references.
+ * A regular expression that matches in time proportional to the text times the expression: instead of backtracking, it
+ * tries all alternatives at once. Its syntax is RE2's, as CEL requires, so it has no look-around or back-references.
  */
 export interface LinearPattern {
-  /** Whether it is found in a text. `spend` is told how many steps were taken, and may throw to end it. */
+  /** Returns whether the text contains a match. `spend` gets the number of steps taken, and may throw to stop. */
   matches(text: string, spend: (steps: number) => void): boolean;
 }
 
-/** What a pattern may become once its repetitions are written out. */
+/** The maximum size of a pattern with its repetitions expanded. */
 const INSTRUCTIONS_MAX = 5_000;
 
 type Instruction =
@@ -20,7 +20,7 @@ type Instruction =
   | { do: "assert"; at: "start" | "end" | "lineStart" | "lineEnd" | "boundary" | "inside" }
   | { do: "match" };
 
-/** Throws an Error that says what is wrong with the pattern. */
+/** Throws an Error that explains what is wrong with the pattern. */
 export function compilePattern(pattern: string): LinearPattern {
   const program: Instruction[] = [];
   emit(parsePattern(pattern), program);
@@ -89,10 +89,10 @@ function emitRepeat({ part, min, max }: Extract<PatternNode, { kind: "repeat" }>
   for (const split of splits) program[split] = { do: "split", to: split + 1, or: program.length };
 }
 
-/** All places of the program at once, character by character. */
+/** Runs all threads of the program in parallel, character by character. */
 function run(program: readonly Instruction[], text: string, spend: (steps: number) => void): boolean {
   let places: number[] = [];
-  /** At which position a place was reached last: each is entered once for a position. */
+  /** The last text position at which each instruction was reached: it is entered once per position. */
   const reachedAt = new Int32Array(program.length).fill(-1);
   const stack: number[] = [];
   let before = "";

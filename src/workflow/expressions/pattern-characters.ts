@@ -1,7 +1,7 @@
-/** Whether a character, by its code point, is one that a place of the pattern takes. */
+/** Returns whether a position of the pattern accepts the character with this code point. */
 export type CharacterTest = (code: number) => boolean;
 
-/** How a pattern is read: without regard to case, with `^` and `$` at each line, with `.` for a newline, too. */
+/** Pattern flags: `i` ignores case, `m` matches `^` and `$` at each line, `s` lets `.` match a newline. */
 export interface Flags {
   i: boolean;
   m: boolean;
@@ -19,7 +19,7 @@ export function literal(character: string, { i }: Flags): CharacterTest {
 
 export function range(from: string, to: string, { i }: Flags): CharacterTest {
   const [low, high] = [codeOf(from), codeOf(to)];
-  if (low > high) throw new Error("a regular expression has a range that is the wrong way round");
+  if (low > high) throw new Error("a regular expression has a range in reverse order");
   const isIn = (code: number) => low <= code && code <= high;
   if (!i) return isIn;
   return (code) => {
@@ -63,7 +63,7 @@ export const posix = table<CharacterTest>({
   xdigit: among(["0", "9"], ["A", "F"], ["a", "f"]),
 });
 
-/** Categories and scripts: one character at a time, so that their test costs the same for each. */
+/** Categories and scripts. Each tests one character, so all tests cost the same. */
 const categories = new Map<string, RegExp>([
   ["L", /^\p{L}$/u],
   ["Lu", /^\p{Lu}$/u],
@@ -83,6 +83,6 @@ const categories = new Map<string, RegExp>([
 export function unicode(name: string, isNegated: boolean): CharacterTest {
   const isWhole = name.startsWith("^");
   const test = categories.get(isWhole ? name.slice(1) : name);
-  if (test === undefined) throw new Error(`a regular expression has no class \\p{${name.slice(0, 20)}}`);
+  if (test === undefined) throw new Error(`a regular expression has the unknown class \\p{${name.slice(0, 20)}}`);
   return (code) => test.test(String.fromCodePoint(code)) !== (isNegated !== isWhole);
 }

@@ -12,12 +12,12 @@ const PATTERN_CHARACTERS_MAX = 1_000;
 const DEPTH_MAX = 50;
 const REPEAT_MAX = 1_000;
 
-/** Reads RE2's syntax. Throws an Error that says what is wrong. */
+/** Parses RE2's syntax. Throws an Error that explains what is wrong. */
 export function parsePattern(pattern: string): PatternNode {
-  if (pattern.length > PATTERN_CHARACTERS_MAX) throw new Error(`a regular expression has at most ${PATTERN_CHARACTERS_MAX} characters`);
+  if (pattern.length > PATTERN_CHARACTERS_MAX) throw new Error(`a regular expression has more than ${PATTERN_CHARACTERS_MAX} characters`);
   const reader = new Reader(pattern);
   const node = reader.alternatives({ i: false, m: false, s: false }, 0);
-  if (reader.peek() !== undefined) throw new Error("a regular expression has a ) too many");
+  if (reader.peek() !== undefined) throw new Error("a regular expression has an unmatched )");
   return node;
 }
 
@@ -35,7 +35,7 @@ class Reader {
 
   #take(): string {
     const character = this.#characters[this.#at];
-    if (character === undefined) throw new Error("a regular expression ends too early");
+    if (character === undefined) throw new Error("a regular expression ends unexpectedly");
     this.#at += 1;
     return character;
   }
@@ -48,8 +48,8 @@ class Reader {
   }
 
   alternatives(outer: Flags, depth: number): PatternNode {
-    if (depth > DEPTH_MAX) throw new Error(`a regular expression is at most ${DEPTH_MAX} deep`);
-    // Flags that are set within a group hold for the rest of it.
+    if (depth > DEPTH_MAX) throw new Error(`a regular expression is nested more than ${DEPTH_MAX} deep`);
+    // Flags set within a group apply to the rest of the group.
     const flags = { ...outer };
     const ways: PatternNode[] = [];
     let parts: PatternNode[] = [];
@@ -67,9 +67,9 @@ class Reader {
   #repeated(atom: PatternNode): PatternNode {
     const bounds = this.#bounds();
     if (bounds === null) return atom;
-    // Greedy or not, the same texts match.
+    // Greedy and lazy repetitions match the same texts.
     this.#skip("?");
-    if (this.#bounds() !== null) throw new Error("a regular expression repeats a repetition");
+    if (this.#bounds() !== null) throw new Error("a regular expression has two quantifiers in a row");
     return { kind: "repeat", part: atom, ...bounds };
   }
 
@@ -83,12 +83,12 @@ class Reader {
     const hasComma = this.#skip(",");
     const max = hasComma ? this.#number() : min;
     if (min === null || !this.#skip("}")) {
-      // Not a repetition: the brace stands for itself.
+      // Not a repetition: the brace is literal.
       this.#at = from;
       return null;
     }
     if (min > REPEAT_MAX || (max !== null && (max > REPEAT_MAX || max < min))) {
-      throw new Error(`a regular expression repeats at most ${REPEAT_MAX} times`);
+      throw new Error(`a regular expression repeats more than ${REPEAT_MAX} times`);
     }
     return { min, max };
   }
@@ -106,7 +106,8 @@ class Reader {
     if (character === ".") return { kind: "test", test: flags.s ? () => true : (code) => code !== 10 };
     if (character === "^") return { kind: "assert", at: flags.m ? "lineStart" : "start" };
     if (character === "$") return { kind: "assert", at: flags.m ? "lineEnd" : "end" };
-    if (character === "*" || character === "+" || character === "?") throw new Error("a regular expression repeats nothing");
+    if (character === "*" || character === "+" || character === "?")
+      throw new Error("a regular expression has a quantifier with nothing to repeat");
     if (character === "\\") return this.#escape(flags);
     return { kind: "test", test: literal(character, flags) };
   }
@@ -126,7 +127,7 @@ class Reader {
       }
     }
     const node = this.alternatives(inner, depth + 1);
-    if (!this.#skip(")")) throw new Error("a regular expression has a ( too many");
+    if (!this.#skip(")")) throw new Error("a regular expression has an unmatched (");
     return node;
   }
 
@@ -135,7 +136,7 @@ class Reader {
     return after === "=" || after === "!";
   }
 
-  /** `(?i)`, `(?i:`, `(?:`, `(?-s:`. */
+  /** Parses `(?i)`, `(?i:`, `(?:` or `(?-s:`. */
   #flags(outer: Flags): { flags: Flags; isWhole: boolean } {
     const flags = { ...outer };
     let value = true;
@@ -145,7 +146,7 @@ class Reader {
       if (character === ")") return { flags, isWhole: true };
       if (character === "-") value = false;
       else if (character === "i" || character === "m" || character === "s") flags[character] = value;
-      else if (character !== "U") throw new Error("a regular expression has no look-around, as in RE2");
+      else if (character !== "U") throw new Error("a regular expression has look-around, which RE2 does not support");
     }
   }
 
@@ -155,7 +156,7 @@ class Reader {
       this.#at += 1;
       return { kind: "assert", at: ({ b: "boundary", B: "inside", A: "start", z: "end" } as const)[next] };
     }
-    if (/^[1-9]$/.test(next)) throw new Error("a regular expression has no back-references, as in RE2");
+    if (/^[1-9]$/.test(next)) throw new Error("a regular expression has a back-reference, which RE2 does not support");
     if (next === "Q") return this.#quoted(flags);
     return { kind: "test", test: this.#escaped(flags) };
   }
@@ -167,7 +168,7 @@ class Reader {
     return { kind: "all", parts };
   }
 
-  /** What follows a backslash and stands for one character, in a class or outside. */
+  /** Parses the rest of an escape that matches one character, in a class or outside. */
   #escaped(flags: Flags): CharacterTest {
     const named = this.#classAt();
     return named ?? literal(this.#escapedCharacter(), flags);
@@ -195,7 +196,7 @@ class Reader {
     const known = controls.get(character);
     if (known !== undefined) return known;
     if (character === "x") return this.#hexadecimal();
-    if (/^[A-Za-z0-9]$/.test(character)) throw new Error(`a regular expression has no \\${character}`);
+    if (/^[A-Za-z0-9]$/.test(character)) throw new Error(`a regular expression has the unknown escape \\${character}`);
     return character;
   }
 
@@ -204,7 +205,7 @@ class Reader {
     if (this.#skip("{")) for (let next = this.#take(); next !== "}"; next = this.#take()) digits += next;
     else digits = this.#take() + this.#take();
     const code = /^[0-9a-fA-F]{1,6}$/.test(digits) ? Number.parseInt(digits, 16) : -1;
-    if (code < 0 || code > 0x10ffff) throw new Error("a regular expression names a character that does not exist");
+    if (code < 0 || code > 0x10ffff) throw new Error("a regular expression has an escape for a character that does not exist");
     return String.fromCodePoint(code);
   }
 
@@ -238,7 +239,7 @@ class Reader {
     while (!this.#skip(":]")) name += this.#take();
     const isNegated = name.startsWith("^");
     const test = posix.get(isNegated ? name.slice(1) : name);
-    if (test === undefined) throw new Error(`a regular expression has no [:${name.slice(0, 20)}:]`);
+    if (test === undefined) throw new Error(`a regular expression has the unknown class [:${name.slice(0, 20)}:]`);
     return isNegated ? (code) => !test(code) : test;
   }
 }

@@ -1,27 +1,27 @@
 import type { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type ExpressionNode, nodesOf, parseExpression } from "./engine.ts";
 
 type Json = z.core.util.JSONType;
 
-/** What an expression may read: of this size as JSON, about. */
+/** The approximate maximum size, as JSON, of what an expression may read. */
 const SCOPE_BYTES_MAX = 4 * 1024 * 1024;
 const VALUE_BYTES = 16;
 
-/** Names that an expression reads, and what it reads of each; `all` for the whole of it. */
+/** The names that an expression reads, and what it reads of each; `all` if it reads the whole value. */
 interface Reads {
   all: boolean;
   names: Map<string, Reads>;
 }
 
 /**
- * Of all that an expression can see, what it reads, as JSON: the outputs of a thousand steps stay where they are if it
- * asks for one of them. Throws `too_large` for more than goes to be evaluated, and what parsing throws.
+ * Returns the part of a scope that an expression reads, as JSON. If it reads one output, the outputs of a thousand
+ * other steps need not be copied. Throws `too_large` if the expression reads too much, and parse errors.
  */
 export function readScope(expression: string, scope: Readonly<Record<string, Json>>): string {
   const reads: Reads = { all: false, names: new Map() };
   const nodes = nodesOf(parseExpression(expression).ast);
-  // A chain is read as a whole by its last part; the parts before it read nothing by themselves.
+  // The last node of a member chain reads it as a whole; the nodes before it read nothing on their own.
   const inner = new Set<unknown>();
   for (const node of nodes) if (keyOf(node) !== null) inner.add((node.args as unknown[])[0]);
   for (const node of nodes) {
@@ -34,14 +34,14 @@ export function readScope(expression: string, scope: Readonly<Record<string, Jso
     left -= bytes;
     if (left < 0) {
       throw new CaissonError("too_large", `it reads more than ${SCOPE_BYTES_MAX} bytes`, {
-        hint: "Read a part of a value instead of the whole, such as steps.NAME.output instead of steps.",
+        hint: "Read part of a value instead of the whole, such as steps.NAME.output instead of steps.",
       });
     }
   };
-  return JSON.stringify(picked(scope, reads, count));
+  return JSON.stringify(pickReads(scope, reads, count));
 }
 
-/** Which name of what is before it a part reads; null for any other part. */
+/** Returns the name of the member that a node reads, or null for any other node. */
 function keyOf({ op, args }: ExpressionNode): string | null {
   if (op !== "." && op !== ".?" && op !== "[]" && op !== "[?]") return null;
   const [, key] = args as [unknown, string | ExpressionNode];
@@ -49,7 +49,7 @@ function keyOf({ op, args }: ExpressionNode): string | null {
   return key.op === "value" && typeof key.args === "string" ? key.args : null;
 }
 
-/** `steps.a["output"]` as names; null for what does not begin with a name. */
+/** Returns the names in a chain such as `steps.a["output"]`; null if it does not begin with a name. */
 function pathOf(node: ExpressionNode): string[] | null {
   const path: string[] = [];
   for (let at = node; ; ) {
@@ -74,17 +74,17 @@ function note(reads: Reads, path: readonly string[]): void {
   at.all = true;
 }
 
-function picked(value: Json, reads: Reads, count: (bytes: number) => void): Json {
+function pickReads(value: Json, reads: Reads, count: (bytes: number) => void): Json {
   if (reads.all || value === null || typeof value !== "object" || Array.isArray(value)) {
     measure(value, count);
     return value;
   }
-  const made: Record<string, Json> = {};
+  const subset: Record<string, Json> = {};
   for (const [name, each] of reads.names) {
     if (Object.hasOwn(value, name))
-      Object.defineProperty(made, name, { value: picked(value[name] as Json, each, count), enumerable: true });
+      Object.defineProperty(subset, name, { value: pickReads(value[name] as Json, each, count), enumerable: true });
   }
-  return made;
+  return subset;
 }
 
 function measure(value: Json | undefined, count: (bytes: number) => void): void {

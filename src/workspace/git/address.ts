@@ -1,11 +1,12 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { WorkspaceSource } from "../../contract/session.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { WorkspaceSource } from "../../contract/session/session.ts";
 import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
+import { decodedOrNull } from "../../lib/failures.ts";
 
-/** What a remote may be. `ext::` and other transports that run programs are not among them. */
+/** The allowed forms of a remote. `ext::` and other transports that run programs are not among them. */
 const ALLOWED = /^(https?|ssh|git|file):\/\/|^[\w.-]+@[\w.-]+:/i;
 
-/** Throws `invalid` for what is no address of a repository. */
+/** Throws `invalid` if the text is not the address of a repository. */
 export function checkAddress(url: string): void {
   if (ALLOWED.test(url) && !/[\0\n\r]/.test(url) && !url.startsWith("-")) return;
   throw new CaissonError("invalid", `${JSON.stringify(cleanAddress(url).slice(0, 200))} is not the address of a repository`, {
@@ -13,43 +14,35 @@ export function checkAddress(url: string): void {
   });
 }
 
-/** The parts of an address: as URLs have it, the user is all up to the last `@` before the path. */
+/** The parts of an address. As in URLs, the user is everything up to the last `@` before the path. */
 const PARTS = /^([a-z][a-z0-9+.-]*:\/\/)(?:([^/?#]*)@)?([^?#]*)([?#].*)?$/is;
 
-/** An address without the password or token in it: what may be shown, logged, and go inside. */
+/** Returns an address without its password or token, which may be shown, logged and used inside. */
 export function cleanAddress(url: string): string {
   const [, scheme, user, place = ""] = PARTS.exec(url) ?? [];
   if (scheme === undefined) return /^[\w.-]+@[\w.-]+:/.test(url) ? url : url.replace(/^.*@/s, "");
-  // Not a URL: where its password ends is unknown.
+  // Not a valid URL, so we cannot tell where its password ends.
   if (/^(?:https?|git):/i.test(scheme) && !URL.canParse(`${scheme}${place}`)) return scheme;
   return user !== undefined && /^(?:git\+)?ssh:/i.test(scheme) && !user.includes(":") ? `${scheme}${user}@${place}` : `${scheme}${place}`;
 }
 
-/** A text in which the secret of an address may stand, without it. */
+/** Removes the secret of an address from a text. */
 export function withoutSecretOf(url: string, text: string): string {
   const clean = cleanAddress(url);
   if (clean === url) return text;
   const [, , user = "", , query = ""] = PARTS.exec(url) ?? [];
   const secrets = [user, ...user.split(/[:@]/), query.slice(1), ...query.slice(1).split(/[&=]/)].filter(({ length }) => length >= 4);
-  // Git writes addresses in its own way: whatever stands before an @ goes.
-  let shown = text.replaceAll(url, clean).replaceAll(/\/\/[^/\s'"]*@/g, "//***@");
-  for (const part of secrets) shown = shown.replaceAll(part, "***").replaceAll(decoded(part), "***");
-  return shown;
+  // Git changes the spelling of addresses, so we remove everything before an @.
+  let redactedText = text.replaceAll(url, clean).replaceAll(/\/\/[^/\s'"]*@/g, "//***@");
+  for (const part of secrets) redactedText = redactedText.replaceAll(part, "***").replaceAll(decodedOrNull(part) ?? part, "***");
+  return redactedText;
 }
 
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-/** For what keeps its source in a log, which cannot forget. Throws `invalid`. */
+/** Rejects an address with a secret, for callers that store it in a log, which never forgets. Throws `invalid`. */
 export function refuseSecretIn(source: WorkspaceSource | null | undefined): void {
   if (source?.kind !== "git" || cleanAddress(source.url) === source.url) return;
   throw new CaissonError("invalid", `the address of ${cleanAddress(source.url)} carries a password or a query, which would be logged`, {
-    hint: "Leave it out, and keep the password as a secret of the station: caisson secret set NAME@HOST.",
+    hint: "Leave it out, and store the password as a secret of the station: caisson secret set NAME@HOST.",
   });
 }
 
@@ -57,7 +50,10 @@ export function withoutSecret(source: WorkspaceSource): WorkspaceSource {
   return source.kind === "git" ? { ...source, url: cleanAddress(source.url) } : source;
 }
 
-/** A submodule's address, which may be relative to that of the repository that names it. Throws `unsafe`. */
+/**
+ * Returns the absolute address of a submodule. It may be relative to that of the repository that names it. Throws
+ * `unsafe`.
+ */
 export function submoduleAddress(base: string, url: string): string {
   const absolute = url.startsWith("./") || url.startsWith("../") ? relativeTo(base, url) : url;
   checkAddress(absolute);
@@ -77,7 +73,7 @@ function relativeTo(base: string, url: string): string {
   return parts.join("/");
 }
 
-/** Whether a key for one address may be offered at the other. */
+/** Returns whether a key for one address may be offered at the other. */
 export function sameHost(a: string, b: string): boolean {
   return hostOf(a) !== null && hostOf(a) === hostOf(b);
 }

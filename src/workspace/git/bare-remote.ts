@@ -14,8 +14,8 @@ export interface BareRemoteOptions {
 }
 
 /**
- * A bare repository of the user's on this machine. Its refs and objects are read and written as files: its settings and
- * hooks may name programs, and no git is there to run them.
+ * Creates a remote for a user's bare repository on this machine. Its refs and objects are read and written as files:
+ * its settings and hooks may name programs, and we start no git that would run them.
  */
 export function createBareRemote(options: BareRemoteOptions): GitRemote {
   const { locks } = options;

@@ -1,6 +1,7 @@
 import { dirname, join, relative } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { lstatOrNull } from "../../lib/lstat-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { succeeds } from "../../lib/failures.ts";
+import { lstatOrNull } from "../../lib/paths.ts";
 import type { Change, LeftOut } from "../change.ts";
 import { committable } from "./committable.ts";
 import type { GitOptions } from "./host-git.ts";
@@ -10,16 +11,16 @@ import { type LockRecords, lockFile } from "./ref-locks.ts";
 import { addObjects, headOf, makeFolders, type NewFiles, openRepository, type RepositoryFiles, refuseTaken } from "./repository-files.ts";
 
 export interface BranchOptions {
-  /** The user's folder: a git work tree, or a folder in one. */
+  /** The user's folder: a git work tree or a folder inside one. */
   folder: string;
   name: string;
   message: string;
   author: { name: string; email: string };
   git: Pick<GitOptions, "path">;
   locks: LockRecords;
-  /** Also files that tools outside act on. */
+  /** Also commits files that tools outside act on. */
   includeConfiguration?: boolean;
-  /** The commit the changes begin from; absent: the repository's HEAD. It must be there. */
+  /** The commit that the changes are based on, which the repository must have. Defaults to its HEAD. */
   base?: string;
 }
 
@@ -28,16 +29,16 @@ export interface Branched {
   branch: string;
   repository: string;
   skipped: LeftOut[];
-  /** New files that the repository's rules name: left out, and counted. */
+  /** The number of new files that were left out because the repository ignores them. */
   ignored: number;
 }
 
 /**
- * Makes a commit of the changes on a new branch of the user's repository, by writing objects and a ref: the work tree
- * and the index are not touched, and git works in a repository of our own, so that nothing the user's or the agent
- * names is ever run. New files that the repository ignores are left out, and files that tools act on unless they are
- * asked for. Throws `not_found` (no repository, no such base), `exists` (the branch), `invalid` (its name), `conflict`
- * (nothing to commit), `unsafe`, `unsupported`.
+ * Commits the changes to a new branch of the user's repository by writing objects and a ref. The work tree and the
+ * index are not touched. Git works in a separate repository, so it never runs anything that the user's repository or
+ * the agent names. Leaves out new files that the repository ignores and, unless requested, files that tools act on.
+ * Throws `not_found` (no repository, no such base), `exists` (the branch), `invalid` (its name), `conflict` (nothing to
+ * commit), `unsafe`, `unsupported`.
  */
 export async function commitToBranch(changes: readonly Change[], options: BranchOptions): Promise<Branched> {
   using repository = await openRepository(options.folder);
@@ -59,8 +60,8 @@ export async function commitToBranch(changes: readonly Change[], options: Branch
 }
 
 /**
- * As git does it: whoever has the lock file decides. Throws `exists` when somebody was faster, `busy` while another has
- * the lock.
+ * Adds a branch as git does: the holder of the lock file decides. Throws `exists` if another process was faster, `busy`
+ * while another process holds the lock.
  */
 async function addBranch(
   repository: RepositoryFiles,
@@ -76,13 +77,15 @@ async function addBranch(
 }
 
 async function checkName(name: string, own: PrivateRepository): Promise<void> {
-  const valid =
-    !name.startsWith("-") && name !== "HEAD" && (await own.git(["check-ref-format", `refs/heads/${name}`]).catch(() => null)) !== null;
-  if (!valid)
-    throw new CaissonError("invalid", `${JSON.stringify(name)} cannot be a branch's name`, { hint: "Choose another with --name." });
+  const isValid = () => succeeds(own.git(["check-ref-format", `refs/heads/${name}`]), "git fails for a malformed name");
+  if (name.startsWith("-") || name === "HEAD" || !(await isValid()))
+    throw new CaissonError("invalid", `${JSON.stringify(name)} is not a valid branch name`, { hint: "Choose another name with --name." });
 }
 
-/** Without what is git's own or what tools act on, and without new files that the repository's own rules ignore. */
+/**
+ * Selects the changes to commit: not git's own files, not files that tools act on, and no new files that the repository
+ * ignores.
+ */
 async function choose(
   changes: readonly Change[],
   where: { own: PrivateRepository; root: string; prefix: string; options: BranchOptions },
@@ -96,8 +99,8 @@ async function choose(
 }
 
 /**
- * Leaves out paths below a link in the work tree, as when a change replaces the link by a folder: git refuses to check
- * them, and no ignore rule applies to them.
+ * Leaves out paths below a link in the work tree, as when a change replaces the link with a folder: git refuses to
+ * check them, and no ignore rule applies to them.
  */
 function withoutLinked(paths: readonly string[], root: string): string[] {
   const known = new Map<string, boolean>([[".", false]]);
@@ -109,13 +112,13 @@ function withoutLinked(paths: readonly string[], root: string): string[] {
   return paths.filter((path) => !isLinked(dirname(path)));
 }
 
-/** By the rules in the user's own work tree, which git only reads as text. */
+/** Returns the paths that the rules in the user's work tree ignore. Git only reads these rules as text. */
 async function ignoredOf(paths: readonly string[], where: { own: PrivateRepository; root: string }): Promise<Set<string>> {
   const input = `${paths.join("\0")}\0`;
   const output = await where.own
     .git([`--work-tree=${where.root}`, "check-ignore", "-z", "--stdin", "--no-index"], { input, cwd: where.root })
     .catch((error: unknown) => {
-      // Exit code 1 says that none is.
+      // Exit code 1 means that no path is ignored.
       if (error instanceof CaissonError && error.details?.exitCode === 1) return Buffer.alloc(0);
       throw error;
     });

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type GitServer, startGitServer } from "../../../test/support/git-server.ts";
 import type { SessionStore } from "../sessions.ts";
-import { useGitWorkspaces } from "./testing.ts";
+import { useGitWorkspaces } from "./testing-git.ts";
 
-describe("a git workspace", () => {
+describe("the addresses of a git workspace", () => {
   const { path, opened, git, commit, make, open, sh, changesIn, file } = useGitWorkspaces();
   let base = "";
   let server: GitServer;
@@ -14,7 +14,7 @@ describe("a git workspace", () => {
     ({ base, server, sessions } = opened());
   });
 
-  test("submodules: relative and nested, absolute, none that lead to this machine's folders", async () => {
+  test("allow relative, nested and absolute submodules, but no local folders", async () => {
     make("remotes/leaf");
     commit("remotes/leaf", { leaf: "leaf\n" });
     make("remotes/middle");
@@ -39,13 +39,13 @@ describe("a git workspace", () => {
       await sh(sandbox, "echo x >> lib/mid/deps/leaf/leaf");
       expect((await changesIn(session, sandbox)).changes.map((change) => change.path)).toEqual(["lib/mid/deps/leaf/leaf"]);
     }
-    // Another port of the same host is another place, unless the user names it.
+    // Another port of the same host counts as another place, unless the user names it.
     const other = await startGitServer(join(base, "remotes"));
     git("remotes/top", "config", "-f", ".gitmodules", "submodule.mid.url", `${other.url}/middle/.git`);
     commit("remotes/top", { top: "elsewhere\n" });
     await expect(open({ url: `${server.url}/top/.git`, submodules: true })).rejects.toMatchObject({
       code: "denied",
-      hint: `\`--submodules-from ${other.url}\` allows it.`,
+      hint: `Allow it with \`--submodules-from ${other.url}\`.`,
     });
     {
       const { sandbox: named } = await open({ url: `${server.url}/top/.git`, submodules: true, submodulesFrom: [other.url] });
@@ -65,7 +65,7 @@ describe("a git workspace", () => {
     await expect(open({ url: `${server.url}/top/.git`, submodules: true })).rejects.toMatchObject({ code: "unsafe" });
   });
 
-  test("what is wrong with an address is said", async () => {
+  test("are rejected with the reason", async () => {
     await expect(open({ url: "ext::sh -c id" })).rejects.toMatchObject({ code: "invalid" });
     await expect(open({ url: "/just/a/path" })).rejects.toMatchObject({ code: "invalid" });
     await expect(open({ url: `${server.url}/nothing` })).rejects.toMatchObject({
@@ -82,7 +82,7 @@ describe("a git workspace", () => {
     await expect(open({ url: file("empty") })).rejects.toMatchObject({ code: "not_found", message: expect.stringContaining("empty") });
   });
 
-  test("a password in an address stays on the host, and out of every message", async () => {
+  test("keep their password on the host, and out of every message", async () => {
     cpSync(join(base, "remotes/app"), join(base, "private/app"), { recursive: true });
     await using closed = await startGitServer(join(base, "private"), { password: "ann:hunter22" });
     const url = `${closed.url.replace("//", "//ann:hunter22@")}/app/.git`;
@@ -98,10 +98,10 @@ describe("a git workspace", () => {
     expect((wrong as Error).message).not.toContain("wrong-one");
   });
 
-  test("a key is used on the host and never goes inside", async () => {
+  test("use a key on the host, which never goes inside", async () => {
     const bin = join(base, "bin");
     mkdirSync(bin);
-    // Stands in for ssh: notes what it is called with, and does what the other end would.
+    // A fake ssh: records its arguments, and does what the remote side would do.
     writeFileSync(join(bin, "ssh"), `#!/bin/sh\necho "$@" >> ${base}/ssh.log\nfor last; do :; done\nexec sh -c "$last"\n`);
     chmodSync(join(bin, "ssh"), 0o755);
     const key = join(base, "it's a key");

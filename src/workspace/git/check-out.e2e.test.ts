@@ -2,11 +2,11 @@ import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { GitServer } from "../../../test/support/git-server.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { kindOf } from "../change.ts";
 import type { SessionStore } from "../sessions.ts";
 import { mirrorFolder } from "./git-mirror.ts";
-import { useGitWorkspaces } from "./testing.ts";
+import { useGitWorkspaces } from "./testing-git.ts";
 
 describe("a git workspace", () => {
   const { opened, git, commit, make, open, sh, changesIn, file } = useGitWorkspaces();
@@ -17,7 +17,7 @@ describe("a git workspace", () => {
     ({ state, server, sessions } = opened());
   });
 
-  test("the default branch, checked out inside, with its history and a clean status", async () => {
+  test("checks out the default branch with its history and a clean status", async () => {
     const { session, sandbox, lines } = await open({ url: `${server.url}/app/.git` });
     await using _ = sandbox;
     expect(
@@ -32,7 +32,7 @@ describe("a git workspace", () => {
     expect((await sessions.history(session.id)).map((event) => event.type)).toEqual(["session.created", "session.prepared"]);
   });
 
-  test("branch, tag, commit; a ref wins over a branch; depth", async () => {
+  test("checks out a branch, tag or commit; a ref overrides a branch", async () => {
     const first = git("remotes/app", "rev-parse", "main~1");
     for (const [source, head, log] of [
       [{ branch: "side" }, "side", "3"],
@@ -46,12 +46,12 @@ describe("a git workspace", () => {
     }
   });
 
-  test("the second clone asks the remote only whether there is anything new", async () => {
+  test("only asks the remote for news when it is cloned again", async () => {
     await (await open({ url: `${server.url}/app/.git` })).sandbox.destroy();
     server.requests();
     await (await open({ url: `${server.url}/app/.git` })).sandbox.destroy();
     const again = server.requests();
-    // References are listed, no pack is asked for.
+    // Lists refs, but fetches no pack.
     expect(again.length).toBeLessThanOrEqual(6);
     const fresh = commit("remotes/app", { news: "n\n" }, "news");
     const { session, sandbox } = await open({ url: `${server.url}/app/.git` });
@@ -59,7 +59,7 @@ describe("a git workspace", () => {
     expect(session.commit).toBe(fresh);
   });
 
-  test("several at once on one address, and a mirror that is damaged", async () => {
+  test("shares a mirror with concurrent clones, and repairs a damaged one", async () => {
     const url = file("app");
     rmSync(mirrorFolder(state, { url, owner: LOCAL_OWNER }), { recursive: true, force: true });
     const opened = await Promise.all([1, 2, 3].map(() => open({ url })));
@@ -77,7 +77,7 @@ describe("a git workspace", () => {
     expect(readdirSync(join(state, "mirrors")).filter((name) => !/^[0-9a-f]{24}\.git$/.test(name))).toEqual([]);
   });
 
-  test("what the agent changes is compared with the commit, by time and by content, also when folders change places", async () => {
+  test("compares changes with the commit, by time and content, even if folders swap", async () => {
     make("remotes/two");
     commit("remotes/two", { "x/f": "1\n", "y/f": "2\n", same: "s\n", "gone/g": "g\n", bin: "\0\x01" });
     const { session, sandbox } = await open({ url: file("two") });

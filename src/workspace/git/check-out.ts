@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { CaissonError } from "../../contract/error.ts";
-import type { Session } from "../../contract/session.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { ignore } from "../../lib/failures.ts";
 import { copyIn } from "../../sandbox/copy.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -22,9 +23,9 @@ export interface PrepareOptions extends MirrorOptions {
 const CHECK_OUT_MS_MAX = 10 * 60_000;
 
 /**
- * Puts a git session's repository into its workspace, the first time; the host only moves packed objects, the check-out
- * happens inside. Begun again from nothing when it was interrupted. Throws what `fetchMirror` and `resolveCommit`
- * throw, `unavailable` when the check-out fails inside.
+ * Checks out a git session's repository in its workspace, the first time. The host only transfers packed objects; the
+ * checkout takes place inside. Starts from scratch if it was interrupted. Throws the errors of `fetchMirror` and
+ * `resolveCommit`, and `unavailable` if the checkout fails inside.
  */
 export async function prepareWorkspace(
   session: Session,
@@ -45,7 +46,7 @@ interface Target {
   sandbox: Sandbox;
   folder: string;
   gitFolder: string;
-  /** How deep in submodules. */
+  /** The nesting depth of submodules. */
   depth: number;
 }
 
@@ -55,9 +56,9 @@ async function cloneInto(source: GitSource, target: Target, options: PrepareOpti
   try {
     await copyRepository({ source, mirror, commit }, target, options);
   } catch (error) {
-    // Objects that should be there are not: the mirror is damaged in a way that fetching did not notice.
+    // Objects are missing: the mirror is damaged in a way that the fetch did not notice.
     if (!(error instanceof CaissonError) || error.code !== "internal") throw error;
-    options.onProgress?.("the mirror is damaged; making it again");
+    options.onProgress?.("the mirror is damaged; recreating it");
     mirror = await remakeMirror(source, options);
     commit = await resolveCommit(mirror, source, options);
     await copyRepository({ source, mirror, commit }, target, options);
@@ -71,8 +72,8 @@ async function cloneInto(source: GitSource, target: Target, options: PrepareOpti
 }
 
 /**
- * As the repository's bytes are, without any conversion that its attributes ask for: what a diff compares with is the
- * commit itself.
+ * Checks out the repository's exact bytes, without the conversions that its attributes request: a diff compares with
+ * the commit itself.
  */
 async function checkOut(what: { source: GitSource; commit: string; branch: string | null }, target: Target): Promise<void> {
   const git = (...args: string[]) =>
@@ -88,7 +89,7 @@ async function checkOut(what: { source: GitSource; commit: string; branch: strin
   await target.sandbox.remove(attributes);
 }
 
-/** A bare clone with just what was asked for, packed by the host, unpacked by the guest. */
+/** Creates a bare clone with only the requested commits, which the host packs and the guest unpacks. */
 async function copyRepository(
   what: { source: GitSource; mirror: string; commit: string },
   target: Target,
@@ -133,8 +134,8 @@ async function copyRepository(
 async function branchOf(source: GitSource, mirror: string, options: PrepareOptions): Promise<string | null> {
   if (source.ref !== undefined) return null;
   if (source.branch !== undefined) return source.branch;
-  const name = await hostGit(["symbolic-ref", "--quiet", "--short", "HEAD"], { ...options.git, gitDir: mirror }).catch(() => null);
-  return name?.toString("utf8").trim() || null;
+  const asking = hostGit(["symbolic-ref", "--quiet", "--short", "HEAD"], { ...options.git, gitDir: mirror });
+  return (await ignore(asking, "git fails for a detached HEAD"))?.toString("utf8").trim() || null;
 }
 
 async function checkOutSubmodules(
@@ -159,7 +160,7 @@ async function checkOutSubmodules(
 async function inside(sandbox: Sandbox, argv: readonly string[]): Promise<void> {
   const { ended, stderr } = await runCommand(sandbox, { argv, cwd: "/", timeoutMs: CHECK_OUT_MS_MAX, env: { GIT_TERMINAL_PROMPT: "0" } });
   if (ended.kind === "exited" && ended.exitCode === 0) return;
-  throw new CaissonError("unavailable", `the check-out failed inside the sandbox: ${stderr.trim().slice(-500) || ended.kind}`, {
-    hint: "The template must have git.",
+  throw new CaissonError("unavailable", `the checkout failed inside the sandbox: ${stderr.trim().slice(-500) || ended.kind}`, {
+    hint: "The template must contain git.",
   });
 }

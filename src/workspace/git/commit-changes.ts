@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Changes, FileSide, LeftOut } from "../change.ts";
@@ -18,7 +18,7 @@ interface TreeEntry {
   mode: string;
   blob: string;
   sizeBytes: number;
-  /** Where its content is. */
+  /** The mirror with its content. */
   mirror: string;
 }
 
@@ -26,16 +26,16 @@ interface CommitOptions {
   stateDir: string;
   git: Pick<GitOptions, "path" | "home">;
   source: GitSource;
-  /** Whose session it is. */
+  /** The owner of the session. */
   owner: string;
   commit: string;
 }
 
 /**
- * What differs between the commit a git workspace began at and the workspace inside. The old side comes from the host's
- * mirror, as objects; no git ever looks at what the agent wrote. `layer` is the host folder that collects the
- * workspace, and `folders` what was in it when it had been checked out, at `preparedAtMs`: what was not touched since
- * is not read. Without it every file is. Throws `not_found` when the mirror does not have the commit any more,
+ * Finds the differences between the commit that a git workspace started from and the workspace inside. The old side
+ * comes from the host's mirror, as objects, and git never reads what the agent wrote. `layer` is the host folder that
+ * collects the workspace's files, and `folders` its folders after the checkout at `preparedAtMs`: files untouched since
+ * then are not read. Without a layer every file is read. Throws `not_found` if the mirror no longer has the commit,
  * `too_large`.
  */
 export async function findCommitChanges(
@@ -76,7 +76,7 @@ export async function findCommitChanges(
   });
 }
 
-/** Those of the commit. */
+/** Returns the ignore rules in the commit. */
 async function rulesOf(tree: ReadonlyMap<string, TreeEntry>, git: CommitOptions["git"]): Promise<IgnoreRules> {
   const isRules = ([path, entry]: [string, TreeEntry]) => basename(path) === IGNORE_FILE && entry.mode !== "120000";
   const files = new Map([...tree].filter(isRules));
@@ -95,13 +95,13 @@ function sideOf(entry: TreeEntry | undefined, contents: ReadonlyMap<string, Buff
   return { kind: "file", mode: entry.mode === "100755" ? 0o755 : 0o644, content };
 }
 
-/** Every file of a commit, those of its submodules included where they were checked out. */
+/** Returns every file of a commit, including those of its submodules if they were checked out. */
 async function readTree(options: CommitOptions, at: { prefix: string; depth: number }): Promise<Map<string, TreeEntry>> {
   const { source, commit, git } = options;
   const mirror = sessionMirror(options.stateDir, { ...options, url: source.url });
   const text = await hostGit(["ls-tree", "-r", "-l", "-z", "--full-tree", commit], { ...git, gitDir: mirror }).catch((error: unknown) => {
-    throw new CaissonError("not_found", `the commit ${commit} is not in the mirror any more`, {
-      hint: "It is fetched again by the next run on the same address.",
+    throw new CaissonError("not_found", `the commit ${commit} is no longer in the mirror`, {
+      hint: "The next run on the same address fetches it again.",
       cause: error,
     });
   });
@@ -122,7 +122,7 @@ async function readTree(options: CommitOptions, at: { prefix: string; depth: num
 async function readBlobs(entries: readonly TreeEntry[], git: CommitOptions["git"]): Promise<Map<string, Buffer>> {
   const contents = new Map<string, Buffer>();
   if (entries.reduce((sum, entry) => sum + entry.sizeBytes, 0) > CONTENT_BYTES_MAX)
-    throw new CaissonError("too_large", `the changed files are larger than ${CONTENT_BYTES_MAX} bytes together`);
+    throw new CaissonError("too_large", `the changed files exceed ${CONTENT_BYTES_MAX} bytes in total`);
   for (const [mirror, some] of Map.groupBy(entries, (entry) => entry.mirror)) {
     const names = [...new Set(some.map((entry) => entry.blob))];
     const input = `${names.join("\n")}\n`;
@@ -133,7 +133,7 @@ async function readBlobs(entries: readonly TreeEntry[], git: CommitOptions["git"
       const size = Number(/^[0-9a-f]+ blob (\d+)$/.exec(output.toString("latin1", at, end))?.[1]);
       if (!Number.isInteger(size))
         throw new CaissonError("internal", `the mirror lacks ${name}`, {
-          hint: "It is damaged; the next run on the same address makes it again.",
+          hint: "The mirror is damaged; the next run on the same address recreates it.",
         });
       contents.set(name, output.subarray(end + 1, end + 1 + size));
       at = end + 1 + size + 1;

@@ -3,7 +3,7 @@ import { whyHeldBack } from "../protected-files.ts";
 import { forbidden } from "../protected-path.ts";
 
 /**
- * Changes that may become part of a commit: without what is git's own, and, unless it is asked for, without what tools
+ * Selects the changes that may be part of a commit: not git's own files and, unless requested, not files that tools
  * outside act on.
  */
 export function committable(
@@ -13,7 +13,7 @@ export function committable(
   const skipped: LeftOut[] = [];
   const why = (path: string) => {
     const held = includeConfiguration ? null : whyHeldBack(path);
-    return forbidden(path) ?? (held === null ? null : `${held}; give --include-config to take it`);
+    return forbidden(path) ?? (held === null ? null : `${held}; pass --include-config to include it`);
   };
   const usable = changes.filter((change) => {
     const reason = why(change.path) ?? (change.from === null ? null : why(change.from));

@@ -1,12 +1,12 @@
-/** A line that is longer is cut: git writes none, and what else a server sends is not for people. */
+/** Longer lines are cut: git writes none, and anything else that a server sends is not meant for people. */
 const LINE_CHARACTERS_MAX = 4096;
 
-/** What git says while it works is told this often at most. */
+/** The shortest time between two progress reports. */
 const TELL_MS = 5_000;
 
 /**
- * Takes what git writes to standard error, in whatever pieces, and tells what people want to know of it: how far a long
- * fetch is, now and then, what was received in the end, and warnings. Git itself writes a line for each percent.
+ * Reads git's standard error, split in any way, and reports the useful part: the progress of a long fetch now and then,
+ * the final amount received, and warnings. Git itself writes a line for each percent.
  */
 export function createGitProgress(tell: (line: string) => void, options: { nowMs?: () => number } = {}): (piece: string) => void {
   const nowMs = options.nowMs ?? (() => performance.now());

@@ -1,14 +1,14 @@
 import { spawn } from "node:child_process";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { createGitProgress } from "./git-progress.ts";
 
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 const TIMEOUT_MS_DEFAULT = 10 * 60_000;
 
 /**
- * Git on the host works in repositories of our own making only (mirrors of remotes, and one made for each branch),
- * whose settings we wrote. These are a second wall: settings under which git runs nothing a repository could name, on
- * the command line, which goes over every file.
+ * A second line of defense. Git on the host works only in repositories that we created (mirrors of remotes, and one for
+ * each branch) with settings that we wrote. In addition these settings keep git from running anything that a repository
+ * could name. They are on the command line, which overrides every file.
  */
 const harmless = [
   ["core.hooksPath", "/dev/null"],
@@ -38,27 +38,27 @@ const harmless = [
 ] as const;
 
 export interface GitOptions {
-  /** The repository (a bare folder or a `.git` folder), never found by looking around. */
+  /** The repository (a bare folder or a `.git` folder). Git never searches for it. */
   gitDir?: string;
   input?: Buffer | string;
   env?: Readonly<Record<string, string>>;
-  /** From the composition root: what git and ssh need of the environment. */
+  /** The `PATH` for git and ssh, from the composition root. */
   path: string;
   home?: string;
   timeoutMs?: number;
   outputBytesMax?: number;
-  /** Default /: git must find nothing by looking around. */
+  /** Defaults to /, where git finds no repository. */
   cwd?: string;
-  /** Whose the files are that it makes, for root working on somebody else's repository. */
+  /** The owner of the files that git creates, if root works on another user's repository. */
   user?: { uid: number; gid: number };
   signal?: AbortSignal;
-  /** Told how far it is, see `createGitProgress`. */
+  /** Called with progress reports; see `createGitProgress`. */
   onProgress?: (line: string) => void;
 }
 
 /**
- * Runs git on the host. Never with a work tree an agent wrote to: objects and refs only. Throws `unavailable` without
- * git, `internal` with git's words when it fails.
+ * Runs git on the host, for objects and refs only: never with a work tree that an agent wrote to. Throws `unavailable`
+ * if git is missing, `internal` with git's message if it fails.
  */
 export async function hostGit(args: readonly string[], options: GitOptions): Promise<Buffer> {
   const settings = harmless.flatMap(([key, value]) => ["-c", `${key}=${value}`]);
@@ -84,7 +84,7 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
       GIT_ATTR_NOSYSTEM: "1",
       GIT_EDITOR: "false",
       GIT_PAGER: "cat",
-      // Who means a remote says which transports: see git-mirror.ts.
+      // Callers that need a remote allow its transports: see git-mirror.ts.
       GIT_ALLOW_PROTOCOL: "none",
       GIT_SSH_COMMAND: "false",
       ...options.env,
@@ -111,7 +111,7 @@ export async function hostGit(args: readonly string[], options: GitOptions): Pro
     });
     child.once("close", resolve);
   });
-  if (bytes > outputBytesMax) throw new CaissonError("too_large", `git ${args[0]} wrote more than ${outputBytesMax} bytes`);
+  if (bytes > outputBytesMax) throw new CaissonError("too_large", `the output of git ${args[0]} exceeds ${outputBytesMax} bytes`);
   if (code !== 0)
     throw new CaissonError("internal", `git ${args[0]} failed${code === null ? " (timed out)" : ""}: ${lastLines(stderr)}`, {
       details: { exitCode: code },

@@ -1,8 +1,8 @@
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isErrno } from "../../lib/is-errno.ts";
-import { lstatOrNull } from "../../lib/lstat-or-null.ts";
+import { isErrno } from "../../lib/failures.ts";
 import { randomLetters } from "../../lib/new-id.ts";
+import { lstatOrNull } from "../../lib/paths.ts";
 import { currentProcess, isRunning } from "../../sandbox/process-identity.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
 import type { OwnRepository } from "./make-commit.ts";
@@ -11,17 +11,17 @@ import { quotedPath } from "./private-repository.ts";
 const TIMEOUT_MS = 120_000;
 
 export interface KeptRepositoryOptions {
-  /** Ours alone; made when it is not there. */
+  /** A folder that only we use; created if it does not exist. */
   folder: string;
   hash: "sha1" | "sha256";
-  /** A folder of objects that it may read: a mirror's, or those of the user's repository. */
+  /** A folder of objects that the repository may read: a mirror's, or the user's repository. */
   borrows: string;
   git: Pick<GitOptions, "path">;
 }
 
 const SCRATCH_AGE_MS_MAX = 3_600_000;
 
-/** Named for its maker, so that it is known when that one died. */
+/** Includes the process in the name, to detect leftovers of dead processes. */
 function scratchName(): string {
   const { pid, startTicks } = currentProcess();
   return `work-${pid}-${startTicks}-${randomLetters(8)}`;
@@ -47,8 +47,8 @@ async function sweepScratch(folder: string): Promise<void> {
 export interface KeptRepository extends OwnRepository, AsyncDisposable {}
 
 /**
- * A bare repository of our own that outlives a crash: what is made for a branch stays until it is elsewhere. Git sees
- * no settings but those written here. Disposing removes scratch files alone.
+ * Opens a bare repository that survives a crash: the objects for a branch stay until they are stored elsewhere. Git
+ * sees only the settings that we write here. Disposal removes only the scratch files.
  */
 export async function openKeptRepository(options: KeptRepositoryOptions): Promise<KeptRepository> {
   const { folder, hash, borrows, git } = options;

@@ -2,32 +2,32 @@ import { join } from "node:path";
 import { type Change, gitMode } from "../change.ts";
 import type { PrivateRepository } from "./private-repository.ts";
 
-/** A repository of our own in which git may work. */
+/** Our own repository, in which git may work. */
 export type OwnRepository = Pick<PrivateRepository, "git" | "folder" | "put">;
 
 export interface CommitFacts {
   /** Null for a first commit. */
   base: string | null;
-  /** Where the changed folder lies in the repository. */
+  /** The path of the changed folder in the repository. */
   prefix: string;
   message: string;
   author: { name: string; email: string };
-  /** With a time of its own the same changes give the same commit. Absent: now. */
+  /** The commit's time. With a fixed time the same changes give the same commit. Defaults to now. */
   at?: string;
 }
 
-/** A commit of the changes upon the base, as objects of our own repository. Throws `internal` with git's words. */
+/** Commits the changes on top of the base, as objects in our repository. Throws `internal` with git's message. */
 export async function makeCommit(changes: readonly Change[], { own, ...facts }: CommitFacts & { own: OwnRepository }): Promise<string> {
   const { base, prefix, message, author, at } = facts;
   const env = { GIT_INDEX_FILE: join(own.folder, "index") };
   if (base !== null) await own.git(["read-tree", base], { env });
   await own.git(["update-index", "-z", "--index-info"], { env, input: await indexInfo(changes, { own, prefix }) });
-  // Of a partial clone, not every file's content need be here.
+  // A partial clone need not have the content of every file.
   const tree = await words(own.git(["write-tree", "--missing-ok"], { env }));
   return await commitTree({ own, tree, parents: base === null ? [] : [base], message, author, ...(at !== undefined && { at }) });
 }
 
-/** A commit of a tree that is there. */
+/** Commits an existing tree. */
 export async function commitTree(
   facts: Omit<CommitFacts, "base" | "prefix"> & { own: OwnRepository; tree: string; parents: readonly string[] },
 ): Promise<string> {
@@ -45,10 +45,10 @@ const identity = ({ name, email }: CommitFacts["author"]) => ({
   GIT_COMMITTER_EMAIL: email,
 });
 
-/** What goes comes first, so that a file may take a folder's place. */
+/** Builds the input for git's index. Removals come first, so that a file may replace a folder. */
 async function indexInfo(changes: readonly Change[], { own, prefix }: { own: OwnRepository; prefix: string }): Promise<string> {
   const at = (path: string) => join(prefix, path);
-  const gone = changes.flatMap(({ path, from, after }) => (from !== null ? [from] : after === null ? [path] : []));
+  const removedPaths = changes.flatMap(({ path, from, after }) => (from !== null ? [from] : after === null ? [path] : []));
   const staying = changes.flatMap((change) => (change.after === null ? [] : [{ path: change.path, side: change.after }]));
   const files: string[] = [];
   for (const [index, { side }] of staying.entries()) files.push(await own.put(`content-${index}`, side.content));
@@ -58,7 +58,7 @@ async function indexInfo(changes: readonly Change[], { own, prefix }: { own: Own
       : (await words(own.git(["hash-object", "-w", "--no-filters", "--stdin-paths"], { input: `${files.join("\n")}\n` }))).split("\n");
   const none = "0".repeat(blobs[0]?.length ?? 40);
   return [
-    ...gone.map((path) => `0 ${none}\t${at(path)}\0`),
+    ...removedPaths.map((path) => `0 ${none}\t${at(path)}\0`),
     ...staying.map(({ path, side }, index) => `${gitMode(side)} ${blobs[index]}\t${at(path)}\0`),
   ].join("");
 }

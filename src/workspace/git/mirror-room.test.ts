@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { createDiskShares, OWNED_NAME } from "../../sandbox/disk-shares.ts";
 import { fetchMirror } from "./git-mirror.ts";
@@ -38,13 +38,13 @@ const options = (disk: { reserveBytes?: number } = {}) => ({
   disk: createDiskShares({ stateDir: join(base, "state"), ...disk }),
 });
 
-test("a mirror is refused where only the station's reserve is left, and nothing of it stays", async () => {
+test("refuses a mirror that needs the station's disk reserve, and leaves nothing", async () => {
   const full = options({ reserveBytes: Number.MAX_SAFE_INTEGER });
   await expect(fetchMirror(source(), full)).rejects.toMatchObject({ code: "no_space", message: expect.stringContaining("the repository") });
   expect(readdirSync(join(base, "state", "mirrors"))).toEqual([]);
 });
 
-test("a mirror notes for whom it is kept: the first who fetched it", async () => {
+test("records the first owner who fetches a mirror", async () => {
   const first = await fetchMirror(source(), options());
   const noted = () => JSON.parse(readFileSync(join(first, OWNED_NAME), "utf8")) as unknown;
   expect(noted()).toEqual({ owner: "local", bytes: expect.any(Number) });

@@ -1,16 +1,16 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { OwnRepository } from "./make-commit.ts";
 
-/** What goes over a wire at once, in either direction. */
+/** The most bytes that one push or fetch may transfer. */
 export const PACK_BYTES_MAX = 512 * 1024 * 1024;
 
 type Own = Pick<OwnRepository, "git">;
 
-/** Of these commits, those that our repository has. */
+/** Returns which of these commits our repository has. */
 export async function knownOf({ git }: Own, hashes: readonly string[]): Promise<string[]> {
-  const asked = [...new Set(hashes)];
-  if (asked.length === 0) return [];
-  const output = await git(["cat-file", "--batch-check=%(objectname) %(objecttype)"], { input: `${asked.join("\n")}\n` });
+  const uniqueHashes = [...new Set(hashes)];
+  if (uniqueHashes.length === 0) return [];
+  const output = await git(["cat-file", "--batch-check=%(objectname) %(objecttype)"], { input: `${uniqueHashes.join("\n")}\n` });
   const commits = new Set(
     output
       .toString("utf8")
@@ -18,10 +18,10 @@ export async function knownOf({ git }: Own, hashes: readonly string[]): Promise<
       .filter((line) => line.endsWith(" commit"))
       .map((line) => line.split(" ")[0]),
   );
-  return asked.filter((hash) => commits.has(hash));
+  return uniqueHashes.filter((hash) => commits.has(hash));
 }
 
-/** What leads to the one and not to the others, which whoever gets the pack has. Throws `too_large`. */
+/** Packs the history of the wanted commits, without that of the commits that the receiver has. Throws `too_large`. */
 export async function packOf({ git }: Own, { wants, haves }: { wants: readonly string[]; haves: readonly string[] }): Promise<Buffer> {
   const input = `${[...wants, ...haves.map((hash) => `^${hash}`)].join("\n")}\n`;
   return await git(["pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "-q"], {
@@ -30,12 +30,12 @@ export async function packOf({ git }: Own, { wants, haves }: { wants: readonly s
   });
 }
 
-/** Takes objects of a remote into our repository. Throws `protocol` for a pack that is damaged, or lacks something. */
+/** Adds a remote's objects to our repository. Throws `protocol` for a pack that is damaged or incomplete. */
 export async function takePack({ git }: Own, pack: Buffer): Promise<void> {
   try {
     await git(["index-pack", "--stdin", "--fix-thin"], { input: pack });
   } catch (error) {
-    throw new CaissonError("protocol", "the remote sent a pack that git does not take", { cause: error });
+    throw new CaissonError("protocol", "the remote sent a pack that git rejects", { cause: error });
   }
 }
 
@@ -49,7 +49,7 @@ export async function isAncestor({ git }: Own, older: string, newer: string): Pr
   }
 }
 
-/** The tree of both together; or, where they conflict, the files that both changed. */
+/** Returns the tree of both commits merged, or the files that both changed if they conflict. */
 export async function mergedTree({ git }: Own, ours: string, theirs: string): Promise<{ tree: string } | { conflicts: string[] }> {
   const args = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs];
   try {

@@ -2,29 +2,30 @@ import { randomBytes } from "node:crypto";
 import { chown, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { readLower } from "../read-side.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { succeeds } from "../../lib/failures.ts";
+import { ifUnreadable, readLower } from "../read-side.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
 import type { RepositoryFiles } from "./repository-files.ts";
 
-/** Nothing here waits for a network; a repository may still name a file that never ends. */
+/** No command here waits for a network, but a repository may name a file that never ends. */
 const TIMEOUT_MS = 120_000;
 
 export interface PrivateRepository extends AsyncDisposable {
-  /** Runs git on it. Throws `internal`, with git's words. */
+  /** Runs git on the repository. Throws `internal` with git's message. */
   git(args: readonly string[], more?: Partial<GitOptions>): Promise<Buffer>;
-  /** A folder of our own, for whatever git is to read or write. */
+  /** The folder for everything that git reads or writes. */
   folder: string;
-  /** Where git writes new objects. */
+  /** The folder where git writes new objects. */
   objects: string;
-  /** Writes a file that git may read, whoever it runs as. */
+  /** Writes a file that git can read, whichever user runs it. */
   put(name: string, content: Buffer | string): Promise<string>;
 }
 
 /**
- * A repository of our own that only borrows the objects of the user's. Git never sees the user's settings, hooks,
- * attributes, grafts, replacements or remotes, so there is nothing in it that could name a program: not a list of what
- * to forbid, but nothing there.
+ * Creates a separate repository that only borrows the objects of the user's repository. Git never sees the user's
+ * settings, hooks, attributes, grafts, replacements or remotes. So we need no list of forbidden settings: there is
+ * nothing that could name a program.
  */
 export async function makePrivateRepository(repository: RepositoryFiles, options: Pick<GitOptions, "path">): Promise<PrivateRepository> {
   const { uid, gid } = repository.common.identity;
@@ -51,7 +52,7 @@ export async function makePrivateRepository(repository: RepositoryFiles, options
     await put("git/config", `[core]\n\tbare = true\n${format}`);
     await put("git/HEAD", "ref: refs/heads/none\n");
     await put("git/objects/info/alternates", `${quotedPath(join(repository.common.path, "objects"))}\n`);
-    const exclude = await readLower(repository.common, "info/exclude").catch(() => null);
+    const exclude = await readLower(repository.common, "info/exclude").catch(ifUnreadable);
     if (exclude?.kind === "file") await put("git/info/exclude", exclude.content);
   } catch (error) {
     await remove();
@@ -66,16 +67,16 @@ export async function makePrivateRepository(repository: RepositoryFiles, options
   };
 }
 
-/** Throws `not_found` for a commit whose objects are not all there, as in a partial clone. */
+/** Throws `not_found` if objects of a commit are missing, as in a partial clone. */
 export async function checkCommit({ git }: PrivateRepository, commit: string, root: string): Promise<void> {
-  const found = await git(["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{tree}`]).catch(() => null);
-  if (found !== null) return;
-  throw new CaissonError("not_found", `the repository of ${root} does not have the commit ${commit} that the changes begin from`, {
-    hint: "Fetch it there first.",
+  const asking = git(["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{tree}`]);
+  if (await succeeds(asking, "git fails for a commit that is missing")) return;
+  throw new CaissonError("not_found", `the repository of ${root} does not have the commit ${commit} that the changes are based on`, {
+    hint: "Fetch the commit there first.",
   });
 }
 
-/** As git writes and reads names with unusual characters. */
+/** Quotes a name with unusual characters as git does. */
 export function quotedPath(path: string): string {
   return `"${path.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")}"`;
 }

@@ -27,7 +27,7 @@ const push = (update: Parameters<ReturnType<typeof createBareRemote>["push"]>[0]
   createBareRemote({ path: bare, hash: "sha1", git: { path }, locks: { stateDir } }).push([update], null);
 const everything = () => readdirSync(bare, { recursive: true, encoding: "utf8" });
 
-/** Another process that moves a ref, and is killed at its Nth step. Says whether it was. */
+/** Starts a process that moves a ref and is killed at its Nth step. Returns whether it was killed. */
 function pushAndDie(update: object, at: number): boolean {
   const program = `
     import { createBareRemote } from ${JSON.stringify(join(import.meta.dirname, "bare-remote.ts"))};
@@ -42,8 +42,8 @@ function pushAndDie(update: object, at: number): boolean {
   return signal === "SIGKILL";
 }
 
-describe("a process that is killed while it moves a ref of a bare repository", () => {
-  test.each(["makes", "moves", "removes"] as const)("and %s it leaves no lock to the next one", async (what) => {
+describe("a process killed while it moves a ref of a bare repository", () => {
+  test.each(["makes", "moves", "removes"] as const)("leaves no lock behind when it %s the ref", async (what) => {
     const [main, next] = [git("rev-parse", "main"), git("rev-parse", "next")];
     const before = what === "makes" ? null : main;
     const update = { ref: "refs/heads/topic/x", from: before, to: what === "removes" ? null : next };
@@ -57,25 +57,25 @@ describe("a process that is killed while it moves a ref of a bare repository", (
       const isDone = (await createBareRemote({ path: bare, hash: "sha1", git: { path }, locks: { stateDir } }).refs()).refs;
       const now = isDone.get("refs/heads/topic/x") ?? null;
       expect([before, update.to], `killed at ${at}`).toContain(now);
-      // As the ship does it: what is done is not done again.
+      // Skips an update that has taken effect, as a ship does.
       if (now !== update.to) await push(update);
       expect(
         everything().filter((name) => name.includes("lock")),
         `killed at ${at}`,
       ).toEqual([]);
       expect(readdirSync(join(stateDir, "ref-locks"))).toEqual([]);
-      // And anybody else can push there.
+      // Other processes can push there as well.
       git("update-ref", "refs/heads/topic/x", main);
     }
     expect(kills).toBeGreaterThan(4);
     git("fsck", "--strict");
   });
 
-  test("takes no lock from somebody else", async () => {
+  test("does not take another process's lock", async () => {
     const next = git("rev-parse", "next");
     const update = { ref: "refs/heads/x", from: null, to: next };
     expect(pushAndDie(update, 2)).toBe(true);
-    // Ours was there once; git has one of the same name and content by now.
+    // Our lock is gone, and git now has one with the same name and content.
     rmSync(join(bare, "refs/heads/x.lock"), { force: true });
     writeFileSync(join(bare, "refs/heads/x.lock"), `${next}\n`);
     await expect(push(update)).rejects.toMatchObject({ code: "busy" });

@@ -2,37 +2,36 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { ProcessIdentity } from "../../contract/process-identity.ts";
-import { isErrno } from "../../lib/is-errno.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { isErrno, jsonOrNull } from "../../lib/failures.ts";
 import { currentProcess, isProcessAlive } from "../../sandbox/process-identity.ts";
 import { FolderTree } from "../folder-tree.ts";
 import { readLower } from "../read-side.ts";
 import { type NewFiles, writeNew } from "./repository-files.ts";
 
-/** Beside git's own lock, which is a second name of it: by that a lock is known to be ours. */
+/** The name of a second link to git's lock file, which shows that the lock is ours. */
 const OWN_NAME = /^caisson-lock-[0-9a-f]{32}$/;
 const Intent = z.strictObject({ repository: z.string(), lock: z.string(), own: z.string().regex(OWN_NAME) });
 type Intent = z.infer<typeof Intent>;
 
-/** Where locks are written down before they are made, outside the repository. */
+/** Where locks are recorded before they are created, outside the repository. */
 export interface LockRecords {
   stateDir: string;
-  /** Default: as seen on this machine. */
+  /** Returns whether a holder is alive. Defaults to the view of this machine. */
   alive?: (holder: ProcessIdentity) => boolean;
-  /** For tests: called before each effect. */
+  /** For tests: called before each step. */
   crashpoint?: (name: string) => void;
 }
 
 export interface RefLock extends AsyncDisposable {
-  /** Takes the place of this file, whole. */
+  /** Atomically replaces this file with the lock file. */
   becomes(path: string): void;
 }
 
 /**
- * A lock file of git's, with the content that the locked file is to have. It is written down first, so that the next
- * attempt removes one whose process died. Throws `busy` while somebody else holds it.
+ * Creates a git lock file with the new content of the locked file. Records it first, so that the next attempt removes
+ * the lock of a dead process. Throws `busy` while another process holds it.
  */
 export async function lockFile(
   tree: FolderTree,
@@ -53,13 +52,14 @@ export async function lockFile(
     const file = { ...options, content: Buffer.from(content), mode: 0o644 };
     await writeNew(tree, own, file);
     crashpoint("lock:before");
-    // A second name is there with its content at once; where there are none, the lock is a file like git's own.
+    // A link appears together with its content. On file systems without links, we create an ordinary lock file like
+    // git.
     if (!tryLink(tree, own, path)) await writeNew(tree, path, file);
     crashpoint("lock:after");
   } catch (error) {
     await release();
     if (!isErrno(error, "EEXIST")) throw error;
-    throw new CaissonError("busy", `somebody else holds ${join(tree.path, path)}`, {
+    throw new CaissonError("busy", `another process holds ${join(tree.path, path)}`, {
       hint: `If no process uses it, remove ${join(tree.path, path)}.`,
     });
   }
@@ -87,7 +87,7 @@ function tryLink(tree: FolderTree, from: string, to: string): boolean {
   }
 }
 
-/** The name says whose it is, so that taking it over is one rename. */
+/** The record's name identifies its holder, so one rename takes it over. */
 const recordName = (id: string, { pid, startTicks, bootId }: ProcessIdentity) => `${id}.${pid}.${startTicks}.${bootId}.json`;
 
 function holderOf(name: string): { id: string; holder: ProcessIdentity } | null {
@@ -116,9 +116,9 @@ export async function removeDeadLocks(locks: LockRecords): Promise<void> {
   for (const name of names) {
     const found = holderOf(name);
     if (found === null || (locks.alive ?? isProcessAlive)(found.holder)) continue;
-    const taken = join(folder, recordName(found.id, currentProcess()));
-    // Of several that try, one removes it.
-    if (await renamed(join(folder, name), taken)) await removeDeadLock(taken);
+    const claimedPath = join(folder, recordName(found.id, currentProcess()));
+    // If several processes try, one removes it.
+    if (await renamed(join(folder, name), claimedPath)) await removeDeadLock(claimedPath);
   }
 }
 
@@ -133,7 +133,7 @@ async function renamed(from: string, to: string): Promise<boolean> {
 }
 
 async function removeDeadLock(record: string): Promise<void> {
-  // One that a power cut left unfinished announced nothing that was done.
+  // A power failure left the record incomplete, so the lock was never created.
   const { data: intent } = Intent.safeParse(jsonOrNull(await readFile(record, "utf8")));
   if (intent !== undefined) {
     using tree = openOrNull(intent.repository);
@@ -145,18 +145,20 @@ async function removeDeadLock(record: string): Promise<void> {
   await rm(record, { force: true });
 }
 
-/** Whether the lock is the file that was written down; git may hold one of that name by now. */
+/** Returns whether the lock is the recorded file: git may now have a lock with the same name. */
 async function isOwnLock(tree: FolderTree, { lock, own }: Intent): Promise<boolean> {
   const [there, ours] = [tree.stat(lock), tree.stat(own)];
   if (there === null || ours === null) return false;
   if (there.ino === ours.ino && there.dev === ours.dev) return true;
-  // Where files have no second names.
+  // The rest is for file systems without links.
   if (ours.nlink > 1 || there.size !== ours.size || there.size === 0 || there.birthtimeMs < ours.birthtimeMs) return false;
   const [a, b] = [await readLower(tree, lock), await readLower(tree, own)];
   return a?.kind === "file" && b?.kind === "file" && !hasLinks(tree, own) && a.content.equals(b.content);
 }
 
-/** Whether this file system knows second names: then a lock that is not one is somebody else's. */
+/**
+ * Returns whether this file system supports links. If so, a lock that is not linked to ours belongs to another process.
+ */
 function hasLinks(tree: FolderTree, own: string): boolean {
   const probe = `caisson-lock-${randomBytes(16).toString("hex")}`;
   if (!tryLink(tree, own, probe)) return false;

@@ -1,8 +1,8 @@
 const NAME_CHARACTERS_MAX = 1024;
 
 /**
- * Whether git takes this as the full name of a ref, as `git check-ref-format` has it. Stricter in what nobody misses:
- * it begins with `refs/`.
+ * Returns whether git accepts a full ref name, with the rules of `git check-ref-format`. In addition, it must begin
+ * with `refs/`.
  */
 export function isRefName(name: string): boolean {
   if (!name.startsWith("refs/") || name.length > NAME_CHARACTERS_MAX) return false;
@@ -10,7 +10,7 @@ export function isRefName(name: string): boolean {
   return name.split("/").every((part) => part !== "" && !part.startsWith(".") && !part.endsWith(".lock"));
 }
 
-/** Whether this can be a branch's name; what looks like an option is none. */
+/** Returns whether this can be a branch name. Names that look like an option cannot. */
 export function isBranchName(name: string): boolean {
   return !name.startsWith("-") && name !== "HEAD" && isRefName(`refs/heads/${name}`);
 }

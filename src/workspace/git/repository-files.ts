@@ -1,32 +1,32 @@
 import { randomBytes } from "node:crypto";
 import { readFile, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { isErrno } from "../../lib/is-errno.ts";
-import { lstatOrNull } from "../../lib/lstat-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { isErrno } from "../../lib/failures.ts";
+import { lstatOrNull, realPathOrNull } from "../../lib/paths.ts";
 import { knowsWorkTree } from "../../sandbox/linked-repository.ts";
 import { FolderTree } from "../folder-tree.ts";
 import { readLower } from "../read-side.ts";
 
-/** As many symbolic refs in a row as git follows. */
+/** The number of symbolic refs in a row that git follows. */
 const REFS_FOLLOWED_MAX = 5;
 const HASH = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
-/** A repository of the user's as the files it is. No git reads it: its settings could name programs to run. */
+/** The files of a user's repository. Git does not read it, because its settings could name programs to run. */
 export interface RepositoryFiles extends Disposable {
-  /** The work tree. */
+  /** The root of the work tree. */
   root: string;
-  /** Of HEAD; of a linked work tree not where objects and branches are. */
+  /** The folder with HEAD. In a linked work tree, objects and branches are elsewhere. */
   gitDir: FolderTree;
-  /** Of objects and branches. */
+  /** The folder with objects and branches. */
   common: FolderTree;
   hash: "sha1" | "sha256";
 }
 
 /**
- * The repository of a folder or of one above it. Throws `not_found` where there is none, `unsafe` for a `.git` file
- * that leads to a repository that does not know this work tree, `unsupported` for one that keeps its branches or
- * objects in a way we do not write.
+ * Opens the repository of a folder or of one above it. Throws `not_found` without a repository, `unsafe` if a `.git`
+ * file names a repository that does not know this work tree, `unsupported` if it stores branches or objects in a form
+ * that we do not write.
  */
 export async function openRepository(folder: string): Promise<RepositoryFiles> {
   const { path, root } = await findRepository(folder);
@@ -55,18 +55,18 @@ export async function openRepository(folder: string): Promise<RepositoryFiles> {
 }
 
 /**
- * A bare repository of the user's own, which is named by its path. Throws `not_found` for what is none, `denied` for
- * somebody else's, `unsupported` as `openRepository`.
+ * Opens a user's bare repository by its path. Throws `not_found` for other folders, `denied` for another user's
+ * repository, `unsupported` like `openRepository`.
  */
 export function openBareRepository(path: string, options: { hash: RepositoryFiles["hash"] }): RepositoryFiles {
   const common = openFolder(path);
   try {
     const own = process.getuid?.();
     if (own !== undefined && own !== 0 && common.identity.uid !== own)
-      throw new CaissonError("denied", `${path} belongs to somebody else`, { hint: "A local remote is a repository of your own." });
+      throw new CaissonError("denied", `${path} belongs to another user`, { hint: "Use a repository that you own." });
     if (common.stat("HEAD")?.isFile() !== true || common.stat("objects") === null)
       throw new CaissonError("not_found", `${path} is not a bare repository`, {
-        hint: "It has HEAD, objects and refs in it, and no work tree.",
+        hint: "A bare repository contains HEAD, objects and refs, and has no work tree.",
       });
     refuseUnknownForms(common, path);
     return { root: path, gitDir: common, common, hash: options.hash, [Symbol.dispose]: () => common[Symbol.dispose]() };
@@ -80,7 +80,7 @@ function openFolder(path: string): FolderTree {
   try {
     return new FolderTree(path, { follow: false });
   } catch (error) {
-    throw new CaissonError("not_found", `there is no folder ${path}`, { cause: error });
+    throw new CaissonError("not_found", `the folder ${path} does not exist`, { cause: error });
   }
 }
 
@@ -99,11 +99,11 @@ async function findRepository(folder: string): Promise<{ path: string; root: str
 }
 
 /**
- * A `.git` file is part of the folder and may say anything: the repository it leads to must know this work tree, or be
- * kept for it by the one around it.
+ * Checks the repository that a `.git` file names. The file is part of the folder and may contain anything, so the
+ * repository must know this work tree, or belong to the submodules of a repository around it.
  */
 async function checkedGitDir(named: string, root: string): Promise<string> {
-  const gitDir = await realpath(named).catch(() => null);
+  const gitDir = realPathOrNull(named);
   const here = await realpath(root);
   if (gitDir !== null) {
     if (knowsWorkTree(gitDir, here)) return gitDir;
@@ -117,11 +117,11 @@ async function checkedGitDir(named: string, root: string): Promise<string> {
   });
 }
 
-/** Of a linked work tree, which lies in its repository's `worktrees`. */
+/** Opens the main repository of a linked work tree, which must be in its `worktrees`. */
 async function openCommon(gitDir: string, named: string): Promise<FolderTree> {
-  const common = await realpath(resolve(gitDir, named)).catch(() => null);
+  const common = realPathOrNull(resolve(gitDir, named));
   if (common === null || dirname(dirname(await realpath(gitDir))) !== common)
-    throw new CaissonError("unsafe", `${gitDir} names ${named} as its repository, which it does not lie in`);
+    throw new CaissonError("unsafe", `${gitDir} names ${named} as its repository, but is not part of it`);
   return new FolderTree(common);
 }
 
@@ -130,11 +130,11 @@ function refuseUnknownForms(common: FolderTree, root: string): void {
     throw new CaissonError("unsupported", `the repository of ${root} ${what}`, { hint });
   };
   if (common.stat("reftable") !== null)
-    refuse("keeps its branches as a reftable", "Use a clone with loose branches: caisson branch RUN --to CLONE.");
+    refuse("stores its branches as a reftable", "Use a clone with loose branches: caisson branch RUN --to CLONE.");
   if (common.stat("objects")?.isDirectory() !== true || common.stat("refs")?.isDirectory() !== true)
-    refuse("keeps its objects or branches elsewhere", "Use a plain clone of it: caisson branch RUN --to CLONE.");
+    refuse("stores its objects or branches elsewhere", "Use a plain clone of it: caisson branch RUN --to CLONE.");
   if (common.stat("objects/info/alternates") !== null)
-    refuse("borrows objects from another one, which it names itself", "Make it whole: git repack -ad && rm .git/objects/info/alternates");
+    refuse("borrows objects from another repository", "Make it self-contained: git repack -ad && rm .git/objects/info/alternates");
 }
 
 async function readText(tree: FolderTree, path: string): Promise<string | null> {
@@ -142,17 +142,17 @@ async function readText(tree: FolderTree, path: string): Promise<string | null> 
   return side?.kind === "file" ? side.content.toString("utf8") : null;
 }
 
-/** The commit HEAD is at; null while it is on a branch that has none yet. Throws `invalid` for a malformed HEAD. */
+/** Returns the commit of HEAD, or null if its branch has no commits yet. Throws `invalid` for a malformed HEAD. */
 export async function headOf(repository: RepositoryFiles): Promise<string | null> {
   let value = await refText(repository.gitDir, "HEAD");
-  for (let followed = 0; followed < REFS_FOLLOWED_MAX && value !== null; followed++) {
+  for (let hops = 0; hops < REFS_FOLLOWED_MAX && value !== null; hops++) {
     if (HASH.test(value)) return value;
     const name = /^ref: (refs\/\S+)$/.exec(value)?.[1];
     if (name === undefined) break;
     value = (await refText(repository.common, name)) ?? (await packedRefs(repository)).get(name) ?? null;
   }
   if (value === null) return null;
-  throw new CaissonError("invalid", `${repository.root} has an invalid HEAD`, { hint: "Look at it: git status" });
+  throw new CaissonError("invalid", `${repository.root} has an invalid HEAD`, { hint: "Check it with: git status" });
 }
 
 export async function refText(tree: FolderTree, path: string): Promise<string | null> {
@@ -173,7 +173,7 @@ export async function packedRefs({ common }: RepositoryFiles): Promise<Map<strin
   );
 }
 
-/** Throws `exists` for a branch that is there, or that could not stand beside one that is. */
+/** Throws `exists` if the branch exists or conflicts with an existing one. */
 export async function refuseTaken(repository: RepositoryFiles, name: string): Promise<void> {
   const ref = `refs/heads/${name}`;
   const packed = [...(await packedRefs(repository)).keys()];
@@ -185,9 +185,9 @@ export async function refuseTaken(repository: RepositoryFiles, name: string): Pr
   const inTheWay = [ref, ...parents].find((each) => packed.includes(each) || repository.common.stat(each)?.isDirectory() === false);
   const below = packed.some((each) => each.startsWith(`${ref}/`)) || hasRefs(repository.common, ref);
   if (inTheWay === undefined && !below) return;
-  const taken =
-    inTheWay === ref ? `there is a branch ${name} already` : `a branch ${name} cannot stand beside ${inTheWay ?? "those below it"}`;
-  throw new CaissonError("exists", taken, { hint: "Choose another name with --name." });
+  const conflict = inTheWay === undefined ? "the branches below it" : `the branch ${inTheWay.slice("refs/heads/".length)}`;
+  const message = inTheWay === ref ? `the branch ${name} already exists` : `the branch ${name} conflicts with ${conflict}`;
+  throw new CaissonError("exists", message, { hint: "Choose another name with --name." });
 }
 
 function hasRefs(common: FolderTree, folder: string): boolean {
@@ -195,11 +195,11 @@ function hasRefs(common: FolderTree, folder: string): boolean {
 }
 
 export interface NewFiles {
-  /** Whose they are, for root working on somebody else's repository. */
+  /** The owner of new files, if root works on another user's repository. */
   owner: { uid: number; gid: number } | null;
 }
 
-/** Brings objects that git wrote into a folder of ours to the repository; one that is there stays. */
+/** Copies objects that git wrote into our folder to the repository. Existing objects stay. */
 export async function addObjects(repository: RepositoryFiles, from: string, options: NewFiles): Promise<void> {
   using fresh = new FolderTree(from);
   for (const { name: folder } of fresh.entries("")) {

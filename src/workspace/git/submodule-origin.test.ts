@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
-import { parseGitPlace } from "../../contract/git-address.ts";
+import { parseGitPlace } from "../../contract/session/git-address.ts";
 import { checkSubmoduleOrigin } from "./submodule-origin.ts";
 
 const check =
@@ -27,14 +27,14 @@ describe("a submodule", () => {
     ["https://git.example/r", "https://git.example:8443/s", "--submodules-from git.example:8443`"],
     ["https://git.example/r", "http://git.example/s", "--submodules-from http://git.example`"],
     ["https://git.example/r", "git://git.example/s", "--submodules-from git://git.example`"],
-    // The same host, but with the user's keys, which nobody asked for.
-    ["https://git.example/r", "git@git.example:private/s", "--submodules-from ssh://git@git.example` allows it. Your SSH keys"],
+    // The same host, but with the user's keys, which were not requested.
+    ["https://git.example/r", "git@git.example:private/s", "--submodules-from ssh://git@git.example`. Your SSH keys"],
     ["git@git.example:o/r", "root@git.example:s", "--submodules-from ssh://root@git.example`"],
     ["git@git.example:o/r", "git@bastion:s", "--submodules-from ssh://git@bastion`"],
     ["https://git.example/r", "https://git.example.evil.example/s", "--submodules-from git.example.evil.example`"],
     ["https://git.example/r", "file:///home/ann/private", "--submodules-from file:///home/ann/private`"],
     ["file:///srv/r", "file:///home/ann/private", "--submodules-from file:///home/ann/private`"],
-  ])("of %s is refused from %s unless the user says so", (source, address, hint) => {
+  ])("of %s is rejected from %s unless the user allows it", (source, address, hint) => {
     expect(check(source, address)).toThrow(denied(hint));
     const place = /--submodules-from (\S+)`/.exec(hint)?.[1] ?? "";
     expect(check(source, address, [place])).not.toThrow();
@@ -50,11 +50,11 @@ describe("a submodule", () => {
     "https:///git.example/s",
     "file://git.example/s",
     "ext::sh -c id",
-  ])("%s is refused because readers of addresses may not agree on it", (address) => {
+  ])("%s is rejected because URL parsers may disagree on it", (address) => {
     expect(check("https://git.example/r", address)).toThrow(expect.objectContaining({ code: "unsafe" }));
   });
 
-  test("never leads elsewhere, as the platform's own reader of addresses sees it", () => {
+  test("never leads elsewhere according to Node's URL parser", () => {
     const piece = fc.constantFrom("git.example", "evil.example", "@", ":", "/", "?", "#", "\\", "%2f", "443", "user", ".", "//", " ", "\t");
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
@@ -71,13 +71,13 @@ describe("a submodule", () => {
     );
   });
 
-  test("a folder is within the folder that was named, not beside it", () => {
+  test("may come from inside an allowed folder, but not from beside it", () => {
     expect(check("file:///srv/r", "file:///srv/libs/a", ["file:///srv/libs"])).not.toThrow();
     expect(check("file:///srv/r", "file:///srv/libs-private", ["file:///srv/libs"])).toThrow();
     expect(check("file:///srv/r", "file:///srv/libs/../private", ["file:///srv/libs"])).toThrow();
   });
 });
 
-test.each(["https://git.example/o/r", "git.example/o", "ext::x", "", "a b", "ssh://"])("%j is no place", (text) => {
+test.each(["https://git.example/o/r", "git.example/o", "ext::x", "", "a b", "ssh://"])("%j is not a place", (text) => {
   expect(() => parseGitPlace(text)).toThrow(expect.objectContaining({ code: "invalid" }));
 });

@@ -1,11 +1,11 @@
-import { CaissonError } from "../../contract/error.ts";
-import { type GitOrigin, gitPorts, parseGitAddress, parseGitPlace } from "../../contract/git-address.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { type GitOrigin, gitPorts, parseGitAddress, parseGitPlace } from "../../contract/session/git-address.ts";
 import { cleanAddress } from "./address.ts";
 
 /**
- * A submodule's address is data of a repository: it may lead to where that repository came from, or to a place the user
- * named, and nowhere else. Otherwise a clone could have the host fetch anything it can reach, with the user's own keys.
- * Throws `denied` with the option that allows it.
+ * Checks where a submodule comes from. Its address comes from the repository, and may only lead to the origin of that
+ * repository or to a place that the user named. Otherwise a clone could make the host fetch anything it can reach, with
+ * the user's own keys. Throws `denied` with the option that allows the address.
  */
 export function checkSubmoduleOrigin(
   submodule: { name: string; address: string },
@@ -14,17 +14,17 @@ export function checkSubmoduleOrigin(
   const { address } = submodule;
   const origin = parseGitAddress(address);
   const from = parseGitAddress(options.source);
-  const shown = JSON.stringify(cleanAddress(address).slice(0, 200));
+  const quotedAddress = JSON.stringify(cleanAddress(address).slice(0, 200));
   if (origin === null)
-    throw new CaissonError("unsafe", `the submodule ${JSON.stringify(submodule.name)} has an address that is not clear: ${shown}`);
-  // Folders of this machine are not one place: each is named.
+    throw new CaissonError("unsafe", `the submodule ${JSON.stringify(submodule.name)} has an ambiguous address: ${quotedAddress}`);
+  // Folders of this machine are separate places, and each must be named.
   if (from !== null && origin.scheme !== "file" && leadsTo(origin, from)) return;
   if (options.allowed.some((text) => leadsTo(origin, parseGitPlace(text)))) return;
-  const keys = origin.scheme === "ssh" ? " Your SSH keys are offered there then." : "";
+  const keys = origin.scheme === "ssh" ? " Your SSH keys are then offered there." : "";
   throw new CaissonError(
     "denied",
-    `the submodule ${JSON.stringify(submodule.name)} comes from ${shown}, which is not where ${cleanAddress(options.source)} came from`,
-    { hint: `\`--submodules-from ${placeOf(origin)}\` allows it.${keys}` },
+    `the submodule ${JSON.stringify(submodule.name)} comes from ${quotedAddress}, which is not the origin of ${cleanAddress(options.source)}`,
+    { hint: `Allow it with \`--submodules-from ${placeOf(origin)}\`.${keys}` },
   );
 }
 
@@ -35,7 +35,7 @@ function leadsTo(origin: GitOrigin, place: GitOrigin): boolean {
   return sameServer && sameUser && within;
 }
 
-/** As it is written for the option. */
+/** Formats a place for the option. */
 function placeOf({ scheme, host, port, user, folder }: GitOrigin): string {
   if (scheme === "file") return `file://${folder}`;
   const server = `${host}${port === gitPorts[scheme] ? "" : `:${port}`}`;

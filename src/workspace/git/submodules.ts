@@ -1,4 +1,5 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import { cleanAddress, sameHost, submoduleAddress } from "./address.ts";
 import type { GitSource } from "./git-mirror.ts";
 import { type GitOptions, hostGit } from "./host-git.ts";
@@ -10,34 +11,33 @@ const SUBMODULE_DEPTH_MAX = 5;
 export interface Submodule {
   name: string;
   path: string;
-  /** With the commit as its ref. */
+  /** The source, with the commit as its ref. */
   source: GitSource & { ref: string };
 }
 
 /**
- * The submodules of a commit; their names, paths and addresses are data of the remote and are checked. Throws `unsafe`,
- * `denied`, `too_large`.
+ * Returns the submodules of a commit. Their names, paths and addresses are data from the remote, so we check them.
+ * Throws `unsafe`, `denied`, `too_large`.
  */
 export async function submodulesOf(
   what: { source: GitSource; mirror: string; commit: string; depth: number },
   git: Pick<GitOptions, "path" | "home">,
 ): Promise<Submodule[]> {
   const url = cleanAddress(what.source.url);
-  const text = await hostGit(["config", "--blob", `${what.commit}:.gitmodules`, "--null", "--list"], { ...git, gitDir: what.mirror }).catch(
-    () => null,
-  );
+  const asking = hostGit(["config", "--blob", `${what.commit}:.gitmodules`, "--null", "--list"], { ...git, gitDir: what.mirror });
+  const text = await ignore(asking, "git fails for a commit without submodules");
   if (!text) return [];
   const modules = parseSubmodules(text.toString("utf8"));
   if (modules.size > 0 && what.depth >= SUBMODULE_DEPTH_MAX)
-    throw new CaissonError("unsafe", `submodules of ${url} lie deeper than ${SUBMODULE_DEPTH_MAX}`);
+    throw new CaissonError("unsafe", `submodules of ${url} are nested deeper than ${SUBMODULE_DEPTH_MAX}`);
   if (modules.size > SUBMODULES_MAX)
-    throw new CaissonError("too_large", `${url} has ${modules.size} submodules; at most ${SUBMODULES_MAX} are checked out`);
+    throw new CaissonError("too_large", `${url} has ${modules.size} submodules; the limit is ${SUBMODULES_MAX}`);
   const found: Submodule[] = [];
   for (const [name, module] of modules) {
     if (!module.path || !module.url || !isSafe(name) || !isSafe(module.path))
-      throw new CaissonError("unsafe", `the submodule ${JSON.stringify(name)} of ${url} has a path or name that is not safe`);
+      throw new CaissonError("unsafe", `the submodule ${JSON.stringify(name)} of ${url} has an unsafe path or name`);
     const ref = await gitlink(what, module.path, git);
-    // Named in the file, but not part of this commit.
+    // Listed in the file, but not part of this commit.
     if (ref === null) continue;
     const address = submoduleAddress(what.source.url, module.url);
     const { keyPath, submodulesFrom = [] } = what.source;
@@ -48,7 +48,7 @@ export async function submodulesOf(
   return found;
 }
 
-/** As `git config --null` lists the settings of a `.gitmodules`. */
+/** Parses the settings of a `.gitmodules` as listed by `git config --null`. */
 export function parseSubmodules(text: string): Map<string, { path?: string; url?: string }> {
   const modules = new Map<string, { path?: string; url?: string }>();
   for (const entry of text.split("\0")) {

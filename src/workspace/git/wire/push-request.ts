@@ -1,9 +1,9 @@
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import type { RefUpdate } from "../remote.ts";
 import { FLUSH, lineText, pktLine, readPktLines } from "./pkt-line.ts";
 
 const LINES_MAX = 10_000;
-/** With it, what hooks write comes beside the report. */
+/** The capability that separates the output of hooks from the report. */
 const SIDE_BAND = "side-band-64k";
 const REPORT = 1;
 const WORDS = 2;
@@ -11,8 +11,8 @@ const FATAL = 3;
 const SAID_CHARACTERS_MAX = 1000;
 
 /**
- * The body of a push: each ref with the commit that it must be at and the one that it shall be at, then the pack. A
- * remote that can do all or nothing is asked for it.
+ * Builds the body of a push: each ref with its old and new commit, then the pack. Requests an atomic push if the remote
+ * supports it.
  */
 export function pushRequest(
   updates: readonly RefUpdate[],
@@ -29,9 +29,9 @@ export function pushRequest(
 }
 
 /**
- * Reads the answer to a push: what hooks wrote beside it. Throws `conflict` for a ref that the remote refused, with its
- * words as data, `protocol` for an answer that does not say of each ref what became of it. That it says `ok` proves
- * nothing: read the refs.
+ * Parses the answer to a push and returns the output of the remote's hooks. Throws `conflict` for a ref that the remote
+ * refused, with its message as data, and `protocol` for an answer that does not report on each ref. An `ok` in it
+ * proves nothing: read the refs.
  */
 export function readPushReport(
   answer: Buffer,
@@ -39,24 +39,24 @@ export function readPushReport(
   { clean = (text) => text }: { clean?: (text: string) => string } = {},
 ): { said: string } {
   const { report, words, fatal } = bandsOf(answer);
-  const said = plainWords(clean(words));
-  const quoted = said === "" ? "" : `; it says: ${said}`;
-  if (fatal !== "") throw refused(`the remote gave up: ${plainWords(clean(fatal))}${quoted}`);
+  const message = plainWords(clean(words));
+  const quoted = message === "" ? "" : `; it says: ${message}`;
+  if (fatal !== "") throw refusal(`the remote gave up: ${plainWords(clean(fatal))}${quoted}`);
   checkReport(report, updates, quoted);
-  return { said };
+  return { said: message };
 }
 
-/** The report itself, and what was written for people. */
+/** Splits an answer into the report and the messages for people. */
 function bandsOf(answer: Buffer): { report: Buffer; words: string; fatal: string } {
   const { lines } = readPktLines(answer, { linesMax: LINES_MAX });
-  // A remote that has no bands, or was not asked for them, begins with the report itself.
+  // Without side bands the answer begins with the report itself.
   if ((lines[0]?.[0] ?? FATAL + 1) > FATAL) return { report: answer, words: "", fatal: "" };
   const band = (wanted: number) => Buffer.concat(lines.flatMap((line) => (line !== null && line[0] === wanted ? [line.subarray(1)] : [])));
   const text = (bytes: Buffer) => bytes.subarray(0, 4 * SAID_CHARACTERS_MAX).toString("utf8");
   return { report: band(REPORT), words: text(band(WORDS)), fatal: text(band(FATAL)) };
 }
 
-/** On one line, without what a terminal would obey, and bounded. */
+/** Makes a message safe to show: one line, without control characters, of bounded length. */
 function plainWords(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
@@ -69,17 +69,17 @@ function checkReport(report: Buffer, updates: readonly RefUpdate[], quoted: stri
   const texts = lines.flatMap((line) => (line === null ? [] : [lineText(line)]));
   const [unpacked] = texts;
   if (unpacked === undefined || !unpacked.startsWith("unpack "))
-    throw new CaissonError("protocol", "the remote does not say what became of the push");
+    throw new CaissonError("protocol", "the remote does not report the result of the push");
   const words = (text: string) => text.slice(0, 200);
   if (unpacked !== "unpack ok")
-    throw refused(`the remote could not unpack what was pushed: ${words(unpacked.slice("unpack ".length))}${quoted}`);
+    throw refusal(`the remote could not unpack the pushed objects: ${words(unpacked.slice("unpack ".length))}${quoted}`);
   for (const { ref } of updates) {
     const rejected = texts.find((text) => text.startsWith(`ng ${ref} `));
-    if (rejected !== undefined) throw refused(`the remote refused ${ref}: ${words(rejected.slice(`ng ${ref} `.length))}${quoted}`);
-    if (!texts.includes(`ok ${ref}`)) throw new CaissonError("protocol", `the remote does not say what became of ${ref}`);
+    if (rejected !== undefined) throw refusal(`the remote refused ${ref}: ${words(rejected.slice(`ng ${ref} `.length))}${quoted}`);
+    if (!texts.includes(`ok ${ref}`)) throw new CaissonError("protocol", `the remote does not report the result for ${ref}`);
   }
 }
 
-function refused(message: string): CaissonError {
+function refusal(message: string): CaissonError {
   return new CaissonError("conflict", message, { details: { refused: true } });
 }

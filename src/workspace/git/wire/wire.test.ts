@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { isRefName } from "../ref-name.ts";
 import { readAdvertisedRefs } from "./advertised-refs.ts";
 import { fetchRequest, readFetchedPack } from "./fetch-request.ts";
@@ -10,19 +10,19 @@ import { pushRequest, readPushReport } from "./push-request.ts";
 const [one, two] = ["1".repeat(40), "2".repeat(40)];
 const lines = (...all: (string | null)[]) => Buffer.concat(all.map((line) => (line === null ? FLUSH : pktLine(line))));
 
-describe("lines", () => {
-  test("are read as they were written, whatever is in them", () => {
+describe("protocol lines", () => {
+  test("are read as they were written, whatever they contain", () => {
     fc.assert(
-      fc.property(fc.array(fc.option(fc.uint8Array({ maxLength: 300 }), { nil: null })), (given) => {
-        const written = Buffer.concat(given.map((line) => (line === null ? FLUSH : pktLine(Buffer.from(line)))));
+      fc.property(fc.array(fc.option(fc.uint8Array({ maxLength: 300 }), { nil: null })), (payloads) => {
+        const written = Buffer.concat(payloads.map((line) => (line === null ? FLUSH : pktLine(Buffer.from(line)))));
         const { lines: read, rest } = readPktLines(written, { linesMax: 1000 });
-        expect(read.map((line) => (line === null ? null : [...line]))).toEqual(given.map((line) => (line === null ? null : [...line])));
+        expect(read.map((line) => (line === null ? null : [...line]))).toEqual(payloads.map((line) => (line === null ? null : [...line])));
         expect(rest).toHaveLength(0);
       }),
     );
   });
 
-  test("that are none are refused, and nothing else happens", () => {
+  test("are rejected if malformed, without any other effect", () => {
     for (const text of ["0001", "0003x", "00ff", "zzzz", "-001", "fff1", "00"])
       expect(() => readPktLines(Buffer.from(text), { linesMax: 10 })).toThrow(CaissonError);
     expect(() => readPktLines(lines("a", "b", "c"), { linesMax: 2 })).toThrow(/more than 2/);
@@ -39,10 +39,10 @@ describe("lines", () => {
   });
 });
 
-describe("what a remote has", () => {
+describe("advertised refs", () => {
   const answer = (...refs: string[]) => lines("# service=git-upload-pack\n", null, ...refs, null);
 
-  test("is read with its default branch, and without names that git would not take", () => {
+  test("include the default branch, but no invalid names", () => {
     const read = readAdvertisedRefs(
       answer(
         `${one} HEAD\0multi_ack symref=HEAD:refs/heads/main agent=x\n`,
@@ -56,11 +56,11 @@ describe("what a remote has", () => {
     expect(read.head).toBe("refs/heads/main");
   });
 
-  test("is empty for an empty repository", () => {
+  test("are empty for an empty repository", () => {
     expect(readAdvertisedRefs(answer(`${"0".repeat(40)} capabilities^{}\0report-status\n`), "git-upload-pack").refs.size).toBe(0);
   });
 
-  test("is refused from somebody who answers another question", () => {
+  test("are rejected in the answer to another request", () => {
     expect(() => readAdvertisedRefs(answer(), "git-receive-pack")).toThrow(/does not answer/);
     expect(() => readAdvertisedRefs(answer("none refs/heads/main\n"), "git-upload-pack")).toThrow(/without a commit/);
   });
@@ -72,22 +72,22 @@ describe("a push", () => {
     { ref: "refs/heads/b", from: two, to: null },
   ];
 
-  test("says where each ref must be and shall be", () => {
+  test("sends the old and new commit of each ref", () => {
     const body = pushRequest(updates, { pack: Buffer.from("PACK"), capabilities: new Set(["report-status", "atomic"]) }).toString();
     expect(body).toContain(`${"0".repeat(40)} ${one} refs/heads/a\0 report-status atomic agent=caisson\n`);
     expect(body).toContain(`${two} ${"0".repeat(40)} refs/heads/b\n`);
     expect(body.endsWith("0000PACK")).toBe(true);
   });
 
-  test("is done when the remote says so of each ref, and not otherwise", () => {
+  test("succeeds only if the remote confirms each ref", () => {
     const [done, also] = ["ok refs/heads/a\n", "ok refs/heads/b\n"];
     expect(() => readPushReport(lines("unpack ok\n", done, also, null), updates)).not.toThrow();
-    expect(() => readPushReport(lines("unpack ok\n", done, null), updates)).toThrow(/does not say/);
+    expect(() => readPushReport(lines("unpack ok\n", done, null), updates)).toThrow(/does not report/);
     expect(() => readPushReport(lines("unpack ok\n", done, "ng refs/heads/b hook declined\n", null), updates)).toThrow(
       /refused refs\/heads\/b: hook declined/,
     );
     expect(() => readPushReport(lines("unpack index-pack failed\n", null), updates)).toThrow(/could not unpack/);
-    expect(() => readPushReport(Buffer.alloc(0), updates)).toThrow(/does not say/);
+    expect(() => readPushReport(Buffer.alloc(0), updates)).toThrow(/does not report/);
     const banded = (report: Buffer, ...words: string[]) => lines(`\u0001${report}`, ...words.map((each) => `\u0002${each}`), null);
     const fine = lines("unpack ok\n", done, also, null);
     expect(readPushReport(banded(fine, "see \u001b[31mthe\n", "docs\n", "x".repeat(5000)), updates).said).toMatch(
@@ -101,7 +101,7 @@ describe("a push", () => {
   });
 });
 
-test("a fetch asks for commits, and takes the pack that follows", () => {
+test("requests commits in a fetch, and reads the pack that follows", () => {
   expect(fetchRequest({ wants: [one], haves: [two] }).toString()).toMatch(
     new RegExp(`want ${one} .*\\n0000....have ${two}\\n0009done\\n$`),
   );
@@ -110,7 +110,7 @@ test("a fetch asks for commits, and takes the pack that follows", () => {
   expect(() => readFetchedPack(lines("ERR not our ref\n"))).toThrow(/not our ref/);
 });
 
-test.each(["refs/heads/a", "refs/heads/a/b-c.d", "refs/tags/v1"])("%s is a ref's name", (name) => expect(isRefName(name)).toBe(true));
+test.each(["refs/heads/a", "refs/heads/a/b-c.d", "refs/tags/v1"])("%s is a ref name", (name) => expect(isRefName(name)).toBe(true));
 test.each([
   "heads/a",
   "refs/heads/",
@@ -122,4 +122,4 @@ test.each([
   "refs//a",
   "refs/heads/a@{1}",
   "refs/heads/a.",
-])("%j is none", (name) => expect(isRefName(name)).toBe(false));
+])("%j is not a ref name", (name) => expect(isRefName(name)).toBe(false));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
 import { memoryFolder } from "../../../test/support/memory-folder.ts";
-import { StepStarted } from "../../contract/run-event.ts";
+import { StepStarted } from "../../contract/run/run-event.ts";
 import { describeLog } from "../conformance/describe-log.ts";
 import { describeLockHolder, lockHolder } from "./lock-holder.ts";
 import { createSqliteLog } from "./log.ts";
@@ -34,7 +34,7 @@ async function withFile(work: (path: string) => Promise<void>): Promise<void> {
 
 const event = (n: number) => ({ type: "test.happened", version: 1, data: { n, pad: "x".repeat(200) } });
 
-test("a changed row, a missing row and a cut end are found, and the rest stays readable", () =>
+test("finds changed, missing and truncated rows, and still reads the rest", () =>
   withFile(async (path) => {
     {
       await using log = createSqliteLog({ path });
@@ -56,7 +56,7 @@ test("a changed row, a missing row and a cut end are found, and the rest stays r
     expect(await log.read("whole")).toHaveLength(3);
   }));
 
-test("a log file whose pages were overwritten is reported, not mistaken for an empty one", () =>
+test("reports overwritten pages instead of showing an empty log", () =>
   withFile(async (path) => {
     {
       await using log = createSqliteLog({ path });
@@ -70,7 +70,7 @@ test("a log file whose pages were overwritten is reported, not mistaken for an e
     expect((await log.check()).length).toBeGreaterThan(0);
   }));
 
-test("a file that is no log gives a clear error", () =>
+test("rejects a file that is not a database", () =>
   withFile(async (path) => {
     const file = await open(path, "w");
     await file.write("this is not a database, whatever its name says".repeat(20));
@@ -80,7 +80,7 @@ test("a file that is no log gives a clear error", () =>
 
 const step = (number: number) => ({ type: "step.started", version: 1, data: { step: number } });
 
-test("a disk that fails, and a file that cannot be opened, are said with their reason", () => {
+test("reports the reason when a disk fails or a file cannot be opened", () => {
   const failed = Object.assign(new Error("disk I/O error"), { errcode: 1546 });
   expect(translateSqlite(failed, "appending to the log")).toMatchObject({
     code: "unavailable",
@@ -91,7 +91,7 @@ test("a disk that fails, and a file that cannot be opened, are said with their r
   expect(() => openDatabase(tmpdir())).toThrow(/opening .*: the log cannot be used: EISDIR/);
 });
 
-test("heads that are missing, behind, or of an older version are made again from the events", () =>
+test("rebuilds heads that are missing, behind, or of an older version", () =>
   withFile(async (path) => {
     {
       await using log = createSqliteLog({ path });
@@ -101,11 +101,11 @@ test("heads that are missing, behind, or of an older version are made again from
     database.exec("DELETE FROM heads WHERE stream = 'run/absent'");
     database.exec(`UPDATE heads SET seq = 1, head = json_set(head, '$.step', 1) WHERE stream = 'run/behind'`);
     database.exec(`UPDATE heads SET version = 0, head = '{}' WHERE stream = 'run/older'`);
-    // Another Caisson, with heads of another version, was here.
+    // As if another Caisson with a different head version had used the log.
     database.exec("UPDATE projections SET version = 0");
     database.close();
     await using log = createSqliteLog({ path });
-    // Behind: an append does not build on it.
+    // The head is behind, so the append must not build on it.
     await log.append("run/behind", [step(4)]);
     const { heads, total } = await log.heads({ prefix: "run/", open: true, limit: 10 });
     expect(total).toBe(4);
@@ -117,7 +117,7 @@ test("heads that are missing, behind, or of an older version are made again from
     });
   }));
 
-test("a head follows appends of two processes in turn, one that failed, and damage that was noted meanwhile", () =>
+test("keeps a head correct across two processes, a failed append and noted damage", () =>
   withFile(async (path) => {
     await using ours = createSqliteLog({ path });
     await using theirs = createSqliteLog({ path });
@@ -131,7 +131,7 @@ test("a head follows appends of two processes in turn, one that failed, and dama
     }
   }));
 
-test("a log of the first schema is taken over: its runs have heads, its leases hold by the wall clock", () =>
+test("upgrades a log of the first schema, with its heads and leases", () =>
   withFile(async (path) => {
     const database = new DatabaseSync(path);
     database.exec(`${schema} PRAGMA user_version=1;`);
@@ -141,11 +141,11 @@ test("a log of the first schema is taken over: its runs have heads, its leases h
     database.close();
     await using log = createSqliteLog({ path });
     expect(await log.head("run/old")).toMatchObject({ seq: 1, head: { step: 7 } });
-    expect(await log.acquire("run/old", { owner: "another", ttlMs: 1000 })).toBeNull();
-    expect((await log.acquire("run/old", { owner: "another", ttlMs: 1000, ownerGone: () => true }))?.epoch).toBe(5);
+    expect(await log.acquire("run/old", { holder: "another", ttlMs: 1000 })).toBeNull();
+    expect((await log.acquire("run/old", { holder: "another", ttlMs: 1000, holderGone: () => true }))?.epoch).toBe(5);
   }));
 
-test("a log of an older schema is followed from its first event, also what a process of the older Caisson appends meanwhile", () =>
+test("delivers events that an older version appends to an older log", () =>
   withFile(async (path) => {
     const old = new DatabaseSync(path);
     old.exec(`${schema} ${schemaSince2} PRAGMA user_version=2;`);
@@ -174,7 +174,7 @@ test("a log of an older schema is followed from its first event, also what a pro
     old.close();
   }));
 
-test("what cannot be read of one stream does not keep a subscription to all from the rest", () =>
+test("delivers the rest to a subscription to all streams when a row is damaged", () =>
   withFile(async (path) => {
     {
       await using log = createSqliteLog({ path });
@@ -194,7 +194,7 @@ test("what cannot be read of one stream does not keep a subscription to all from
     ]);
   }));
 
-test("one row that is not JSON hides neither those before it nor other streams", () =>
+test("reads the rows around a damaged one, and all other streams", () =>
   withFile(async (path) => {
     {
       await using log = createSqliteLog({ path });
@@ -219,24 +219,24 @@ test("one row that is not JSON hides neither those before it nor other streams",
     ]);
   }));
 
-test("a log that another process holds is waited for, with a word about it, and given up at the limit without having appended", () =>
+test("waits for a locked log, notifies the user, and fails at the limit", () =>
   withFile(async (path) => {
-    const told: string[] = [];
-    await using log = createSqliteLog({ path, onBusy: (text) => told.push(text) });
+    const notices: string[] = [];
+    await using log = createSqliteLog({ path, onBusy: (text) => notices.push(text) });
     await using impatient = createSqliteLog({ path, busyWaitMsMax: 100 });
     const holder = new DatabaseSync(path);
     holder.exec("BEGIN IMMEDIATE");
     const waiting = log.append("a", [event(1)]);
     const failure = await impatient.append("a", [event(2)]).catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: "unavailable", details: { log: true } });
-    await vi.waitFor(() => expect(told).toEqual([`process ${process.pid} holds the log; waiting for it`]), { timeout: 60_000 });
+    await vi.waitFor(() => expect(notices).toEqual([`process ${process.pid} holds the log; waiting for it`]), { timeout: 60_000 });
     holder.exec("COMMIT");
     holder.close();
     expect(await waiting).toEqual({ lastSeq: 1 });
     expect(await log.read("a")).toHaveLength(1);
   }));
 
-test("who holds the log is known, and told when it is stopped", () =>
+test("names the process that holds the log, and whether it is stopped", () =>
   withFile(async (path) => {
     await using log = createSqliteLog({ path });
     expect(await log.lastSeq("a")).toBe(0);

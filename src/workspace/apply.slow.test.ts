@@ -20,11 +20,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-/** Links that lead out are refused as a whole; the property is about what is applied. */
+/** A link that leads outside fails the whole apply, and this property is about applied changes. */
 const staysInside = (side: FileSide) => side.kind === "file" || !/^\/|\.\./.test(side.content.toString());
 
 describe("applying", () => {
-  test("makes the new tree of the old one, whatever they are, or nothing of it", { timeout: 300_000 }, async () => {
+  test("turns any old tree into the new one, or changes nothing", { timeout: 300_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(edited, fc.nat(40), async ({ before, after: wild }, failAt) => {
         const after = new Map([...wild].filter(([path, side]) => staysInside(side) && !path.includes("\n")));
@@ -51,7 +51,7 @@ describe("applying", () => {
       }),
       {
         numRuns: tries(40, 10),
-        // A folder in the place of a link that moves, interrupted before anything was done.
+        // A folder replaces a link that moves, interrupted before the first operation.
         examples: [
           [
             {
@@ -68,7 +68,7 @@ describe("applying", () => {
     );
   });
 
-  test("keeps the user's permissions and adds only the right to execute", async () => {
+  test("keeps the user's permissions and only adds execute permission", async () => {
     put("secret", "old\n");
     chmodSync(join(folder, "secret"), 0o600);
     put("tool", "old\n");
@@ -83,7 +83,7 @@ describe("applying", () => {
     expect(statSync(join(folder, "fresh")).mode & 0o7000).toBe(0);
   });
 
-  test.runIf(process.getuid?.() === 0)("gives what root applies to whoever has the folder, and leaves others' files theirs", async () => {
+  test.runIf(process.getuid?.() === 0)("gives root's new files to the folder's owner, and keeps other owners", async () => {
     chownSync(folder, 1234, 1235);
     put("theirs", "1\n");
     chownSync(join(folder, "theirs"), 77, 78);
@@ -112,7 +112,7 @@ describe("applying", () => {
     expect(readTree(folder)).toEqual({ "d/mine": "file 644 2" });
   });
 
-  test("takes what is named, and of a move the end that is named", async () => {
+  test("applies only the named paths, and one end of a move if only that is named", async () => {
     put("a/old", "moved\n");
     const changes = [change("b/new", file("moved\n"), file("moved\n"), { from: "a/old" }), change("c", null, file("c"))];
     expect((await apply(changes, { paths: ["b/"] })).applied).toEqual(["b/new"]);
@@ -137,20 +137,20 @@ describe("applying refuses", () => {
     "a//b",
     "x\ny",
     ".caisson-apply/journal.json",
-  ])("%j", async (path) => {
+  ])("the path %j", async (path) => {
     const result = await apply([change(path, null, file("x")), change("ok", null, file("ok"))]);
     expect(result).toMatchObject({ applied: ["ok"], skipped: [{ path, reason: expect.any(String) }] });
     expect(Object.keys(readTree(base))).toEqual(["folder/ok"]);
   });
 
-  test("what tools act on, unless it is named or asked for", async () => {
+  test("files that tools act on, unless they are named or allowed", async () => {
     const changes = [".envrc", ".vscode/tasks.json", ".github/workflows/x.yml", "a/.npmrc"].map((path) => change(path, null, file("x")));
     expect(await apply(changes)).toMatchObject({ applied: [], skipped: [{}, {}, {}, {}] });
     expect((await apply(changes, { paths: [".", ".envrc"] })).applied).toEqual([".envrc"]);
     expect((await apply(changes.slice(1), { includeConfiguration: true })).applied).toHaveLength(3);
   });
 
-  test("to go over the user's own edits", async () => {
+  test("to overwrite the user's own edits", async () => {
     put("a", "mine\n");
     await expect(apply([change("ok", null, file("x")), change("a", file("theirs\n"), file("new\n"))])).rejects.toMatchObject({
       code: "conflict",
@@ -166,7 +166,7 @@ describe("applying refuses", () => {
     expect(readTree(folder)).toEqual({ a: "file 644 new\n" });
   });
 
-  test("while another one is at work", async () => {
+  test("while another apply is running", async () => {
     const { dev, ino } = statSync(folder);
     const record = join(base, "state/applies", `${dev}-${ino}`);
     const staging = `.caisson-apply-${"a".repeat(32)}`;
@@ -176,7 +176,7 @@ describe("applying refuses", () => {
     put(`${staging}/new-0`, "half");
     await expect(apply([change("a", null, file("x"))], { alive: () => true })).rejects.toMatchObject({ code: "conflict" });
     expect(readdirSync(folder)).toEqual([staging]);
-    // Dead, its folder is taken by one of those that come next.
+    // After that process dies, one of the next applies takes the folder over.
     const names = ["a", "b", "c", "d"];
     const results = await Promise.allSettled(names.map((path) => apply([change(path, null, file("x"))], { alive: isProcessAlive })));
     for (const result of results) if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "conflict" });
@@ -186,7 +186,7 @@ describe("applying refuses", () => {
     expect(recordsLeft(base)).toEqual([]);
   });
 
-  test("a journal that came with the folder: it is data like any other", async () => {
+  test("to obey a journal in the folder, which is data like any other file", async () => {
     mkdirSync(join(base, "victim"));
     writeFileSync(join(base, "victim", "authorized_keys"), "mine");
     mkdirSync(join(base, "victim", "empty"));
@@ -213,7 +213,7 @@ describe("applying refuses", () => {
     expect(readdirSync(join(base, "victim"))).toEqual(["authorized_keys", "empty"]);
   });
 
-  test("a folder that is not there", async () => {
+  test("a folder that does not exist", async () => {
     await expect(apply([change("a", null, file("x"))], { folder: join(base, "no") })).rejects.toMatchObject({ code: "not_found" });
   });
 });

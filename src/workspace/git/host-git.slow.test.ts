@@ -55,10 +55,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-/**
- * Every setting of git that names a program, or a place from which one is taken. EVIL is the program, BASE the folder
- * around.
- */
+/** Every git setting that names a program, or a place to load one from. EVIL is the program, BASE the folder around. */
 const settings: readonly (readonly [key: string, value: string])[] = [
   ["core.fsmonitor", "EVIL"],
   ["core.hooksPath", "BASE/hooks"],
@@ -154,7 +151,7 @@ const hooks = [
 
 const filled = (text: string) => text.replaceAll("EVIL", evil).replaceAll("BASE", base);
 
-/** As git's configuration has it: `[section "sub.section"] name = "value"`. */
+/** Formats a setting for git's configuration file: `[section "sub.section"] name = "value"`. */
 function configText([key, value]: readonly [string, string]): string {
   const [, section, subsection, name] = /^([^.]+)(?:\.(.*))?\.([^.]+)$/s.exec(filled(key)) ?? [];
   const quoted = (text: string) => `"${text.replaceAll(/["\\]/g, "\\$&")}"`;
@@ -175,11 +172,11 @@ function plantHooks(): void {
 }
 
 describe("git on the host", () => {
-  test("runs nothing that a repository names: each setting without those like it, then all of them", { timeout: 300_000 }, async () => {
+  test("runs no program that a repository's settings name, alone or together", { timeout: 300_000 }, async () => {
     plantHooks();
     const config = join(folder, ".git/config");
     const plain = readFileSync(config, "utf8");
-    // One of these may keep git from looking at another; so those that stand together above are never tried together.
+    // One setting may keep git from reading another, so neighbors in the list above are never tried together.
     const APART = 8;
     for (let first = 0; first < APART; first++) {
       const some = settings.filter((_, at) => at % APART === first);
@@ -192,21 +189,21 @@ describe("git on the host", () => {
     writeFileSync(config, plain + settings.map(configText).join(""));
     await branch();
     expect(existsSync(canary)).toBe(false);
-    // The trap is a real one: git as everybody calls it falls into it.
+    // Shows that the trap works: an ordinary git command runs the program.
     writeFileSync(config, plain);
     execFileSync("git", ["config", "--file", config, "core.fsmonitor", evil], { env });
     git("status");
     expect(existsSync(canary)).toBe(true);
   });
 
-  test("fetches nothing for a repository that lacks objects, whatever it calls a remote", async () => {
+  test("fetches nothing for a repository with missing objects, whatever its remotes", async () => {
     for (const [key, value] of settings.filter(([name]) => /^(remote|extensions)/.test(name) && !/vcs|worktree/.test(name)))
       git("config", filled(key), filled(value));
     const tree = git("rev-parse", "HEAD:d");
     rmSync(join(folder, ".git/objects", tree.slice(0, 2), tree.slice(2)));
     await expect(branch()).rejects.toMatchObject({ code: expect.stringMatching(/not_found|internal/) });
     expect(existsSync(canary)).toBe(false);
-    // Without our own repository between, the fetch takes place.
+    // Without our own repository in between, git fetches.
     expect(() => git("read-tree", "HEAD")).toThrow();
     expect(existsSync(canary)).toBe(true);
     expect(readdirSync(join(folder, ".git/refs/heads"))).toEqual(["main"]);

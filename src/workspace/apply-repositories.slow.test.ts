@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 describe("applying refuses", () => {
-  test("a repository that is not called .git", async () => {
+  test("a repository not named .git", async () => {
     const planted = ["lib/HEAD", "lib/config", "lib/objects/x", "lib/refs/x"].map((path) => change(path, null, file("x")));
     const result = await apply([...planted, change("libs/HEAD", null, file("a heading"))]);
     expect(result.applied).toEqual(["libs/HEAD"]);
@@ -29,14 +29,14 @@ describe("applying refuses", () => {
     [...parts.slice(at), ...parts.slice(0, at)],
     [...parts.slice(at), ...parts.slice(0, at)].reverse(),
   ]);
-  test.each(orders.map((order) => [order.join(" "), order] as const))("a repository in several steps: %s", async (_, order) => {
+  test.each(orders.map((order) => [order.join(" "), order] as const))("a repository created in several steps: %s", async (_, order) => {
     for (const part of order) await apply([change(`sub/${part}`, null, file("x"))]);
     expect(order.filter((part) => existsSync(join(folder, "sub", part)))).not.toEqual(
       expect.arrayContaining(["HEAD", "objects/k", "refs/k"]),
     );
   });
 
-  test("a repository made of links, of a worktree's parts, at the top, in another case, by a move or by what goes", async () => {
+  test("a repository with links, parts of work trees, other case, moves or removals", async () => {
     const applied = async (...changes: Change[]) => (await apply(changes)).applied;
     await apply([change("objs/x", null, file("x")), change("r/HEAD", null, file("x")), change("r/refs", null, link("../objs"))]);
     expect(await applied(change("r/objects", null, link("../objs")))).toEqual([]);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** Rules that touch the default ones, and each other, far more often than random text would. */
+/** Rules that overlap the default rules, and each other, far more often than random text would. */
 export const permission = fc.constantFrom("allow", "ask", "deny");
 export const piece = fc.constantFrom(
   "*",

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect } from "vitest";
 import { type GitServer, startGitServer } from "../../../test/support/git-server.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
-import type { Session, WorkspaceSource } from "../../contract/session.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import type { Session, WorkspaceSource } from "../../contract/session/session.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { createOciRuntime } from "../../runtimes/oci/runtime.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
@@ -20,8 +20,8 @@ import { findCommitChanges } from "./commit-changes.ts";
 type GitSource = Extract<WorkspaceSource, { kind: "git" }>;
 
 /**
- * Sessions on git addresses, checked out in OCI sandboxes. `remotes/app`, which a server serves, has two branches and a
- * tag.
+ * Sets up sessions on git addresses, checked out in OCI sandboxes. `remotes/app`, which a server provides, has two
+ * branches and a tag.
  */
 export function useGitWorkspaces() {
   let base = "";
@@ -97,7 +97,7 @@ export function useGitWorkspaces() {
       },
     };
   };
-  /** A session on a source, its workspace prepared in a sandbox. */
+  /** Opens a session on a source, and prepares its workspace in a sandbox. */
   async function open(source: Partial<GitSource> & { url: string }, more: { path?: string } = {}) {
     const session = await sessions.create({
       id: `s${number++}`,
@@ -106,7 +106,7 @@ export function useGitWorkspaces() {
       cleanup: "never",
     });
     const { lower, layer } = sessions.paths(session);
-    const sandbox = await runtime.create(SandboxSpec.parse({ workspace: { kind: "folder", path: lower, access: "overlay", layer } }));
+    const sandbox = await runtime.create(SandboxConfig.parse({ workspace: { kind: "folder", path: lower, access: "overlay", layer } }));
     const { lines, prepare } = options(more);
     try {
       await prepareWorkspace(session, { sandbox, runtime }, prepare);

@@ -23,7 +23,7 @@ const put = (path: string, content: string) => {
   writeFileSync(join(folder, path), content);
 };
 
-describe("an apply that was killed", () => {
+describe("a killed apply", () => {
   const program = `
     import { applyChanges } from ${JSON.stringify(join(import.meta.dirname, "apply.ts"))};
     const [folder, at, stateDir] = process.argv.slice(2);
@@ -44,7 +44,7 @@ describe("an apply that was killed", () => {
   const old = { "d/x": "1", f: "was a file", m: "old", "o/from": "moved" };
   const fresh = { d: "file 644 now a file", "f/y": "file 644 2", m: "file 644 new", to: "file 644 moved!" };
 
-  test("is taken back by the next one, wherever it was killed", async () => {
+  test("is rolled back by the next apply, no matter where it was killed", async () => {
     const script = join(base, "apply.mjs");
     writeFileSync(script, program);
     const start = () => {
@@ -73,7 +73,7 @@ describe("an apply that was killed", () => {
   });
 });
 
-describe("a folder that keeps being exchanged for a link", () => {
+describe("a folder that is constantly swapped for a link", () => {
   const program = `
     import { readdirSync, renameSync, symlinkSync, unlinkSync } from "node:fs";
     const [folder] = process.argv.slice(2);
@@ -135,7 +135,7 @@ describe("a folder that keeps being exchanged for a link", () => {
   });
 });
 
-describe.runIf(process.getuid?.() === 0)("a disk that does not take it", () => {
+describe.runIf(process.getuid?.() === 0)("an unwritable disk", () => {
   const large = (bytes: number): Change => ({
     path: "large",
     from: null,
@@ -147,14 +147,14 @@ describe.runIf(process.getuid?.() === 0)("a disk that does not take it", () => {
   beforeEach(() => void execFileSync("mount", ["-t", "tmpfs", "-o", "size=256k", "none", folder]));
   afterEach(() => void execFileSync("umount", [folder]));
 
-  test("full: says so, and nothing has changed", async () => {
+  test("that is full is reported, and nothing changes", async () => {
     put("mine", "1");
     await expect(apply([small, large(1024 * 1024)])).rejects.toMatchObject({ code: "no_space", hint: expect.any(String) });
     expect(readTree(folder)).toEqual({ mine: "file 644 1" });
     expect((await apply([small, large(1024)])).applied).toEqual(["small", "large"]);
   });
 
-  test("read-only: says so, and nothing has changed", async () => {
+  test("that is read-only is reported, and nothing changes", async () => {
     put("mine", "1");
     execFileSync("mount", ["-o", "remount,ro", folder]);
     await expect(apply([small])).rejects.toMatchObject({ code: "denied", hint: expect.any(String) });

@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 describe("applying refuses", () => {
-  test("links that lead out or into git, and nothing else is applied either", async () => {
+  test("links that lead outside or into git, and applies nothing else", async () => {
     for (const target of ["/etc/passwd", "../out", "a/../../out", ".git/config", "d/.GIT/hooks", "git~1/config", "d/../.git./x"]) {
       await unsafe(apply([change("ok", null, file("x")), change("l", null, link(target))]));
       expect(readdirSync(folder)).toEqual([]);
@@ -21,7 +21,7 @@ describe("applying refuses", () => {
     await apply([change("d/l", null, link("../ok"))]);
   });
 
-  test("links that lead out by way of another, which comes with them or was there", async () => {
+  test("links that lead outside through a new or an existing link", async () => {
     const up = change("a/b/c/l", null, link("../../.."));
     const out = change("m", null, link("a/b/c/l/../outside.txt"));
     await unsafe(apply([up, out]));
@@ -35,14 +35,14 @@ describe("applying refuses", () => {
     expect((await apply([change("n", null, link("a/b/c/l/a/b"))])).applied).toEqual(["n"]);
   });
 
-  test("links that make one lead out which did not: the one on its way comes later, or goes", async () => {
+  test("changes that make an existing link lead outside", async () => {
     await apply([change("m", null, link("deep/er/l/../x"))]);
     await unsafe(apply([change("deep/er/l", null, link("../.."))]));
     await apply([change("deep/er/l", null, link("../../y"))]);
     symlinkSync("deep/er/f", join(folder, "short"));
     await unsafe(apply([change("u", null, link("short/../../../../x"))]));
     await apply([change("u", null, link("short/../../../x"))]);
-    // Where `short` leads is two deeper than `short` itself.
+    // `short` points two levels deeper than its own folder.
     await unsafe(apply([change("short", link("deep/er/f"), null)]));
     await unsafe(apply([change("short", link("deep/er/f"), link("deep"))]));
     await unsafe(apply([change("short", link("deep/er/f"), file("x"))]));
@@ -50,14 +50,14 @@ describe("applying refuses", () => {
     await apply([change("short", link("deep/er/f"), link("deep/er/g"))]);
   });
 
-  test.runIf(process.platform === "linux")("links whose names are not UTF-8 count as well", async () => {
+  test.runIf(process.platform === "linux")("to redirect a link whose name is not UTF-8", async () => {
     const name = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff])]);
     symlinkSync("deep/../x", name);
     await unsafe(apply([change("deep", null, link("."))]));
     expect(readdirSync(folder, "buffer")).toEqual([Buffer.from([0xff])]);
   });
 
-  test("to go through a link of the user's", async () => {
+  test("to write through one of the user's links", async () => {
     mkdirSync(join(base, "elsewhere"));
     symlinkSync(join(base, "elsewhere"), join(folder, "d"));
     await unsafe(apply([change("d/x", null, file("x"))]));
@@ -67,7 +67,7 @@ describe("applying refuses", () => {
     expect(readdirSync(join(base, "elsewhere"))).toEqual([]);
   });
 
-  test("to be led outside by a folder that becomes a link between any two steps, and takes back what it did", async () => {
+  test("to follow a folder that becomes a link between two steps, and rolls back", async () => {
     const files = (place: string) => {
       for (const name of ["d/same", "d/gone", "d/sub/gone", "d/sub/moved"]) {
         mkdirSync(join(place, name, ".."), { recursive: true });
@@ -100,7 +100,7 @@ describe("applying refuses", () => {
     for (let at = 0; at < last; at++) {
       await run(at);
       expect(readTree(join(base, "victim")), `exchanged before step ${at}`).toEqual(before);
-      // Once the link is gone again, the next apply puts back what this one could not.
+      // After the link is removed, the next apply restores what this one could not.
       rmSync(join(folder, "d"));
       renameSync(join(folder, "aside"), join(folder, "d"));
       await apply([]);
@@ -111,7 +111,7 @@ describe("applying refuses", () => {
   });
 });
 
-test("what is left out by name is not applied, and the rest is", async () => {
+test("applies everything except the paths left out by name", async () => {
   const changes = [change("ok", null, file("x")), change("bad", null, link("/etc/passwd")), change("d/a", null, file("y"))];
   await unsafe(apply(changes));
   await expect(apply(changes, { leaveOut: ["nothing"] })).rejects.toMatchObject({ code: "invalid" });

@@ -71,7 +71,7 @@ beforeEach(() => {
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 describe("a branch of changes", () => {
-  test("is a commit on HEAD, by who is configured; work tree and index stay", async () => {
+  test("is a commit on HEAD by the configured author; work tree and index stay", async () => {
     put("mine", "untracked\n");
     put("a", "edited by me\n");
     git("add", "a");
@@ -93,7 +93,7 @@ describe("a branch of changes", () => {
     git("fsck", "--strict");
   });
 
-  test("a file takes a folder's place and the other way round", async () => {
+  test("replaces a file with a folder and vice versa", async () => {
     await branch([
       change("d", null, file("x")),
       change("d/b", file("two\n"), null),
@@ -103,7 +103,7 @@ describe("a branch of changes", () => {
     expect(filesOf("caisson/x")).toEqual(["a/in", "d"]);
   });
 
-  test("a folder takes the place of a link that leads out of the repository", async () => {
+  test("replaces a link that leads outside with a folder", async () => {
     symlinkSync("..", join(folder, "away"));
     git("add", "away");
     git("commit", "-qm", "link");
@@ -113,7 +113,7 @@ describe("a branch of changes", () => {
     expect(filesOf("caisson/x")).not.toContain("away");
   });
 
-  test("leaves out what the repository ignores and what is git's own, and says so", async () => {
+  test("leaves out ignored files and git's own, and reports them", async () => {
     put(".gitignore", "*.log\nbuild/\n!keep.log\n");
     const result = await branch([
       change("x.log", null, file("x")),
@@ -127,28 +127,28 @@ describe("a branch of changes", () => {
     await expect(branch([change("y.log", null, file("x"))], { name: "other" })).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("in an empty repository, with a detached HEAD, in a linked work tree, in a folder of a repository", async () => {
-    const made = change("n", null, file("n"));
+  test("works in empty repositories, detached HEADs, linked work trees and subfolders", async () => {
+    const addition = change("n", null, file("n"));
     git("checkout", "-q", "--detach");
-    await branch([made], { name: "detached" });
+    await branch([addition], { name: "detached" });
     expect(filesOf("detached")).toEqual(["a", "d/b", "n"]);
     git("worktree", "add", "-q", "-b", "side", join(base, "linked"));
     writeFileSync(join(base, "linked", "s"), "s");
     execFileSync("git", ["-C", join(base, "linked"), "add", "s"]);
     execFileSync("git", ["-C", join(base, "linked"), "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "side"]);
-    await branch([made], { name: "linked", folder: join(base, "linked") });
+    await branch([addition], { name: "linked", folder: join(base, "linked") });
     expect(filesOf("linked")).toEqual(["a", "d/b", "n", "s"]);
-    await branch([made], { name: "below", folder: join(folder, "d") });
+    await branch([addition], { name: "below", folder: join(folder, "d") });
     expect(filesOf("below")).toEqual(["a", "d/b", "d/n"]);
     folder = join(base, "empty");
     mkdirSync(folder);
     git("init", "-q");
-    await branch([made], { name: "first" });
+    await branch([addition], { name: "first" });
     expect(filesOf("first")).toEqual(["n"]);
     expect(git("rev-list", "--count", "first")).toBe("1");
   });
 
-  test("an existing branch, odd names, no repository, a base that is not there", async () => {
+  test("rejects existing branches, invalid names, other folders and missing bases", async () => {
     const some = [change("n", null, file("n"))];
     await expect(branch(some, { name: "main" })).rejects.toMatchObject({ code: "exists" });
     for (const name of ["", "-d", "a..b", "a b", "x.lock", "@{-1}", "a/", "HEAD", "x\ny", "~"])
@@ -159,7 +159,7 @@ describe("a branch of changes", () => {
     expect(git("branch", "--list", "feature/*")).toContain("feature/ü-1");
   });
 
-  test.runIf(process.getuid?.() === 0)("what root makes in somebody's repository is theirs", async () => {
+  test.runIf(process.getuid?.() === 0)("gives what root creates to the repository's owner", async () => {
     execFileSync("chown", ["-R", "1234:1234", folder]);
     chownSync(base, 1234, 1234);
     await branch([change("n", null, file("n")), change("sub/m", null, file("m"))]);
@@ -169,36 +169,40 @@ describe("a branch of changes", () => {
   });
 });
 
-describe("a branch of a repository that is not what it seems", () => {
-  const made = [change("n", null, file("n"))];
+describe("a branch in a deceptive repository", () => {
+  const changes = [change("n", null, file("n"))];
 
-  test("writes nothing through links among git's own files", async () => {
+  test("writes nothing through links in git's own files", async () => {
     mkdirSync(join(base, "outside"));
     for (const name of ["objects", "refs"]) {
       rmSync(join(folder, ".git", name), { recursive: true });
       symlinkSync("../../outside", join(folder, ".git", name));
     }
-    await expect(branch(made)).rejects.toMatchObject({ code: "unsupported" });
+    await expect(branch(changes)).rejects.toMatchObject({ code: "unsupported" });
     expect(readdirSync(join(base, "outside"))).toEqual([]);
   });
 
-  test("writes no branch through a link, and leaves the lock of another alone", async () => {
+  test("writes no branch through a link, and respects another process's lock", async () => {
     mkdirSync(join(base, "outside"));
     symlinkSync("../../../../outside", join(folder, ".git/refs/heads/caisson"));
-    await expect(branch(made)).rejects.toMatchObject({ code: "exists" });
+    await expect(branch(changes)).rejects.toMatchObject({ code: "exists" });
     rmSync(join(folder, ".git/refs/heads/caisson"));
     expect(readdirSync(join(base, "outside"))).toEqual([]);
     put(".git/refs/heads/held.lock", "");
-    await expect(branch(made, { name: "held" })).rejects.toMatchObject({ code: "busy", hint: expect.stringContaining("held.lock") });
+    await expect(branch(changes, { name: "held" })).rejects.toMatchObject({ code: "busy", hint: expect.stringContaining("held.lock") });
     expect(existsSync(join(folder, ".git/refs/heads/held.lock"))).toBe(true);
   });
 
-  test("takes a packed branch for one, and one that would be a folder of others", async () => {
+  test("rejects names that conflict with packed branches", async () => {
     git("branch", "packed/deep");
     git("pack-refs", "--all");
-    for (const name of ["packed/deep", "packed", "packed/deep/er"])
-      await expect(branch(made, { name })).rejects.toMatchObject({ code: "exists" });
-    await branch(made, { name: "packed/other" });
+    for (const [name, message] of [
+      ["packed/deep", "the branch packed/deep already exists"],
+      ["packed", "the branch packed conflicts with the branches below it"],
+      ["packed/deep/er", "the branch packed/deep/er conflicts with the branch packed/deep"],
+    ] as const)
+      await expect(branch(changes, { name })).rejects.toMatchObject({ code: "exists", message });
+    await branch(changes, { name: "packed/other" });
     expect(filesOf("packed/other")).toEqual(["a", "d/b", "n"]);
   });
 
@@ -206,30 +210,30 @@ describe("a branch of a repository that is not what it seems", () => {
     const clone = join(base, "clone");
     mkdirSync(clone);
     writeFileSync(join(clone, ".git"), `gitdir: ${join(folder, ".git")}\n`);
-    await expect(branch(made, { folder: clone })).rejects.toMatchObject({ code: "unsafe" });
+    await expect(branch(changes, { folder: clone })).rejects.toMatchObject({ code: "unsafe" });
     expect(git("branch", "--list")).toBe("* main");
   });
 
-  test("borrows no objects from where the repository says", async () => {
+  test("does not borrow objects through the repository's alternates", async () => {
     put(".git/objects/info/alternates", "/elsewhere/objects\n");
-    await expect(branch(made)).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining("repack") });
+    await expect(branch(changes)).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining("repack") });
   });
 
-  test("names a commit that is not all there, and fetches nothing", async () => {
+  test("rejects an incomplete commit and fetches nothing", async () => {
     const tree = git("rev-parse", "HEAD^{tree}");
     rmSync(join(folder, ".git/objects", tree.slice(0, 2), tree.slice(2)));
-    await expect(branch(made)).rejects.toMatchObject({ code: expect.stringMatching(/not_found|internal/) });
+    await expect(branch(changes)).rejects.toMatchObject({ code: expect.stringMatching(/not_found|internal/) });
     expect(git("branch", "--list")).toBe("* main");
   });
 
-  test("in sha256 and in a submodule", async () => {
+  test("works with sha256 and in a submodule", async () => {
     folder = join(base, "long");
     mkdirSync(folder);
     git("init", "-q", "--object-format=sha256");
     put("a", "1");
     git("add", ".");
     git("commit", "-qm", "first");
-    expect((await branch(made)).commit).toHaveLength(64);
+    expect((await branch(changes)).commit).toHaveLength(64);
     expect(filesOf("caisson/x")).toEqual(["a", "n"]);
     const around = join(base, "around");
     const sub = join(around, "sub");
@@ -238,7 +242,7 @@ describe("a branch of a repository that is not what it seems", () => {
       execFileSync("git", ["-c", "protocol.file.allow=always", "-C", around, ...args], { stdio: "pipe" });
     plain("init", "-q");
     plain("submodule", "--quiet", "add", join(base, "repo"), "sub");
-    await branch(made, { folder: sub, name: "in-sub" });
+    await branch(changes, { folder: sub, name: "in-sub" });
     folder = sub;
     expect(filesOf("in-sub")).toEqual(["a", "d/b", "n"]);
   });

@@ -14,7 +14,7 @@ const files = { "sub/a": ["old", "new"], "sub/b": ["old", "new"], "sub/gone": ["
   string,
   [string | null, string | null]
 >;
-/** In the middle: some are new, some are still old. */
+/** Half of the files are new, half are still old. */
 const HALF = 5;
 
 beforeEach(() => {
@@ -28,8 +28,8 @@ afterEach(() => rmSync(base, { recursive: true, force: true }));
 const die = (at = HALF) => applyAndDie({ folder, stateDir, at, files });
 const read = async () => readTree(folder);
 
-describe("a look at a folder", () => {
-  test("sees it without what a dead apply did", async () => {
+describe("reading a folder", () => {
+  test("shows it without the changes of a dead apply", async () => {
     die();
     expect(readTree(folder)).not.toEqual(before);
     expect(await lookAtFolder(folder, { stateDir }, read)).toEqual(before);
@@ -39,13 +39,13 @@ describe("a look at a folder", () => {
   test.each([
     ["around", ""],
     ["in", "sub"],
-  ])("%s the one that the apply was for does so, too", async (_, below) => {
+  ])("%s the apply's folder rolls it back as well", async (_, below) => {
     die();
     const place = below === "" ? base : join(folder, below);
     await lookAtFolder(place, { stateDir }, async () => expect(readTree(folder)).toEqual(before));
   });
 
-  test("takes back what died in other folders, and does not mind one that is gone", async () => {
+  test("rolls back interrupted applies to other folders, even removed ones", async () => {
     die();
     const other = join(base, "other");
     mkdirSync(other);
@@ -55,7 +55,7 @@ describe("a look at a folder", () => {
     expect(await lookAtFolder(other, { stateDir }, async () => "seen")).toBe("seen");
   });
 
-  test("is repeated when an apply died and was taken back meanwhile", async () => {
+  test("is repeated after an apply died and was rolled back", async () => {
     const seen: unknown[] = [];
     const look = async () => {
       if (seen.length === 0) die();
@@ -66,9 +66,9 @@ describe("a look at a folder", () => {
     expect(seen).toHaveLength(2);
   });
 
-  test("waits for an apply that is at work", async () => {
+  test("waits for a running apply", async () => {
     let isDone = false;
-    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const { promise: start, resolve: begin } = Promise.withResolvers<void>();
     const applied = apply([change("made", null, file("x"))], {
       alive: () => true,
       beforeEffects: async () => {
@@ -77,12 +77,12 @@ describe("a look at a folder", () => {
         isDone = true;
       },
     });
-    await begun;
+    await start;
     expect(await lookAtFolder(folder, { stateDir }, async () => isDone)).toBe(true);
     await applied;
   });
 
-  test("fails, and changes nothing, when the record of the dead apply cannot be read", async () => {
+  test("fails and changes nothing if the dead apply's record is unreadable", async () => {
     die();
     const half = readTree(folder);
     const [record = ""] = recordsLeft(base);
@@ -92,7 +92,7 @@ describe("a look at a folder", () => {
   });
 });
 
-test("changes that were computed before an apply was taken back are not applied", async () => {
+test("does not apply changes that were computed before a rollback", async () => {
   const { stamp: seen } = await settleFolder(folder, { stateDir });
   die();
   const late = apply([change("made", null, file("x"))], { seen });
