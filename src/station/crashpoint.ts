@@ -1,16 +1,16 @@
-/** Called at every durable write and around every effect. Does nothing unless a test asked for a crash there. */
+/** Called at every durable write and around every effect. Does nothing unless a test requested a crash there. */
 export interface Crashpoint {
   (name: string): void;
-  /** Called within a turn of the event loop, where a test may ask for one that never ends. */
+  /** Called within a turn of the event loop, which a test can block indefinitely. */
   readonly turn?: (name: string) => void;
 }
 
 export const noCrash: Crashpoint = () => undefined;
 
 /**
- * `NAME#N` kills the process with SIGKILL, as a power cut would, the Nth time it comes to NAME. `onPoint` hears of each
- * point that is passed, which is how a test learns where it can crash. `hold NAME#N` stops the event loop instead, in
- * the Nth turn of things of that kind.
+ * Creates a crash point for tests. `NAME#N` kills the process with SIGKILL, as a power cut would, the Nth time it
+ * reaches NAME. `hold NAME#N` blocks the event loop instead, in the Nth turn with that name. `onPoint` receives each
+ * point that is passed, so a test can learn where to crash.
  */
 export function createCrashpoint(options: { at?: string; onPoint?: (name: string) => void }): Crashpoint {
   if (options.at === undefined && options.onPoint === undefined) return noCrash;

@@ -1,19 +1,19 @@
-import { CaissonError } from "../contract/error.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { jsonOrNull } from "../lib/failures.ts";
 
-/** Where a page ended: what its items are ordered by, and what tells two of the same apart. */
+/** The position where a page ended: the sort key of its last item, and an id that tells items with equal keys apart. */
 export type PageEnd = readonly [order: string, id: string];
 
 export const showCursor = (end: PageEnd): string => Buffer.from(JSON.stringify(end)).toString("base64url");
 
-/** Throws `invalid` for a cursor of somebody else's making. */
+/** Throws `invalid` for a malformed cursor. */
 export function parseCursor(text: string, what: string): PageEnd {
   const parts = jsonOrNull(Buffer.from(text, "base64url").toString("utf8"));
   if (Array.isArray(parts) && parts.length === 2 && parts.every((part) => typeof part === "string")) return parts as unknown as PageEnd;
-  throw new CaissonError("invalid", `the cursor is not one of a list of ${what}`, { hint: "Give the `next` of the page before." });
+  throw new CaissonError("invalid", `the cursor is not from a list of ${what}`, { hint: "Pass the `next` of the previous page." });
 }
 
-/** A page of things that are all at hand, in the order that their ends have, or the other way round. */
+/** Returns a page of items that are all in memory, sorted by `endOf`, ascending or newest first. */
 export function pageOf<Item>(
   items: readonly Item[],
   options: { what: string; endOf: (item: Item) => PageEnd; newestFirst: boolean; cursor?: string | undefined; limit?: number | undefined },

@@ -1,18 +1,18 @@
 import { selectTools } from "../../agent/tools/tool-set.ts";
-import type { AgentDefinition, SubAgentDefinition } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { withSubAgents } from "../runs/sub-agents.ts";
+import type { AgentDefinition, SubAgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { withSubAgents } from "./sub-agents.ts";
 
 interface CheckAgentOptions {
-  /** Agents by name or path. */
+  /** Finds an agent by name or path. */
   find: (nameOrPath: string) => Promise<AgentDefinition>;
-  /** Throws for a model that cannot be. */
+  /** Throws if the agent cannot use this model. */
   checkModel: (name: string) => Promise<unknown>;
 }
 
 /**
- * The agent with everyone it may hand work to. Throws `invalid` or `not_found` when it, or one of those, names a tool,
- * an MCP server, an agent or a model that there is not; all that is missing, one for each line.
+ * Returns the agent with every agent that it may hand work to. Throws `invalid` or `not_found` if one of them names a
+ * tool, an MCP server, an agent or a model that does not exist; the message has a line for each.
  */
 export async function checkAgent(definition: AgentDefinition, options: CheckAgentOptions): Promise<AgentDefinition> {
   const faults: CaissonError[] = [];
@@ -44,9 +44,9 @@ function checkTool(tool: string, agent: SubAgentDefinition): void {
   const there = Object.keys(agent.mcp).join(", ");
   throw new CaissonError(
     "invalid",
-    `the agent ${agent.name} asks for the tools of an MCP server ${JSON.stringify(server)}, which it does not name`,
+    `the agent ${agent.name} requests the tools of the MCP server ${JSON.stringify(server)}, which its file does not define`,
     {
-      hint: there === "" ? "Name it under `mcp` in its file." : `There are: ${there}.`,
+      hint: there === "" ? "Define it under `mcp` in the agent file." : `Defined servers: ${there}.`,
     },
   );
 }

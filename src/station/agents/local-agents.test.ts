@@ -2,10 +2,10 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AgentVerbs } from "../../verbs/agents.ts";
 import { createLocalAgents } from "./local-agents.ts";
-import type { AgentVerbs } from "./verbs.ts";
 
-describe("trust in an agent's file", () => {
+describe("trust in an agent file", () => {
   let base: string;
   let path: string;
   let agents: AgentVerbs;
@@ -15,13 +15,13 @@ describe("trust in an agent's file", () => {
     await mkdir(join(base, "agents"));
     await write("example.com");
     const places = { cwd: base, ownFolder: null, namedFolders: [], folders: [join(base, "agents")] };
-    agents = createLocalAgents({ stateDir: join(base, "state"), places, limits: {} });
+    agents = createLocalAgents({ stateDir: join(base, "state"), places, limits: {}, defaults: {} });
   });
   afterEach(() => rm(base, { recursive: true, force: true }));
   const write = (network: string) =>
     writeFile(path, `---\nname: reach\nsandbox:\n  network: ${network}\n---\n{{role "system"}}You reach.\n`);
 
-  test("is given to what was judged, and to nothing else", async () => {
+  test("covers only the text that was judged", async () => {
     const judged = await agents.judge(path);
     expect(judged).toMatchObject({ status: "not trusted", changed: false });
     expect(judged.rights).toContainEqual({ text: "reach example.com", change: "added" });
@@ -36,7 +36,7 @@ describe("trust in an agent's file", () => {
     expect(await agents.trusted()).toMatchObject([{ path, state: "changed since" }]);
   });
 
-  test("is taken back for all below a folder", async () => {
+  test("is revoked for every file below a folder", async () => {
     const { digest } = await agents.judge(path);
     await agents.trust(path, { digest: digest as string });
     expect(await agents.revoke(base)).toEqual([path]);

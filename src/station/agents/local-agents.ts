@@ -5,31 +5,35 @@ import { defineAgent, settingsOf } from "../../agent/file/define-agent.ts";
 import { agentAt, agentFilesIn, findAgent, findAgents } from "../../agent/file/find-agents.ts";
 import { parseAgentFile } from "../../agent/file/parse-agent-file.ts";
 import { checkModelName } from "../../agent/model/resolve-model.ts";
-import { type Right, rightsOf } from "../../agent/rights/rights.ts";
+import { type Right, rightsBeyond } from "../../agent/rights/rights.ts";
 import { createTrustStore, digestOfText, trusts } from "../../agent/rights/trust-store.ts";
-import type { AgentTrust } from "../../contract/agent-verbs.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { LimitsRequest } from "../../contract/sandbox.ts";
+import type { AgentDefaults } from "../../contract/agent/agent-defaults.ts";
+import type { AgentTrust } from "../../contract/agent/agent-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { LimitsRequest } from "../../contract/sandbox/sandbox-fields.ts";
+import { visible } from "../../contract/visible-text.ts";
 import { defined } from "../../lib/defined.ts";
-import { visible } from "../../lib/visible.ts";
+import { ifErrno, UNREACHABLE } from "../../lib/failures.ts";
+import type { AgentVerbs } from "../../verbs/agents.ts";
 import { checkAgent } from "./check-agent.ts";
-import type { AgentVerbs } from "./verbs.ts";
 
 export interface LocalAgentsOptions {
   stateDir: string;
   places: AgentPlaces;
-  /** Limits that hold where a file says nothing: to ask for as much is to ask for nothing. */
+  /** Limits of agents whose file sets none. A file that requests no more than these needs no trust. */
   limits: LimitsRequest;
+  /** Defaults for every agent, from the configuration. */
+  defaults: AgentDefaults;
 }
 
-/** The agents' files of this machine. */
+/** Manages the agent files of this machine. */
 export function createLocalAgents(options: LocalAgentsOptions): AgentVerbs {
-  const { places, limits } = options;
+  const { places, limits, defaults } = options;
   const trust = createTrustStore(options);
-  const asked = async (path: string) => {
+  const examineFile = async (path: string) => {
     const { file, origin } = await agentAt(path, places);
     if (file instanceof CaissonError) return { origin, fault: file };
-    const rights = await faultOf(async () => rightsOf(settingsOf(file), { limits }));
+    const rights = await faultOf(async () => rightsBeyond(settingsOf(file, defaults), defaults, limits));
     return rights instanceof CaissonError ? { origin, fault: rights } : { origin, fault: null, source: file.source, rights };
   };
   const agents: AgentVerbs = {
@@ -42,14 +46,14 @@ export function createLocalAgents(options: LocalAgentsOptions): AgentVerbs {
         fault: file instanceof CaissonError ? file.toJSON() : null,
       }));
     },
-    show: async (name, { input = {} } = {}) => defineAgent((await findAgent(name, places)).file, { input }),
+    show: async (name, { input = {} } = {}) => defineAgent((await findAgent(name, places)).file, { input, defaults }),
     async validate(path, { as }) {
       const found = await faultOf(async () => {
         const source = await readFile(path, "utf8").catch((error: unknown) => {
           throw new CaissonError("not_found", `${as} cannot be read`, { cause: error });
         });
-        const definition = await defineAgent(parseAgentFile(as, source), { checkInput: false });
-        const find = async (name: string) => await defineAgent((await findAgent(name, places)).file, { checkInput: false });
+        const definition = await defineAgent(parseAgentFile(as, source), { checkInput: false, defaults });
+        const find = async (name: string) => await defineAgent((await findAgent(name, places)).file, { checkInput: false, defaults });
         await checkAgent(definition, { find, checkModel: async (name) => checkModelName(name) }).catch((error: unknown) => {
           throw error instanceof CaissonError ? inFile(as, error) : error;
         });
@@ -58,7 +62,7 @@ export function createLocalAgents(options: LocalAgentsOptions): AgentVerbs {
     },
     filesAt,
     async judge(path) {
-      const file = await asked(path);
+      const file = await examineFile(path);
       const of = { path, origin: file.origin, changed: false, rights: [], digest: null, fault: file.fault?.toJSON() ?? null };
       if (file.fault !== null) return { ...of, status: "broken" };
       if (file.origin !== "folder" || file.rights.length === 0) return { ...of, status: "nothing to trust" };
@@ -69,19 +73,19 @@ export function createLocalAgents(options: LocalAgentsOptions): AgentVerbs {
       return { ...judged, status: file.rights.some(({ never }) => never !== undefined) ? "cannot be trusted" : "not trusted" };
     },
     async trust(path, { digest }) {
-      const file = await asked(path);
+      const file = await examineFile(path);
       if (file.fault !== null) throw file.fault;
       if (digestOfText(file.source) !== digest) {
-        throw new CaissonError("conflict", `${visible(path)} has changed since it was shown`, { hint: "Look at it again." });
+        throw new CaissonError("conflict", `${visible(path)} has changed since it was shown`, { hint: "Review it again." });
       }
       const never = file.rights.find((right) => right.never !== undefined)?.never;
-      if (never !== undefined) throw new CaissonError("denied", `${visible(path)} asks for what no file can be granted: ${never}`);
+      if (never !== undefined) throw new CaissonError("denied", `${visible(path)} requests a right that no file can be granted: ${never}`);
       await trust.record({ path, source: file.source, rights: file.rights.map(({ text }) => text) });
     },
     async trusted() {
       const records = (await trust.list()).map(async (record) => {
         const { file } = await agentAt(record.path, places);
-        const there = (await stat(record.path).catch(() => null)) !== null;
+        const there = (await ifErrno(stat(record.path), UNREACHABLE, null)) !== null;
         const same = !(file instanceof CaissonError) && trusts(record, file.source);
         const state = !there ? ("gone" as const) : same ? ("trusted" as const) : ("changed since" as const);
         return { path: record.path, state, at: record.at, rights: record.rights };
@@ -104,13 +108,13 @@ function inFile(file: string, { code, message, hint, details }: CaissonError): C
 }
 
 async function filesAt(path: string, { as }: { as: string }): Promise<string[]> {
-  const found = await stat(path).catch(() => null);
+  const found = await ifErrno(stat(path), UNREACHABLE, null);
   if (found === null) throw new CaissonError("not_found", `there is no ${visible(as)}`);
   if (!found.isDirectory()) return [path];
   const inside = (await Promise.all([path, ...foldersOfAgents(path)].map(agentFilesIn))).flat();
   if (inside.length > 0) return inside;
-  throw new CaissonError("not_found", `${visible(as)} has no agent's file`, {
-    hint: "They are .prompt files in the folder itself, in agents/ and in .caisson/agents/.",
+  throw new CaissonError("not_found", `${visible(as)} contains no agent file`, {
+    hint: "Agent files end in .prompt and are in the folder itself, in agents/ or in .caisson/agents/.",
   });
 }
 

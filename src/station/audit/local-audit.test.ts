@@ -1,24 +1,24 @@
 import { describe, expect, test } from "vitest";
-import type { AuditedCall } from "../../contract/audit-event.ts";
-import type { ListAudit } from "../../contract/audit-verbs.ts";
+import type { AuditedCall } from "../../contract/audit/audit-event.ts";
+import type { ListAudit } from "../../contract/audit/audit-verbs.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { createLocalAudit } from "./local-audit.ts";
 
-const call = (given: Partial<AuditedCall> = {}): AuditedCall => ({
+const call = (overrides: Partial<AuditedCall> = {}): AuditedCall => ({
   action: "runs.start",
   caller: "token ci",
   token: "tok_aaaaaaaaaaaa",
   owner: "ann",
   address: "10.0.0.1",
   subject: {},
-  ...given,
+  ...overrides,
 });
 
 function setUp() {
   let time = Date.parse("2030-01-15T00:00:00Z");
   const log = createMemoryLog({ nowMs: () => time });
   const audit = createLocalAudit({ log, now: () => time });
-  const actions = async (given: ListAudit = {}) => (await audit.list(given)).entries.map(({ action }) => action);
+  const actions = async (query: ListAudit = {}) => (await audit.list(query)).entries.map(({ action }) => action);
   return {
     audit,
     log,
@@ -30,7 +30,7 @@ function setUp() {
 }
 
 describe("the audit log", () => {
-  test("gives what was asked, the newest first, page by page and across months", async () => {
+  test("lists calls newest first, in pages and across months", async () => {
     const { audit, actions, pass } = setUp();
     for (let n = 0; n < 5; n++) {
       await audit.made(call({ action: `a.${n}` }));
@@ -47,7 +47,7 @@ describe("the audit log", () => {
     expect(await actions({ after: "2030-01-20T00:00:00Z", before: "2030-02-05T00:00:00Z" })).toEqual(["a.2", "a.1"]);
   });
 
-  test("is asked by outcome, action, token, owner and what a call was about", async () => {
+  test("filters by outcome, action, token, owner and subject", async () => {
     const { audit, actions } = setUp();
     await audit.made(call({ subject: { run: "run_a" } }));
     await audit.failed(call({ action: "runs.stop", owner: "ben", token: "tok_bbbbbbbbbbbb", caller: "token other" }), "not_found");
@@ -63,7 +63,7 @@ describe("the audit log", () => {
     await expect(audit.list({ cursor: "nonsense" })).rejects.toMatchObject({ code: "invalid" });
   });
 
-  test("gives whole months up after a year, and nothing else", async () => {
+  test("removes months older than a year", async () => {
     const { audit, log, pass } = setUp();
     for (let n = 0; n < 16; n++) {
       await audit.made(call());

@@ -1,27 +1,27 @@
 import type { z } from "zod";
-import { type AuditedCall, auditEvents, CallFailed, CallMade } from "../../contract/audit-event.ts";
-import { type AuditEntry, ListAudit } from "../../contract/audit-verbs.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { readableEvent } from "../../contract/event-family.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
+import { type AuditedCall, auditEvents, CallFailed, CallMade } from "../../contract/audit/audit-event.ts";
+import { type AuditEntry, ListAudit } from "../../contract/audit/audit-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { readableEvent } from "../../contract/event/event-family.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
-import type { AuditVerbs } from "./verbs.ts";
+import type { AuditVerbs } from "../../verbs/audit.ts";
 
 const PREFIX = "audit/";
 const MONTHS_KEPT = 13;
 const READ_AT_ONCE = 500;
-/** Looked at for one page; a question that finds little goes on with the next. */
+/** Entries read for one page. If too few of them match, the page is short, and its cursor continues the search. */
 const LOOKED_AT_MAX = 20_000;
 
 export interface LocalAudit extends AuditVerbs {
-  /** Resolves when it is on the disk. */
+  /** Resolves when the call is on disk. */
   made(call: AuditedCall): Promise<void>;
   failed(call: AuditedCall, code: string): Promise<void>;
-  /** Months that are older than a year are given up, whole. */
+  /** Removes months that are more than a year old. */
   forgetOld(): Promise<void>;
 }
 
-/** In the log, a stream for each month. */
+/** Stores the audit log in the event log, with one stream per month. */
 export function createLocalAudit({ log, now = Date.now }: { log: Log; now?: () => number }): LocalAudit {
   const append = async (event: z.infer<typeof CallMade> | z.infer<typeof CallFailed>) => {
     await log.append(`${PREFIX}${new Date(now()).toISOString().slice(0, 7)}`, [event]);
@@ -34,8 +34,8 @@ export function createLocalAudit({ log, now = Date.now }: { log: Log; now?: () =
     async forgetOld() {
       for (const month of (await months()).slice(MONTHS_KEPT)) await log.remove(`${PREFIX}${month}`);
     },
-    async list(given = {}) {
-      const request = parseRequest(ListAudit, given, "an audit");
+    async list(query = {}) {
+      const request = parseRequest(ListAudit, query, "an audit");
       const from = request.cursor === undefined ? null : placeFrom(request.cursor);
       const entries: AuditEntry[] = [];
       let lookedAt = 0;
@@ -59,7 +59,7 @@ export function createLocalAudit({ log, now = Date.now }: { log: Log; now?: () =
   };
 }
 
-/** Whether anything of a month can be between the times that were asked for. */
+/** Returns whether a month can have entries in the requested time range. */
 function isAsked(month: string, { after, before }: Pick<ListAudit, "after" | "before">): boolean {
   return (after === undefined || month >= after.slice(0, 7)) && (before === undefined || month <= before.slice(0, 7));
 }
@@ -67,8 +67,8 @@ function isAsked(month: string, { after, before }: Pick<ListAudit, "after" | "be
 function placeFrom(cursor: string): { month: string; seq: number } {
   const [, month, seq] = /^(\d{4}-\d{2})\.(\d{1,15})$/.exec(cursor) ?? [];
   if (month !== undefined && seq !== undefined) return { month, seq: Number(seq) };
-  throw new CaissonError("invalid", `${JSON.stringify(cursor)} is not where a list ended`, {
-    hint: "Give the `next` of an earlier answer.",
+  throw new CaissonError("invalid", `${JSON.stringify(cursor)} is not a cursor of the audit log`, {
+    hint: "Pass the `next` of an earlier page.",
   });
 }
 
@@ -79,8 +79,8 @@ function entryOf(month: string, stored: StoredEvent): AuditEntry | null {
   return event.type === "call.made" ? { id, at, outcome: "made", code: null, ...event.data } : { id, at, outcome: "failed", ...event.data };
 }
 
-function matches(entry: AuditEntry, asked: ListAudit): boolean {
-  const { outcome, action, token, owner, about, after, before } = asked;
+function matches(entry: AuditEntry, query: ListAudit): boolean {
+  const { outcome, action, token, owner, about, after, before } = query;
   return (
     (outcome === undefined || entry.outcome === outcome) &&
     (action === undefined || entry.action === action || entry.action?.startsWith(`${action}.`) === true) &&

@@ -1,28 +1,28 @@
-import type { GuardianAction } from "../../contract/guardian-config.ts";
-import type { GuardianFinding } from "../../contract/guardian-event.ts";
-import type { NewRunEvent } from "../../contract/run-event.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
+import type { GuardianAction } from "../../contract/guardian/guardian-config.ts";
+import type { GuardianFinding } from "../../contract/guardian/guardian-event.ts";
+import type { NewRunEvent } from "../../contract/run/run-event.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Log } from "../../log/log.ts";
-import { appendForeign } from "../runs/append-foreign.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
 import { cut } from "./detectors.ts";
 
-export interface Decision {
+export interface GuardianDecision {
   action: GuardianAction;
   coherence: number;
   findings: readonly GuardianFinding[];
 }
 
-/** So much later among the runs that wait. */
+/** How much the priority of a duplicate drops among the waiting runs. */
 const PRIORITY_LESS = 10;
 const PRIORITY_MIN = -100;
 
 /**
- * A decision and what is done about the run are one append: the station may die at any moment, and there is never the
- * one without the other, nor the same twice. `expectedSeq`: of what the decision was made from. False when the run has
- * gone on since, or is not in a state any more in which something could be done.
+ * Appends a decision together with its action: the station may die at any moment, and neither may exist without the
+ * other, or twice. `expectedSeq` is the last event that the decision was based on. Returns false if the run has
+ * continued since, or is in a state in which nothing can be done.
  */
-export async function appendDecision(log: Log, run: string, decision: Decision & { expectedSeq: number }): Promise<boolean> {
+export async function appendDecision(log: Log, run: string, decision: GuardianDecision & { expectedSeq: number }): Promise<boolean> {
   let isAppended = false;
   await appendForeign(log, run, (facts, seq) => {
     isAppended = seq === decision.expectedSeq && isPossible(facts, decision.action);
@@ -35,8 +35,8 @@ export async function appendDecision(log: Log, run: string, decision: Decision &
   return isAppended;
 }
 
-function isPossible({ status, stopRequested, asked, queued }: RunFacts, action: GuardianAction): boolean {
-  if (stopRequested !== null || asked.length > 0) return false;
+function isPossible({ status, stopRequested, asked: questions, queued }: RunFacts, action: GuardianAction): boolean {
+  if (stopRequested !== null || questions.length > 0) return false;
   return action === "reprioritize" ? queued !== null : status === "running" || status === "created";
 }
 
@@ -54,10 +54,10 @@ function effectsOf(action: GuardianAction, { text, facts }: { text: string; fact
     case "reprioritize":
       return [{ type: "run.prioritized", data: { by: "guardian", priority: Math.max(facts.priority - PRIORITY_LESS, PRIORITY_MIN) } }];
     case "pause": {
-      const asked = `The guardian sees: ${text}. Let it go on?`;
+      const prompt = `The guardian sees: ${text}. Continue the run?`;
       return [
-        { type: "permission.asked", data: { question: newId("ask"), call: null, kind: "stuck", text: asked, pattern: null } },
-        { type: "run.paused", data: { why: "stuck", text: asked } },
+        { type: "permission.asked", data: { question: newId("ask"), call: null, kind: "stuck", text: prompt, pattern: null } },
+        { type: "run.paused", data: { why: "stuck", text: prompt } },
       ];
     }
     case "stop":

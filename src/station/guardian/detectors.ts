@@ -1,49 +1,49 @@
-import type { GuardianConfig } from "../../contract/guardian-config.ts";
+import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
 import {
   EVIDENCE_EVENTS_MAX,
   GUARDIAN_TEXT_CHARACTERS_MAX,
   type GuardianDetector,
   type GuardianFinding,
-} from "../../contract/guardian-event.ts";
-import { isNear, type SeenCall } from "./seen-call.ts";
+} from "../../contract/guardian/guardian-event.ts";
+import { isNear, type SeenCall } from "./call-fingerprint.ts";
 import type { Trajectory } from "./trajectory.ts";
 
-/** Looks at a run and says what is wrong with it, if anything; the same trajectory gives the same finding. */
+/** Returns what is wrong with a run, or null. The same trajectory always gives the same finding. */
 export type Detector = (trajectory: Trajectory, settings: GuardianConfig) => GuardianFinding | null;
 
-/** At the threshold a finding is worth a word; at twice as much somebody should look. */
+/** At the threshold a finding justifies a nudge; at twice the threshold a person should look. */
 const SEVERITY_AT_THRESHOLD = 0.35;
 const SEVERITY_PER_THRESHOLD = 0.25;
 const SEVERITY_MAX = 0.75;
-/** Of what may be a good reason all the same: it is worth a word, and never more by itself. */
+/** The severity of findings that may have a good reason: enough for a nudge, but never for more on their own. */
 const SEVERITY_WORD = 0.32;
 
-/** Of the calls since the last progress, so many may have brought something new without being idle. */
+/** The share of calls since the last progress that must have read something new for a run not to be idle. */
 const NEW_SHARE = 0.4;
 const CYCLE_LENGTH_MAX = 5;
 const CYCLES_MIN = 4;
-/** The same command fails the same way this often, whatever was changed in between. */
+/** How often the same command must fail the same way, whatever was changed in between. */
 const SAME_FAILURES = 10;
-/** Calls without a word of the task, by one that had been on it before. */
+/** How many calls in a row must not mention the task, after earlier calls did. */
 const DRIFT_CALLS = 24;
 const ON_TASK_BEFORE_MIN = 3;
-/** Spending says something only of a run that has made some steps. */
+/** Spending means something only after a few steps. */
 const COST_STEPS_MIN = 5;
-/** Below it a judge's word is a finding. */
+/** A score by the judge below this is a finding. */
 export const JUDGED_COHERENT = 0.5;
 
-/** Steps that did something and brought nothing: no changed file, no better test, and hardly anything new to read. */
+/** Finds steps without a result: no changed file, no improved test, and hardly anything new to read. */
 export const noProgress: Detector = (trajectory, { noProgressSteps }) => {
   const idle = idleSteps(trajectory);
   const calls = callsSinceProgress(trajectory);
   if (idle < noProgressSteps || calls.length === 0) return null;
   const fresh = calls.filter(({ isNew }) => isNew).length;
   if (fresh / calls.length >= NEW_SHARE) return null;
-  const text = `${idle} steps without a changed file, a test that does better, or much that is new (last: ${trajectory.progress.text})`;
+  const text = `${idle} steps without a changed file, an improved test, or much new to read (last: ${trajectory.progress.text})`;
   return finding("no_progress", severityOf(idle / noProgressSteps), text, calls);
 };
 
-/** Calls that are nearly the same, or the same few in turn, with nearly the same results. */
+/** Finds calls, or short cycles of calls, that are nearly the same and have nearly the same results. */
 export const repetition: Detector = (trajectory, { repetitions }) => {
   const calls = callsSinceProgress(trajectory).filter(({ seq }) => seq > trajectory.decidedSeq);
   const cycle = repeatedCycle(calls);
@@ -53,22 +53,22 @@ export const repetition: Detector = (trajectory, { repetitions }) => {
     return finding("repetition", severityOf(same.length / repetitions), text, same);
   }
   if (cycle !== null) {
-    const text = `the same ${cycle.length} calls again and again, ${cycle.times} times, with the same results`;
+    const text = `the same ${cycle.length} calls were repeated ${cycle.times} times, with the same results`;
     return finding("repetition", severityOf(cycle.times / CYCLES_MIN), text, cycle.calls);
   }
   const { failing } = trajectory;
   if (failing === null || failing.seqs.length < SAME_FAILURES) return null;
-  const text = `the same command failed the same way ${failing.seqs.length} times, whatever was changed in between`;
+  const text = `the same command failed the same way ${failing.seqs.length} times, despite changes in between`;
   return { detector: "repetition", severity: SEVERITY_WORD, text, events: failing.seqs.slice(-EVIDENCE_EVENTS_MAX) };
 };
 
 export const errors: Detector = ({ errors: seqs }, { errors: threshold }) => {
   if (seqs.length < threshold) return null;
-  const text = `${seqs.length} calls failed, one after the other`;
+  const text = `${seqs.length} calls failed in a row`;
   return { detector: "errors", severity: severityOf(seqs.length / threshold), text, events: seqs.slice(-EVIDENCE_EVENTS_MAX) };
 };
 
-/** What was spent since the run last got on. One that gets on may cost what its budget allows. */
+/** Finds high spending since the last progress. A run that makes progress may spend what its budget allows. */
 export const cost: Detector = (trajectory, { costUsdWithoutProgress, tokensWithoutProgress }) => {
   const idle = idleSteps(trajectory);
   if (idle < COST_STEPS_MIN) return null;
@@ -80,7 +80,7 @@ export const cost: Detector = (trajectory, { costUsdWithoutProgress, tokensWitho
   return finding("cost", severityOf(ratio), text, callsSinceProgress(trajectory));
 };
 
-/** What a judge said last; without one, whether the run has left the words of its task behind. */
+/** Uses the judge's last score. Without a judge, finds runs whose calls no longer mention the task. */
 export const drift: Detector = (trajectory, { judge }) => {
   const { judged, decidedSeq } = trajectory;
   if (judge.model !== undefined) {
@@ -93,18 +93,18 @@ export const drift: Detector = (trajectory, { judge }) => {
   const before = calls.slice(0, -DRIFT_CALLS).filter(({ isOnTask }) => isOnTask).length;
   if (recent.length < DRIFT_CALLS || before < ON_TASK_BEFORE_MIN) return null;
   if (recent.some(({ isOnTask, seq }) => isOnTask || seq <= decidedSeq)) return null;
-  const text = `none of the last ${DRIFT_CALLS} calls has anything of the task in it, as earlier ones had`;
+  const text = `none of the last ${DRIFT_CALLS} calls mentions the task, although earlier ones did`;
   return finding("drift", SEVERITY_WORD, text, recent);
 };
 
 const detectors: readonly Detector[] = [noProgress, repetition, errors, cost, drift];
 
-/** What the guardian may act on. It leaves a run alone that is young, by steps or by time of work. */
+/** Returns the findings on which the guardian may act: none if the run is young, by steps or by working time. */
 export function findingsOf(trajectory: Trajectory, settings: GuardianConfig): GuardianFinding[] {
   return isYoung(trajectory, settings) ? [] : detected(trajectory, settings);
 }
 
-/** Everything that speaks against a run, for people who ask: of a young one too, and what its own harness noticed. */
+/** Returns all findings, for people who ask: even those of a young run, and what its own harness noticed. */
 export function shownFindings(trajectory: Trajectory, settings: GuardianConfig): GuardianFinding[] {
   const found = detected(trajectory, settings);
   const { stuck } = trajectory;
@@ -112,7 +112,7 @@ export function shownFindings(trajectory: Trajectory, settings: GuardianConfig):
   return [...found, { detector: "repetition", severity: SEVERITY_AT_THRESHOLD, text: cut(stuck.text), events: [stuck.seq] }];
 }
 
-const detected: (...given: Parameters<Detector>) => GuardianFinding[] = (trajectory, settings) =>
+const detected: (...args: Parameters<Detector>) => GuardianFinding[] = (trajectory, settings) =>
   detectors.flatMap((detect) => detect(trajectory, settings) ?? []);
 
 export function isYoung({ steps, workedMs }: Trajectory, { stepsMin, workedMsMin }: GuardianConfig): boolean {
@@ -121,7 +121,7 @@ export function isYoung({ steps, workedMs }: Trajectory, { stepsMin, workedMsMin
 
 export const idleSteps = ({ activeSteps, progress }: Trajectory): number => activeSteps - progress.step;
 
-/** Calls that only waited say nothing. */
+/** Leaves out calls that only waited. */
 function callsSinceProgress({ calls, progress }: Trajectory): SeenCall[] {
   return calls.filter(({ seq, isWaiting }) => seq > progress.seq && !isWaiting);
 }
@@ -136,7 +136,7 @@ function largestGroup(calls: readonly SeenCall[]): SeenCall[] {
   return groups.reduce((best, group) => (group.length > best.length ? group : best), [] as SeenCall[]);
 }
 
-/** The last calls as one sequence, over and over: A-B-A-B, A-B-C-A-B-C and so on. */
+/** Finds a sequence at the end of the calls that repeats: A-B-A-B, A-B-C-A-B-C and so on. */
 function repeatedCycle(calls: readonly SeenCall[]): { length: number; times: number; calls: SeenCall[] } | null {
   const isSame = (one: SeenCall | undefined, other: SeenCall | undefined) =>
     one !== undefined && other !== undefined && one.result === other.result && isNear(one, other);

@@ -1,19 +1,19 @@
-import type { GuardianConfig } from "../../contract/guardian-config.ts";
-import type { GuardianFinding } from "../../contract/guardian-event.ts";
-import { similarity } from "./seen-call.ts";
+import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
+import type { GuardianFinding } from "../../contract/guardian/guardian-event.ts";
+import { similarity } from "./call-fingerprint.ts";
 import type { Trajectory } from "./trajectory.ts";
 
-/** Tasks that are compared for each run. */
+/** The most tasks to compare for each run. */
 const OTHERS_MAX = 200;
-/** A word or two are often the same by chance. */
+/** Short tasks are often the same by chance. */
 const TASK_CHARACTERS_MIN = 24;
 const FILES_SHARED_MIN = 2;
 const SEVERITY = 0.35;
 
 /**
- * Another run that was there first, has nearly the same task, and works on the same files, or began before one that
- * still waits. Runs of one parent, and of different owners, are somebody's intention. Whether the two work on the same
- * folder is for the caller to find out.
+ * Returns an older run that has nearly the same task and changes the same files; for a run that still waits, the task
+ * is enough. Runs with a parent, or of different owners, are intentional. The caller checks whether both work on the
+ * same folder.
  */
 export function duplicateOf(
   trajectory: Trajectory,
@@ -30,9 +30,9 @@ export function duplicateOf(
     if (same < settings.duplicates) continue;
     const shared = trajectory.files.filter((file) => other.files.includes(file));
     if (trajectory.status === "working" && shared.length < FILES_SHARED_MIN) continue;
-    // No names of files: what another run wrote is not told to this one.
+    // Contains no file names, because a run must not learn what another run wrote.
     const files = shared.length === 0 ? "" : `, and both changed ${shared.length} of the same files`;
-    const text = `${other.run} was there first and has ${Math.round(same * 100)} % of the same task${files}`;
+    const text = `${other.run} started earlier with a task that is ${Math.round(same * 100)}% the same${files}`;
     return { other, finding: { detector: "duplicate", severity: SEVERITY, text, events: [] } };
   }
   return null;

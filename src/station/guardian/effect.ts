@@ -1,4 +1,4 @@
-import type { GuardianConfig } from "../../contract/guardian-config.ts";
+import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
 import { JUDGED_COHERENT } from "./detectors.ts";
 import type { Trajectory } from "./trajectory.ts";
 
@@ -9,8 +9,8 @@ export interface Effect {
 }
 
 /**
- * What came of the decision that stands: null while it may still show. A person who had a word in between gave the run
- * as many steps again.
+ * Returns the effect of the standing decision, or null while it may still show. A message from a person gives the run
+ * the same number of steps again.
  */
 export function effectOf(trajectory: Trajectory, { effectSteps }: Pick<GuardianConfig, "effectSteps">): Effect | null {
   const { standing, progress, activeSteps } = trajectory;
@@ -21,12 +21,12 @@ export function effectOf(trajectory: Trajectory, { effectSteps }: Pick<GuardianC
   if (back !== null) return back;
   const since = Math.max(standing.step, progress.seq > standing.seq ? progress.step : 0);
   if (activeSteps - since < effectSteps) return null;
-  return { effect: "none", text: `${activeSteps - since} steps later there was no progress`, events: [] };
+  return { effect: "none", text: `no progress after ${activeSteps - since} more steps`, events: [] };
 }
 
 function backOnTask({ judged, calls }: Trajectory, since: number): Effect | null {
   if (judged.seq > since && judged.coherence !== null && judged.coherence >= JUDGED_COHERENT)
     return { effect: "progress", text: `the judge says ${judged.coherence}`, events: [judged.seq] };
   const call = calls.find(({ seq, isOnTask }) => seq > since && isOnTask);
-  return call === undefined ? null : { effect: "progress", text: "it works on its task again", events: [call.seq] };
+  return call === undefined ? null : { effect: "progress", text: "it is working on its task again", events: [call.seq] };
 }

@@ -1,39 +1,39 @@
-import type { NumberedRunEvent } from "../runs/verbs.ts";
-import { type AskedCall, mentions, resultOf, type SeenCall, testCounts } from "./seen-call.ts";
+import type { NumberedRunEvent } from "../../verbs/runs.ts";
+import { type AskedCall, mentions, resultOf, type SeenCall, testCounts } from "./call-fingerprint.ts";
 import { noteProgress, type Trajectory } from "./trajectory.ts";
 
 export const CALLS_MAX = 40;
 const KNOWN_MAX = 512;
 const TESTS_MAX = 32;
 const SEQS_MAX = 40;
-/** Whoever waits for more calls than this does nothing else. */
+/** A run that waits in more calls than this in a row counts as idle. */
 const WAITS_MAX = 40;
 
-/** A call has ended: what it was, and whether it brought the run further. */
+/** Records a finished call: what it was, and whether it made progress. */
 export function applyEndedCall(trajectory: Trajectory, { seq, data }: Extract<NumberedRunEvent, { type: "tool.ended" }>): void {
-  const asked = trajectory.open.get(data.call);
+  const call = trajectory.open.get(data.call);
   trajectory.open.delete(data.call);
-  if (asked === undefined) return;
+  if (call === undefined) return;
   const details = (data.details ?? {}) as { changedFiles?: unknown; state?: unknown };
-  const isPolling = asked.tool === "bash_output" && details.state === "It is still running.";
-  // A command that failed did not wait: `sleep 1; npm test` again and again is the same failure.
-  trajectory.waits = isPolling || (asked.sleeps && data.outcome === "ok") ? trajectory.waits + 1 : 0;
+  const isPolling = call.tool === "bash_output" && details.state === "It is still running.";
+  // A failed command did not wait: repeating `sleep 1; npm test` is the same failure each time.
+  trajectory.waits = isPolling || (call.sleeps && data.outcome === "ok") ? trajectory.waits + 1 : 0;
   const isWaiting = trajectory.waits > 0 && trajectory.waits <= WAITS_MAX;
   const result = resultOf(data.text);
   const isNew = !trajectory.known.has(result);
-  // The same change once more, back and forth, leads nowhere.
-  const hasChanged = details.changedFiles === true && !trajectory.known.has(asked.signature);
-  const better = data.outcome === "ok" || data.outcome === "error" ? testProgress(trajectory, asked, data) : null;
-  const handedOver = asked.tool === "agent" && data.outcome === "ok" && isNew;
-  const why = hasChanged ? "a file was changed" : (better ?? (handedOver ? "another agent did its part" : null));
+  // Making the same change again, such as back and forth, is not progress.
+  const hasChanged = details.changedFiles === true && !trajectory.known.has(call.signature);
+  const better = data.outcome === "ok" || data.outcome === "error" ? testProgress(trajectory, call, data) : null;
+  const handedOver = call.tool === "agent" && data.outcome === "ok" && isNew;
+  const why = hasChanged ? "a file was changed" : (better ?? (handedOver ? "another agent finished its part" : null));
   remember(trajectory.known, result);
-  remember(trajectory.known, asked.signature);
-  const isOnTask = asked.isOnTask || mentions(trajectory.lastWords, trajectory.words);
+  remember(trajectory.known, call.signature);
+  const isOnTask = call.isOnTask || mentions(trajectory.lastWords, trajectory.words);
   const seen: SeenCall = {
     seq,
-    tool: asked.tool,
-    signature: asked.signature,
-    shape: asked.shape,
+    tool: call.tool,
+    signature: call.signature,
+    shape: call.shape,
     result,
     outcome: data.outcome,
     isWaiting,
@@ -43,12 +43,12 @@ export function applyEndedCall(trajectory: Trajectory, { seq, data }: Extract<Nu
   };
   trajectory.calls = [...trajectory.calls, seen].slice(-CALLS_MAX);
   trajectory.stepWaits = isWaiting && trajectory.stepWaits !== false;
-  if (asked.isCommand && !isWaiting) trajectory.hasCommands = true;
+  if (call.isCommand && !isWaiting) trajectory.hasCommands = true;
   noteFailure(trajectory, seen);
   if (why !== null) noteProgress(trajectory, seq, why);
 }
 
-/** A test command that did worse before. */
+/** Compares a test command with its last result. Returns the progress, or null. */
 function testProgress(trajectory: Trajectory, { tool, shape }: AskedCall, data: { outcome: string; text: string }): string | null {
   if (tool !== "bash") return null;
   const { tests } = trajectory;
@@ -59,8 +59,8 @@ function testProgress(trajectory: Trajectory, { tool, shape }: AskedCall, data: 
   tests.set(shape, now);
   if (tests.size > TESTS_MAX) tests.delete(tests.keys().next().value ?? "");
   if (before === undefined) return null;
-  if (!before.isOk && now.isOk) return "a command that failed before succeeds";
-  if (now.failed < before.failed || now.passed > before.passed) return "tests do better than before";
+  if (!before.isOk && now.isOk) return "a command that had failed now succeeds";
+  if (now.failed < before.failed || now.passed > before.passed) return "test results improved";
   return null;
 }
 

@@ -1,9 +1,10 @@
-import type { GuardianConfig } from "../../contract/guardian-config.ts";
-import type { GuardianFinding } from "../../contract/guardian-event.ts";
+import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
+import type { GuardianFinding } from "../../contract/guardian/guardian-event.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
-import { appendForeign } from "../runs/append-foreign.ts";
-import { appendDecision, type Decision } from "./append-decision.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendDecision, type GuardianDecision } from "./append-decision.ts";
 import { chooseAction, coherenceOf, unwatchedBecause } from "./choose-action.ts";
 import { cut, findingsOf, isYoung } from "./detectors.ts";
 import { duplicateOf } from "./duplicates.ts";
@@ -17,24 +18,24 @@ export interface EvaluateOptions {
   settings: GuardianConfig;
   crashpoint: Crashpoint;
   look: LookAtFiles;
-  /** Null where none is configured, or the station has asked enough. */
+  /** Resolves with null if there is no judge, its hourly limit is reached, or it fails. */
   judge: (trajectory: Trajectory, signal: AbortSignal) => Promise<Judgement | null>;
-  /** Whether two runs work on the same folder. */
+  /** Returns whether two runs work on the same folder. */
   sameFolder: (one: string, other: string) => Promise<boolean>;
   others: () => Iterable<Trajectory>;
-  /** Folds what came meanwhile. */
+  /** Folds the events appended since. */
   catchUp: (trajectory: Trajectory) => Promise<void>;
-  /** Somebody's place in the queue may have changed. */
+  /** Called when the run's place in the queue may have changed. */
   requeue: (run: string) => Promise<void>;
   signal: AbortSignal;
 }
 
-/** Between two looks at the files of a run, so that they can say something. */
+/** The steps between two checks of a run's files, so that a difference can show. */
 const LOOK_STEPS = 4;
-/** A run that streams appends all the time; whoever does not get in a word tries again after its next step. */
+/** A run that streams appends all the time; a guardian that loses all these races tries again after the next step. */
 const RACES_MAX = 20;
 
-/** One look at a run: what became of the last decision, what is wrong now, and what is to be done about it. */
+/** Evaluates a run: the effect of the last decision, what is wrong now, and what to do about it. */
 export async function evaluateRun(trajectory: Trajectory, options: EvaluateOptions): Promise<void> {
   const { settings } = options;
   if (unwatchedBecause(trajectory, settings) !== null) return;
@@ -44,7 +45,7 @@ export async function evaluateRun(trajectory: Trajectory, options: EvaluateOptio
     if (first === null) return;
     if (needsLook(trajectory, first.findings) && (await hasChangedFiles(trajectory, options)) !== "no") return;
     await options.catchUp(trajectory);
-    // What came meanwhile may have changed everything; an earlier look may have led to a decision.
+    // The new events may have changed everything, and may include a decision.
     if (trajectory.standing !== null) return;
     const expectedSeq = trajectory.seq;
     const decision = await decisionNow(trajectory, options);
@@ -57,7 +58,7 @@ export async function evaluateRun(trajectory: Trajectory, options: EvaluateOptio
   }
 }
 
-/** Whether the last decision is over with; otherwise its effect may still show, and nothing else is done. */
+/** Returns whether the last decision is settled; until then its effect may still show, and nothing else is done. */
 async function settle(trajectory: Trajectory, options: EvaluateOptions): Promise<boolean> {
   const { log, settings } = options;
   const { standing } = trajectory;
@@ -77,7 +78,7 @@ async function settle(trajectory: Trajectory, options: EvaluateOptions): Promise
   return trajectory.standing === null;
 }
 
-async function decisionNow(trajectory: Trajectory, options: EvaluateOptions): Promise<Decision | null> {
+async function decisionNow(trajectory: Trajectory, options: EvaluateOptions): Promise<GuardianDecision | null> {
   const findings = await findingsNow(trajectory, options);
   const coherence = coherenceOf(trajectory, findings);
   const action = findings.length === 0 ? null : chooseAction(trajectory, coherence, options.settings);
@@ -105,22 +106,22 @@ async function judgeWhenDue(trajectory: Trajectory, options: EvaluateOptions): P
   await options.catchUp(trajectory);
 }
 
-/** The log tells what tools for files changed, and nothing of what commands did. */
+/** The log shows what file tools changed, but not what commands changed. */
 function needsLook({ hasCommands }: Trajectory, findings: readonly GuardianFinding[]): boolean {
   return hasCommands && findings.some(({ detector }) => detector !== "drift" && detector !== "duplicate");
 }
 
-/** Compares the files with how they were at the last look. Whatever cannot be seen speaks for the run. */
+/** Compares the files with those of the last check. A run whose files cannot be read gets the benefit of the doubt. */
 async function hasChangedFiles(trajectory: Trajectory, options: EvaluateOptions): Promise<HasChanged> {
   await options.catchUp(trajectory);
   const { look: before, activeSteps: step } = trajectory;
-  // What was seen in this step holds for it.
+  // A check is valid for its whole step.
   if (before?.step === step) return before.hasChanged;
   if (before !== null && step - before.step < LOOK_STEPS) return "not yet known";
-  const digest = await options.look(trajectory.session, options.signal).catch(() => null);
-  if (digest === null) return "not yet known";
-  const hasChanged = compared(digest, before?.digest ?? null);
-  // The run went on meanwhile, and what it did may be in what was seen: the next look counts from here.
+  const digest = await ignore(options.look(trajectory.session, options.signal), "the next evaluation looks again");
+  if (digest == null) return "not yet known";
+  const hasChanged = changedSince(digest, before?.digest ?? null);
+  // The run continued during the check, which may include its latest work: the next check counts from here.
   await options.catchUp(trajectory);
   trajectory.look = { digest, step: trajectory.activeSteps, hasChanged };
   if (hasChanged === "yes") noteProgress(trajectory, trajectory.seq, "files in its workspace changed");
@@ -129,8 +130,8 @@ async function hasChangedFiles(trajectory: Trajectory, options: EvaluateOptions)
 
 type HasChanged = NonNullable<Trajectory["look"]>["hasChanged"];
 
-function compared(digest: string, before: string | null): HasChanged {
+function changedSince(digest: string, before: string | null): HasChanged {
   if (before !== null) return digest === before ? "no" : "yes";
-  // Nothing differs from how it all began.
+  // Nothing differs from the original files.
   return digest === "" ? "no" : "not yet known";
 }

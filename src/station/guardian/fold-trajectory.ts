@@ -1,9 +1,11 @@
-import { AgentDefinition } from "../../contract/agent.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import type { RunEvent } from "../../contract/run-event.ts";
-import type { NumberedRunEvent } from "../runs/verbs.ts";
+import { AgentDefinition } from "../../contract/agent/agent.ts";
+import type { EventFor } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import type { runEvents } from "../../contract/run/run-event.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import type { NumberedRunEvent } from "../../verbs/runs.ts";
+import { askedCall, taskWords } from "./call-fingerprint.ts";
 import { applyEndedCall } from "./ended-call.ts";
-import { askedCall, taskWords } from "./seen-call.ts";
 import { noteProgress, type Trajectory } from "./trajectory.ts";
 
 const OPEN_MAX = 64;
@@ -12,141 +14,94 @@ const TASK_CHARACTERS_MAX = 2000;
 const WORDS_CHARACTERS_MAX = 1000;
 const PATH_CHARACTERS_MAX = 200;
 
-/** Types of events that say something about a trajectory; everything else is not even read. */
-export const trajectoryTypes = [
-  "run.created",
-  "run.claimed",
-  "run.queued",
-  "run.paused",
-  "run.continued",
-  "run.ended",
-  "run.reopened",
-  "step.started",
-  "model.ended",
-  "gateway.called",
-  "tool.requested",
-  "tool.ended",
-  "file.changed",
-  "todo.changed",
-  "artifact.stored",
-  "message.received",
-  "permission.answered",
-  "guardian.decided",
-  "guardian.settled",
-  "guardian.judged",
-] as const satisfies readonly RunEvent["type"][];
-type TrajectoryEvent = Extract<NumberedRunEvent, { type: (typeof trajectoryTypes)[number] }>;
-const followed: ReadonlySet<string> = new Set(trajectoryTypes);
+type TrajectoryEvent = EventFor<typeof runEvents, "guardian"> & { seq: number };
+type EventOf<Type extends TrajectoryEvent["type"]> = Extract<TrajectoryEvent, { type: Type }>;
 
-/** Adds one event, in place. One that is in it already changes nothing. */
+/** Adds one event, in place. Ignores events that are already in the trajectory. */
 export function foldTrajectory(trajectory: Trajectory, event: NumberedRunEvent): void {
   if (event.seq <= trajectory.seq) return;
   trajectory.seq = event.seq;
   const { workedMs } = event.data as { workedMs?: number };
   if (workedMs !== undefined) trajectory.workedMs = Math.max(trajectory.workedMs, workedMs);
-  if (followed.has(event.type)) apply(trajectory, event as TrajectoryEvent);
+  handle(handlers, event, trajectory);
 }
 
-function apply(trajectory: Trajectory, event: TrajectoryEvent): void {
-  switch (event.type) {
-    case "run.created":
-      applyCreated(trajectory, event);
-      return;
-    case "run.claimed":
-    case "run.continued":
-      trajectory.status = "working";
-      trajectory.stuck = null;
-      return;
-    case "run.queued":
-      trajectory.status = "queued";
-      return;
-    case "run.paused":
-      trajectory.status = "held";
-      if (event.data.why === "stuck") trajectory.stuck = { seq: event.seq, text: event.data.text };
-      return;
-    case "run.ended":
-      trajectory.status = "ended";
-      return;
-    case "run.reopened":
-      trajectory.status = "queued";
-      trajectory.stuck = null;
-      trajectory.isAttended = event.data.onAsk === undefined ? trajectory.isAttended : event.data.onAsk === "wait";
-      noteProgress(trajectory, event.seq, "somebody let the run go on", { byPerson: true });
-      return;
-    case "step.started":
-      trajectory.status = "working";
-      trajectory.steps += 1;
-      // What was only waited for is no step that could have brought it further.
-      if (trajectory.stepWaits === false) trajectory.activeSteps += 1;
-      trajectory.stepWaits = null;
-      return;
-    case "model.ended":
-      spend(trajectory, event.data);
-      trajectory.lastWords = textOf(event.data.parts);
-      return;
-    case "gateway.called":
-      spend(trajectory, event.data);
-      return;
-    case "tool.requested":
-      if (trajectory.open.size < OPEN_MAX)
-        trajectory.open.set(event.data.call, askedCall(event.data.name, event.data.arguments, trajectory.words));
-      return;
-    case "file.changed":
-      applyFile(trajectory, event.data.path);
-      return;
-    case "tool.ended":
-      applyEndedCall(trajectory, event);
-      return;
-    case "todo.changed": {
-      const done = event.data.todo.filter(({ status }) => status === "completed").length;
-      if (done > trajectory.todoDone) noteProgress(trajectory, event.seq, "a point of its list is done");
-      trajectory.todoDone = done;
-      return;
-    }
-    case "artifact.stored":
-      noteProgress(trajectory, event.seq, "a file was left with the station");
-      return;
-    case "message.received":
-      // Whoever is told something new has as long as at the beginning.
-      if (event.data.source === "user") noteProgress(trajectory, event.seq, "somebody told it something", { byPerson: true });
-      return;
-    case "permission.answered":
-      if (event.data.answer !== "deny") noteProgress(trajectory, event.seq, "somebody answered it", { byPerson: true });
-      return;
-    case "guardian.decided":
-      trajectory.standing = {
-        decision: event.data.decision,
-        seq: event.seq,
-        step: trajectory.activeSteps,
-        detectors: event.data.findings.map(({ detector }) => detector),
-      };
-      trajectory.decidedSeq = event.seq;
-      trajectory.isKnownDuplicate ||= trajectory.standing.detectors.includes("duplicate");
-      trajectory.failing = null;
-      return;
-    case "guardian.settled":
-      trajectory.standing = null;
-      trajectory.unheeded = event.data.effect === "progress" ? 0 : trajectory.unheeded + 1;
-      return;
-    case "guardian.judged": {
-      const { calls, costUsd } = trajectory.judged;
-      const { coherence, text } = event.data;
-      trajectory.judged = {
-        calls: calls + 1,
-        costUsd: costUsd + (event.data.costUsd ?? 0),
-        step: trajectory.activeSteps,
-        coherence,
-        text,
-        seq: event.seq,
-      };
-      return;
-    }
-    default:
-      event satisfies never;
-  }
+const handlers: Handlers<TrajectoryEvent, Trajectory> = {
+  "run.created": applyCreated,
+  "run.claimed": applyWorking,
+  "run.continued": applyWorking,
+  "run.queued": (_, trajectory) => {
+    trajectory.status = "queued";
+  },
+  "run.paused": ({ seq, data: { why, text } }, trajectory) => {
+    trajectory.status = "held";
+    if (why === "stuck") trajectory.stuck = { seq, text };
+  },
+  "run.ended": (_, trajectory) => {
+    trajectory.status = "ended";
+  },
+  "run.reopened": ({ seq, data: { onAsk } }, trajectory) => {
+    trajectory.status = "queued";
+    trajectory.stuck = null;
+    if (onAsk !== undefined) trajectory.isAttended = onAsk === "wait";
+    noteProgress(trajectory, seq, "a person continued the run", { byPerson: true });
+  },
+  "step.started": (_, trajectory) => {
+    trajectory.status = "working";
+    trajectory.steps += 1;
+    // A step that only waited could not have made progress.
+    if (trajectory.stepWaits === false) trajectory.activeSteps += 1;
+    trajectory.stepWaits = null;
+  },
+  "model.ended": (event, trajectory) => {
+    spend(event, trajectory);
+    trajectory.lastWords = textOf(event.data.parts);
+  },
+  "gateway.called": spend,
+  "tool.requested": ({ data: { call, name, arguments: args } }, { open, words }) => {
+    if (open.size < OPEN_MAX) open.set(call, askedCall(name, args, words));
+  },
+  "file.changed": ({ data }, trajectory) => {
+    const short = data.path.slice(0, PATH_CHARACTERS_MAX);
+    trajectory.files = [...trajectory.files.filter((each) => each !== short), short].slice(-FILES_MAX);
+  },
+  "tool.ended": (event, trajectory) => applyEndedCall(trajectory, event),
+  "todo.changed": ({ seq, data: { todo } }, trajectory) => {
+    const done = todo.filter(({ status }) => status === "completed").length;
+    if (done > trajectory.todoDone) noteProgress(trajectory, seq, "an item of its to-do list is done");
+    trajectory.todoDone = done;
+  },
+  "artifact.stored": ({ seq }, trajectory) => noteProgress(trajectory, seq, "an artifact was stored"),
+  "message.received": ({ seq, data }, trajectory) => {
+    // A new message resets the idle steps.
+    if (data.source === "user") noteProgress(trajectory, seq, "a person sent it a message", { byPerson: true });
+  },
+  "permission.answered": ({ seq, data }, trajectory) => {
+    if (data.answer !== "deny") noteProgress(trajectory, seq, "a person answered its question", { byPerson: true });
+  },
+  "guardian.decided": ({ seq, data: { decision, findings } }, trajectory) => {
+    const detectors = findings.map(({ detector }) => detector);
+    trajectory.standing = { decision, seq, step: trajectory.activeSteps, detectors };
+    trajectory.decidedSeq = seq;
+    trajectory.isKnownDuplicate ||= detectors.includes("duplicate");
+    trajectory.failing = null;
+  },
+  "guardian.settled": ({ data }, trajectory) => {
+    trajectory.standing = null;
+    trajectory.unheeded = data.effect === "progress" ? 0 : trajectory.unheeded + 1;
+  },
+  "guardian.judged": ({ seq, data: { coherence, text, costUsd } }, trajectory) => {
+    const { judged, activeSteps: step } = trajectory;
+    trajectory.judged = { calls: judged.calls + 1, costUsd: judged.costUsd + (costUsd ?? 0), step, coherence, text, seq };
+  },
+};
+
+function applyWorking(_: unknown, trajectory: Trajectory): void {
+  trajectory.status = "working";
+  trajectory.stuck = null;
 }
 
-function applyCreated(trajectory: Trajectory, { at, data }: Extract<TrajectoryEvent, { type: "run.created" }>): void {
+function applyCreated({ at, data }: EventOf<"run.created">, trajectory: Trajectory): void {
   const { guardian, harness } = AgentDefinition.parse(data.agent.definition);
   trajectory.owner = data.owner ?? LOCAL_OWNER;
   trajectory.agent = data.agent.name;
@@ -159,18 +114,12 @@ function applyCreated(trajectory: Trajectory, { at, data }: Extract<TrajectoryEv
   trajectory.isAttended = harness.onAsk === "wait";
 }
 
-function applyFile(trajectory: Trajectory, path: string): void {
-  const short = path.slice(0, PATH_CHARACTERS_MAX);
-  trajectory.files = [...trajectory.files.filter((each) => each !== short), short].slice(-FILES_MAX);
-}
-
-function spend(trajectory: Trajectory, { usage, costUsd }: Extract<TrajectoryEvent, { type: "model.ended" }>["data"] | GatewayData): void {
+function spend({ data: { usage, costUsd } }: EventOf<"model.ended" | "gateway.called">, trajectory: Trajectory): void {
   trajectory.tokens += usage.inputTokens + usage.outputTokens;
   trajectory.costUsd += costUsd ?? 0;
 }
-type GatewayData = Extract<TrajectoryEvent, { type: "gateway.called" }>["data"];
 
-function textOf(parts: Extract<TrajectoryEvent, { type: "model.ended" }>["data"]["parts"]): string {
+function textOf(parts: EventOf<"model.ended">["data"]["parts"]): string {
   return parts
     .flatMap((part) => (part.kind === "text" ? [part.text] : []))
     .join(" ")

@@ -1,35 +1,41 @@
-import type { GuardianConfig } from "../../contract/guardian-config.ts";
+import { typesFor } from "../../contract/event/event-family.ts";
+import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
+import { runEvents } from "../../contract/run/run-event.ts";
 import type { Log, PlacedEvent, StoredEvent } from "../../log/log.ts";
 import { readPages } from "../../log/read-pages.ts";
-import { runOf, runStream, toRunHead } from "../runs/head-of-run.ts";
 import { parseRunEvent } from "../runs/owned-journal.ts";
+import { toRunHead } from "../vocabulary/head-of-run.ts";
+import { runOf, runStream } from "../vocabulary/station-names.ts";
 import { unwatchedBecause } from "./choose-action.ts";
 import { type EvaluateOptions, evaluateRun } from "./evaluate-run.ts";
-import { foldTrajectory, trajectoryTypes } from "./fold-trajectory.ts";
+import { foldTrajectory } from "./fold-trajectory.ts";
 import { emptyTrajectory, type Trajectory } from "./trajectory.ts";
 
 export interface GuardianOptions extends Omit<EvaluateOptions, "others" | "catchUp" | "signal"> {
   log: Log;
   settings: GuardianConfig;
-  /** Told of what failed here. No run ever hears of it. */
+  /** Receives the guardian's own failures, which never affect a run. */
   onDefect: (error: unknown) => void;
 }
 
-/** Runs that are followed at once; the one that was followed the longest is let go for another. */
+/** The most runs to follow at once. The one followed for longest makes room for another. */
 const RUNS_MAX = 5000;
-/** Of a run that was there before the guardian: its last events say enough. */
+/** The most events to replay of a run that is older than the guardian: the last ones say enough. */
 const REPLAYED_EVENTS_MAX = 20_000;
-/** Nothing is lost by seeing a step a little later, and much is saved by reading many events at once. */
+/** Seeing a step a little later loses nothing, and reading many events at once saves a lot. */
 const REST_MS = 250;
-/** A run about which the guardian fails so often is left alone. */
+/** The guardian's own failures after which it leaves a run alone. */
 const DEFECTS_MAX = 3;
-/** `run.claimed`: a resumed run can be in a long tool call, and a decision of the dead station can be lost. */
+/**
+ * Includes `run.claimed`, because a resumed run can be in a long tool call, and the dead station's decision may be
+ * lost.
+ */
 const lookedAtAfter: ReadonlySet<string> = new Set(["step.started", "run.queued", "run.claimed"]);
 
 /**
- * Follows all runs by the log and looks at each after its every step. It never stands in a run's way: it reads what is
- * there, appends what it decides, and fails without a word to anybody but `onDefect`. What it knows of a run is a fold
- * of the run's log, its own decisions included, so one that is started again goes on where the last one was.
+ * Follows all runs through the log and evaluates each after every step. It never blocks a run: it reads the log,
+ * appends its decisions, and reports failures only to `onDefect`. Its knowledge of a run is a fold of the run log,
+ * including its own decisions, so a restarted guardian continues where the last one stopped.
  */
 export class Guardian implements AsyncDisposable {
   readonly #options: GuardianOptions;
@@ -45,7 +51,7 @@ export class Guardian implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Begins with the runs that are under way. */
+  /** Starts with the open runs. */
   start(): void {
     this.#following = this.#follow().catch((error: unknown) => {
       if (!this.#ending.signal.aborted) this.#options.onDefect(error);
@@ -69,8 +75,8 @@ export class Guardian implements AsyncDisposable {
       await this.#replay(run).catch((error: unknown) => this.#failed(run, error));
       this.#look(run);
     }
-    const followed = { prefix: runStream(""), types: trajectoryTypes, afterPosition, restMs: REST_MS, signal };
-    for await (const stored of log.subscribeAll(followed)) {
+    const subscription = { prefix: runStream(""), types: trajectoryTypes, afterPosition, restMs: REST_MS, signal };
+    for await (const stored of log.subscribeAll(subscription)) {
       const run = runOf(stored.stream);
       await this.#take(run, stored).catch((error: unknown) => this.#failed(run, error));
     }
@@ -81,7 +87,7 @@ export class Guardian implements AsyncDisposable {
       if (stored.type === "run.ended") this.#ignored.delete(run);
       return;
     }
-    // One that began while the others were read is there already.
+    // A run that started during the replay of the others may be known already.
     if (!this.#runs.has(run)) {
       if (stored.type === "run.created") this.#keep(emptyTrajectory(run));
       else await this.#replay(run);
@@ -93,7 +99,7 @@ export class Guardian implements AsyncDisposable {
     else if (lookedAtAfter.has(stored.type)) this.#look(run);
   }
 
-  /** A run as it is now, from its log; nothing is decided on the way. */
+  /** Restores a run from its log, without deciding anything. */
   async #replay(run: string): Promise<void> {
     const trajectory = await trajectoryOf(this.#options.log, run);
     if (trajectory.status !== "ended") this.#keep(trajectory);
@@ -114,7 +120,7 @@ export class Guardian implements AsyncDisposable {
     if (this.#ignored.size < RUNS_MAX) this.#ignored.add(run);
   }
 
-  /** One at a time for each run; what came meanwhile is looked at after it. */
+  /** Evaluates a run, one evaluation at a time. Events that arrive meanwhile cause another one. */
   #look(run: string): void {
     const trajectory = this.#runs.get(run);
     if (trajectory === undefined || this.#ending.signal.aborted) return;
@@ -154,7 +160,7 @@ export class Guardian implements AsyncDisposable {
   }
 }
 
-/** What the guardian knows of a run, from the run's log alone. Throws `internal` for one that cannot be read. */
+/** Returns what the guardian knows of a run, from the run log alone. Throws `internal` if the log cannot be read. */
 export async function trajectoryOf(log: Log, run: string): Promise<Trajectory> {
   const head = await log.head(runStream(run));
   const trajectory = emptyTrajectory(run);
@@ -174,11 +180,12 @@ async function catchUp(log: Log, trajectory: Trajectory): Promise<void> {
   }
 }
 
-const followed: ReadonlySet<string> = new Set(trajectoryTypes);
+const trajectoryTypes = typesFor(runEvents, "guardian");
+const followedTypes: ReadonlySet<string> = new Set(trajectoryTypes);
 
-/** What says nothing about a trajectory is not even looked into. */
+/** Does not even parse events that do not concern a trajectory. */
 function fold(trajectory: Trajectory, stored: StoredEvent): void {
-  if (stored.damage === undefined && !followed.has(stored.type)) {
+  if (stored.damage === undefined && !followedTypes.has(stored.type)) {
     trajectory.seq = Math.max(trajectory.seq, stored.seq);
     return;
   }

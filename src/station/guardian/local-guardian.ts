@@ -1,22 +1,24 @@
-import type { Config } from "../../contract/config.ts";
-import { readableEvent } from "../../contract/event-family.ts";
-import { type GuardianExplanation, type GuardianLogEntry, type GuardianStanding, ListDecisions } from "../../contract/guardian.ts";
-import type { GuardianConfig } from "../../contract/guardian-config.ts";
-import { type GuardianEvent, guardianEvents } from "../../contract/guardian-event.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
+import type { Config } from "../../contract/config/config.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { readableEvent } from "../../contract/event/event-family.ts";
+import { type GuardianExplanation, type GuardianLogEntry, type GuardianStanding, ListDecisions } from "../../contract/guardian/guardian.ts";
+import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
+import { type GuardianEvent, guardianEvents } from "../../contract/guardian/guardian-event.ts";
 import type { ProcessIdentity } from "../../contract/process-identity.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
 import { GUARDED_TERM } from "../../log/projection.ts";
 import { readPages } from "../../log/read-pages.ts";
+import type { GuardianVerbs } from "../../verbs/guardian.ts";
 import { stationHealth } from "../health/station-beat.ts";
 import { findRun } from "../names/find-run.ts";
-import { headOfRun, runStream, toRunHead } from "../runs/head-of-run.ts";
+import { headOfRun, toRunHead } from "../vocabulary/head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 import { atMost, coherenceOf, unwatchedBecause } from "./choose-action.ts";
 import { idleSteps, shownFindings } from "./detectors.ts";
 import { trajectoryOf } from "./guardian.ts";
-import type { GuardianVerbs } from "./verbs.ts";
 
 export interface LocalGuardianOptions {
   stateDir: string;
@@ -27,7 +29,7 @@ export interface LocalGuardianOptions {
 
 const RUNS_MAX = 200;
 
-/** From the log alone, so that every process says the same. */
+/** Reads only the log, so every process gives the same answers. */
 export function createLocalGuardian({ stateDir, log, alive, config }: LocalGuardianOptions): GuardianVerbs {
   const settings = config.guardian;
   return {
@@ -35,15 +37,15 @@ export function createLocalGuardian({ stateDir, log, alive, config }: LocalGuard
       const station = await stationHealth(stateDir, { settings: config.health, alive });
       const { heads } = await log.heads({ prefix: runStream(""), open: true, limit: RUNS_MAX });
       const runs: GuardianStanding[] = [];
-      // A run whose log is damaged is none that anybody could judge.
       for (const head of heads) {
-        const standing = await standingOf(log, { facts: toRunHead(head).facts, settings }).catch(() => null);
-        if (standing !== null) runs.push(standing);
+        const reading = standingOf(log, { facts: toRunHead(head).facts, settings });
+        const standing = await ignore(reading, "a run with a damaged log has no trajectory");
+        if (standing != null) runs.push(standing);
       }
       return { running: station !== null && settings.watch !== "none", settings, runs };
     },
-    async log(given = {}) {
-      const { run, owner, limit } = parseRequest(ListDecisions, given, "a list of decisions");
+    async log(request = {}) {
+      const { run, owner, limit } = parseRequest(ListDecisions, request, "a list of decisions");
       if (run !== undefined) return entriesOf((await headOfRun(log, await findRun(run, log))).facts).slice(0, limit);
       const where = owner === undefined ? undefined : { owner: [owner] };
       const { heads } = await log.heads({ prefix: runStream(""), terms: [GUARDED_TERM], limit, ...defined({ where }) });
@@ -59,7 +61,7 @@ export function createLocalGuardian({ stateDir, log, alive, config }: LocalGuard
   };
 }
 
-/** The newest first. */
+/** Sorted newest first. */
 function entriesOf({ run, owner, agent, title, status, guardian }: RunFacts): GuardianLogEntry[] {
   const isOver = status === "ended";
   return guardian.decisions

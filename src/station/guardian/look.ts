@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
-import type { SessionVerbs } from "../sessions/verbs.ts";
+import type { SessionVerbs } from "../../verbs/sessions.ts";
 
-/** A digest of everything that differs in a session's workspace; empty where nothing does. */
+/** Resolves with a digest of everything that differs in a session's workspace, or with "" if nothing does. */
 export type LookAtFiles = (session: string, signal: AbortSignal) => Promise<string>;
 
 const LOOK_MS_MAX = 30_000;
 
 /**
- * A command changes files without an event that says so, so that an agent who works by shell would seem idle. Only
- * where a run looks idle by its log, and commands ran, are its files looked at: by the same verb that shows a diff,
- * which costs what was changed, and whose reading is done by the guest.
+ * Commands change files without an event, so an agent that works in a shell would seem idle. The files are checked only
+ * if the log makes a run look idle and commands ran. The check uses the verb that shows a diff: it costs as much as
+ * there are changes, and the guest does the reading.
  */
 export function lookAtFiles(sessions: Pick<SessionVerbs, "patch">): LookAtFiles {
   return async (session, signal) => {

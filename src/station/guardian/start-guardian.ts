@@ -1,5 +1,6 @@
 import type { Model } from "../../agent/model/model.ts";
-import type { GuardianConfig } from "../../contract/guardian-config.ts";
+import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { LocalStation } from "../local-station.ts";
 import type { EvaluateOptions } from "./evaluate-run.ts";
 import { Guardian } from "./guardian.ts";
@@ -11,12 +12,12 @@ const HOUR_MS = 3_600_000;
 export interface StartGuardianOptions {
   local: LocalStation;
   settings: GuardianConfig;
-  /** Opens a model by its name. */
+  /** Opens a model by name. */
   model: (name: string) => Promise<Model>;
   onDefect: (error: unknown) => void;
 }
 
-/** A station watches how runs get on, until this is closed. */
+/** Watches the progress of a station's runs until it is disposed of. */
 export function startGuardian({ local, settings, model, onDefect }: StartGuardianOptions): AsyncDisposable {
   const { runs, sessions } = local.verbs;
   const placeOf = async (run: string) => {
@@ -24,30 +25,32 @@ export function startGuardian({ local, settings, model, onDefect }: StartGuardia
     return folder ?? (origin === null ? session : JSON.stringify(origin));
   };
   const guardian = new Guardian({
-    log: local.log,
+    log: local.core.log,
     settings,
-    crashpoint: local.crashpoint,
+    crashpoint: local.core.crashpoint,
     look: inTurn(lookAtFiles(sessions)),
     judge: judgeOf({ settings, model, onDefect }),
     sameFolder: async (one, other) => (await placeOf(one)) === (await placeOf(other)),
-    requeue: local.refreshQueued,
+    requeue: local.queue.refresh,
     onDefect,
   });
   guardian.start();
   return guardian;
 }
 
-/** One look at a time: what nobody waits for must not take from those who work. */
+/** Runs one check at a time: background work must not slow down runs. */
 function inTurn(look: EvaluateOptions["look"]): EvaluateOptions["look"] {
   let last: Promise<unknown> = Promise.resolve();
   return (session, signal) => {
     const looking = last.then(() => look(session, signal));
-    last = looking.catch(() => undefined);
+    last = ignore(looking, "its caller awaits it; the next look does not depend on its result");
     return looking;
   };
 }
 
-/** The model that judges drift, as often within an hour as it may be asked. One that fails is asked again later. */
+/**
+ * Returns the judge of drift, which calls its model within an hourly limit. A model that fails is tried again later.
+ */
 function judgeOf({ settings, model, onDefect }: Omit<StartGuardianOptions, "local">): EvaluateOptions["judge"] {
   const { judge } = settings;
   let opened: Promise<Model> | null = null;

@@ -1,17 +1,17 @@
-import type { GuardianSettings } from "../../contract/agent.ts";
-import type { GuardianDetector } from "../../contract/guardian-event.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import type { AskedCall, SeenCall } from "./seen-call.ts";
+import type { GuardianSettings } from "../../contract/agent/agent.ts";
+import type { GuardianDetector } from "../../contract/guardian/guardian-event.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import type { AskedCall, SeenCall } from "./call-fingerprint.ts";
 
-/** Where a run last got on. */
+/** The last progress of a run. */
 export interface Progress {
   seq: number;
-  /** Of steps that did something; see `Trajectory`. */
+  /** The number of active steps; see `Trajectory`. */
   step: number;
   costUsd: number;
   tokens: number;
   text: string;
-  /** Somebody had a word: the run has as long as at the beginning, and has not got on by that. */
+  /** Whether a person intervened, which resets the idle steps but is not the run's own progress. */
   byPerson: boolean;
 }
 
@@ -23,12 +23,12 @@ export interface StandingDecision {
 }
 
 /**
- * What the guardian keeps of a run: a fold of its log, bounded however long the run. Changed only by `foldTrajectory`
- * and by what was seen of the workspace.
+ * What the guardian knows of a run: a fold of its log, bounded however long the run is. Changed only by
+ * `foldTrajectory` and by checks of the workspace.
  */
 export interface Trajectory {
   run: string;
-  /** The last event that is in it. */
+  /** The last event that was folded. */
   seq: number;
   owner: string;
   agent: string;
@@ -38,10 +38,10 @@ export interface Trajectory {
   parent: string | null;
   createdAt: string;
   asked: GuardianSettings;
-  /** Whether somebody is there to be asked. */
+  /** Whether a person can be asked. */
   isAttended: boolean;
   status: "queued" | "working" | "held" | "ended";
-  /** All steps, and those in which something was done other than to wait. */
+  /** All steps, and those that did more than wait. */
   steps: number;
   activeSteps: number;
   stepWaits: boolean | null;
@@ -50,11 +50,11 @@ export interface Trajectory {
   tokens: number;
   open: Map<string, AskedCall>;
   calls: SeenCall[];
-  /** Signatures and results seen before, the newest last. */
+  /** Signatures and results seen before, newest last. */
   known: Set<string>;
-  /** Of commands that run tests, by their shape: what came out last. */
+  /** The last result of each test command, by its shape. */
   tests: Map<string, { failed: number; passed: number; isOk: boolean }>;
-  /** The command that fails the same way again and again, whatever is changed in between. */
+  /** The command that keeps failing the same way, whatever is changed in between. */
   failing: { shape: string; result: string; seqs: number[] } | null;
   errors: number[];
   waits: number;
@@ -62,18 +62,18 @@ export interface Trajectory {
   todoDone: number;
   lastWords: string;
   progress: Progress;
-  /** Whether a command ran since, which may have changed files without an event. */
+  /** Whether a command has run since the last progress, which may have changed files without an event. */
   hasCommands: boolean;
-  /** Of the workspace, as it was looked at last. */
+  /** The last check of the workspace. */
   look: { digest: string; step: number; hasChanged: "yes" | "no" | "not yet known" } | null;
   standing: StandingDecision | null;
   decidedSeq: number;
   /** Decisions without effect since the last progress. */
   unheeded: number;
   judged: { calls: number; costUsd: number; step: number; coherence: number | null; text: string; seq: number };
-  /** The harness paused the run for going in circles, and no answer came yet: the event, and its text. */
+  /** The event with which the harness paused the run for looping, and its text. Null if the run has continued since. */
   stuck: { seq: number; text: string } | null;
-  /** Something was done about its being the same work as another run's: once is enough. */
+  /** Whether the guardian has already acted on a duplicate: once is enough. */
   isKnownDuplicate: boolean;
 }
 
@@ -107,7 +107,7 @@ export function emptyTrajectory(run: string): Trajectory {
     files: [],
     todoDone: 0,
     lastWords: "",
-    progress: { seq: 0, step: 0, costUsd: 0, tokens: 0, text: "the run began", byPerson: true },
+    progress: { seq: 0, step: 0, costUsd: 0, tokens: 0, text: "the run started", byPerson: true },
     hasCommands: false,
     look: null,
     standing: null,
@@ -119,7 +119,7 @@ export function emptyTrajectory(run: string): Trajectory {
   };
 }
 
-/** Something brought the run further: what was found against it until here does not count any more. */
+/** Records progress: earlier findings no longer count. */
 export function noteProgress(trajectory: Trajectory, seq: number, text: string, { byPerson = false } = {}): void {
   const { activeSteps: step, costUsd, tokens } = trajectory;
   trajectory.progress = { seq, step, costUsd, tokens, text, byPerson };

@@ -1,10 +1,9 @@
-import type { Incident } from "../../contract/health.ts";
-import type { HealthCondition, IncidentId } from "../../contract/health-event.ts";
+import type { Incident } from "../../contract/health/health.ts";
+import type { HealthCondition, IncidentId } from "../../contract/health/health-event.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
 import { readPages } from "../../log/read-pages.ts";
 import type { HostView } from "../../sandbox/runtime.ts";
-import { runStream } from "../runs/head-of-run.ts";
-import { sandboxStream } from "./health-log.ts";
+import { runStream, sandboxStream } from "../vocabulary/station-names.ts";
 import { INCIDENT_BYTES_MAX } from "./incident-store.ts";
 import type { Watched } from "./watched.ts";
 
@@ -15,9 +14,9 @@ const CALLS_MAX = 10;
 const OUTPUT_CHARACTERS_MAX = 8_000;
 
 /**
- * What can be seen of one that gives no sign of life, without asking it, before anything is done to it. Whatever cannot
- * be had is said to be missing; it keeps nobody from the restart. No value of a secret is in it: sandboxes have none,
- * and what is in the log was redacted before.
+ * Collects what is visible of an unresponsive subject, without asking it, before anything is done to it. Lists what
+ * cannot be read as missing; that does not delay the restart. Contains no secret values: sandboxes have none, and the
+ * log is redacted.
  */
 export async function collectIncident(
   watched: Watched,
@@ -34,12 +33,12 @@ export async function collectIncident(
       return otherwise;
     }
   };
-  const seen = await or<HostView>("what the host sees", watched.look(), { condition, stats: null, processes: [] });
+  const seen = await or<HostView>("the host's view", watched.look(), { condition, stats: null, processes: [] });
   const last = await or("its events", lastEvents(log, run === null ? sandboxStream(subject.id) : runStream(run)), {
     events: [],
     output: [],
   });
-  if (run === null && subject.kind === "sandbox") missing.push("the output of its commands: it is with the guest, which does not answer");
+  if (run === null && subject.kind === "sandbox") missing.push("the output of its commands: the guest has it, and does not respond");
   return bounded({
     id,
     at: new Date().toISOString(),
@@ -56,7 +55,7 @@ export async function collectIncident(
   });
 }
 
-/** What is kept of events is short; they themselves may be large. */
+/** Returns the last events and outputs in short form, because events may be large. */
 async function lastEvents(log: Log, stream: string): Promise<Pick<Incident, "events" | "output">> {
   const last = await log.lastSeq(stream);
   const events: Incident["events"] = [];
@@ -70,7 +69,7 @@ async function lastEvents(log: Log, stream: string): Promise<Pick<Incident, "eve
   return { events: events.slice(-EVENTS_MAX), output: [...byCall].slice(-CALLS_MAX).map(([call, text]) => ({ call, text })) };
 }
 
-/** An event that is too long is told by its beginning, as text. */
+/** Cuts a long event to the beginning of its text. */
 function eventOf({ seq, at, type, data }: StoredEvent): Incident["events"][number] {
   const text = JSON.stringify(data);
   if (text.length > EVENT_CHARACTERS_MAX) return { seq, at, type, data: `${text.slice(0, EVENT_CHARACTERS_MAX)}…` };
@@ -81,11 +80,17 @@ function addOutput(byCall: Map<string, string>, { call, text }: { call: string; 
   byCall.set(call, `${byCall.get(call) ?? ""}${text}`.slice(-OUTPUT_CHARACTERS_MAX));
 }
 
-/** The oldest events go first. */
+/** Drops the oldest events first to respect the size limit. */
 function bounded(incident: Incident): Incident {
-  let kept = incident;
-  while (Buffer.byteLength(JSON.stringify(kept)) > INCIDENT_BYTES_MAX && kept.events.length + kept.output.length > 0) {
-    kept = kept.events.length > 0 ? { ...kept, events: kept.events.slice(1) } : { ...kept, output: kept.output.slice(1) };
+  let trimmedIncident = incident;
+  while (
+    Buffer.byteLength(JSON.stringify(trimmedIncident)) > INCIDENT_BYTES_MAX &&
+    trimmedIncident.events.length + trimmedIncident.output.length > 0
+  ) {
+    trimmedIncident =
+      trimmedIncident.events.length > 0
+        ? { ...trimmedIncident, events: trimmedIncident.events.slice(1) }
+        : { ...trimmedIncident, output: trimmedIncident.output.slice(1) };
   }
-  return kept;
+  return trimmedIncident;
 }

@@ -2,18 +2,17 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxId } from "../../contract/ids.ts";
 import { HostProcess } from "../../contract/process-identity.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import { ABSENT, ifErrno, ignore, jsonOrNull } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
-import { runOf, runStream } from "../runs/head-of-run.ts";
-import { RUN_LABEL } from "../runs/run-spec.ts";
+import { RUN_LABEL, runOf, runStream } from "../vocabulary/station-names.ts";
 import type { Watched } from "./watched.ts";
 import { watchDriver } from "./watched-driver.ts";
 import { watchSandbox } from "./watched-sandbox.ts";
 
-/** Open runs that are looked at; of more, those that changed last. */
+/** The most open runs to consider; the last changed come first. */
 const RUNS_MAX = 1000;
 const SANDBOXES_MAX = 5000;
 
@@ -27,7 +26,7 @@ export interface FindWatchedOptions {
   drive: (run: string) => void;
 }
 
-/** Everything there is to be watched: sandboxes that outlive a command, and what drives runs in other processes. */
+/** Finds everything to watch: sandboxes that outlive a command, and the drivers of runs in other processes. */
 export function createFindWatched(options: FindWatchedOptions): () => Promise<ReadonlyMap<string, () => Watched>> {
   const { store, runtimes } = options;
   const records = new Map<SandboxId, SandboxRecord | null>();
@@ -36,7 +35,7 @@ export function createFindWatched(options: FindWatchedOptions): () => Promise<Re
     const run = record.spec.labels[RUN_LABEL] ?? null;
     const isDriven = () => run !== null && driven.has(run);
     const watched = watchSandbox({ record, run, runtime: () => runtimes.get(record.runtime), isDriven });
-    // Whoever drives a run next finds its sandbox, and replaces it where it does not answer.
+    // The next driver of a run finds its sandbox, and replaces it if it does not respond.
     return run === null ? watched : withRestart(watched, () => (isDriven() ? watched.restart : null));
   };
   return async () => {
@@ -58,14 +57,14 @@ function withRestart(watched: Watched, restart: () => Watched["restart"]): Watch
   return Object.defineProperty(Object.create(watched) as Watched, "restart", { get: restart });
 }
 
-/** Each record is read once: what counts of it does not change. */
+/** Reads each record once: the relevant parts of it do not change. */
 async function findKept(records: Map<SandboxId, SandboxRecord | null>, { stateDir, store, runtimes }: FindWatchedOptions): Promise<void> {
-  const names = new Set((await readdir(join(stateDir, "sandboxes")).catch(() => [])).slice(0, SANDBOXES_MAX));
+  const names = new Set((await ifErrno(readdir(join(stateDir, "sandboxes")), ABSENT, [])).slice(0, SANDBOXES_MAX));
   for (const id of records.keys()) if (!names.has(id)) records.delete(id);
   for (const name of names) {
     if (records.has(name) || !SandboxId.safeParse(name).success) continue;
-    const record = await store.read(name).catch(() => null);
-    // One that is being made, or waits to be given to somebody, is looked at again.
+    const record = (await ignore(store.read(name), "a damaged record is listed as such, and cannot be watched")) ?? null;
+    // A sandbox that is still being created or not assigned yet is read again next time.
     if (record === null || record.state === "creating" || !record.spec.keep) continue;
     records.set(name, runtimes.names.includes(record.runtime) ? record : null);
   }
@@ -73,7 +72,7 @@ async function findKept(records: Map<SandboxId, SandboxRecord | null>, { stateDi
 
 interface DrivenRun {
   owner: string;
-  /** Null: this process. */
+  /** Null if this process drives the run. */
   driver: HostProcess | null;
   newest: string;
 }
@@ -83,9 +82,9 @@ async function findDriven(driven: Map<string, DrivenRun>, { log, identity, store
   const before = new Set(driven.keys());
   for (const { stream, head } of heads) {
     const lease = await log.lastLease(stream);
-    const owner = HostProcess.safeParse(lease === null ? null : jsonOrNull(lease.owner));
-    // One that nobody drives is for whoever resumes it; of another machine's processes nothing can be seen from here.
-    if (lease === null || !owner.success || owner.data.host !== identity.host || !store.ownerAlive(owner.data)) continue;
+    const owner = HostProcess.safeParse(lease === null ? null : jsonOrNull(lease.holder));
+    // A run without a driver waits for `resume`; processes on other machines are not visible from here.
+    if (lease === null || !owner.success || owner.data.host !== identity.host || !store.isHolderAlive(owner.data)) continue;
     const isOwn = owner.data.pid === identity.pid && owner.data.startTicks === identity.startTicks;
     driven.set(runOf(stream), {
       owner: (head as unknown as RunFacts).owner,

@@ -1,26 +1,30 @@
-import { CaissonError } from "../../contract/error.ts";
-import { makeEvent } from "../../contract/event-family.ts";
-import { emptyHealthFacts, type HealthFacts } from "../../contract/health.ts";
-import type { HealthSubject, NewHealthEvent } from "../../contract/health-event.ts";
-import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
+import { makeEvent } from "../../contract/event/event-family.ts";
+import { emptyHealthFacts, type HealthFacts } from "../../contract/health/health.ts";
+import type { HealthSubject, NewHealthEvent } from "../../contract/health/health-event.ts";
+import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox/sandbox-log-event.ts";
 import type { Log } from "../../log/log.ts";
-import { foundOrNull } from "../names/found-or-null.ts";
-import { appendForeign } from "../runs/append-foreign.ts";
-import { headOfRun } from "../runs/head-of-run.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { sandboxStream } from "../vocabulary/station-names.ts";
 
-/** One that is watched, and the run that it belongs to: its events are in the run's log, else in the sandbox's own. */
+/**
+ * A watched subject and the run that it belongs to. Its events are in the run log, or in the sandbox log if there is no
+ * run.
+ */
 export interface SubjectPlace {
   readonly subject: HealthSubject;
   readonly run: string | null;
 }
 
-export const sandboxStream = (sandbox: string) => `sandbox/${sandbox}`;
-export const sandboxOf = (stream: string) => stream.slice("sandbox/".length);
-
 export interface HealthLog {
-  /** As its events tell. A run's sandboxes are one subject: a bound on restarts must outlive each of them. */
+  /**
+   * Returns the facts from its events. All sandboxes of a run are one subject: a limit on restarts must outlive each of
+   * them.
+   */
   facts(place: SubjectPlace): Promise<HealthFacts>;
-  /** Of a run that has ended meanwhile nothing more is told. */
+  /** Records nothing if the run has ended. */
   append(place: SubjectPlace, event: NewHealthEvent): Promise<void>;
 }
 
@@ -39,12 +43,12 @@ export function createHealthLog(log: Log): HealthLog {
     },
     async append({ run, subject }, event) {
       if (run === null) return void (await log.append(sandboxStream(subject.id), [makeEvent(sandboxLogEvents, event)]));
-      await appendForeign(log, run, () => event).catch(overAlready);
+      await appendForeign(log, run, () => event).catch(rethrowUnlessEnded);
     },
   };
 }
 
-/** Whether an error says that the run is over, or was removed. */
-export function overAlready(error: unknown): void {
+/** Ignores errors which show that the run has ended or was removed, and throws others. */
+export function rethrowUnlessEnded(error: unknown): void {
   if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
 }

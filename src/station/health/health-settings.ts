@@ -1,8 +1,8 @@
-import type { Config } from "../../contract/config.ts";
+import type { Config } from "../../contract/config/config.ts";
 
-/** How long silence may last, and what is done about it. */
+/** How long silence may last, and what to do about it. */
 export type HealthSettings = Config["health"];
 
-/** So many signs of life in a row are missing before something is restarted. */
+/** How many missed heartbeats in a row lead to a restart. */
 export const MISSES_MAX = 3;
 export const HOUR_MS = 3_600_000;

@@ -1,35 +1,35 @@
-import type { HealthCondition } from "../../contract/health-event.ts";
-import type { HealthLevel } from "../../contract/health-level.ts";
+import type { HealthCondition } from "../../contract/health/health-event.ts";
+import type { HealthLevel } from "../../contract/health/health-level.ts";
 import type { HealthLog } from "./health-log.ts";
 import { type HealthSettings, MISSES_MAX } from "./health-settings.ts";
 import type { Watched } from "./watched.ts";
 
 export interface HealthWatch extends AsyncDisposable {
   /**
-   * One look at everything that is watched. Time is counted in these: what stood still with the station, because it was
-   * stopped or the machine slept, is not blamed for it. Resolves when everything that it found is written down;
-   * restarts go on beside.
+   * Checks everything that is watched. Silence is counted in ticks, so that subjects are not blamed for the time in
+   * which the station itself or the machine was suspended. Resolves when all findings are recorded; restarts continue
+   * in the background.
    */
   tick(): Promise<void>;
-  /** Resolves when no restart is under way. */
+  /** Resolves when no restart is in progress. */
   settled(): Promise<void>;
 }
 
 export interface HealthWatchOptions {
   settings: HealthSettings;
-  /** Between two ticks, as the caller makes them. */
+  /** The time between two ticks, which the caller makes. */
   tickMs: number;
   log: HealthLog;
-  /** Everything that is there to be watched, by a key of its own. What is not there any more is let go. */
+  /** Returns everything to watch, by key. Subjects that no longer exist are released. */
   find: () => Promise<ReadonlyMap<string, () => Watched>>;
-  /** How often that is looked for. */
+  /** How often `find` is called. */
   findEveryTicks: number;
-  /** Told of each change, besides the log. */
+  /** Called for each change of level, in addition to the log. */
   onLevel: (watched: Watched, change: { level: HealthLevel; condition: HealthCondition }) => Promise<void>;
-  /** Sees to one that is unresponsive; false when it is too early to. Never rejects. */
+  /** Restarts an unresponsive subject. Resolves with false if that is not allowed now. Never rejects. */
   restart: (watched: Watched, about: { condition: HealthCondition; signal: AbortSignal }) => Promise<boolean>;
   onDefect: (error: unknown) => void;
-  /** By a clock that nobody sets. */
+  /** A monotonic clock. */
   now?: () => number;
 }
 
@@ -42,7 +42,7 @@ interface Seen {
   restarting: Promise<unknown> | null;
 }
 
-/** A tick that comes this many times too late says only that the station itself stood still. */
+/** A tick that is this many times too late only shows that the station itself was suspended. */
 const GAP_TICKS = 3;
 const levels: readonly HealthLevel[] = ["ok", "late", "degraded", "unresponsive"];
 
@@ -65,7 +65,7 @@ export function createHealthWatch(options: HealthWatchOptions): HealthWatch {
     for (const [key, watch] of found) {
       if (all.has(key)) continue;
       const watched = watch();
-      // What an earlier station saw of it: this one begins where that one stopped telling, and counts anew.
+      // Starts from the level that an earlier station recorded, and counts silence from zero.
       const { level } = await options.log.facts(watched);
       all.set(key, { watched, sign: watched.sign(), silentTicks: 0, level, judging: null, restarting: null });
     }
@@ -74,11 +74,11 @@ export function createHealthWatch(options: HealthWatchOptions): HealthWatch {
     const { watched } = seen;
     const periodMs = (watched.isBusy() ? settings.runningTtlMs : settings.idleTtlMs) / MISSES_MAX;
     const missed = Math.min(Math.floor((seen.silentTicks * tickMs) / periodMs), MISSES_MAX);
-    // Half-way to a miss: what is only quiet answers, and nothing was missed.
+    // Prods halfway to a miss: a subject that is merely quiet responds in time.
     if (seen.silentTicks * tickMs * 2 >= periodMs) watched.prod();
     if (missed === 0 && seen.silentTicks > 0) return;
     const { condition } = missed === 0 ? { condition: "running" as const } : await watched.look();
-    // Whoever froze it can thaw it: that is no illness.
+    // A frozen sandbox is healthy: it can be thawed.
     if (condition === "frozen") seen.silentTicks = 0;
     const misses = condition === "frozen" ? 0 : missed;
     const level = levels[misses] as HealthLevel;
@@ -93,7 +93,7 @@ export function createHealthWatch(options: HealthWatchOptions): HealthWatch {
     seen.restarting = options
       .restart(seen.watched, { condition, signal: ending.signal })
       .then((done) => {
-        // It has as long as before to show that it lives.
+        // The subject gets the full time again to show that it is alive.
         if (done) seen.silentTicks = 0;
       })
       .catch(onDefect)
@@ -102,7 +102,7 @@ export function createHealthWatch(options: HealthWatchOptions): HealthWatch {
       });
   };
   const look = (seen: Seen, counts: boolean): Promise<void> | null => {
-    // Whoever is slow to be judged is judged when that is done.
+    // A slow check must finish before the next one.
     if (seen.restarting !== null || seen.judging !== null) return null;
     seen.watched.attend?.();
     const sign = seen.watched.sign();

@@ -1,22 +1,22 @@
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { Incident, type IncidentView } from "../../contract/health.ts";
-import { IncidentId } from "../../contract/health-event.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { Incident, type IncidentView } from "../../contract/health/health.ts";
+import { IncidentId } from "../../contract/health/health-event.ts";
+import { ABSENT, ifErrno, jsonOrNull } from "../../lib/failures.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
 
-/** What was kept of restarts: a file each in the state folder, so that it is there with or without a station. */
+/** The incidents of restarts. Each is a file in the state folder, so it is available without a station. */
 export interface IncidentStore {
-  /** The oldest make room. */
+  /** Removes the oldest incidents above the limit. */
   keep(incident: Incident): Promise<void>;
-  /** One that is gone already is no failure. */
+  /** Does nothing if the incident was removed. */
   finish(id: IncidentId, end: { outcome: string }): Promise<void>;
-  /** The newest first. */
+  /** Sorted newest first. */
   list(): Promise<IncidentView[]>;
-  /** Throws `not_found`, `invalid` for what stands for several. */
+  /** Throws `not_found`, and `invalid` for an ambiguous prefix. */
   get(word: string): Promise<Incident>;
 }
 
@@ -28,7 +28,7 @@ export function createIncidentStore({ stateDir }: { stateDir: string }): Inciden
   const folder = join(stateDir, "incidents");
   const pathOf = (id: IncidentId) => join(folder, `${id}.json`);
   const read = async (id: IncidentId): Promise<Incident | null> => {
-    const found = await readRegularFile(pathOf(id), { bytesMax: 2 * INCIDENT_BYTES_MAX }).catch(() => null);
+    const found = await ifErrno(readRegularFile(pathOf(id), { bytesMax: 2 * INCIDENT_BYTES_MAX }), ABSENT, null);
     if (found === null || typeof found === "string") return null;
     const parsed = Incident.safeParse(jsonOrNull(found.bytes.toString("utf8")));
     return parsed.success ? parsed.data : null;
@@ -45,7 +45,7 @@ export function createIncidentStore({ stateDir }: { stateDir: string }): Inciden
     }
   };
   const every = async (): Promise<Incident[]> => {
-    const names = await readdir(folder).catch(() => [] as string[]);
+    const names = await ifErrno(readdir(folder), ABSENT, []);
     const ids = names.map((name) => name.replace(/\.json$/, "")).filter((id) => IncidentId.safeParse(id).success);
     const found = (await Promise.all(ids.map(read))).filter((incident) => incident !== null);
     return found.sort((left, right) => right.at.localeCompare(left.at));
@@ -62,8 +62,8 @@ export function createIncidentStore({ stateDir }: { stateDir: string }): Inciden
     list: async () => (await every()).map(viewOf),
     async get(word) {
       if (!isIdPrefix("inc", word)) {
-        throw new CaissonError("invalid", `${JSON.stringify(word)} is not an incident's id`, {
-          hint: "It looks like inc_k3v7q2m5x4ab; `caisson incident ls` lists them.",
+        throw new CaissonError("invalid", `${JSON.stringify(word)} is not an incident id`, {
+          hint: "An id looks like inc_k3v7q2m5x4ab; `caisson incident ls` lists them.",
         });
       }
       const all = (await every()).filter(({ id }) => id.startsWith(word));

@@ -1,16 +1,14 @@
-import { emptyHealthFacts, type HealthFacts, type HealthView } from "../../contract/health.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
-import type { SandboxFacts } from "../../contract/sandbox-log-event.ts";
+import { emptyHealthFacts, type HealthFacts, type HealthView } from "../../contract/health/health.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import type { SandboxFacts } from "../../contract/sandbox/sandbox-log-event.ts";
 import type { Log } from "../../log/log.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
-import { runOf, runStream } from "../runs/head-of-run.ts";
-import { RUN_LABEL } from "../runs/run-spec.ts";
-import { sandboxOf, sandboxStream } from "./health-log.ts";
+import type { HealthVerbs } from "../../verbs/health.ts";
+import { RUN_LABEL, runOf, runStream, sandboxOf, sandboxStream } from "../vocabulary/station-names.ts";
 import type { HealthSettings } from "./health-settings.ts";
 import { createIncidentStore } from "./incident-store.ts";
 import { recentRestarts } from "./restarts.ts";
 import { stationHealth } from "./station-beat.ts";
-import type { HealthVerbs } from "./verbs.ts";
 
 const SUBJECTS_MAX = 1000;
 
@@ -21,13 +19,13 @@ export interface LocalHealthOptions {
   settings: HealthSettings;
 }
 
-/** From what is written down, so that every process says the same. */
+/** Uses only recorded facts, so every process gives the same answers. */
 export function createLocalHealth(options: LocalHealthOptions): HealthVerbs {
   const { stateDir, store, settings } = options;
   const incidents = createIncidentStore({ stateDir });
   return {
     async list() {
-      const station = await stationHealth(stateDir, { settings, alive: (each) => store.ownerAlive(each) });
+      const station = await stationHealth(stateDir, { settings, alive: (each) => store.isHolderAlive(each) });
       const subjects = await subjectsOf(await options.log(), (await store.list()).records);
       return { watched: station !== null, subjects: [...(station === null ? [] : [station]), ...subjects] };
     },
@@ -43,8 +41,8 @@ async function subjectsOf(log: Log, records: readonly SandboxRecord[]): Promise<
   ]);
   const factsOfRun = new Map(runs.map(({ stream, head }) => [runOf(stream), (head as unknown as RunFacts).health]));
   const factsOfSandbox = new Map(sandboxes.map(({ stream, head }) => [sandboxOf(stream), (head as unknown as SandboxFacts).health]));
-  const kept = records.filter(({ spec, state }) => spec.keep && (state === "running" || state === "paused")).slice(0, SUBJECTS_MAX);
-  const ofSandboxes = kept.map(({ id, state, spec }) => {
+  const keptRecords = records.filter(({ spec, state }) => spec.keep && (state === "running" || state === "paused")).slice(0, SUBJECTS_MAX);
+  const ofSandboxes = keptRecords.map(({ id, state, spec }) => {
     const run = spec.labels[RUN_LABEL] ?? null;
     const facts = (run === null ? factsOfSandbox.get(id) : factsOfRun.get(run)?.sandbox) ?? emptyHealthFacts();
     const condition = state === "paused" ? "frozen" : facts.condition;

@@ -1,11 +1,11 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { HealthFacts } from "../../contract/health.ts";
-import type { HealthCondition, IncidentId } from "../../contract/health-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { HealthFacts } from "../../contract/health/health.ts";
+import type { HealthCondition, IncidentId } from "../../contract/health/health-event.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Log } from "../../log/log.ts";
 import type { Crashpoint } from "../crashpoint.ts";
-import { appendForeign } from "../runs/append-foreign.ts";
-import { type HealthLog, overAlready } from "./health-log.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { type HealthLog, rethrowUnlessEnded } from "./health-log.ts";
 import { type HealthSettings, HOUR_MS } from "./health-settings.ts";
 import type { IncidentStore } from "./incident-store.ts";
 import type { Restarted, Watched } from "./watched.ts";
@@ -15,25 +15,25 @@ export interface RestartsOptions {
   healthLog: HealthLog;
   log: Log;
   incidents: IncidentStore;
-  /** Everything that can be seen of it before it is touched. */
+  /** Collects everything visible of the subject before it is touched. */
   collect: (watched: Watched, about: { id: IncidentId; condition: HealthCondition; why: string }) => Promise<void>;
   crashpoint: Crashpoint;
   now?: () => number;
 }
 
-/** How one that gives no sign of life is described to people. */
+/** How people read the condition of an unresponsive subject. */
 export const conditionTexts: Readonly<Record<HealthCondition, string>> = {
-  running: "it runs, and does not answer",
+  running: "it is running but does not respond",
   frozen: "it is frozen",
   stopped: "it was stopped (SIGSTOP)",
   dead: "it has died",
-  unknown: "it does not answer",
+  unknown: "it does not respond",
 };
 
 /**
- * Restarts of what is unresponsive: one at a time of each, not before the last one's cool-down, and so many an hour;
- * then a person is asked. All of it is counted in the log before it is done, so that a station that dies over it does
- * not begin anew.
+ * Restarts unresponsive subjects: one restart at a time each, with a cool-down in between, and a limited number per
+ * hour; after that a person is asked. Each restart is recorded before it begins, so that a station that dies during it
+ * does not start counting again.
  */
 export function createRestarts(options: RestartsOptions) {
   const { settings, healthLog, incidents } = options;
@@ -47,7 +47,7 @@ export function createRestarts(options: RestartsOptions) {
     const { subject } = watched;
     const { condition, signal } = about;
     const id = newId("inc");
-    const why = `${subject.kind} ${subject.id} gave no sign of life: ${conditionTexts[condition]}`;
+    const why = `${subject.kind} ${subject.id} did not respond: ${conditionTexts[condition]}`;
     await options.collect(watched, { id, condition, why });
     await healthLog.append(watched, { type: "health.restart_started", data: { subject, incident: id, why } });
     options.crashpoint("health.restart");
@@ -68,7 +68,7 @@ export function createRestarts(options: RestartsOptions) {
       const recent = recentRestarts(facts, now());
       if (recent.length >= settings.restartsPerHour) {
         const times = `${recent.length} ${recent.length === 1 ? "time" : "times"}`;
-        const text = `${watched.subject.kind} ${watched.subject.id} was restarted ${times} within an hour, and gives no sign of life again: ${conditionTexts[about.condition]}`;
+        const text = `${watched.subject.kind} ${watched.subject.id} was restarted ${times} within an hour, and is unresponsive again: ${conditionTexts[about.condition]}`;
         await escalate(watched, { text, incident: null });
         return false;
       }
@@ -80,28 +80,31 @@ export function createRestarts(options: RestartsOptions) {
   };
 }
 
-/** What lies ahead was counted by a clock that was set back since, and would hold up restarts until that time comes. */
+/**
+ * Returns the restarts of the last hour. Future ones do not count: the clock was set back since, and they would prevent
+ * restarts until then.
+ */
 export function recentRestarts({ restarts }: Pick<HealthFacts, "restarts">, nowMs: number): number[] {
   return restarts.map((at) => Date.parse(at)).filter((atMs) => atMs <= nowMs && nowMs - atMs < HOUR_MS);
 }
 
 async function attempt(watched: Watched, about: { condition: HealthCondition; graceMs: number; signal: AbortSignal }): Promise<Restarted> {
   try {
-    return (await watched.restart?.(about)) ?? { outcome: "impossible", text: "nobody here can restart it" };
+    return (await watched.restart?.(about)) ?? { outcome: "impossible", text: "it cannot be restarted from here" };
   } catch (error) {
     if (!(error instanceof CaissonError)) throw error;
     return { outcome: error.code === "unsupported" ? "impossible" : "failed", text: error.sentences.slice(0, 1900) };
   }
 }
 
-/** Whoever began it died over it: it was counted, and what became of it is seen by looking at it again. */
+/** Ends a restart whose station died. It has been counted, and the next check shows its result. */
 async function finishForgotten(
   watched: Watched,
   { facts, healthLog, incidents }: { facts: HealthFacts } & Pick<RestartsOptions, "healthLog" | "incidents">,
 ): Promise<void> {
   const incident = facts.restarting;
   if (incident === null) return;
-  const text = "the station ended in the middle of it";
+  const text = "the station stopped during the restart";
   const { subject } = watched;
   await healthLog.append(watched, {
     type: "health.restart_ended",
@@ -110,14 +113,14 @@ async function finishForgotten(
   await incidents.finish(incident, { outcome: `failed: ${text}` });
 }
 
-/** Holds the run until somebody says whether it is to go on. One that waits for somebody already is left alone. */
+/** Pauses the run until a person decides whether it continues. A run that already waits for a person is left alone. */
 async function askPerson(log: Log, run: string, text: string): Promise<void> {
   await appendForeign(log, run, (facts) => {
     if (facts.paused !== null || facts.asked.some(({ kind }) => kind === "stuck")) return null;
-    const asked = `${text}. Let the run go on?`;
+    const prompt = `${text}. Continue the run?`;
     return [
-      { type: "permission.asked", data: { question: newId("ask"), call: null, kind: "stuck", text: asked, pattern: null } },
-      { type: "run.paused", data: { why: "stuck", text: asked } },
+      { type: "permission.asked", data: { question: newId("ask"), call: null, kind: "stuck", text: prompt, pattern: null } },
+      { type: "run.paused", data: { why: "stuck", text: prompt } },
     ];
-  }).catch(overAlready);
+  }).catch(rethrowUnlessEnded);
 }

@@ -1,7 +1,6 @@
 import { markHealth } from "../../sandbox/health-mark.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
-import { createStore } from "../../sandbox/store.ts";
-import { forgetGone } from "../inside/forget-gone.ts";
+import { forgetGone } from "../inside/remove-stale-artifacts.ts";
 import type { LocalStation } from "../local-station.ts";
 import { collectIncident } from "./collect-incident.ts";
 import { createFindWatched } from "./find-watched.ts";
@@ -16,7 +15,7 @@ const TICK_MS = 1_000;
 const FIND_EVERY_TICKS = 2;
 const BEAT_EVERY_TICKS = 3;
 const FORGET_EVERY_TICKS = 3_600;
-/** Not while a station begins. */
+/** Stale data is first removed one minute after the station starts. */
 const FORGET_AT_TICK = 60;
 
 export interface WatchingOptions {
@@ -26,10 +25,11 @@ export interface WatchingOptions {
   onDefect: (error: unknown) => void;
 }
 
-/** A station looks after what is there, until it is closed. */
+/** Watches everything for a station until it is closed. */
 export function startWatching(options: WatchingOptions): AsyncDisposable {
-  const { local, onDefect } = options;
-  const beat = createStationBeat({ stateDir: local.stateDir, station: local.identity });
+  const { onDefect } = options;
+  const { core } = options.local;
+  const beat = createStationBeat({ stateDir: core.stateDir, station: core.identity });
   const watch = createStationWatch({ ...options, tickMs: TICK_MS });
   let ticks = 0;
   const tick = async () => {
@@ -37,10 +37,10 @@ export function startWatching(options: WatchingOptions): AsyncDisposable {
     if (ticks % BEAT_EVERY_TICKS === 1) await beat.beat();
     await watch.tick();
     if (ticks % FORGET_EVERY_TICKS === FORGET_AT_TICK) {
-      await forgetGone({ ...local, store: createStore(local), nowMs: Date.now() });
+      await forgetGone({ ...core, nowMs: Date.now() });
     }
   };
-  // It keeps no process alive that has nothing else to do.
+  // The timer must not keep a process alive that has nothing else to do.
   const timer = setInterval(() => void tick().catch(onDefect), TICK_MS).unref();
   void tick().catch(onDefect);
   return {
@@ -52,11 +52,10 @@ export function startWatching(options: WatchingOptions): AsyncDisposable {
   };
 }
 
-/** The same with ticks that the caller makes. */
+/** Like `startWatching`, but the caller makes the ticks. */
 export function createStationWatch(options: WatchingOptions & { tickMs: number; now?: () => number; clock?: () => number }): HealthWatch {
   const { local, runtimes, settings, onDefect, tickMs } = options;
-  const { log, stateDir, identity, crashpoint } = local;
-  const store = createStore({ stateDir });
+  const { log, store, stateDir, identity, crashpoint } = local.core;
   const healthLog = createHealthLog(log);
   const incidents = createIncidentStore({ stateDir });
   const restarts = createRestarts({
@@ -72,7 +71,7 @@ export function createStationWatch(options: WatchingOptions & { tickMs: number; 
     settings,
     tickMs,
     log: healthLog,
-    find: createFindWatched({ stateDir, store, runtimes, log, identity, drive: (run) => local.drive(run) }),
+    find: createFindWatched({ stateDir, store, runtimes, log, identity, drive: (run) => local.queue.drive(run) }),
     findEveryTicks: FIND_EVERY_TICKS,
     async onLevel({ subject }, { level }) {
       if (subject.kind === "sandbox") markHealth(store.dir(subject.id), { level, station: identity });

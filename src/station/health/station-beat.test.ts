@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { memoryFolder } from "../../../test/support/memory-folder.ts";
-import { Config } from "../../contract/config.ts";
+import { Config } from "../../contract/config/config.ts";
 import { currentProcess } from "../../sandbox/process-identity.ts";
 import { createStationBeat, stationHealth } from "./station-beat.ts";
 
@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
-test("beats that are faster than the disk do not get in each other's way, and none comes after the end", async () => {
+test("overlapping beats do not conflict, and no beat is written after the end", async () => {
   const beat = createStationBeat({ stateDir, station: currentProcess() });
   await Promise.all(Array.from({ length: 20 }, () => beat.beat()));
   expect((await stationHealth(stateDir, { settings, alive: () => true }))?.level).toBe("ok");

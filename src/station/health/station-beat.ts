@@ -1,17 +1,19 @@
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import type { HealthView } from "../../contract/health.ts";
+import type { HealthView } from "../../contract/health/health.ts";
 import { ProcessIdentity } from "../../contract/process-identity.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { ABSENT, ifErrno, ignore, jsonOrNull } from "../../lib/failures.ts";
 import { machineClock } from "../../log/lease-clock.ts";
 import { conditionOfProcess } from "../../sandbox/process-identity.ts";
 import { type HealthSettings, MISSES_MAX } from "./health-settings.ts";
 
-/** By the clock of the boot, which no sleep of the machine and nobody's hand moves. */
+/**
+ * The time is that of the monotonic clock since boot: setting the clock or suspending the machine does not affect it.
+ */
 const Beat = z.object({ station: ProcessIdentity, boot: z.string(), atMs: z.number() });
 
-/** A station's own sign of life, in the state folder, for whoever wonders. */
+/** A station's heartbeat, in the state folder. */
 export interface StationBeat {
   beat(): Promise<void>;
   end(): Promise<void>;
@@ -33,7 +35,7 @@ export function createStationBeat(options: { stateDir: string; station: ProcessI
   return {
     async beat() {
       if (ended) return;
-      // A disk may be slower than the beats.
+      // The disk may be slower than the beats.
       writing ??= write().finally(() => {
         writing = null;
       });
@@ -41,18 +43,18 @@ export function createStationBeat(options: { stateDir: string; station: ProcessI
     },
     async end() {
       ended = true;
-      await writing?.catch(() => {});
+      if (writing !== null) await ignore(writing, "its caller gets the error");
       await rm(path, { force: true });
     },
   };
 }
 
-/** The station of a state folder as others see it. Null: none watches anything. */
+/** Returns the health of a state folder's station as other processes see it. Null if no station is watching. */
 export async function stationHealth(
   stateDir: string,
   options: { settings: HealthSettings; alive: (station: ProcessIdentity) => boolean },
 ): Promise<HealthView | null> {
-  const read = Beat.safeParse(jsonOrNull(await readFile(pathOf(stateDir), "utf8").catch(() => "")));
+  const read = Beat.safeParse(jsonOrNull(await ifErrno(readFile(pathOf(stateDir), "utf8"), ABSENT, "")));
   if (!read.success || !options.alive(read.data.station)) return null;
   const clock = machineClock();
   const silentMs = read.data.boot === clock.boot ? clock.nowMs() - read.data.atMs : Number.POSITIVE_INFINITY;

@@ -6,7 +6,7 @@ import { bootId } from "../../lib/boot-id.ts";
 import { startedProcess } from "../../sandbox/process-identity.ts";
 import { watchDriver } from "./watched-driver.ts";
 
-/** A driver in a process of its own that does nothing when it is asked to end; how often its run was taken over. */
+/** Starts a driver in a separate process that ignores SIGTERM, and counts how often its run is taken over. */
 async function deafDriver() {
   const child = spawn("sh", ["-c", "trap '' TERM; echo ready; while :; do sleep 1; done"], { stdio: ["ignore", "pipe", "ignore"] });
   await once(child.stdout, "data");
@@ -27,17 +27,17 @@ async function deafDriver() {
 
 afterEach(() => void vi.restoreAllMocks());
 
-describe("a driver that gives no sign of life", () => {
-  it("is killed, and its run taken over", async () => {
+describe("an unresponsive driver", () => {
+  it("is killed, and its run is taken over", async () => {
     const { watched, takenOver } = await deafDriver();
     const about = { condition: "running" as const, graceMs: 100, signal: new AbortController().signal };
     expect(await watched.restart?.(about)).toMatchObject({ outcome: "restarted" });
     expect(takenOver()).toBe(1);
   });
 
-  it("is not taken over from while it is there, when the station ends meanwhile", async () => {
+  it("keeps its run if it is still alive when the station ends", async () => {
     const { child, watched, takenOver } = await deafDriver();
-    // As of one that waits for a disk: no signal ends it.
+    // Simulates a process that waits for a disk: no signal ends it.
     vi.spyOn(process, "kill").mockReturnValue(true);
     const about = { condition: "running" as const, graceMs: 0, signal: AbortSignal.timeout(100) };
     expect(await watched.restart?.(about)).toMatchObject({ outcome: "failed" });

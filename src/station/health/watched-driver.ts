@@ -1,29 +1,32 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { HostProcess } from "../../contract/process-identity.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { isErrno } from "../../lib/failures.ts";
 import { processStat } from "../../lib/process-stat.ts";
+import { seenProcesses } from "../../sandbox/host-processes.ts";
 import { conditionOfProcess, isRunning } from "../../sandbox/process-identity.ts";
 import type { HostView } from "../../sandbox/runtime.ts";
-import { seenProcesses } from "../../sandbox/seen-processes.ts";
 import type { Restarted, Watched } from "./watched.ts";
 
 export interface WatchedDriverOptions {
   run: string;
   owner: string;
-  /** Another process of this machine. */
+  /** Another process on this machine. */
   driver: HostProcess;
-  /** Its lease as it was renewed last: another value with each renewal. Others may write to the run's log, too. */
+  /**
+   * Returns its last lease renewal, as a value that changes with each one. Events are no substitute, because other
+   * processes append to the run log as well.
+   */
   newest: () => string;
-  /** Drives the run from here on, in the driver's place. */
+  /** Drives the run in this process, in place of the driver. */
   takeOver: () => Promise<void>;
 }
 
 const LOOK_MS = 50;
 
 /**
- * What drives a run, in a process of its own: that it renews its lease is its sign of life. Whether the run waits for a
- * model or a person does not matter: its lease is renewed meanwhile.
+ * Watches a run's driver in a separate process. Its lease renewals are its heartbeat; they continue while the run waits
+ * for a model or a person.
  */
 export function watchDriver(options: WatchedDriverOptions): Watched {
   const { run, owner, driver } = options;
@@ -34,13 +37,13 @@ export function watchDriver(options: WatchedDriverOptions): Watched {
     sign: options.newest,
     prod: () => {},
     isBusy: () => true,
-    // Ctrl-Z holds it: its user will say when it goes on.
+    // A user who pressed Ctrl-Z continues it.
     excuse: () =>
       processStat(driver.pid)?.hasTerminal === true && conditionOfProcess(driver) === "stopped" ? "it was stopped in a terminal" : null,
     look: async (): Promise<HostView> => ({
       condition: conditionOfProcess(driver),
       stats: null,
-      // Not how it was called: that may name values of the user's.
+      // Hides the command line, which may contain the user's values.
       processes: seenProcesses([driver.pid]).map((process) => ({ ...process, command: "caisson" })),
     }),
     restart: (about) => replaceDriver(options, about),
@@ -48,35 +51,38 @@ export function watchDriver(options: WatchedDriverOptions): Watched {
   };
 }
 
-/** Asked to end, then ended: what it appends later is refused, and so is what it does inside, once another drives. */
+/**
+ * Asks the driver to end, then kills it. After another process has taken over, the log refuses the old driver's
+ * appends, and the sandbox its commands.
+ */
 async function replaceDriver(
   { run, driver, takeOver, newest }: WatchedDriverOptions,
   { graceMs, signal }: { graceMs: number; signal: AbortSignal },
 ): Promise<Restarted> {
   const before = newest();
-  // One that was stopped can act on it only when it goes on.
+  // A stopped process handles the signal only when it continues.
   for (const name of ["SIGTERM", "SIGCONT"] as const) signalProcess(driver, name);
   for (let waitedMs = 0; waitedMs < graceMs && isRunning(driver); waitedMs += LOOK_MS) {
-    if (signal.aborted) return { outcome: "failed", text: "the station ended before it did" };
+    if (signal.aborted) return { outcome: "failed", text: "the station stopped before the driver ended" };
     await delay(LOOK_MS);
   }
-  const ended = isRunning(driver) ? "it was killed" : "it ended when it was asked to";
-  if (isRunning(driver) && newest() !== before) return { outcome: "recovered", text: "it works again" };
+  const ended = isRunning(driver) ? "it was killed" : "it ended on request";
+  if (isRunning(driver) && newest() !== before) return { outcome: "recovered", text: "it is working again" };
   signalProcess(driver, "SIGKILL");
   while (isRunning(driver) && !signal.aborted) await delay(LOOK_MS);
-  // Two must not drive one run: who has not ended yet may still do something.
-  if (isRunning(driver)) return { outcome: "failed", text: "the station ended before it did" };
+  // Two processes must not drive one run: a driver that is still alive may act.
+  if (isRunning(driver)) return { outcome: "failed", text: "the station stopped before the driver ended" };
   await takeOver();
-  return { outcome: "restarted", text: `process ${driver.pid} drove the run ${run}: ${ended}, and the station drives it now` };
+  return { outcome: "restarted", text: `process ${driver.pid} drove the run ${run}: ${ended}, and the station drives the run now` };
 }
 
-/** Never another process that has its number by now. */
+/** Never signals another process that has reused the pid. */
 function signalProcess(driver: HostProcess, name: NodeJS.Signals): void {
   if (!isRunning(driver)) return;
   try {
     process.kill(driver.pid, name);
   } catch (cause) {
     if (isErrno(cause, "ESRCH")) return;
-    throw new CaissonError("unsupported", `process ${driver.pid} is another user's, and cannot be ended`, { cause });
+    throw new CaissonError("unsupported", `process ${driver.pid} belongs to another user and cannot be ended`, { cause });
   }
 }

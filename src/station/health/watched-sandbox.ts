@@ -1,6 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { HostView, Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
@@ -10,18 +11,15 @@ export interface WatchedSandboxOptions {
   record: SandboxRecord;
   run: string | null;
   runtime: () => Promise<Runtime>;
-  /** Whether somebody drives its run now. */
+  /** Returns whether a process drives its run now. */
   isDriven: () => boolean;
 }
 
-/** Asked of the guest this often whether anything runs, as long as it answers. */
+/** How often the guest is asked whether anything runs, as long as it responds. */
 const BUSY_LOOK_MS = 10_000;
 const SNAPSHOT_NAME_PREFIX = "restart-";
 
-/**
- * A sandbox, over a connection of the station's own: guests beat by themselves on each. What the connection hears is
- * the sign of life.
- */
+/** Watches a sandbox over a separate connection: guests send heartbeats on each. */
 export function watchSandbox(options: WatchedSandboxOptions): Watched {
   const { record, run } = options;
   const { id } = record;
@@ -51,7 +49,7 @@ export function watchSandbox(options: WatchedSandboxOptions): Watched {
     try {
       busy = { ...busy, is: (await sandbox.processes()).some(({ state }) => state === "running") };
     } catch (error) {
-      // One that does not answer is busy or not as it was.
+      // A sandbox that does not respond keeps its last state.
       if (!(error instanceof CaissonError)) throw error;
     }
   };
@@ -59,13 +57,8 @@ export function watchSandbox(options: WatchedSandboxOptions): Watched {
     if (handle === null) return open();
     if (asking) return;
     asking = true;
-    try {
-      await handle.ping();
-    } catch {
-      // Silence is what is counted.
-    } finally {
-      asking = false;
-    }
+    await ignore(handle.ping(), "the watcher counts missing answers");
+    asking = false;
   };
   open();
   return {
@@ -76,20 +69,21 @@ export function watchSandbox(options: WatchedSandboxOptions): Watched {
     attend: () => void (handle !== null && lookForWork(handle)),
     prod: () => void ask(),
     isBusy: () => busy.is || options.isDriven(),
-    // One that somebody paused is frozen, and the host sees that.
+    // A sandbox that a user paused is frozen, which the host can see.
     excuse: () => null,
-    look: async () => (await lookAt(id, options)) ?? { condition: "unknown", stats: null, processes: [] },
+    look: async () => (await inspectHost(id, options)) ?? { condition: "unknown", stats: null, processes: [] },
     restart: async (about) => {
       const answered = about.condition === "dead" || about.condition === "stopped" ? false : await answers(options, about);
-      if (answered) return { outcome: "recovered", text: "it answered when it was asked" };
-      await handle?.detach().catch(() => undefined);
+      if (answered) return { outcome: "recovered", text: "it responded when asked directly" };
+      if (handle !== null) await ignore(handle.detach(), "it does not respond and is restarted");
       handle = null;
       const restarted = run === null ? await restartKept(id, options) : await handOver(id, options);
       open();
       return restarted;
     },
     async [Symbol.asyncDispose]() {
-      // What is being opened lets go by itself: a guest that does not answer keeps no station from its end.
+      // A connection that is still opening closes itself later: an unresponsive guest must not delay the end of the
+      // station.
       closed = true;
       await handle?.detach();
       handle = null;
@@ -101,13 +95,13 @@ async function connect({ runtime, record }: WatchedSandboxOptions): Promise<Owne
   try {
     return await (await runtime()).open(record.id);
   } catch (error) {
-    // Dead, silent or just removed: in each case there is no sign of life.
+    // A dead, silent or removed sandbox does not respond either.
     if (error instanceof CaissonError) return null;
     throw error;
   }
 }
 
-async function lookAt(id: SandboxId, { runtime }: WatchedSandboxOptions): Promise<HostView | null> {
+async function inspectHost(id: SandboxId, { runtime }: WatchedSandboxOptions): Promise<HostView | null> {
   try {
     return (await (await runtime()).look?.(id)) ?? null;
   } catch (error) {
@@ -116,9 +110,9 @@ async function lookAt(id: SandboxId, { runtime }: WatchedSandboxOptions): Promis
   }
 }
 
-/** Asks over a connection of its own: the one that is there may be all that is broken. */
+/** Asks over a new connection, because only the existing one may be broken. */
 async function answers(options: WatchedSandboxOptions, { graceMs, signal }: { graceMs: number; signal: AbortSignal }): Promise<boolean> {
-  const given = AbortSignal.any([signal, AbortSignal.timeout(graceMs)]);
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(graceMs)]);
   const asking = async (): Promise<boolean> => {
     const sandbox = await connect(options);
     if (sandbox === null) return false;
@@ -132,16 +126,16 @@ async function answers(options: WatchedSandboxOptions, { graceMs, signal }: { gr
       await sandbox.detach();
     }
   };
-  const late = new Promise<boolean>((resolve) => given.addEventListener("abort", () => resolve(false), { once: true }));
+  const late = new Promise<boolean>((resolve) => deadline.addEventListener("abort", () => resolve(false), { once: true }));
   return await Promise.race([asking(), late]);
 }
 
-/** Ended by the host's own means: its run's driver sees that, saves the files and goes on in another sandbox. */
+/** Ends the sandbox from the host: its run's driver notices, saves the files and continues in another sandbox. */
 async function handOver(id: SandboxId, { runtime }: WatchedSandboxOptions): Promise<Restarted> {
   const { kill, name } = await runtime();
   if (kill === undefined) return { outcome: "impossible", text: `the runtime ${name} can end a sandbox only by removing it` };
   await kill(id);
-  return { outcome: "handed_over", text: "it was ended; its run goes on in another sandbox, on the same files" };
+  return { outcome: "handed_over", text: "it was ended; its run continues in another sandbox on the same files" };
 }
 
 async function restartKept(id: SandboxId, options: WatchedSandboxOptions): Promise<Restarted> {
@@ -154,10 +148,10 @@ async function restartKept(id: SandboxId, options: WatchedSandboxOptions): Promi
     } finally {
       await sandbox.detach();
     }
-    return { outcome: "restarted", text: "it runs again on its own files; the commands in it are gone" };
+    return { outcome: "restarted", text: "it runs again on its own files; its commands have ended" };
   }
   const { salvage, name } = runtime;
-  const cannot = `the runtime ${name} cannot start a sandbox again`;
+  const cannot = `the runtime ${name} cannot restart a sandbox`;
   if (salvage === undefined) return { outcome: "impossible", text: cannot };
   const snapshot = await salvage(id, { name: `${SNAPSHOT_NAME_PREFIX}${id.slice(3)}` });
   return { outcome: "impossible", text: `${cannot}; its files are in the snapshot ${snapshot}` };

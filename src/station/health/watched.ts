@@ -1,32 +1,32 @@
-import type { HealthCondition, HealthEvent } from "../../contract/health-event.ts";
+import type { HealthCondition, HealthEvent } from "../../contract/health/health-event.ts";
 import type { HostView } from "../../sandbox/runtime.ts";
 import type { SubjectPlace } from "./health-log.ts";
 
-/** What a restart came to; see `HealthRestartEnded`. */
+/** The outcome of a restart; see `HealthRestartEnded`. */
 export interface Restarted {
   outcome: Extract<HealthEvent, { type: "health.restart_ended" }>["data"]["outcome"];
   text: string;
 }
 
-/** One that is watched. */
+/** A subject that is watched. */
 export interface Watched extends SubjectPlace, AsyncDisposable {
-  /** Whose it is, and whose what is kept of it will be. */
+  /** The owner of the subject and of its incidents. */
   owner: string;
-  /** Something that is another with each sign of life. Looked at once a tick, and compared with the look before. */
+  /** Returns a value that changes with each heartbeat. Read once per tick, and compared with the previous value. */
   sign(): unknown;
-  /** Called once a tick, for what has to be looked at now and then. */
+  /** Called once per tick, for occasional checks. */
   attend?(): void;
-  /** Asks for a sign. Never throws, and nobody waits for it. */
+  /** Requests a heartbeat. Never throws, and returns at once. */
   prod(): void;
-  /** Whether something is going on in it: then silence is noticed sooner. */
+  /** Returns whether something runs in it, so that silence is noticed sooner. */
   isBusy(): boolean;
   /**
-   * Why nothing is to be expected of it now, such as that its user holds it still; null: signs are due. Asked once a
-   * tick.
+   * Returns why no heartbeat is expected now, for example because a user stopped it; null if heartbeats are due. Called
+   * once per tick.
    */
   excuse(): string | null;
-  /** What the host sees of it, nobody inside being asked. */
+  /** Returns what the host sees of it, without asking the guest. */
   look(): Promise<HostView>;
-  /** Null: whoever it belongs to sees to it by itself. */
+  /** Null if this station must not restart it. */
   restart: ((about: { condition: HealthCondition; graceMs: number; signal: AbortSignal }) => Promise<Restarted>) | null;
 }

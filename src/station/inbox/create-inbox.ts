@@ -1,20 +1,22 @@
-import type { DrivenView } from "../../contract/driven.ts";
-import type { HealthView } from "../../contract/health.ts";
-import type { InboxItem } from "../../contract/inbox-verbs.ts";
-import { isPoisonPause, poisonText } from "../../contract/poison.ts";
-import type { RunView } from "../../contract/run-verbs.ts";
-import type { ShipView } from "../../contract/ship-verbs.ts";
-import type { SpecSummary } from "../../contract/spec-verbs.ts";
+import type { JobView } from "../../contract/durable/durable-job.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
+import type { HealthView } from "../../contract/health/health.ts";
+import type { InboxItem } from "../../contract/inbox/inbox-verbs.ts";
+import { isPoisonPause, poisonText } from "../../contract/run/poison.ts";
+import type { RunView } from "../../contract/run/run-verbs.ts";
+import type { ShipView } from "../../contract/ship/ship-verbs.ts";
+import type { SpecSummary } from "../../contract/spec/spec-verbs.ts";
+import type { InboxVerbs } from "../../verbs/inbox.ts";
+import type { Station } from "../../verbs/station.ts";
 import { conditionTexts } from "../health/restarts.ts";
-import { foundOrNull } from "../names/found-or-null.ts";
-import type { Station } from "../station.ts";
-import type { InboxVerbs } from "./verbs.ts";
 
-/** Open runs that are looked at, and driven things of each kind that wait; the last changed first. */
+/** How many open runs, and how many waiting jobs of each kind, the inbox considers; the last changed come first. */
 const RUNS_MAX = 5_000;
 const THINGS_MAX = 500;
 
-/** What waits for a person, of the things that these verbs show: so it is an owner's where they are. */
+/**
+ * Lists everything that waits for a person and that these verbs show: with an owner's verbs, it is that owner's inbox.
+ */
 export function createInbox(
   station: Pick<Station, "runs" | "workflows" | "specs" | "ships" | "merges" | "health" | "sandboxes">,
 ): InboxVerbs {
@@ -32,10 +34,10 @@ export function createInbox(
       ]);
       const items = [
         ...runs.runs.flatMap(questionsOf),
-        ...workflows.items.flatMap((view) => ofDriven(view, { kind: "workflow", asks: "approval" })),
+        ...workflows.items.flatMap((view) => ofJob(view, { kind: "workflow", asks: "approval" })),
         ...specs.items.flatMap(ofSpec),
         ...ships.items.flatMap(ofShip),
-        ...merges.items.flatMap((view) => ofDriven(view, { kind: "merge", asks: "conflict" })),
+        ...merges.items.flatMap((view) => ofJob(view, { kind: "merge", asks: "conflict" })),
         ...sandboxes,
         ...poisoned,
         ...runs.runs.flatMap(ofPoisonedRun),
@@ -46,16 +48,16 @@ export function createInbox(
   };
 }
 
-/** Durable jobs that a station paused because the one before it died of them. */
+/** Returns the durable jobs that a station paused because they crashed the station before it. */
 async function poisonedThings(station: Pick<Station, "workflows" | "specs" | "ships" | "merges">, limit: number): Promise<InboxItem[]> {
-  const asked = { state: "open", status: "paused", limit } as const;
+  const query = { state: "open", status: "paused", limit } as const;
   const [workflows, merges, ships, specs] = await Promise.all([
-    station.workflows.list(asked),
-    station.merges.list(asked),
+    station.workflows.list(query),
+    station.merges.list(query),
     station.ships.list({ state: "open", limit }),
     station.specs.list({ status: "paused", limit }),
   ]);
-  const paused = (kind: "workflow" | "merge" | "ship") => (view: DrivenView | ShipView) => {
+  const paused = (kind: "workflow" | "merge" | "ship") => (view: JobView | ShipView) => {
     const { id, owner, title, seq, updatedAt: at } = view;
     const why = "paused" in view ? view.paused : view.asks === null ? null : { text: view.asks };
     if (!isPoisonPause(why)) return [];
@@ -65,7 +67,7 @@ async function poisonedThings(station: Pick<Station, "workflows" | "specs" | "sh
     ...workflows.items.flatMap(paused("workflow")),
     ...merges.items.flatMap(paused("merge")),
     ...ships.items.flatMap(paused("ship")),
-    // Only a station pauses a spec.
+    // Only a station pauses a spec, so every paused spec is poisoned.
     ...specs.items.map(({ spec, owner, name, title, seq, updatedAt: at }) => ({
       of: { kind: "spec" as const, id: spec },
       owner,
@@ -86,8 +88,8 @@ function ofPoisonedRun({ run, owner, name, title, paused, seq, updatedAt }: RunV
 }
 
 /**
- * Kept sandboxes of no run that a station has given up restarting. What they need is done to them: they leave the list
- * when they answer again, or are removed. A run's sandbox is asked about by its run.
+ * Returns kept sandboxes outside a run that the station has given up restarting. These items have no answer: one
+ * disappears when its sandbox responds again or is removed. A sandbox of a run is covered by the run's own questions.
  */
 async function leftSandboxes(station: Pick<Station, "health" | "sandboxes">): Promise<InboxItem[]> {
   const { subjects } = await station.health.list();
@@ -98,18 +100,18 @@ async function leftSandboxes(station: Pick<Station, "health" | "sandboxes">): Pr
 
 async function ofSandbox({ sandboxes }: Pick<Station, "sandboxes">, view: HealthView): Promise<InboxItem[]> {
   const { subject, condition, since, restarts } = view;
-  // Removed a moment ago, it asks nobody any more.
+  // The sandbox may have been removed a moment ago.
   const info = await foundOrNull(sandboxes.get(subject.id));
   if (info === null) return [];
   const tried = restarts === 0 ? "" : `, after ${restarts} ${restarts === 1 ? "restart" : "restarts"} within the hour`;
-  const text = `Sandbox ${subject.id} gives no sign of life${tried}: ${conditionTexts[condition]}. Mend it, or remove it.`;
+  const text = `Sandbox ${subject.id} does not respond${tried}: ${conditionTexts[condition]}. Fix it, or remove it.`;
   const at = since ?? info.createdAt;
   const of = { kind: "sandbox" as const, id: subject.id };
   return [{ of, owner: info.owner, title: info.name ?? subject.id, asks: "unresponsive", text, question: null, seq: Date.parse(at), at }];
 }
 
-function questionsOf({ run, owner, name, title, asked, seq, updatedAt }: RunView): InboxItem[] {
-  return asked.map(({ question, kind, text }) => ({
+function questionsOf({ run, owner, name, title, asked: questions, seq, updatedAt }: RunView): InboxItem[] {
+  return questions.map(({ question, kind, text }) => ({
     of: { kind: "run", id: run },
     owner,
     title: name ?? title,
@@ -121,8 +123,8 @@ function questionsOf({ run, owner, name, title, asked, seq, updatedAt }: RunView
   }));
 }
 
-/** One that is paused asks nobody: an answer would not let it go on. */
-function ofDriven(view: DrivenView, { kind, asks }: { kind: "workflow" | "merge"; asks: InboxItem["asks"] }): InboxItem[] {
+/** A paused job is left out, because an answer would not continue it. */
+function ofJob(view: JobView, { kind, asks }: { kind: "workflow" | "merge"; asks: InboxItem["asks"] }): InboxItem[] {
   const { id, owner, title, status, waits, seq, updatedAt } = view;
   const text = waits?.person ?? null;
   return status !== "waiting" || text === null ? [] : [{ of: { kind, id }, owner, title, asks, text, question: null, seq, at: updatedAt }];

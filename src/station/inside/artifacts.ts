@@ -2,48 +2,50 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { ArtifactName } from "../../contract/inside-event.ts";
-import { type ArtifactView, insideLimits, type StoredArtifact } from "../../contract/inside-verbs.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { ArtifactName } from "../../contract/inside/inside-event.ts";
+import { type ArtifactView, insideLimits, type StoredArtifact } from "../../contract/inside/inside-verbs.ts";
+import { ABSENT, ifErrno, isErrno } from "../../lib/failures.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 import { createDiskShares, type DiskShares, type DiskWrite } from "../../sandbox/disk-shares.ts";
 
-/** Files that programs inside left for a run, or for the owner of a sandbox; a folder each in the state folder. */
+/**
+ * Files that programs in sandboxes stored for a subject: a run, or a sandbox outside a run. Each subject has a folder.
+ */
 export interface Artifacts {
-  put(of: string, name: string, data: AsyncIterable<Uint8Array>): Promise<StoredArtifact>;
-  list(of: string): Promise<ArtifactView[]>;
+  put(subject: string, name: string, data: AsyncIterable<Uint8Array>): Promise<StoredArtifact>;
+  list(subject: string): Promise<ArtifactView[]>;
   /** Throws `not_found`. */
-  read(of: string, name: string): Promise<AsyncIterable<Uint8Array>>;
-  /** Whose there are. */
-  owners(): Promise<string[]>;
-  remove(of: string): Promise<void>;
+  read(subject: string, name: string): Promise<AsyncIterable<Uint8Array>>;
+  /** The subjects that have artifacts. */
+  subjects(): Promise<string[]>;
+  remove(subject: string): Promise<void>;
 }
 
 const DRAFT_PREFIX = ".new-";
 
 export function createArtifacts({ stateDir, disk = createDiskShares({ stateDir }) }: { stateDir: string; disk?: DiskShares }): Artifacts {
   const root = join(stateDir, "artifacts");
-  const folderOf = (of: string) => join(root, of);
-  const list = async (of: string): Promise<ArtifactView[]> => {
-    const names = (await readdir(folderOf(of)).catch(() => [])).filter((name) => ArtifactName.safeParse(name).success).sort();
-    const found = await Promise.all(names.map((name) => viewOf(join(folderOf(of), name), name)));
+  const folderOf = (subject: string) => join(root, subject);
+  const list = async (subject: string): Promise<ArtifactView[]> => {
+    const names = (await ifErrno(readdir(folderOf(subject)), ABSENT, [])).filter((name) => ArtifactName.safeParse(name).success).sort();
+    const found = await Promise.all(names.map((name) => viewOf(join(folderOf(subject), name), name)));
     return found.filter((view) => view !== null);
   };
   return {
     list,
-    async put(of, given, data) {
-      const name = parseRequest(ArtifactName, given, "an artifact's name");
-      const others = (await list(of)).filter((artifact) => artifact.name !== name);
-      if (others.length >= insideLimits.artifactsMax) throw full(`there are ${others.length} artifacts already`);
+    async put(subject, requestedName, data) {
+      const name = parseRequest(ArtifactName, requestedName, "an artifact's name");
+      const others = (await list(subject)).filter((artifact) => artifact.name !== name);
+      if (others.length >= insideLimits.artifactsMax) throw full(`there are already ${others.length} artifacts`);
       const left = insideLimits.artifactsBytesMax - others.reduce((sum, { bytes }) => sum + bytes, 0);
-      await mkdir(folderOf(of), { recursive: true, mode: 0o700 });
-      const draft = join(folderOf(of), `${DRAFT_PREFIX}${randomLetters(8)}`);
+      await mkdir(folderOf(subject), { recursive: true, mode: 0o700 });
+      const draft = join(folderOf(subject), `${DRAFT_PREFIX}${randomLetters(8)}`);
       try {
         const bytesMax = Math.min(left, insideLimits.artifactBytesMax);
         const stored = await disk.write({ what: "the artifact" }, ({ add }) => writeAll(draft, data, { bytesMax, add }));
-        await rename(draft, join(folderOf(of), name));
+        await rename(draft, join(folderOf(subject), name));
         return { name, ...stored };
       } catch (error) {
         await rm(draft, { force: true });
@@ -51,16 +53,18 @@ export function createArtifacts({ stateDir, disk = createDiskShares({ stateDir }
         throw error;
       }
     },
-    async read(of, given) {
-      const name = parseRequest(ArtifactName, given, "an artifact's name");
-      const path = join(folderOf(of), name);
+    async read(subject, requestedName) {
+      const name = parseRequest(ArtifactName, requestedName, "an artifact's name");
+      const path = join(folderOf(subject), name);
       if ((await viewOf(path, name)) === null) {
-        throw new CaissonError("not_found", `${of} has no artifact ${name}`, { hint: `\`caisson artifacts ${of}\` lists what it has.` });
+        throw new CaissonError("not_found", `${subject} has no artifact ${name}`, {
+          hint: `\`caisson artifacts ${subject}\` lists its artifacts.`,
+        });
       }
       return createReadStream(path);
     },
-    owners: async () => await readdir(root).catch(() => []),
-    remove: (of) => rm(folderOf(of), { recursive: true, force: true }),
+    subjects: async () => await ifErrno(readdir(root), ABSENT, []),
+    remove: (subject) => rm(folderOf(subject), { recursive: true, force: true }),
   };
 }
 
@@ -74,7 +78,7 @@ async function writeAll(
   let bytes = 0;
   for await (const chunk of data) {
     bytes += chunk.length;
-    if (bytes > bytesMax) throw new CaissonError("too_large", `the artifact is larger than the ${bytesMax} bytes that are left for it`);
+    if (bytes > bytesMax) throw new CaissonError("too_large", `the artifact exceeds the ${bytesMax} bytes available for it`);
     await add(chunk.length);
     hash.update(chunk);
     await file.writeFile(chunk);
@@ -94,5 +98,5 @@ async function viewOf(path: string, name: string): Promise<ArtifactView | null> 
 }
 
 function full(what: string): CaissonError {
-  return new CaissonError("busy", what, { hint: "Put one of the same name, which takes its place." });
+  return new CaissonError("busy", what, { hint: "Use the name of an existing artifact to replace it." });
 }

@@ -2,21 +2,20 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { memoryFolder } from "../../../test/support/memory-folder.ts";
-import { makeEvent } from "../../contract/event-family.ts";
-import { type NewRunEvent, runEvents } from "../../contract/run-event.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { makeEvent } from "../../contract/event/event-family.ts";
+import { type NewRunEvent, runEvents } from "../../contract/run/run-event.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { createStore } from "../../sandbox/store.ts";
-import { RUN, runBegan } from "../guardian/testing.ts";
-import { runStream } from "../runs/head-of-run.ts";
-import { RUN_LABEL } from "../runs/run-spec.ts";
+import { RUN, runBegan } from "../guardian/testing-guardian.ts";
+import { RUN_LABEL, runStream } from "../vocabulary/station-names.ts";
 import { createLocalInside } from "./local-inside.ts";
 
 const id = "sb_aaaaaaaaaaaa";
 const stored = (event: NewRunEvent) => makeEvent(runEvents, event);
 
-/** Somebody else adds to the run before and after each event that a program inside reports. */
+/** Simulates another writer that appends to the run before and after the event that a program inside reports. */
 function contested(log: Log): Log {
   const somebody = () => log.append(runStream(RUN), [stored({ type: "run.labelled", data: { by: "ann", changes: {} } })]);
   let isFirst = true;
@@ -32,7 +31,7 @@ function contested(log: Log): Log {
   };
 }
 
-test("what is reported from inside a run's sandbox is answered with its own number, whoever writes at the same time", async () => {
+test("report returns the number of the reported event despite concurrent writers", async () => {
   const stateDir = await mkdtemp(join(memoryFolder(), "caisson-test-inside-"));
   try {
     const log = createMemoryLog();
@@ -43,7 +42,7 @@ test("what is reported from inside a run's sandbox is answered with its own numb
       runtime: "fake",
       state: "running",
       createdAt: "2030-01-01T00:00:00.000Z",
-      spec: SandboxSpec.parse({ labels: { [RUN_LABEL]: RUN } }),
+      spec: SandboxConfig.parse({ labels: { [RUN_LABEL]: RUN } }),
       limits: { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null },
       warnings: [],
       owner: null,

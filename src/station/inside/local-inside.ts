@@ -1,24 +1,27 @@
-import { CaissonError } from "../../contract/error.ts";
-import { SandboxEnded } from "../../contract/event.ts";
-import { makeEvent, readableEvent } from "../../contract/event-family.ts";
-import { SandboxId } from "../../contract/ids.ts";
-import { ArtifactStored, SandboxReported } from "../../contract/inside-event.ts";
-import { type InsideControl, insideLimits, type NumberedSandboxEvent, ReportEvent, TellInside } from "../../contract/inside-verbs.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import { RunId } from "../../contract/run.ts";
-import { type NewSandboxLogEvent, type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { makeEvent, readableEvent } from "../../contract/event/event-family.ts";
+import { RunId, SandboxId } from "../../contract/ids.ts";
+import { ArtifactStored, SandboxReported } from "../../contract/inside/inside-event.ts";
+import { type InsideControl, insideLimits, ReportEvent, TellInside } from "../../contract/inside/inside-verbs.ts";
+import { SandboxEnded } from "../../contract/sandbox/sandbox-event.ts";
+import {
+  type NewSandboxLogEvent,
+  type NumberedSandboxEvent,
+  type SandboxFacts,
+  sandboxLogEvents,
+} from "../../contract/sandbox/sandbox-log-event.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
 import type { Store } from "../../sandbox/store.ts";
-import { sandboxStream } from "../health/health-log.ts";
+import type { InsideVerbs } from "../../verbs/inside.ts";
 import { findSandbox, noSuchSandbox } from "../names/find-sandbox.ts";
-import { appendForeign } from "../runs/append-foreign.ts";
-import { headOfRun } from "../runs/head-of-run.ts";
-import { RUN_LABEL } from "../runs/run-spec.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { RUN_LABEL, sandboxStream } from "../vocabulary/station-names.ts";
 import { createArtifacts } from "./artifacts.ts";
 import { openMailbox } from "./mailbox.ts";
 import { plainJson } from "./plain-json.ts";
-import type { InsideVerbs } from "./verbs.ts";
 
 const EVENTS_PER_PAGE = 1000;
 const PAGE_BYTES = 4 * 1024 ** 2;
@@ -29,11 +32,11 @@ export interface LocalInsideOptions {
   stateDir: string;
   store: Store;
   log: () => Promise<Log>;
-  /** The run that a word stands for. Throws `not_found`, `invalid`. */
+  /** Resolves an id, id prefix or name to a run. Throws `not_found`, `invalid`. */
   findRun: (word: string) => Promise<string>;
 }
 
-/** What programs inside say is put where it is data, and bounded; see `InsideVerbs`. */
+/** Programs inside are not trusted: what they send is stored as data only, within limits. See `InsideVerbs`. */
 export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
   const { store } = options;
   const artifacts = createArtifacts(options);
@@ -52,13 +55,13 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
     if (facts.finish !== null || facts.stopRequested !== null) return "abort";
     return facts.paused === null ? "resume" : "pause";
   };
-  const artifactsOf = (thing: string) => ownerOf(thing, { ...options, artifacts, runOf });
+  const artifactsOf = (thing: string) => subjectOf(thing, { ...options, artifacts, runOf });
   return {
-    async report(sandbox, given) {
-      const { type, data } = parseRequest(ReportEvent, given, "an event");
+    async report(sandbox, request) {
+      const { type, data } = parseRequest(ReportEvent, request, "an event");
       const plain = plainJson(data);
       if (Buffer.byteLength(JSON.stringify(plain)) > insideLimits.eventBytesMax) {
-        throw new CaissonError("too_large", `the event has more than ${insideLimits.eventBytesMax} bytes`);
+        throw new CaissonError("too_large", `the event is larger than ${insideLimits.eventBytesMax} bytes`);
       }
       return await append(sandbox, { type: SandboxReported.shape.type.value, data: { sandbox, type, data: plain } });
     },
@@ -81,12 +84,12 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
       const mail = mailOf(sandbox);
       return { sandbox, lastBeatAt: await mail.lastBeatAt(), control: await controlOf(sandbox), waiting: await mail.waiting() };
     },
-    async tell(word, given, { by }) {
-      const { text, control } = parseRequest(TellInside, given, "a message");
+    async tell(word, request, { by }) {
+      const { text, control } = parseRequest(TellInside, request, "a message");
       const sandbox = await findSandbox(word, store);
       if (control !== undefined && (await runOf(sandbox)) !== null) {
-        throw new CaissonError("invalid", `sandbox ${sandbox} is a run's, and hears what its run is told`, {
-          hint: "Pause, resume or stop the run.",
+        throw new CaissonError("invalid", `sandbox ${sandbox} belongs to a run, which controls it`, {
+          hint: "Pause, resume or stop the run instead.",
         });
       }
       if (control !== undefined) await mailOf(sandbox).setControl(control);
@@ -100,7 +103,7 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
     async *follow(word, { fromSeq = 1, signal, owner } = {}) {
       const log = await options.log();
       const stream = await streamOf(word, { log, store, owner });
-      // Whoever has its end already is told nothing more.
+      // A follower that has already read the end gets nothing more.
       if ((await factsOf(log, stream))?.life?.state === "ended" && fromSeq > (await log.lastSeq(stream))) return;
       for await (const stored of log.subscribe(stream, { fromSeq, ...(signal && { signal }) })) {
         yield* readable(stored);
@@ -112,7 +115,7 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
   };
 }
 
-/** Resolves with the event's own number, whatever others append at the same time. */
+/** Resolves with the number of this event, whatever other processes append at the same time. */
 async function appendToRun(log: Log, run: string, event: InsideEvent): Promise<number> {
   let own = 0;
   await appendForeign(log, run, (_, seq) => {
@@ -124,9 +127,12 @@ async function appendToRun(log: Log, run: string, event: InsideEvent): Promise<n
 
 const factsOf = async (log: Log, stream: string) => ((await log.head(stream))?.head ?? null) as unknown as SandboxFacts | null;
 
-/** Of one that is gone the log may still tell. Throws `not_found`, `invalid`. */
-async function streamOf(word: string, asked: { log: Log; store: Store; owner: string | undefined }): Promise<string> {
-  const { log, store, owner } = asked;
+/**
+ * Returns the log stream of a sandbox. A removed sandbox may still have one, which is found by its full id. Throws
+ * `not_found`, `invalid`.
+ */
+async function streamOf(word: string, options: { log: Log; store: Store; owner: string | undefined }): Promise<string> {
+  const { log, store, owner } = options;
   if (SandboxId.safeParse(word).success) {
     const stream = sandboxStream(word);
     const life = (await factsOf(log, stream))?.life ?? null;
@@ -138,14 +144,14 @@ async function streamOf(word: string, asked: { log: Log; store: Store; owner: st
   return sandboxStream(sandbox);
 }
 
-/** A history that people read shows what can be understood. */
+/** Skips events that cannot be parsed: a history for people shows what it can. */
 function readable(stored: StoredEvent): NumberedSandboxEvent[] {
   const event = readableEvent(sandboxLogEvents, stored);
   return event === null ? [] : [{ ...event, seq: stored.seq }];
 }
 
-/** A run, or a sandbox that is none's; of one that is gone its whole id is enough, while there is something of it. */
-async function ownerOf(
+/** Returns a run, or a sandbox outside a run. A removed one is found by its full id as long as it has artifacts. */
+async function subjectOf(
   thing: string,
   options: Pick<LocalInsideOptions, "store" | "findRun"> & {
     artifacts: ReturnType<typeof createArtifacts>;
@@ -153,7 +159,7 @@ async function ownerOf(
   },
 ): Promise<string> {
   const isWhole = SandboxId.safeParse(thing).success || RunId.safeParse(thing).success;
-  if (isWhole && (await options.artifacts.owners()).includes(thing)) return thing;
+  if (isWhole && (await options.artifacts.subjects()).includes(thing)) return thing;
   const sandbox = await findSandbox(thing, options.store).catch(notThere);
   if (sandbox === null) return await options.findRun(thing);
   return (await options.runOf(sandbox)) ?? sandbox;

@@ -1,16 +1,18 @@
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { InsideControl, InsideMessage, insideLimits } from "../../contract/inside-verbs.ts";
-import { isErrno } from "../../lib/is-errno.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { InsideControl, InsideMessage, insideLimits } from "../../contract/inside/inside-verbs.ts";
+import { ABSENT, ifErrno, isErrno, jsonOrNull } from "../../lib/failures.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 
-/** What waits for the programs in a sandbox, in its folder: any process leaves it there, and it goes with it. */
+/**
+ * The messages and the control state for programs in a sandbox, in its folder. Any process can write them, and they are
+ * removed together with the sandbox.
+ */
 export interface Mailbox {
-  /** Throws `busy` when too many wait. */
+  /** Throws `busy` if too many messages are pending. */
   leave(message: InsideMessage): Promise<void>;
-  /** Each is given once. */
+  /** Delivers each message once. */
   take(): Promise<InsideMessage[]>;
   waiting(): Promise<number>;
   setControl(control: InsideControl): Promise<void>;
@@ -23,7 +25,7 @@ const messageName = /^[0-9]{14}-[a-z2-7]{8}\.json$/;
 
 export function openMailbox(folder: string): Mailbox {
   const box = join(folder, "mail");
-  const names = async () => (await readdir(box).catch(() => [])).filter((name) => messageName.test(name)).sort();
+  const names = async () => (await ifErrno(readdir(box), ABSENT, [])).filter((name) => messageName.test(name)).sort();
   const write = async (path: string, text: string) => {
     const fresh = join(box, `.new-${randomLetters(8)}`);
     await mkdir(box, { recursive: true, mode: 0o700 });
@@ -33,14 +35,14 @@ export function openMailbox(folder: string): Mailbox {
   return {
     async leave(message) {
       if ((await names()).length >= insideLimits.messagesMax) {
-        throw new CaissonError("busy", `${insideLimits.messagesMax} messages wait already, and nobody inside takes them`);
+        throw new CaissonError("busy", `${insideLimits.messagesMax} messages are already pending, and no program inside reads them`);
       }
       await write(join(box, `${String(Date.now()).padStart(14, "0")}-${randomLetters(8)}.json`), JSON.stringify(message));
     },
     async take() {
-      const taken: InsideMessage[] = [];
+      const messages: InsideMessage[] = [];
       for (const name of await names()) {
-        // Whoever renames it has it.
+        // Only one process can rename it, and that one delivers it.
         const mine = join(box, `.taken-${name}`);
         try {
           await rename(join(box, name), mine);
@@ -50,15 +52,15 @@ export function openMailbox(folder: string): Mailbox {
         }
         const message = InsideMessage.safeParse(jsonOrNull(await readFile(mine, "utf8")));
         await rm(mine, { force: true });
-        if (message.success) taken.push(message.data);
+        if (message.success) messages.push(message.data);
       }
-      return taken;
+      return messages;
     },
     waiting: async () => (await names()).length,
     setControl: (control) => write(join(box, "control"), control),
     async control() {
-      const said = InsideControl.safeParse(await readFile(join(box, "control"), "utf8").catch(() => "resume"));
-      return said.success ? said.data : "resume";
+      const result = InsideControl.safeParse(await ifErrno(readFile(join(box, "control"), "utf8"), ABSENT, "resume"));
+      return result.success ? result.data : "resume";
     },
     async beat() {
       const path = join(box, "beat");
@@ -66,7 +68,7 @@ export function openMailbox(folder: string): Mailbox {
       await utimes(path, now, now).catch(() => write(path, ""));
     },
     async lastBeatAt() {
-      const found = await stat(join(box, "beat")).catch(() => null);
+      const found = await ifErrno(stat(join(box, "beat")), ABSENT, null);
       return found?.mtime.toISOString() ?? null;
     },
   };

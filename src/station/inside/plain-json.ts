@@ -5,8 +5,8 @@ type Json = z.core.util.JSONType;
 const DEPTH_MAX = 50;
 
 /**
- * The same without control characters, in keys as well: whoever shows it to people is not the first to think of them.
- * Line breaks and tabs stay; what lies deeper than a bound is left out.
+ * Returns the value without control characters, in keys as well, so that code that displays it need not strip them.
+ * Keeps line breaks and tabs, and replaces objects and arrays that are nested too deeply by null.
  */
 export function plainJson(value: Json, depth = 0): Json {
   if (typeof value === "string") return plain(value);

@@ -11,7 +11,7 @@ import { backUp, restore } from "./backup.ts";
 let base = "";
 let stateDir = "";
 let file = "";
-const CONTENT = "what somebody worked on, in so many words\n".repeat(200);
+const CONTENT = "the text that a user worked on\n".repeat(200);
 
 beforeEach(async () => {
   base = mkdtempSync(join(tmpdir(), "caisson-test-"));
@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-test("a backup in which some bytes were changed is refused before anything is written", async () => {
+test("rejects a backup with changed bytes before it writes anything", async () => {
   const bytes = readFileSync(file);
   const at = bytes.indexOf(CONTENT.slice(0, 100)) + 500;
   expect(at).toBeGreaterThan(600);
@@ -47,7 +47,7 @@ test("a backup in which some bytes were changed is refused before anything is wr
   expect(readdirSync(stateDir)).toEqual([]);
 });
 
-test("a backup is checked and restored; one of an older version is restored unchecked", async () => {
+test("verifies a backup on restore, except one of an older version", async () => {
   expect(await restore(file, { stateDir, runtime: null })).toMatchObject({ version: "1", isVerified: true });
   expect(readFileSync(join(stateDir, "tokens", "t.json"), "utf8")).toBe(CONTENT);
   const parts = join(base, "parts");

@@ -7,9 +7,9 @@ import { backup, DatabaseSync } from "node:sqlite";
 import { type Duplex, Readable } from "node:stream";
 import { createGunzip, createGzip } from "node:zlib";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
-import type { RestoredBackup } from "../../contract/machine-verbs.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { RestoredBackup } from "../../contract/machine/machine-verbs.ts";
+import { ABSENT, ifErrno, jsonOrNull } from "../../lib/failures.ts";
 import { newId } from "../../lib/new-id.ts";
 import { isProcessRunning } from "../../lib/process-stat.ts";
 import { createSqliteLog } from "../../log/sqlite/log.ts";
@@ -21,9 +21,9 @@ import { type PackedState, packState } from "./pack-state.ts";
 
 const databases = ["log.db", "webhooks.db"];
 const PREFIX = ".backup-";
-/** Says of files without a log that they came from a backup whose restoring broke off, and may be written again. */
+/** Marks files without a log as those of an interrupted restore, which may be overwritten. */
 const RESTORING = ".restoring";
-/** What somebody made here before, and a backup must not be mixed with. */
+/** Entries that show that the folder is in use. A backup must not be mixed with them. */
 const madeHere = [...databases, "tokens", "secrets", "sessions", "incidents", "uploads"];
 const GZIP_MAGIC = 0x1f8b;
 const MANIFEST = "manifest.json";
@@ -35,14 +35,14 @@ const Manifest = z.object({
   createdAt: z.iso.datetime(),
   host: z.string(),
   stateDir: z.string(),
-  /** SHA-256 of each part, by its name. Backups of older versions have none. */
+  /** The SHA-256 of each part, by name. Absent in backups of older versions. */
   digests: z.record(z.string(), z.string().regex(/^[0-9a-f]{64}$/)).optional(),
 });
 type Manifest = z.infer<typeof Manifest>;
 
 export interface BackupOptions extends Omit<PackedState, "databases" | "signal"> {
   version: string;
-  /** Whose reserve the draft leaves alone. */
+  /** The disk whose reserve the draft must not use. */
   disk: Pick<DiskShares, "check" | "write">;
 }
 
@@ -51,12 +51,13 @@ export async function* backUp(options: BackupOptions & { compressed: boolean }):
   const { stateDir } = options;
   await removeDrafts(stateDir);
   await options.disk.check("the backup");
-  // A caller over HTTP is answered now: the draft takes a while.
+  // Answers a caller over HTTP now, because the draft takes a while.
   yield new Uint8Array(0);
   const draft = join(stateDir, `${PREFIX}${process.pid}-${newId("new")}`);
   try {
     await mkdir(draft, { mode: 0o700 });
-    // The log first: files that are newer than it are what a crash leaves, too, and every run can go on from there.
+    // The log is copied first: a crash also leaves files that are newer than the log, and every run can continue from
+    // there.
     await options.disk.write({ what: "the backup" }, async ({ signal }) => {
       await copyDatabases(stateDir, draft);
       await packState(draft, { ...options, databases, signal });
@@ -76,7 +77,7 @@ export async function* backUp(options: BackupOptions & { compressed: boolean }):
 export async function restore(file: string, { stateDir, runtime }: Pick<BackupOptions, "stateDir" | "runtime">): Promise<RestoredBackup> {
   if (await isInUse(stateDir)) {
     throw new CaissonError("exists", `the state folder ${stateDir} is in use`, {
-      hint: "A backup is restored into an empty one: move this one away first, or set CAISSON_HOME.",
+      hint: "Move this folder away first, or set CAISSON_HOME: a backup is restored into an empty folder.",
     });
   }
   await removeDrafts(stateDir);
@@ -92,7 +93,8 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
     const archives = (await readdir(draft)).filter((name) => name.endsWith(".tar")).sort();
     await writeFile(join(stateDir, RESTORING), "");
     for (const name of archives) await unpackState(join(draft, name), { stateDir, runtime });
-    // What makes a folder a state folder comes last: whoever dies before it has restored nothing, and can do it again.
+    // The databases make a folder a state folder, so they come last: a restore that dies earlier has restored nothing,
+    // and can be repeated.
     for (const name of databases.toReversed()) if (existsSync(join(draft, name))) await rename(join(draft, name), join(stateDir, name));
     await rm(join(stateDir, RESTORING));
     const { createdAt, host, version, digests } = manifest;
@@ -102,18 +104,21 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
   }
 }
 
-/** Something is kept here: a log, or what was made before there was one. Folders that are empty are nothing. */
+/**
+ * Returns whether the folder has a log, or something that was created before there was a log. Empty folders do not
+ * count.
+ */
 async function isInUse(stateDir: string): Promise<boolean> {
   if (existsSync(join(stateDir, "log.db"))) return true;
   if (existsSync(join(stateDir, RESTORING))) return false;
   for (const name of madeHere) {
-    const inside = await readdir(join(stateDir, name)).catch(() => null);
+    const inside = await ifErrno(readdir(join(stateDir, name)), ABSENT, null);
     if (inside === null ? existsSync(join(stateDir, name)) : inside.length > 0) return true;
   }
   return false;
 }
 
-/** Each as it is at one moment, whoever writes to it meanwhile. */
+/** Copies each database as it is at one moment, even with concurrent writers. */
 async function copyDatabases(stateDir: string, draft: string): Promise<void> {
   for (const name of databases) {
     if (!existsSync(join(stateDir, name))) continue;
@@ -132,19 +137,19 @@ async function unpackState(archive: string, { stateDir, runtime }: { stateDir: s
 }
 
 async function readManifest(draft: string, { file, stateDir }: { file: string; stateDir: string }): Promise<Manifest> {
-  const parsed = Manifest.safeParse(jsonOrNull(await readFile(join(draft, MANIFEST), "utf8").catch(() => "")));
+  const parsed = Manifest.safeParse(jsonOrNull(await ifErrno(readFile(join(draft, MANIFEST), "utf8"), ABSENT, "")));
   if (!parsed.success) {
-    throw new CaissonError("invalid", `${file} is not a backup that this Caisson understands`, {
-      hint: "`caisson backup FILE` makes one.",
+    throw new CaissonError("invalid", `${file} is not a backup that this version of Caisson can read`, {
+      hint: "Create one with `caisson backup FILE`.",
     });
   }
   if (parsed.data.stateDir === stateDir) return parsed.data;
-  throw new CaissonError("conflict", `the backup is of the state folder ${parsed.data.stateDir}, not of ${stateDir}`, {
-    hint: `Snapshots know their place by its path: restore with CAISSON_HOME=${parsed.data.stateDir}.`,
+  throw new CaissonError("conflict", `the backup belongs to the state folder ${parsed.data.stateDir}, not to ${stateDir}`, {
+    hint: `Restore it with CAISSON_HOME=${parsed.data.stateDir}: snapshots depend on this path.`,
   });
 }
 
-/** Of every part, which are the files of the draft. */
+/** Returns the digest of every part: each file of the draft except the manifest. */
 async function digestsIn(draft: string): Promise<Record<string, string>> {
   const digests: Record<string, string> = {};
   for (const name of (await readdir(draft)).sort()) if (name !== MANIFEST) digests[name] = await digestOf(join(draft, name));
@@ -157,14 +162,14 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Before anything is written. Throws `invalid` for a part that is not what was backed up. */
+/** Throws `invalid`, before anything is written, for a part that differs from the manifest. */
 async function checkParts(draft: string, { digests }: Manifest, file: string): Promise<void> {
   if (digests === undefined) return;
   const found = await digestsIn(draft);
   const wrong = [...new Set([...Object.keys(digests), ...Object.keys(found)])].filter((name) => digests[name] !== found[name]);
   if (wrong.length === 0) return;
-  throw new CaissonError("invalid", `${file} is damaged: ${wrong.join(", ")} is not what was backed up; nothing was restored`, {
-    hint: "Copy the backup again from where it was made, or restore an older one.",
+  throw new CaissonError("invalid", `${file} is damaged, and nothing was restored: wrong digest of ${wrong.join(", ")}`, {
+    hint: "Copy the backup again from its source, or restore an older one.",
   });
 }
 
@@ -174,7 +179,7 @@ async function checkLog(path: string): Promise<void> {
   if (damage !== undefined) throw new CaissonError("invalid", `the log in the backup is damaged: ${damage.text}`);
 }
 
-/** What a backup or a restore left whose process died. */
+/** Removes the drafts of backups and restores whose process died. */
 async function removeDrafts(stateDir: string): Promise<void> {
   const drafts = (await readdir(stateDir)).filter(
     (name) => name.startsWith(PREFIX) && !isProcessRunning(Number(name.slice(PREFIX.length).split("-")[0])),

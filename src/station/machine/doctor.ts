@@ -1,8 +1,9 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import type { DoctorReport, ModelReport, RuntimeReport } from "../../contract/machine-verbs.ts";
-import type { HidingRules } from "../../contract/workspace-guard.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { DoctorReport, ModelReport, RuntimeReport } from "../../contract/machine/machine-verbs.ts";
+import type { HidingRules } from "../../contract/workspace/workspace-guard.ts";
+import { ifErrnoSync, UNREACHABLE } from "../../lib/failures.ts";
 import { hostTemplate } from "../../runtimes/oci/template/host-template.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
@@ -19,14 +20,14 @@ export interface DoctorOptions {
   cwd: string;
   stateDir: string;
   hiding: HidingRules;
-  /** Only these; default all. */
+  /** The runtimes to examine; default: all. */
   only?: readonly string[];
-  /** A model to ask for a word. */
+  /** A model to test with a short request. */
   model?: string;
   examineModels(ask: string | undefined): Promise<ModelReport>;
 }
 
-/** Probes every runtime by really starting a sandbox in it. Throws `invalid` for an unknown name. */
+/** Probes every runtime by actually starting a sandbox in it. Throws `invalid` for an unknown name. */
 export async function examine(options: DoctorOptions): Promise<DoctorReport> {
   await options.resolver.forget();
   const reports: RuntimeReport[] = [];
@@ -58,7 +59,7 @@ async function examineRuntime(options: DoctorOptions, name: string): Promise<Run
   const runtime = await options.runtimes.get(name);
   const probe = await options.resolver.probe(name);
   const capabilities = await runtime.capabilities().catch((error: unknown) => {
-    // The probe has said already why it cannot be used.
+    // The probe has already reported why it is unusable.
     if (error instanceof CaissonError && !probe.usable) return null;
     throw error;
   });
@@ -81,16 +82,12 @@ function cgroupLayout(): string {
   return kinds.includes("cgroup2") ? "v2" : "none";
 }
 
-/** Whether a program is on the search path, as the host template would show it. */
+/** Returns whether a program is on the search path, as in the host template. */
 export function hasProgram(path: string, program: string): boolean {
-  return path.split(":").some((folder) => {
-    try {
-      accessSync(join(folder, program), constants.X_OK);
-      return folder.startsWith("/");
-    } catch {
-      return false;
-    }
-  });
+  return path
+    .split(":")
+    .filter((folder) => folder.startsWith("/"))
+    .some((folder) => ifErrnoSync(() => accessSync(join(folder, program), constants.X_OK) === undefined, UNREACHABLE, false));
 }
 
 function readLine(path: string): string {
@@ -98,9 +95,5 @@ function readLine(path: string): string {
 }
 
 function readText(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
+  return ifErrnoSync(() => readFileSync(path, "utf8"), UNREACHABLE, "");
 }

@@ -5,7 +5,8 @@ import { foldersOfAgents } from "../../agent/file/agent-places.ts";
 import { createAgentSource } from "../../agent/rights/agent-source.ts";
 import { rightsOf } from "../../agent/rights/rights.ts";
 import { createTrustStore } from "../../agent/rights/trust-store.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ABSENT, ifErrno } from "../../lib/failures.ts";
 import { copyOut } from "../../sandbox/copy.ts";
 import type { AttackContext } from "../../suites/attack/attack-context.ts";
 import { type Claim, defineClaim, type NotTried, unverifiable } from "../../suites/attack/claim.ts";
@@ -13,31 +14,31 @@ import { hostGit } from "../../workspace/git/host-git.ts";
 import { submodulesOf } from "../../workspace/git/submodules.ts";
 
 interface SeenAgents {
-  /** By the name it was asked for: the code it was refused with, or the rights it got. */
+  /** For each name that was loaded: the code of its refusal, or the rights it got. */
   answers: Record<string, string | string[]>;
-  /** What was left where nothing may appear. */
+  /** Files that appeared where none may. */
   left: string[];
 }
 
 const judgeAgents = ({ answers, left }: SeenAgents): string[] => [
   ...(Object.keys(answers).length === 0 ? ["nothing was tried"] : []),
   ...Object.entries(answers).flatMap(([name, answer]) => (typeof answer === "string" ? [] : answer.map((right) => `${name} may ${right}`))),
-  ...left.map((name) => `a command of the folder's ran on the host and left ${name}`),
+  ...left.map((name) => `a command from the folder ran on the host and left ${name}`),
 ];
 const describeAgents = ({ answers }: SeenAgents) =>
   Object.entries(answers)
     .map(([name, answer]) => `${name}: ${typeof answer === "string" ? answer : "no rights"}`)
     .join(", ");
 
-/** What a folder that somebody else wrote must not bring about by the files in it. */
+/** Claims about the files of an untrusted folder: what they must not cause on the host. */
 export function folderClaims(options: { path: string }): Claim[] {
   return [
     defineClaim<SeenAgents>({
       id: "H30",
-      title: "An agent's file that came with a folder runs nothing and opens nothing",
+      title: "An agent file that came with a folder runs no command and gets no right",
       group: "host trust",
       tried:
-        "Put agent files into a folder that ask for commands on the host, the network, root and the machine's files, and loaded them by name and by path.",
+        "Put agent files into a folder that request commands on the host, the network, root and the machine's files, and loaded them by name and by path.",
       observe: (context) =>
         withFolder(async (folder) => {
           const canary = await context.canary();
@@ -49,31 +50,31 @@ export function folderClaims(options: { path: string }): Claim[] {
     }),
     defineClaim<SeenAgents>({
       id: "H31",
-      title: "An agent's file that is written from inside gains nothing in the next run",
+      title: "An agent file written from inside gains nothing in the next run",
       group: "host trust",
-      tried: "Wrote such files from inside, brought them into a folder of the host's, and loaded them as the next run would.",
+      tried: "Wrote such files from inside, copied them into a folder of the host, and loaded them as the next run would.",
       observe: (context) => withFolder((folder) => observeWritten(context, folder)),
       judge: judgeAgents,
       describe: describeAgents,
     }),
     defineClaim<{ answers: Record<string, string> }>({
       id: "H32",
-      title: "A repository's submodules lead the host nowhere else",
+      title: "A repository's submodules make the host fetch nothing from elsewhere",
       group: "host trust",
       tried:
-        "Made commits whose submodules name other hosts, the user's SSH keys, folders of this machine and programs, and asked what would be fetched.",
+        "Created commits whose submodules name other hosts, the user's SSH keys, local folders and programs, and checked what would be fetched.",
       observe: () => withFolder((folder) => observeSubmodules(folder, options)),
       judge: ({ answers }) => [
-        ...(answers["where it came from"] === "fetched" ? [] : ["not even its own submodules are found, so that nothing was tried"]),
+        ...(answers["its own host"] === "fetched" ? [] : ["even a submodule on its own host was not found, so nothing was tried"]),
         ...Object.entries(answers).flatMap(([address, answer]) =>
-          answer === "fetched" && address !== "where it came from" ? [`${address} would be fetched`] : [],
+          answer === "fetched" && address !== "its own host" ? [`${address} would be fetched`] : [],
         ),
       ],
     }),
   ];
 }
 
-/** Each leaves a file in `mark` if anybody ever obeys it. */
+/** Returns agent files, each of which leaves a file in `mark` if its command ever runs. */
 function hostileAgents(mark: string): Record<string, string> {
   const agent = (frontmatter: string) => `---\n${frontmatter}\n---\nYou work.\n`;
   const command = (name: string) => `{ hosts: [e.test], from: { command: [sh, -c, "echo ran > '${mark}/${name}'; echo valuevalue"] } }`;
@@ -95,21 +96,23 @@ async function observeWritten(context: AttackContext, folder: string): Promise<S
   for (const [path, text] of Object.entries(hostileAgents(canary.folder))) {
     await context.shell(sandbox, 'mkdir -p "$(dirname "$1")" && printf %s "$2" > "$1"', [path, text]);
   }
-  const brought = join(folder, "brought");
-  await copyOut(sandbox, "/workspace", brought);
+  const target = join(folder, "brought");
+  await copyOut(sandbox, "/workspace", target);
   await sandbox.destroy();
-  if ((await readdir(join(brought, "agents")).catch(() => [])).length === 0) return unverifiable("nothing could be written from inside");
-  return { answers: await loadAll(brought), left: await canary.touched() };
+  if ((await ifErrno(readdir(join(target, "agents")), ABSENT, [])).length === 0)
+    return unverifiable("nothing could be written from inside");
+  return { answers: await loadAll(target), left: await canary.touched() };
 }
 
-/** As `caisson run` does in this folder, with a state of its own. */
+/** Loads agents as `caisson run` does in this folder, with a separate state folder. */
 async function loadAll(folder: string): Promise<SeenAgents["answers"]> {
   return await withFolder(async (stateDir) => {
     const agents = createAgentSource({
       places: { cwd: folder, ownFolder: null, namedFolders: [], folders: foldersOfAgents(folder) },
       trust: createTrustStore({ stateDir }),
       secrets: {},
-      usual: { limits: {} },
+      limits: {},
+      defaults: {},
     });
     const answers: SeenAgents["answers"] = {};
     const paths = Object.keys(hostileAgents(""));
@@ -146,13 +149,13 @@ async function observeSubmodules(folder: string, { path }: { path: string }): Pr
   await hostGit(["init", "--bare", "--quiet", "--template=", gitDir], git);
   const url = "https://git.example/o/r.git";
   const addresses: Record<string, string> = {
-    "where it came from": "../s.git",
+    "its own host": "../s.git",
     "another host": "https://evil.example/s.git",
     "the user's keys": "git@git.example:o/private.git",
     "another port": "https://git.example:8443/s.git",
-    "a folder of this machine": "file:///root",
+    "a local folder": "file:///root",
     "a program": "ext::sh -c id",
-    "an address in two readings": "https://evil.example?@git.example/s.git",
+    "an ambiguous URL": "https://evil.example?@git.example/s.git",
   };
   const answers: Record<string, string> = {};
   for (const [what, address] of Object.entries(addresses)) {

@@ -1,31 +1,36 @@
-import type { ModelList, RuntimeChoice, SuiteSubject, TaskNeeds } from "../../contract/machine-verbs.ts";
-import type { DiskSharesOptions } from "../../sandbox/disk-shares.ts";
+import type { ModelList, RuntimeChoice, SuiteSubject, TaskNeeds } from "../../contract/machine/machine-verbs.ts";
+import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
+import { chooseRuntime } from "../../sandbox/choose-runtime.ts";
+import { createDiskShares, type DiskSharesOptions } from "../../sandbox/disk-shares.ts";
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { AttackedStation } from "../../suites/station/station-claim.ts";
+import type { MachineVerbs } from "../../verbs/machine.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
-import type { PrunedStation } from "./prune.ts";
-import type { MachineVerbs } from "./verbs.ts";
+import { type PrunedStation, pruneMachine } from "./prune.ts";
+import { statsOf } from "./stats.ts";
+import { usageOf } from "./usage.ts";
 
 export interface LocalMachineOptions
   extends Pick<DoctorOptions, "version" | "home" | "path" | "cwd" | "stateDir" | "hiding" | "examineModels"> {
   guestPath: string;
-  /** Starts a station that can be attacked, apart from everything of this one. */
+  /** Starts a separate station to attack, isolated from this one. */
   startAttackedStation: () => Promise<AttackedStation & AsyncDisposable>;
   listModels: (check: string | undefined) => Promise<ModelList>;
-  /** The other verbs. */
+  /** The verbs of other groups. */
   station: PrunedStation;
-  /** What stays free on the disk. */
+  /** The reserve, and the share of one owner. */
   disk: Omit<DiskSharesOptions, "stateDir">;
   runtimes: RuntimeSet;
   resolver: Resolver;
-  /** What is taken when a suite is to run on none in particular. */
+  /** The runtime for a suite that names none. */
   defaultRuntime: string;
   defaultImage: string | undefined;
 }
 
-/** The machine that this process runs on. */
+/** Creates the verbs of the machine that this process runs on. */
 export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
   const subject = async ({ runtime, image }: SuiteSubject = {}): Promise<{ runtime: Runtime; spec: object }> => {
     const reference = image ?? options.defaultImage;
@@ -34,35 +39,27 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
       spec: reference === undefined ? {} : { template: { kind: "image", reference } },
     };
   };
-  /** Sandboxes of other runtimes leave nothing in the state folder that is not the user's own. */
-  const filesRuntime = async () => (options.runtimes.names.includes("oci") ? await options.runtimes.get("oci").catch(() => null) : null);
+  /** With other runtimes, the user owns every file in the state folder. */
+  const filesRuntime = async () =>
+    options.runtimes.names.includes("oci") ? ((await ignore(options.runtimes.get("oci"), "it cannot be used here")) ?? null) : null;
   const machine: MachineVerbs = {
-    doctor: (asked) => examine({ ...options, ...asked }),
-    choose: async (needs) => chooseFrom(await machine.doctor(), needs, options.path),
+    doctor: (request = {}) => examine({ ...options, ...defined(request) }),
+    choose: async (needs = {}) => chooseFrom(await machine.doctor(), needs, options.path),
     models: ({ check } = {}) => options.listModels(check),
-    async *attack({ of, ...asked } = {}) {
+    async *attack({ of, ...rest } = {}) {
       const { attackVerdicts, stationVerdicts } = await import("./run-suites.ts");
-      if (of !== "station") yield* attackVerdicts(await subject(asked), options);
+      if (of !== "station") yield* attackVerdicts(await subject(rest), options);
       else yield* stationVerdicts(options);
     },
-    async *conformance(asked) {
+    async *conformance(request) {
       const { conformanceResults } = await import("./run-suites.ts");
-      yield* conformanceResults(await subject(asked));
+      yield* conformanceResults(await subject(request));
     },
-    async stats() {
-      const { statsOf } = await import("./stats.ts");
-      return statsOf(options);
-    },
-    async usage() {
-      const { usageOf } = await import("./usage.ts");
-      return usageOf(options.stateDir);
-    },
-    async prune(request) {
-      const { pruneMachine } = await import("./prune.ts");
-      return pruneMachine(request, options);
-    },
+    stats: () => statsOf(options),
+    usage: () => usageOf(options.stateDir),
+    prune: (request) => pruneMachine(request, options),
     async *backup({ compressed = false } = {}) {
-      const [{ backUp }, { createDiskShares }] = await Promise.all([import("./backup.ts"), import("../../sandbox/disk-shares.ts")]);
+      const { backUp } = await import("./backup.ts");
       const disk = createDiskShares({ ...options.disk, stateDir: options.stateDir });
       yield* backUp({ ...options, disk, compressed, runtime: await filesRuntime(), sandboxes: options.station.sandboxes });
     },
@@ -70,20 +67,12 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
       const { restore } = await import("./backup.ts");
       return restore(file, { ...options, runtime: await filesRuntime() });
     },
-    async find(word) {
-      const { findThing } = await import("./find-thing.ts");
-      return findThing(word, options.station);
-    },
+    find: async (word) => (await import("./resolve-id.ts")).findThing(word, options.station),
   };
   return machine;
 }
 
-async function chooseFrom(
-  report: Awaited<ReturnType<MachineVerbs["doctor"]>>,
-  needs: TaskNeeds,
-  path: string,
-): Promise<RuntimeChoice | null> {
-  const { chooseRuntime } = await import("../../sandbox/choose-runtime.ts");
+function chooseFrom(report: Awaited<ReturnType<MachineVerbs["doctor"]>>, needs: TaskNeeds, path: string): RuntimeChoice | null {
   const available = report.runtimes.flatMap(({ name, usable, capabilities, startMs }) =>
     usable && capabilities !== null ? [{ name, capabilities, startMs }] : [],
   );

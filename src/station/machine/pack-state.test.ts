@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type PackedState, packState } from "./pack-state.ts";
@@ -16,7 +16,10 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(stateDir, { recursive: true, force: true }));
 
-/** Packs by answers in turn, the last of them for ever; `running` is who works in the session at each look. */
+/**
+ * Packs with each of the answers in turn, repeating the last. `running` lists the sandboxes in the session at each
+ * check.
+ */
 async function packWith(answers: readonly (() => boolean)[], running: readonly string[][] = [[]]): Promise<Packed[]> {
   const packed: Packed[] = [];
   let looks = 0;
@@ -29,7 +32,7 @@ async function packWith(answers: readonly (() => boolean)[], running: readonly s
       return { hasChanged: answer?.() ?? false };
     },
   };
-  // The first look is at who works in which session.
+  // The first check finds out which sandboxes run in which session.
   const seen = [running[0] ?? [], ...running];
   const list = async () => {
     const ids = seen[Math.min(looks, seen.length - 1)] ?? [];
@@ -56,23 +59,23 @@ const thrown = (code: "busy" | "not_found" | "unavailable") => () => {
 };
 
 describe("packState", () => {
-  it("packs a session again that changed, still when somebody works in it by then", async () => {
+  it("packs a changed session again, with its sandbox frozen if one started", async () => {
     expect(await packWith([changed, same], [[], [], ["sb_1"]])).toEqual([
       { names, still: [] },
       { names, still: ["sb_1"] },
     ]);
   });
-  it("packs a session again in which work began unseen", async () => {
+  it("packs a session again if a sandbox started unnoticed", async () => {
     expect(await packWith([same], [[], ["sb_1"]])).toEqual([
       { names, still: [] },
       { names, still: ["sb_1"] },
     ]);
   });
-  it("packs sessions together in which nobody works, and finds the one among them that changed", async () => {
+  it("packs idle sessions together, and finds the one that changed", async () => {
     const others = ["a", "b", "c"];
     for (const name of others) mkdirSync(join(stateDir, "sessions", name));
     const all = [...others, "work"].map((name) => `sessions/${name}`);
-    expect(await packWith([same])).toEqual([{ names: expect.toSatisfy((given) => given.length === 4), still: [] }]);
+    expect(await packWith([same])).toEqual([{ names: expect.toSatisfy((packedNames) => packedNames.length === 4), still: [] }]);
     const packed = await packWith([changed, same, changed, same]);
     expect(packed.map((each) => each.names.length)).toEqual([4, 2, 2, 1, 1]);
     expect(
@@ -84,13 +87,13 @@ describe("packState", () => {
       ),
     ).toEqual(new Set(all));
   });
-  it("is done with a session that is held still, whatever changes beside it", async () => {
+  it("accepts a session with frozen sandboxes, whatever changes beside them", async () => {
     expect(await packWith([changed], [["sb_1"]])).toHaveLength(1);
   });
-  it("waits for who copies a sandbox, and goes on without one that is gone", async () => {
+  it("waits for a sandbox copy, and continues without a removed sandbox", async () => {
     expect(await packWith([thrown("busy"), thrown("not_found"), same], [["sb_1"], ["sb_1"], []])).toHaveLength(3);
   });
-  it("gives up on a session that never keeps still, and at once on a failure", async () => {
+  it("gives up on a session that keeps changing, and at once on a failure", async () => {
     await expect(packWith([changed])).rejects.toMatchObject({ code: "busy" });
     await expect(packWith([thrown("unavailable")])).rejects.toMatchObject({ code: "unavailable" });
   });

@@ -4,41 +4,43 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as pause } from "node:timers/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
-import type { SandboxVerbs } from "../sandboxes/verbs.ts";
+import type { SandboxVerbs } from "../../verbs/sandboxes.ts";
 
-/** What is made again when it is needed, belongs to what lives right now, or is copied in its own way. */
+/**
+ * Entries that are left out: they are created again when needed, belong to running processes, or are copied separately.
+ */
 const leftOut = new Set([
   ...["sandboxes", "station", "station.log", "probes.json", "told.json", "empty"],
   ...["templates", "mirror", "mirrors", "git"],
 ]);
 const FILES = "files.tar";
-/** Of a session in which work begins or ends each time, or whose sandbox is being copied by somebody. */
+/** Attempts to pack a session in which sandboxes keep starting or ending, or whose sandbox another process copies. */
 const ATTEMPTS_MAX = 8;
 const ATTEMPT_PAUSE_MS = 250;
-/** Sessions in one archive, in which nobody works. */
+/** Idle sessions per archive. */
 const TOGETHER_MAX = 500;
 
 export interface PackedState {
   stateDir: string;
-  /** The one that knows whose files sandboxes own; null where none does. */
+  /** The runtime that can pack files owned by sandboxes; null if this machine has no such runtime. */
   runtime: Runtime | null;
   sandboxes: Pick<SandboxVerbs, "list">;
-  /** Names of files that are copied in their own way. */
+  /** Names of files that are copied separately. */
   databases: readonly string[];
   attemptPauseMs?: number;
-  /** Fires where the disk has no more room. */
+  /** Aborted when the disk runs out of space. */
   signal: AbortSignal;
 }
 
 type FilesRuntime = Runtime & { packFiles: NonNullable<Runtime["packFiles"]> };
 
 /**
- * Packs the files of a state folder into archives in `draft`: sessions, each as it was while nothing moved in it, and
- * all the rest together. Of the rest every file is written once or replaced as a whole, so that any of them
- * may change meanwhile. Throws `busy` for a session that would not keep still.
+ * Packs the files of a state folder into archives in `draft`: each session as of a moment in which nothing in it
+ * changed, and all other files together. Those may change during the copy, because each is written once or replaced as
+ * a whole. Throws `busy` for a session that keeps changing.
  */
 export async function packState(draft: string, state: PackedState): Promise<void> {
   const { stateDir, runtime, databases, signal } = state;
@@ -64,7 +66,9 @@ export async function packState(draft: string, state: PackedState): Promise<void
 
 type SessionParts = PackedState & { draft: string; runtime: FilesRuntime };
 
-/** Many in one archive, since there may be thousands of them; halves of those among which something moved. */
+/**
+ * Packs many sessions into one archive, since there may be thousands. If one of them changed, packs each half again.
+ */
 async function packIdle(sessions: readonly string[], parts: SessionParts): Promise<void> {
   const [first = "", ...others] = sessions;
   parts.signal.throwIfAborted();
@@ -73,7 +77,7 @@ async function packIdle(sessions: readonly string[], parts: SessionParts): Promi
   const working = await sessionsAtWork(parts);
   if (!hasChanged && !sessions.some((each) => working.has(each))) return;
   const middle = Math.ceil(sessions.length / 2);
-  // The first half has the archive of all.
+  // The first half overwrites the archive of all.
   for (const half of [sessions.slice(0, middle), sessions.slice(middle)]) await packIdle(half, parts);
 }
 
@@ -90,7 +94,7 @@ const archiveOf = (sessions: readonly string[], { stateDir, draft }: Pick<Sessio
 
 const canPack = (runtime: Runtime | null): runtime is FilesRuntime => runtime?.packFiles !== undefined;
 
-/** Until nothing moved in it: in its sandboxes because they are held still, and beside them because nobody came. */
+/** Packs a session until nothing changed during the copy: its sandboxes are frozen, and none started or ended. */
 async function packSession(session: string, parts: SessionParts): Promise<void> {
   const { sandboxes, runtime, signal, attemptPauseMs = ATTEMPT_PAUSE_MS } = parts;
   signal.throwIfAborted();
@@ -102,14 +106,14 @@ async function packSession(session: string, parts: SessionParts): Promise<void> 
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
     const still = await running();
     const packed = await runtime.packFiles({ ...request, still }).catch((error: unknown) => {
-      // One of its sandboxes has just ended, or somebody else copies it right now.
+      // One of its sandboxes has just ended, or another process is copying it.
       if (attempt < ATTEMPTS_MAX && error instanceof CaissonError && (error.code === "not_found" || error.code === "busy")) return null;
       throw error;
     });
     const isSame = packed !== null && still.join() === (await running()).join();
-    // While its sandboxes are still, only the session's own records change, each as a whole.
+    // While the sandboxes are frozen, only the session's own records change, and each is replaced as a whole.
     if (isSame && (still.length > 0 || !packed.hasChanged)) return;
     await pause(attemptPauseMs * attempt);
   }
-  throw new CaissonError("busy", `work in the session ${session} began or ended each time it was packed`, { hint: "Try again." });
+  throw new CaissonError("busy", `the session ${session} changed during every attempt to pack it`, { hint: "Try again." });
 }

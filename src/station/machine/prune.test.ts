@@ -1,31 +1,31 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { CaissonError } from "../../contract/error.ts";
-import { createTestStation } from "../runs/testing.ts";
-import { findThing } from "./find-thing.ts";
+import { createTestStation } from "../../../test/support/testing-runs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type PrunedStation, pruneMachine } from "./prune.ts";
+import { findThing } from "./resolve-id.ts";
 import { usageOf } from "./usage.ts";
 
 const script = { turns: [{ say: "Done." }] };
 
-/** Sandboxes and snapshots as the station would show them, beside real runs and sessions. */
+/** Adds fake sandboxes and snapshots to real runs and sessions. */
 function withSandboxes(verbs: Pick<PrunedStation, "runs" | "sessions">, removed: string[]): PrunedStation {
-  const kept = { keep: true, labels: {}, state: "running" };
+  const defaults = { keep: true, labels: {}, state: "running" };
   const sandboxes = {
     list: async () => ({
       sandboxes: [
-        { ...kept, id: "sb_aaaaaaaaaaaa", name: "lives" },
-        { ...kept, id: "sb_bbbbbbbbbbbb", name: "died" },
-        { ...kept, id: "sb_cccccccccccc", state: "failed" },
-        { ...kept, id: "sb_dddddddddddd", state: "failed", labels: { run: "run_x" } },
-        { ...kept, id: "sb_eeeeeeeeeeee", state: "paused" },
+        { ...defaults, id: "sb_aaaaaaaaaaaa", name: "lives" },
+        { ...defaults, id: "sb_bbbbbbbbbbbb", name: "died" },
+        { ...defaults, id: "sb_cccccccccccc", state: "failed" },
+        { ...defaults, id: "sb_dddddddddddd", state: "failed", labels: { run: "run_x" } },
+        { ...defaults, id: "sb_eeeeeeeeeeee", state: "paused" },
       ],
       damaged: [{ id: "sb_ffffffffffff" }],
     }),
     async get(word: string) {
       if (word === "lives" || word === "sb_a") return { id: "sb_aaaaaaaaaaaa" };
-      throw new CaissonError("not_found", "there is none");
+      throw new CaissonError("not_found", "it does not exist");
     },
     async hold(id: string) {
       if (id === "sb_bbbbbbbbbbbb") throw new CaissonError("lost", "its guest is gone");
@@ -45,7 +45,7 @@ function withSandboxes(verbs: Pick<PrunedStation, "runs" | "sessions">, removed:
   return { ...verbs, sandboxes: sandboxes as never };
 }
 
-test("what nobody uses is found, and only what was agreed to goes; what is in use again meanwhile stays", async () => {
+test("prune removes only what was confirmed and is still unused", async () => {
   await using station = await createTestStation({ script });
   const removed: string[] = [];
   const { runs, sessions } = station.verbs;
@@ -61,14 +61,15 @@ test("what nobody uses is found, and only what was agreed to goes; what is in us
   const only = found.things.map(({ id }) => id).filter((id) => id !== "sb_cccccccccccc");
   const pruned = await pruneMachine({ olderThanMs: 0, only }, options);
   expect(removed).toEqual(["sb_ffffffffffff", "sb_bbbbbbbbbbbb"]);
-  // The snapshot is in use. What the fake runtime changed is not known from outside, so the session stays, and its run.
+  // The snapshot is in use. The session and its run stay, because changes in the fake runtime are not visible from
+  // outside.
   expect(pruned.things.map(({ id }) => id)).toEqual(["sb_ffffffffffff", "sb_bbbbbbbbbbbb"]);
   await sessions.discard(run);
   expect((await pruneMachine({ olderThanMs: 0, only: [run, open] }, options)).things).toMatchObject([{ kind: "run", id: run }]);
   expect((await runs.list()).runs.map((each) => each.run)).toEqual([open]);
 });
 
-test("a run is forgotten with its sub-runs once it is over", async () => {
+test("a run can be removed only after it has ended", async () => {
   await using station = await createTestStation({ script });
   const { runs } = station.verbs;
   const { run } = await runs.start({ task: "do it", name: "fix", source: { kind: "empty" }, detached: true });
@@ -78,7 +79,7 @@ test("a run is forgotten with its sub-runs once it is over", async () => {
   await expect(runs.get(run)).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("a word is a sandbox, a run, a session or a snapshot; what stands for several is refused", async () => {
+test("find resolves ids, prefixes and names of every kind, and rejects ambiguous ones", async () => {
   await using station = await createTestStation({ script });
   const { runs, sessions } = station.verbs;
   const things = withSandboxes(station.verbs, []);
@@ -95,7 +96,7 @@ test("a word is a sandbox, a run, a session or a snapshot; what stands for sever
     await expect(findThing(word, things)).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("what takes room is told by kind", async () => {
+test("usage reports disk use by kind", async () => {
   await using station = await createTestStation({ script });
   const stateDir = join(dirname(station.folder), "state");
   await mkdir(join(stateDir, "sandboxes", "sb_aaaaaaaaaaaa"), { recursive: true });

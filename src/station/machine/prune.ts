@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { type Pruned, type PrunedThing, PruneMachine } from "../../contract/machine-verbs.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { Station } from "../station.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { type Pruned, type PrunedThing, PruneMachine } from "../../contract/machine/machine-verbs.ts";
+import type { Station } from "../../verbs/station.ts";
 import { sizeOf } from "./usage.ts";
 
 export type PrunedStation = Pick<Station, "sandboxes" | "sessions" | "runs">;
@@ -14,7 +14,7 @@ interface PruneOptions {
   stateDir: string;
 }
 
-/** See `MachineVerbs.prune`. One that cannot be removed any more does not keep the others. */
+/** See `MachineVerbs.prune`. Skips things that can no longer be removed. */
 export async function pruneMachine(request: PruneMachine, options: PruneOptions): Promise<Pruned> {
   const { olderThanMs, dryRun, only } = parseRequest(PruneMachine, request, "to prune");
   const isOld = (at: string) => Date.now() - Date.parse(at) >= olderThanMs;
@@ -23,15 +23,18 @@ export async function pruneMachine(request: PruneMachine, options: PruneOptions)
     ...(await unusedSessions(options, isOld)),
     ...(await unusedSnapshots(options, isOld)),
   ];
-  const gone = new Set(found.filter(({ kind }) => kind === "session").map(({ id }) => id));
-  found.push(...(await unusedRuns(options, { isOld, gone })));
+  const removedSessions = new Set(found.filter(({ kind }) => kind === "session").map(({ id }) => id));
+  found.push(...(await unusedRuns(options, { isOld, gone: removedSessions })));
   const chosen = only === undefined ? found : found.filter(({ id }) => only.includes(id));
   const things: PrunedThing[] = [];
-  for (const thing of chosen) if (dryRun || (await isRemoved(thing, options.station))) things.push(thing);
+  for (const thing of chosen) if (dryRun || (await removeIfUnused(thing, options.station))) things.push(thing);
   return { things, bytes: things.reduce((sum, { bytes }) => sum + bytes, 0), dryRun };
 }
 
-/** Kept ones that nothing runs in any more, and those whose record is damaged. Those of runs go with their runs. */
+/**
+ * Returns kept sandboxes without processes, and sandboxes with a damaged record. The sandboxes of runs are
+ * removed with their runs.
+ */
 async function unusedSandboxes({ station, stateDir }: PruneOptions): Promise<PrunedThing[]> {
   const { sandboxes, damaged } = await station.sandboxes.list();
   const things: PrunedThing[] = [];
@@ -43,12 +46,12 @@ async function unusedSandboxes({ station, stateDir }: PruneOptions): Promise<Pru
   for (const { id, name = null, state, keep, labels } of sandboxes) {
     if (!keep || labels.run !== undefined || state === "paused") continue;
     if (state === "running" && (await isAlive(id, station))) continue;
-    await add(id, name, "nothing runs in it any more");
+    await add(id, name, "nothing runs in it");
   }
   return things;
 }
 
-/** One that does not answer for another reason than its end is left alone. */
+/** Counts a sandbox that does not respond as alive unless the reason is its end. */
 async function isAlive(id: string, { sandboxes }: PrunedStation): Promise<boolean> {
   try {
     await (await sandboxes.hold(id)).release();
@@ -58,7 +61,7 @@ async function isAlive(id: string, { sandboxes }: PrunedStation): Promise<boolea
   }
 }
 
-/** Nobody used them for a while, and everything in them was applied, as far as that can be known. */
+/** Returns sessions that have not been used for long and, as far as is known, have no unapplied changes. */
 async function unusedSessions({ station, stateDir }: PruneOptions, isOld: (at: string) => boolean): Promise<PrunedThing[]> {
   const things: PrunedThing[] = [];
   for (const { id, lastUsedAt, lock } of (await station.sessions.list()).sessions) {
@@ -67,32 +70,35 @@ async function unusedSessions({ station, stateDir }: PruneOptions, isOld: (at: s
     const { runs } = await station.runs.list({ session: id, state: "open", limit: 1 });
     if (runs.length > 0) continue;
     const { bytes } = await sizeOf(join(stateDir, "sessions", id));
-    things.push({ kind: "session", id, name: null, bytes, why: "nothing in it is unapplied" });
+    things.push({ kind: "session", id, name: null, bytes, why: "it has no unapplied changes" });
   }
   return things;
 }
 
-/** Those that somebody named are somebody's; those of sessions go with them. */
+/**
+ * Returns snapshots without a name. A name means that a user still wants the snapshot; snapshots of sessions are
+ * removed with their session.
+ */
 async function unusedSnapshots({ station }: PruneOptions, isOld: (at: string) => boolean): Promise<PrunedThing[]> {
   const { snapshots } = await station.sandboxes.snapshots();
   const unnamed = snapshots.filter(({ name, createdAt }) => name === null && isOld(createdAt));
   return unnamed.map(({ id, bytes }) => ({ kind: "snapshot", id, name: null, bytes, why: "it has no name" }));
 }
 
-/** That are over, and whose sessions are gone or go now: nothing of them is left but their logs. */
+/** Returns ended runs whose session was removed or is removed now, so that only their logs are left. */
 async function unusedRuns(
   { station }: PruneOptions,
-  { isOld, gone }: { isOld: (at: string) => boolean; gone: ReadonlySet<string> },
+  { isOld, gone: removedSessions }: { isOld: (at: string) => boolean; gone: ReadonlySet<string> },
 ): Promise<PrunedThing[]> {
   const { runs } = await station.runs.list({ state: "ended", parent: null, limit: RUNS_MAX });
   const { sessions, damaged } = await station.sessions.list();
-  const known = new Set([...sessions, ...damaged].map(({ id }) => id).filter((id) => !gone.has(id)));
+  const known = new Set([...sessions, ...damaged].map(({ id }) => id).filter((id) => !removedSessions.has(id)));
   const unused = runs.filter(({ session, updatedAt }) => isOld(updatedAt) && !known.has(session));
-  return unused.map(({ run, name }) => ({ kind: "run", id: run, name, bytes: 0, why: "it ended, and its session is gone" }));
+  return unused.map(({ run, name }) => ({ kind: "run", id: run, name, bytes: 0, why: "it ended, and its session was removed" }));
 }
 
-/** What somebody began to use meanwhile stays. */
-async function isRemoved({ kind, id }: PrunedThing, { sandboxes, sessions, runs }: PrunedStation): Promise<boolean> {
+/** Removes a thing and returns true, or returns false if it is in use again or no longer exists. */
+async function removeIfUnused({ kind, id }: PrunedThing, { sandboxes, sessions, runs }: PrunedStation): Promise<boolean> {
   try {
     if (kind === "sandbox") await sandboxes.remove(id);
     else if (kind === "session") await sessions.discard(id, { why: "removed" });

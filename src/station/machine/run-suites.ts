@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
-import type { AttackVerdict, SignedReport } from "../../contract/attack-report.ts";
-import type { ConformanceReport, ConformanceResult } from "../../contract/machine-verbs.ts";
+import type { AttackVerdict, SignedReport } from "../../contract/machine/attack-report.ts";
+import type { ConformanceReport, ConformanceResult } from "../../contract/machine/machine-verbs.ts";
 import { streamOf } from "../../lib/stream-of.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { signReport } from "../../suites/attack/report.ts";
@@ -12,7 +12,7 @@ import { hostClaims } from "./host-claims.ts";
 
 interface Subject {
   runtime: Runtime;
-  /** Laid under the spec of every sandbox. */
+  /** Defaults for the configuration of every sandbox. */
   spec: object;
 }
 

@@ -1,9 +1,10 @@
 import { readFile, statfs } from "node:fs/promises";
 import { availableParallelism, freemem, loadavg, totalmem } from "node:os";
-import type { MachineStats } from "../../contract/machine-verbs.ts";
+import type { MachineStats } from "../../contract/machine/machine-verbs.ts";
+import { ifErrno, UNREACHABLE } from "../../lib/failures.ts";
 import type { PoolSize } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
-import type { Station } from "../station.ts";
+import type { Station } from "../../verbs/station.ts";
 
 interface StatsOptions {
   stateDir: string;
@@ -34,9 +35,9 @@ export async function statsOf({ stateDir, station, runtimes }: StatsOptions): Pr
   };
 }
 
-/** What could be had without swapping: caches can be given up, and are not free. */
+/** Returns the memory that is available without swapping: caches can be dropped, but do not count as free. */
 async function availableMemory(): Promise<number> {
-  const text = await readFile("/proc/meminfo", "utf8").catch(() => "");
+  const text = await ifErrno(readFile("/proc/meminfo", "utf8"), UNREACHABLE, "");
   const kib = /^MemAvailable:\s+(\d+) kB$/m.exec(text)?.[1];
   return kib === undefined ? freemem() : Number(kib) * 1024;
 }

@@ -10,14 +10,14 @@ const more = workspaceClaims({ path: process.env.PATH ?? "" });
 const ids = more.map((claim) => claim.id);
 const judge = (id: string, seen: unknown) => more.find((claim) => claim.id === id)?.judge(seen, {} as never) ?? [];
 
-test("hold, whatever the runtime", async () => {
+test("the claims hold with any runtime", async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-claims-"));
   try {
     await using runtime = createFakeRuntime();
     const { verdicts } = await runAttacks(runtime, { version: "test", stateDir, probePath: "", only: ids, more });
     expect(verdicts.map(({ id, verdict, seen }) => [id, verdict, seen])).toEqual([
       ["H40", "observed", "change: applied"],
-      ["H41", "observed", "both at once: unsafe, the second alone: unsafe, through a link of the user's: unsafe"],
+      ["H41", "observed", "both at once: unsafe, the second alone: unsafe, through the user's own link: unsafe"],
       ["H42", "observed", "HEAD: applied, config: applied, objects/k: applied, refs/k: left out"],
       ["H43", "observed", "with nothing missing: applied, with a commit to fetch: not_found"],
     ]);
@@ -26,7 +26,7 @@ test("hold, whatever the runtime", async () => {
   }
 });
 
-test("are broken by anything left outside, by a way out that was applied, and by nothing having been tried", () => {
+test("a file left outside, an applied escape, or no attempt at all breaks a claim", () => {
   for (const id of ids) {
     expect(judge(id, { answers: { change: "applied" }, left: ["secret (changed)"] })).not.toEqual([]);
     expect(judge(id, { answers: {}, left: [] })).not.toEqual([]);

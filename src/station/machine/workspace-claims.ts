@@ -1,7 +1,8 @@
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ABSENT, ifErrno } from "../../lib/failures.ts";
 import type { AttackContext, Canary } from "../../suites/attack/attack-context.ts";
 import { type Claim, defineClaim } from "../../suites/attack/claim.ts";
 import { applyChanges } from "../../workspace/apply.ts";
@@ -9,9 +10,9 @@ import type { Change, FileSide } from "../../workspace/change.ts";
 import { commitToBranch } from "../../workspace/git/branch.ts";
 
 interface Tried {
-  /** What each attempt came to: `applied`, or the code it was refused with. */
+  /** The outcome of each attempt: `applied`, `left out`, or the code of its refusal. */
   answers: Record<string, string>;
-  /** What was left or changed where nothing may be. */
+  /** Files that were left or changed where none may be. */
   left: string[];
 }
 
@@ -39,45 +40,42 @@ const describe = ({ answers }: Tried) =>
     .map(([what, answer]) => `${what}: ${answer}`)
     .join(", ");
 
-/**
- * What the host does with a tree that somebody hostile wrote, the folder or the agent's changes to it: apply, diff and
- * branch.
- */
+/** Claims about apply, diff and branch on the host with a hostile tree: the folder, or the agent's changes to it. */
 export function workspaceClaims(options: { path: string }): Claim[] {
   return [
     defineClaim<Tried>({
       id: "H40",
-      title: "A journal that came with a folder is not obeyed",
+      title: "A journal that came with a folder is ignored",
       group: "host trust",
-      tried: "Put journals of an interrupted apply into a folder, with a link to a folder of the host on their way, and applied a change.",
+      tried: "Put journals of an interrupted apply into a folder, with a link to a host folder in their paths, and applied a change.",
       observe: (context) => withPlace(context, observeJournal),
-      judge: (seen) => [...judgeLeft(seen), ...(seen.answers.change === "applied" ? [] : ["the change beside it was not applied"])],
+      judge: (seen) => [...judgeLeft(seen), ...(seen.answers.change === "applied" ? [] : ["the change itself was not applied"])],
       describe,
     }),
     defineClaim<Tried>({
       id: "H41",
-      title: "A link that leads out by way of another is not applied",
+      title: "A link that leads outside through another link is not applied",
       group: "host trust",
-      tried: "Applied links that lead outside only together, at once and one after the other.",
+      tried: "Applied links that only together lead outside, at once and one after the other.",
       observe: (context) => withPlace(context, observeLinks),
       judge: judgeRefused,
       describe,
     }),
     defineClaim<Tried>({
       id: "H42",
-      title: "A git repository is not planted, in however many steps",
+      title: "A git repository cannot be planted, even in several steps",
       group: "host trust",
-      tried: "Applied the parts of a repository with settings that run a program, one after the other.",
+      tried: "Applied the parts of a repository whose settings run a program, one after the other.",
       observe: (context) => withPlace(context, observeRepository),
       judge: judgeLeft,
       describe,
     }),
     defineClaim<Tried>({
       id: "H43",
-      title: "Git on the host runs nothing that a repository names",
+      title: "Git on the host runs no program that a repository names",
       group: "host trust",
       tried:
-        "Made a branch in a repository whose settings, hooks, filters and remote name programs, with and without an object that would have to be fetched.",
+        "Created a branch in a repository whose settings, hooks, filters and remote name programs, with and without an object that would have to be fetched.",
       observe: (context) => withPlace(context, (place) => observeGit(place, options.path)),
       judge: judgeLeft,
       describe,
@@ -107,11 +105,14 @@ async function observeLinks({ folder, canary, apply }: Place): Promise<Tried> {
   await apply([up]);
   answers["the second alone"] = await apply([out]);
   await symlink(canary.folder, join(folder, "mine"));
-  answers["through a link of the user's"] = await apply([added("n", link("mine/secret"))]);
-  const leaked = await Promise.all(["m", "n"].map((name) => readFile(join(folder, name), "utf8").catch(() => null)));
+  answers["through the user's own link"] = await apply([added("n", link("mine/secret"))]);
+  const leaked = await Promise.all(["m", "n"].map((name) => ifErrno(readFile(join(folder, name), "utf8"), ABSENT, null)));
   return {
     answers,
-    left: [...(await canary.touched()), ...leaked.flatMap((text, index) => (text === null ? [] : [`a way out: ${["m", "n"][index]}`]))],
+    left: [
+      ...(await canary.touched()),
+      ...leaked.flatMap((text, index) => (text === null ? [] : [`a link to the outside: ${["m", "n"][index]}`])),
+    ],
   };
 }
 
@@ -170,7 +171,7 @@ async function withPlace(context: AttackContext, work: (place: Place) => Promise
   }
 }
 
-/** A refusal is an answer; anything else is a defect of ours. */
+/** Returns the outcome of an attempt. A `CaissonError` is a refusal; any other error is a defect of ours. */
 async function outcomeOf(work: Promise<{ applied?: string[]; skipped: unknown[] }>): Promise<string> {
   try {
     return (await work).applied?.length === 0 ? "left out" : "applied";

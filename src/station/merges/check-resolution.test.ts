@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ConflictedFile } from "../../contract/merge-event.ts";
+import type { ConflictedFile } from "../../contract/merge/merge-event.ts";
 import type { FileSide } from "../../workspace/change.ts";
 import { checkResolution } from "./check-resolution.ts";
 import { sideOfMarked } from "./conflict-files.ts";
@@ -23,30 +23,30 @@ const resolvedWith = (changes: Record<string, FileSide | null | undefined>) => {
 };
 const check = (changes: Record<string, FileSide | null | undefined>) => checkResolution(files, conflicted, resolvedWith(changes));
 
-test("a resolution has no markers, everything that was not in conflict, and nothing else changed", () => {
+test("accepts only a resolution without markers that changes nothing else", () => {
   expect(check({ a: text("ONE", "x and y", "THREE") })).toBeNull();
   expect(check({ a: text("ONE", "THREE"), ".caisson-merge/1.base": undefined })).toBeNull();
   expect(check({})).toBe('Conflict markers are left in "a".');
   expect(check({ a: text("ONE", "x", "=======", "THREE") })).toContain("markers are left");
-  expect(check({ a: text("ONE", "x", "3") })).toContain("Lines that were not in conflict are gone");
-  expect(check({ a: text("THREE", "x", "ONE") })).toContain("Lines that were not in conflict");
-  expect(check({ a: null })).toBe('Files were removed that neither side removed: "a".');
-  // As it was to begin with.
-  expect(check({ a: undefined })).toContain("Lines that were not in conflict");
-  expect(check({ a: { kind: "link", mode: 0o777, content: Buffer.from("b") } })).toContain("Lines that were not in conflict");
+  expect(check({ a: text("ONE", "x", "3") })).toContain("Lines outside the conflict were removed");
+  expect(check({ a: text("THREE", "x", "ONE") })).toContain("Lines outside the conflict");
+  expect(check({ a: null })).toBe('Files that neither side removed are missing: "a".');
+  // Without a change, the file has its original content.
+  expect(check({ a: undefined })).toContain("Lines outside the conflict");
+  expect(check({ a: { kind: "link", mode: 0o777, content: Buffer.from("b") } })).toContain("Lines outside the conflict");
   const good = { a: text("ONE", "x and y", "THREE") };
-  expect(check({ ...good, other: text("lost") })).toBe('Files were changed that are not in conflict: "other".');
+  expect(check({ ...good, other: text("lost") })).toBe('Files that are not in conflict were changed: "other".');
   expect(check({ ...good, other: undefined })).toContain('"other"');
   expect(check({ ...good, "src/new": text("more") })).toContain('"src/new"');
   expect(check({ ...good, other: { ...text("kept"), mode: 0o755 } })).toContain('"other"');
 });
 
-test("lines that look like markers and were there before are no markers", () => {
+test("lines that look like markers but existed before are not markers", () => {
   const heading = new Map(conflicted).set(".caisson-merge/1.theirs", text("1", "=======", "THREE"));
   expect(checkResolution(files, heading, new Map(heading).set("a", text("ONE", "x", "=======", "THREE")))).toBeNull();
 });
 
-test("a file that cannot be marked is undecided until it is another, or gone", () => {
+test("a file that cannot be marked is unresolved until it is replaced or removed", () => {
   const binary: ConflictedFile[] = [{ path: "b", kind: "not_text", sides }];
   const standIn = new Map<string, FileSide | null>([["b", text("<<<<<<< merged", "(…)", "=======", "(…)", ">>>>>>> theirs")]]);
   const resolved = (side: FileSide | null) => checkResolution(binary, standIn, new Map([["b", side]]));
@@ -55,7 +55,7 @@ test("a file that cannot be marked is undecided until it is another, or gone", (
   expect(resolved(null)).toBeNull();
 });
 
-test("one side is taken where the two conflict, and the rest stays", () => {
+test("takes one side of each conflict, and keeps the rest", () => {
   expect(sideOfMarked(marked.content, "merged").toString()).toBe("ONE\nx\nTHREE\n");
   expect(sideOfMarked(marked.content, "theirs").toString()).toBe("ONE\ny\nTHREE\n");
   expect(
@@ -63,7 +63,7 @@ test("one side is taken where the two conflict, and the rest stays", () => {
   ).toBeNull();
 });
 
-test("those that conflict least come first, and among equals those that were named first", () => {
+test("orders sessions by the fewest conflicts, then as they were named", () => {
   expect(leastConflictsFirst(["a", "b", "c"], [])).toEqual(["a", "b", "c"]);
   expect(leastConflictsFirst(["a", "b", "c"], [{ sessions: ["a", "c"], files: 1 }])).toEqual(["b", "a", "c"]);
   const clashes = [

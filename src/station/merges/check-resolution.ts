@@ -1,35 +1,35 @@
-import type { ConflictedFile } from "../../contract/merge-event.ts";
+import type { ConflictedFile } from "../../contract/merge/merge-event.ts";
 import { type FileSide, isText, sameSide } from "../../workspace/change.ts";
 import { isSidesFile, type Side, sideFile } from "./conflict-files.ts";
 import type { ChangedFiles } from "./file-tree.ts";
 
-/** Paths that a complaint names. */
+/** How many paths a complaint lists. */
 const NAMED_MAX = 5;
 const MARKER = /^(?:<{7}|\|{7}|={7}|>{7})(?: |$)/;
 
 /**
- * Whether a conflict was resolved: nothing but its files differs from what git left (`conflicted`), no marker is left
- * in those, and everything in them that was not in conflict is still there, in its order. Null when it was, or what is
- * wrong with it.
+ * Returns null if a conflict was resolved, or what is wrong with the resolution. Only the files in conflict may differ
+ * from what git left (`conflicted`); they must not contain a marker, and must still have everything that was not in
+ * conflict, in order.
  */
 export function checkResolution(files: readonly ConflictedFile[], conflicted: ChangedFiles, resolved: ChangedFiles): string | null {
   const inConflict = new Set(files.map(({ path }) => path));
   const others = [...new Set([...conflicted.keys(), ...resolved.keys()])].filter((path) => !inConflict.has(path) && !isSidesFile(path));
   const touched = others.filter((path) => !isSame(conflicted, resolved, path));
-  if (touched.length > 0) return `Files were changed that are not in conflict: ${named(touched)}.`;
+  if (touched.length > 0) return `Files that are not in conflict were changed: ${listPaths(touched)}.`;
   const marked = files.flatMap(({ path }, index) => (leftMarkers(path, index, { conflicted, resolved }) ? [path] : []));
-  if (marked.length > 0) return `Conflict markers are left in ${named(marked)}.`;
+  if (marked.length > 0) return `Conflict markers are left in ${listPaths(marked)}.`;
   const texts = files.flatMap((file, index) => (file.kind === "content" || file.kind === "added_twice" ? [{ ...file, index }] : []));
   const content = ({ path, index }: { path: string; index: number }) =>
-    // What is not a change is as it was to begin with.
+    // A path without a change has its original content.
     resolved.has(path) ? (resolved.get(path) ?? null) : (conflicted.get(sideFile(index, "base")) ?? null);
-  const gone = texts.filter((file) => content(file) === null).map(({ path }) => path);
-  if (gone.length > 0) return `Files were removed that neither side removed: ${named(gone)}.`;
+  const missingPaths = texts.filter((file) => content(file) === null).map(({ path }) => path);
+  if (missingPaths.length > 0) return `Files that neither side removed are missing: ${listPaths(missingPaths)}.`;
   const lost = texts.filter((file) => losesOtherChanges(conflicted.get(file.path) ?? null, content(file))).map(({ path }) => path);
-  return lost.length === 0 ? null : `Lines that were not in conflict are gone, changed or moved in ${named(lost)}.`;
+  return lost.length === 0 ? null : `Lines outside the conflict were removed, changed or moved in ${listPaths(lost)}.`;
 }
 
-/** A path that is not there is as it was to begin with. */
+/** A path that is missing in a map has not changed. */
 function isSame(a: ChangedFiles, b: ChangedFiles, path: string): boolean {
   return a.has(path) === b.has(path) && sameSide(a.get(path) ?? null, b.get(path) ?? null);
 }
@@ -42,7 +42,7 @@ function leftMarkers(path: string, index: number, { conflicted, resolved }: { co
   return linesOf(side).some((line) => MARKER.test(line) && !known.has(line));
 }
 
-/** What git left outside of its markers must be found again, piece by piece. */
+/** Everything that git left outside the markers must still exist, piece by piece. */
 function losesOtherChanges(marked: FileSide | null, resolved: FileSide | null): boolean {
   if (marked === null || resolved === null) return false;
   if (resolved.kind !== "file") return true;
@@ -56,7 +56,7 @@ function losesOtherChanges(marked: FileSide | null, resolved: FileSide | null): 
   return false;
 }
 
-/** The lines between conflicts. */
+/** Returns the lines between conflicts. */
 function piecesOutside(lines: readonly string[]): string[][] {
   const pieces: string[][] = [[]];
   let isInside = false;
@@ -79,7 +79,7 @@ function linesOf(side: FileSide | null | undefined): string[] {
   return side === undefined || side === null ? [] : side.content.toString("utf8").split("\n");
 }
 
-function named(paths: readonly string[]): string {
+function listPaths(paths: readonly string[]): string {
   const some = paths.slice(0, NAMED_MAX).map((path) => JSON.stringify(path.slice(0, 200)));
   return paths.length > NAMED_MAX ? `${some.join(", ")} and ${paths.length - NAMED_MAX} more` : some.join(", ");
 }

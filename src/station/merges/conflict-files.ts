@@ -1,12 +1,14 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { ConflictedFile } from "../../contract/merge-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { ConflictedFile } from "../../contract/merge/merge-event.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { GitInside, MergedTree, Stage } from "./git-inside.ts";
 import { MERGED, removeFile } from "./git-inside.ts";
 
-/** In the workspace while a conflict is open: the versions of each file, numbered as in the conflict. */
+/**
+ * The folder in the workspace that has the versions of each file while a conflict is open, numbered as in the conflict.
+ */
 export const SIDES_FOLDER = ".caisson-merge";
 const FILES_MAX = 500;
 
@@ -15,10 +17,10 @@ const stageOf = { base: 1, merged: 2, theirs: 3 } as const;
 export const sideFile = (index: number, side: Side) => `${SIDES_FOLDER}/${index + 1}.${side}`;
 export const isSidesFile = (path: string) => path === SIDES_FOLDER || path.startsWith(`${SIDES_FOLDER}/`);
 
-/** What is in conflict, in the order of paths. Throws `too_large`. */
+/** Returns the files in conflict, sorted by path. Throws `too_large`. */
 export async function conflictsIn(git: GitInside, { commit, conflicted }: MergedTree): Promise<ConflictedFile[]> {
   if (conflicted.size > FILES_MAX)
-    throw new CaissonError("too_large", `${conflicted.size} files are in conflict; at most ${FILES_MAX} are resolved`);
+    throw new CaissonError("too_large", `${conflicted.size} files are in conflict; at most ${FILES_MAX} can be resolved`);
   const files = await git.filesOf(commit);
   const paths = [...conflicted.keys()].sort();
   const marked = await git.contents(paths.flatMap((path) => files.get(path)?.object ?? []));
@@ -28,7 +30,7 @@ export async function conflictsIn(git: GitInside, { commit, conflicted }: Merged
     const isMarked = entry !== undefined && entry.mode !== "120000" && hasMarkers(marked.get(entry.object) ?? Buffer.alloc(0));
     const mode = (stage: 1 | 2 | 3) => (stages.get(stage)?.mode ?? null) as ConflictedFile["sides"]["base"];
     const sides = { base: mode(1), merged: mode(2), theirs: mode(3) };
-    // Where a file was before two moved it differently is of no matter; where it is now, is.
+    // If two sessions moved a file to different places, its old path does not matter, only the new ones.
     if (sides.merged === null && sides.theirs === null) return [];
     return [{ path, kind: kindOf(sides, isMarked), sides }];
   });
@@ -43,8 +45,8 @@ const marker = Buffer.from(`<<<<<<< ${MERGED}`);
 const hasMarkers = (content: Buffer) => content.includes(marker);
 
 /**
- * Lays the versions of each file beside, and puts something in the place of those that git could not mark: it cannot be
- * taken for a resolution.
+ * Writes the versions of each file to `SIDES_FOLDER`. Replaces a file that git could not mark with a placeholder that
+ * cannot pass as a resolution.
  */
 export async function layOut(
   sandbox: Sandbox,
@@ -71,14 +73,17 @@ export async function layOut(
 function standIn(files: readonly ConflictedFile[], index: number): string {
   const sides = files[index]?.sides;
   const tell = (side: "merged" | "theirs") =>
-    sides?.[side] == null ? "(it is not there)" : `(its version is in ${sideFile(index, side)})`;
+    sides?.[side] == null ? "(the file does not exist)" : `(its version is in ${sideFile(index, side)})`;
   return `<<<<<<< ${MERGED}\n${tell("merged")}\n=======\n${tell("theirs")}\n>>>>>>> theirs\n`;
 }
 
-/** One side of what is between markers, with everything that is not. Its lines are bytes: a file need not be UTF-8. */
+/**
+ * Returns one side of everything between markers, with all other lines. Treats lines as bytes, because a file need not
+ * be UTF-8.
+ */
 export function sideOfMarked(content: Buffer, side: "merged" | "theirs"): Buffer {
   let within: "outside" | "merged" | "base" | "theirs" = "outside";
-  const kept = content
+  const lines = content
     .toString("latin1")
     .split("\n")
     .filter((line) => {
@@ -89,10 +94,10 @@ export function sideOfMarked(content: Buffer, side: "merged" | "theirs"): Buffer
       else if (before === "theirs" && line.startsWith(">>>>>>> ")) within = "outside";
       return before === within && (within === "outside" || within === side);
     });
-  return Buffer.from(kept.join("\n"), "latin1");
+  return Buffer.from(lines.join("\n"), "latin1");
 }
 
-/** Takes one side of a file. Idempotent. */
+/** Replaces a file with one of its sides. Idempotent. */
 export async function takeSide(
   sandbox: Sandbox,
   { path, mode, content }: { path: string; mode: string | null; content: Buffer },
@@ -107,5 +112,5 @@ export async function takeSide(
   if (folder !== "") await sandbox.mkdir(`${WORKSPACE}/${folder}`, { parents: true });
   const { ended, stderr } = await runCommand(sandbox, { argv: ["ln", "-sn", "--", content.toString("utf8"), `${WORKSPACE}/${path}`] });
   if (ended.kind !== "exited" || ended.exitCode !== 0)
-    throw new CaissonError("unavailable", `the link ${path} could not be made: ${stderr.slice(0, 300)}`);
+    throw new CaissonError("unavailable", `the link ${path} could not be created: ${stderr.slice(0, 300)}`);
 }

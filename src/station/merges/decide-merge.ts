@@ -1,21 +1,21 @@
-import type { DrivenFacts } from "../../contract/driven.ts";
-import type { NewMergeEvent } from "../../contract/merge-event.ts";
+import type { JobFacts } from "../../contract/durable/durable-job.ts";
+import type { NewMergeEvent } from "../../contract/merge/merge-event.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import type { Decision, Effect } from "../driven/kind.ts";
+import type { Effect, JobDecision } from "../durable/kind.ts";
 import type { MergeConflict, MergeState } from "./merge-state.ts";
 
-/** So often an agent may try to resolve one conflict; then a person is asked. */
+/** How often an agent may try to resolve one conflict before a person is asked. */
 const TRIES_MAX = 3;
 const NAMED_MAX = 5;
 
-/** What has to be done outside for a merge: everything it needs to know is here. */
+/** Work of a merge outside the log, with everything it needs to know. */
 export interface MergeEffect extends Effect {
   what: NonNullable<MergeState["underWay"]>;
   state: Readonly<MergeState>;
 }
 
-/** What follows from a merge's state. Pure. */
-export function decideMerge(state: MergeState, { facts }: { facts: Readonly<DrivenFacts> }): Decision<NewMergeEvent, MergeEffect> {
+/** Decides what follows from a merge's state. Pure. */
+export function decideMerge(state: MergeState, { facts }: { facts: Readonly<JobFacts> }): JobDecision<NewMergeEvent, MergeEffect> {
   const isCancelled = facts.cancelRequested !== null;
   if (state.underWay !== null && !(isCancelled && waitsForRun(state))) {
     const cancel = isCancelled && state.underWay !== "cleanup";
@@ -30,29 +30,32 @@ export function decideMerge(state: MergeState, { facts }: { facts: Readonly<Driv
   return { append: [{ type: "merge.publish_started", data: { from: head } }] };
 }
 
-function inConflict(state: MergeState, conflict: MergeConflict): Decision<NewMergeEvent, MergeEffect> {
+function inConflict(state: MergeState, conflict: MergeConflict): JobDecision<NewMergeEvent, MergeEffect> {
   if (state.conflicts === "stop") return { append: [{ type: "merge.failed", data: { code: "conflict", text: tellConflict(conflict) } }] };
   const { tries, to, candidate, why, isHopeless } = conflict;
-  const offer = (whom: "agent" | "person"): Decision<NewMergeEvent, MergeEffect> => ({
+  const offer = (whom: "agent" | "person"): JobDecision<NewMergeEvent, MergeEffect> => ({
     append: [{ type: "merge.offer_started", data: { step: state.step, attempt: nextAttempt(state), to: whom } }],
   });
   const isAgents = to === null ? state.conflicts === "agent" : to === "agent";
   if (isAgents) return tries >= TRIES_MAX || isHopeless ? offer("person") : offer("agent");
   if (candidate === null) return offer("person");
   const reason = why === null ? "" : `${why} `;
-  return { effects: [], waits: { person: `${reason}${tellConflict(conflict)} Resolve it in the session ${candidate}.`.slice(0, 2000) } };
+  return {
+    effects: [],
+    waits: { person: `${reason}${tellConflict(conflict)} Resolve the conflict in the session ${candidate}.`.slice(0, 2000) },
+  };
 }
 
-/** Sessions are named by it, so no number comes twice in a merge. */
-const nextAttempt = ({ made }: MergeState) => made.length + 1;
+/** Sessions are named by this number, so it is unique within a merge. */
+const nextAttempt = ({ made: sessions }: MergeState) => sessions.length + 1;
 
 function tellConflict({ with: session, files }: MergeConflict): string {
   const named = files.slice(0, NAMED_MAX).map(({ path }) => JSON.stringify(path));
   const more = files.length > NAMED_MAX ? ` and ${files.length - NAMED_MAX} more` : "";
-  return `${session} does not go together with what was merged before it: ${named.join(", ")}${more}.`;
+  return `${session} conflicts with the sessions merged before it: ${named.join(", ")}${more}.`;
 }
 
-function atItsEnd(state: MergeState, { isCancelled }: { isCancelled: boolean }): Decision<NewMergeEvent, MergeEffect> {
+function atItsEnd(state: MergeState, { isCancelled }: { isCancelled: boolean }): JobDecision<NewMergeEvent, MergeEffect> {
   if (!state.isCleanedUp) return { append: [{ type: "merge.cleanup_started", data: {} }] };
   if (state.result !== null) return { end: { finish: "completed", text: state.result } };
   if (isCancelled) return { end: { finish: "cancelled", text: null } };
@@ -61,7 +64,7 @@ function atItsEnd(state: MergeState, { isCancelled }: { isCancelled: boolean }):
 
 const waitsForRun = ({ underWay, conflict }: MergeState) => underWay === "check" && conflict?.run !== null;
 
-/** The same for the same work, whoever does it. */
+/** Returns the same effect for the same work in every process. */
 function effectOf(id: string, state: MergeState): MergeEffect {
   const what = state.underWay;
   const { step, conflict } = state;
@@ -80,7 +83,7 @@ function effectOf(id: string, state: MergeState): MergeEffect {
       return { id: look, what, state, ...(run !== null && { after: `run/${run}` }) };
     }
     case null:
-      throw new Error("nothing is under way");
+      throw new Error("the merge has no work in progress");
     default:
       return unreachable(what);
   }

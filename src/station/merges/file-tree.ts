@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type Change, type Changes, type FileSide, gitMode, sameSide } from "../../workspace/change.ts";
 
-/** What a session made of files, by path; null: it removed it. */
+/** The files that a session changed, by path; null for a removed file. */
 export type ChangedFiles = ReadonlyMap<string, FileSide | null>;
 
-/** A change that moved a file is one that removed it here and made it there. */
+/** Treats a moved file as removed from its old path and added at the new one. */
 export function changedFiles({ changes }: { changes: readonly Change[] }): Map<string, FileSide | null> {
   const files = new Map<string, FileSide | null>();
   for (const { path, from, after } of changes) {
@@ -16,15 +16,15 @@ export function changedFiles({ changes }: { changes: readonly Change[] }): Map<s
 }
 
 /**
- * What all of them began from, of the files that any of them changed. Throws `conflict` where they do not agree: then
- * somebody changed the folder below them while they were looked at.
+ * Returns the original version of every file that any of the sessions changed. Throws `conflict` if the sessions
+ * disagree, because then the folder below them changed while they were read.
  */
 export function baseFiles(all: readonly Pick<Changes, "changes">[]): Map<string, FileSide> {
   const base = new Map<string, FileSide | null>();
   const note = (path: string, side: FileSide | null) => {
     const known = base.get(path);
     if (known !== undefined && !sameSide(known, side))
-      throw new CaissonError("conflict", `${JSON.stringify(path)} was changed while the sessions on it were looked at`, {
+      throw new CaissonError("conflict", `${JSON.stringify(path)} changed while the sessions were being compared`, {
         hint: "Try again.",
       });
     base.set(path, side);
@@ -36,7 +36,7 @@ export function baseFiles(all: readonly Pick<Changes, "changes">[]): Map<string,
   return new Map([...base].flatMap(([path, side]) => (side === null ? [] : [[path, side] as const])));
 }
 
-/** By this it is known whether a session changed since. */
+/** Returns a digest that shows whether a session has changed since. */
 export function digestOf(changes: readonly Change[]): string {
   const hash = createHash("sha256");
   for (const [path, side] of [...changedFiles({ changes })].sort(([a], [b]) => (a < b ? -1 : 1))) {

@@ -1,19 +1,19 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { type FileSide, gitMode } from "../../workspace/change.ts";
 import type { ChangedFiles } from "./file-tree.ts";
 
-/** On the sandbox's own temporary file system: nobody's repository, and gone with the sandbox. */
+/** In the sandbox's own temporary file system: separate from any real repository, and removed with the sandbox. */
 const GIT_DIR = "/tmp/caisson-merge.git";
 const OUTPUT_BYTES_MAX = 512 * 1024 * 1024;
 const GIT_MS_MAX = 10 * 60_000;
-/** What was merged so far; sessions are `side-1`, `side-2` … These words are in the markers of a conflict. */
+/** The name of what has been merged so far; sessions are `side-1`, `side-2` … Conflict markers contain these names. */
 export const MERGED = "merged";
 export const sideName = (index: number) => `side-${index + 1}`;
 
-/** Nothing that is set anywhere counts: not on the machine, not for the user, not in what is merged. */
+/** Ignores all settings: those of the machine, of the user, and of the files to merge. */
 const env = {
   GIT_DIR,
   HOME: "/nonexistent",
@@ -35,23 +35,26 @@ const env = {
   LC_ALL: "C",
 };
 
-/** In the repository's own file, which wins over every `.gitattributes`: no filter or driver of theirs acts. */
+/**
+ * Goes into the repository's own attributes, which override every `.gitattributes`: no filter or driver of a session
+ * runs.
+ */
 const ATTRIBUTES = "* !merge !diff -text !eol -filter -ident !working-tree-encoding !conflict-marker-size\n";
 
-/** One version of a conflicted file, as git has it. */
+/** One version of a conflicted file, in git's terms. */
 export interface Stage {
   mode: string;
   object: string;
 }
 
 export interface MergedTree {
-  /** A commit with all of it, conflicts included. */
+  /** A commit with the whole tree, including the conflicts. */
   commit: string;
-  /** By path: what it was (1), what was merged so far has (2), what the other has (3). */
+  /** For each path, the original (1), the version merged so far (2) and the other session's version (3). */
   conflicted: ReadonlyMap<string, ReadonlyMap<1 | 2 | 3, Stage>>;
 }
 
-/** Git inside a sandbox that nobody else is in, over files of our choice. Throws `unsupported` where there is none. */
+/** Runs git in a separate sandbox, on files of our choice. Throws `unsupported` without git. */
 export async function openGit(sandbox: Sandbox) {
   const git = (argv: readonly string[], input?: Uint8Array) => runGit(sandbox, argv, input);
   const text = async (argv: readonly string[], input?: Uint8Array) => (await git(argv, input)).toString("utf8").trim();
@@ -59,7 +62,7 @@ export async function openGit(sandbox: Sandbox) {
   await sandbox.writeFile(`${GIT_DIR}/info/attributes`, Buffer.from(ATTRIBUTES), { parents: true });
 
   return {
-    /** Makes commits of what all began from and of what each made of it. */
+    /** Creates a commit of the common base, and one of each side. */
     async load(base: ReadonlyMap<string, FileSide>, sides: Readonly<Record<string, ChangedFiles>>): Promise<void> {
       const pieces = [commitHead("base", "1", null), ...fileCommands(base)];
       for (const [index, [name, files]] of Object.entries(sides).entries())
@@ -74,13 +77,13 @@ export async function openGit(sandbox: Sandbox) {
       const commit = await text(["commit-tree", tree, "-p", "refs/heads/base", "-m", "merged"]);
       return { commit, conflicted: stagesIn(lines) };
     },
-    /** Contents by object. */
+    /** Returns the contents of objects by name. */
     async contents(objects: readonly string[]): Promise<Map<string, Buffer>> {
       const names = [...new Set(objects)];
       if (names.length === 0) return new Map();
       return contentsIn(await git(["cat-file", "--batch"], Buffer.from(`${names.join("\n")}\n`)), names);
     },
-    /** What a commit has at these paths. */
+    /** Returns the files of a commit by path. */
     async filesOf(commit: string): Promise<Map<string, Stage>> {
       const output = (await git(["ls-tree", "-r", "-z", "--full-tree", commit])).toString("utf8");
       const entries = output.split("\0").flatMap((line) => {
@@ -89,7 +92,7 @@ export async function openGit(sandbox: Sandbox) {
       });
       return new Map(entries);
     },
-    /** Brings the workspace from the one commit to the other. */
+    /** Changes the workspace from one commit to another. */
     async checkOut(from: string, to: string): Promise<void> {
       const raw = (await git(["diff-tree", "-r", "-z", "--no-renames", "--raw", from, to])).toString("utf8").split("\0");
       const written: string[] = [];
@@ -120,17 +123,17 @@ async function runGit(sandbox: Sandbox, argv: readonly string[], input?: Uint8Ar
     ...(input && { input }),
   }).catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "not_found")
-      throw new CaissonError("unsupported", "there is no git in the sandbox that merges", {
+      throw new CaissonError("unsupported", "the sandbox for the merge has no git", {
         hint: "Install git on this machine.",
         cause: error,
       });
     throw error;
   });
-  if (truncated) throw new CaissonError("too_large", "git had more to say about the merge than is taken");
+  if (truncated) throw new CaissonError("too_large", "git's output about the merge is too large");
   if (ended.kind === "exited" && (ended.exitCode === 0 || (isMerge && ended.exitCode === 1))) return Buffer.from(stdoutBytes);
   const outcome = ended.kind === "exited" ? `ended with ${ended.exitCode}` : ended.kind;
   throw new CaissonError("unavailable", `git ${argv[0]} inside the sandbox ${outcome}: ${stderr.trim().slice(0, 500)}`, {
-    hint: "A merge takes git 2.38 or newer in the sandbox.",
+    hint: "Merging requires git 2.38 or newer in the sandbox.",
   });
 }
 
@@ -140,16 +143,16 @@ function commitHead(name: string, mark: string, parent: string | null): Buffer {
 }
 
 function fileCommands(files: ReadonlyMap<string, FileSide | null>): Buffer[] {
-  // What is removed first: a file may give way to a folder of its name.
+  // Removals come first, because a file may give way to a folder of the same name.
   const sorted = [...files].sort(([, a], [, b]) => Number(a !== null) - Number(b !== null));
   return sorted.flatMap(([path, side]) => {
-    if (side === null) return [Buffer.from(`D ${quoted(path)}\n`)];
-    return [Buffer.from(`M ${gitMode(side)} inline ${quoted(path)}\ndata ${side.content.length}\n`), side.content, Buffer.from("\n")];
+    if (side === null) return [Buffer.from(`D ${quotePath(path)}\n`)];
+    return [Buffer.from(`M ${gitMode(side)} inline ${quotePath(path)}\ndata ${side.content.length}\n`), side.content, Buffer.from("\n")];
   });
 }
 
-/** As git's own programs quote a name, whatever is in it. */
-function quoted(path: string): string {
+/** Quotes a path as git's own programs do, whatever it contains. */
+function quotePath(path: string): string {
   const bytes = [...Buffer.from(path)].map((byte) => {
     if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
     return byte < 0x20 || byte >= 0x7f ? `\\${byte.toString(8).padStart(3, "0")}` : String.fromCharCode(byte);
@@ -174,26 +177,29 @@ function contentsIn(output: Buffer, names: readonly string[]): Map<string, Buffe
   for (const name of names) {
     const end = output.indexOf("\n", at);
     const size = Number(/^[0-9a-f]+ blob (\d+)$/.exec(output.toString("latin1", at, end))?.[1]);
-    if (!Number.isInteger(size)) throw new CaissonError("internal", `git inside the sandbox lacks ${name}`);
+    if (!Number.isInteger(size)) throw new CaissonError("internal", `git inside the sandbox did not return ${name}`);
     contents.set(name, output.subarray(end + 1, end + 1 + size));
     at = end + 1 + size + 1;
   }
   return contents;
 }
 
-/** With the folders that are empty without it: a diff knows none. */
+/** Removes a file, and the folders that are empty without it, which a diff does not show. */
 export async function removeFile(sandbox: Sandbox, path: string): Promise<void> {
   await sandbox.remove(`${WORKSPACE}/${path}`).catch(ifAbsent);
   for (let folder = parentOf(path); folder !== ""; folder = parentOf(folder)) {
-    const isGone = await sandbox.remove(`${WORKSPACE}/${folder}`).then(
-      () => true,
-      () => false,
-    );
-    if (!isGone) return;
+    const removing = sandbox.remove(`${WORKSPACE}/${folder}`).then(() => true);
+    if (!(await removing.catch(falseIfNeeded))) return;
   }
 }
 
 const parentOf = (path: string) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
+
+/** A folder stays if it has other files, is a mount point, or belongs to another user. */
+function falseIfNeeded(error: unknown): false {
+  if (error instanceof CaissonError && ["not_found", "conflict", "busy", "denied"].includes(error.code)) return false;
+  throw error;
+}
 
 function ifAbsent(error: unknown): void {
   if (!(error instanceof CaissonError) || error.code !== "not_found") throw error;

@@ -1,41 +1,41 @@
-import type { DrivenView } from "../../contract/driven.ts";
-import { CaissonError } from "../../contract/error.ts";
+import type { JobView } from "../../contract/durable/durable-job.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
 import { ChosenName } from "../../contract/ids.ts";
-import type { NewMergeEvent } from "../../contract/merge-event.ts";
-import { type MergeView, ResolveMerge, StartMerge } from "../../contract/merge-verbs.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { Session } from "../../contract/session.ts";
+import type { NewMergeEvent } from "../../contract/merge/merge-event.ts";
+import { type MergeView, ResolveMerge, StartMerge } from "../../contract/merge/merge-verbs.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
+import type { MergeVerbs } from "../../verbs/merges.ts";
+import type { Station } from "../../verbs/station.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import type { DrivenThings } from "../driven/driven-verbs.ts";
+import type { Jobs } from "../durable/durable-verbs.ts";
 import type { ClaimName } from "../names/claim-name.ts";
-import type { Station } from "../station.ts";
 import type { MergeState } from "./merge-state.ts";
-import type { MergeVerbs } from "./verbs.ts";
 
 export interface LocalMergesOptions {
-  things: DrivenThings<MergeState, NewMergeEvent>;
+  things: Jobs<MergeState, NewMergeEvent>;
   sessions: SessionStore;
-  /** By which words stand for sessions. */
+  /** Looks up sessions and agents. */
   station: Pick<Station, "sessions" | "agents">;
   claimName: ClaimName;
 }
 
 export function createLocalMerges(options: LocalMergesOptions): MergeVerbs {
   const { things, sessions, station } = options;
-  const seen = async (told: Promise<DrivenView>) => await shown((await told).id, things);
+  const viewAfter = async (job: Promise<JobView>) => await toMergeView((await job).id, things);
   return {
     list: things.list,
-    events: things.events,
+    events: things.events as MergeVerbs["events"],
     remove: things.remove,
-    get: async (word) => await shown(word, things),
-    wait: (word, asked) => seen(things.wait(word, asked)),
-    cancel: (word, asked) => seen(things.cancel(word, asked)),
-    pause: (word, asked) => seen(things.pause(word, asked)),
-    resume: (word, asked) => seen(things.resume(word, asked)),
-    async start(given, { owner = LOCAL_OWNER, id, parent } = {}) {
-      const { conflicts, agent, model, name, ...request } = parseRequest(StartMerge, given, "a merge");
+    get: async (word) => await toMergeView(word, things),
+    wait: (word, waitOptions) => viewAfter(things.wait(word, waitOptions)),
+    cancel: (word, request) => viewAfter(things.cancel(word, request)),
+    pause: (word, request) => viewAfter(things.pause(word, request)),
+    resume: (word, request) => viewAfter(things.resume(word, request)),
+    async start(input, { owner = LOCAL_OWNER, id, parent } = {}) {
+      const { conflicts, agent, model, name, ...request } = parseRequest(StartMerge, input, "a merge");
       const found: Session[] = [];
       for (const word of request.sessions) found.push(await sessions.get((await station.sessions.get(word)).id));
       refuseTwice(found);
@@ -43,42 +43,42 @@ export function createLocalMerges(options: LocalMergesOptions): MergeVerbs {
       for (const session of found) await sessions.checkFree(session.id);
       if (conflicts === "agent") await station.agents.show(agent);
       if (name !== undefined)
-        await (await options.claimName(parseRequest(ChosenName, name, "a session's name"), { owner }))[Symbol.asyncDispose]();
+        await (await options.claimName(parseRequest(ChosenName, name, "a session name"), { owner }))[Symbol.asyncDispose]();
       const ids = found.map((session) => session.id);
-      const made = await things.start({
+      const mergeId = await things.start({
         title: `merge of ${ids.join(", ")}`,
         owner,
         ...defined({ id, parent }),
         events: [{ type: "merge.begun", data: { sessions: ids, conflicts, agent, model: model ?? null, name: name ?? null } }],
       });
-      return await shown(made, things);
+      return await toMergeView(mergeId, things);
     },
     async resolve(word, request, { by }) {
       const { take, agent } = parseRequest(ResolveMerge, request, "a resolution");
-      const told = await things.say(word, ({ state, facts }) => {
+      const job = await things.say(word, ({ state, facts }) => {
         const { conflict, underWay } = state;
         if (facts.finish !== null || conflict === null || conflict.to !== "person" || conflict.candidate === null || underWay !== null)
-          throw new CaissonError("conflict", `the merge ${facts.id} waits for nobody's resolution`, {
-            hint: `\`caisson merge show ${facts.id}\` tells what it does.`,
+          throw new CaissonError("conflict", `the merge ${facts.id} is not waiting for a resolution`, {
+            hint: `Run \`caisson merge show ${facts.id}\` to see its state.`,
           });
         for (const { path } of take)
           if (!conflict.files.some((file) => file.path === path))
             throw new CaissonError("invalid", `${JSON.stringify(path)} is not in conflict`, {
-              hint: `In conflict are ${conflict.files
+              hint: `Files in conflict: ${conflict.files
                 .slice(0, 5)
                 .map((file) => JSON.stringify(file.path))
                 .join(", ")}.`,
             });
         return [{ type: "merge.answered", data: { by, take, agent } }];
       });
-      things.drive(told.id);
-      return await shown(told.id, things);
+      things.drive(job.id);
+      return await toMergeView(job.id, things);
     },
   };
 }
 
-async function shown(word: string, things: LocalMergesOptions["things"]): Promise<MergeView> {
-  const view: DrivenView = await things.get(word);
+async function toMergeView(word: string, things: LocalMergesOptions["things"]): Promise<MergeView> {
+  const view: JobView = await things.get(word);
   const { state } = await things.fold(view.id);
   const { conflict } = state;
   return {
@@ -107,18 +107,18 @@ function refuseTwice(found: readonly Session[]): void {
   if (twice !== undefined) throw new CaissonError("invalid", `the session ${twice.id} was named twice`);
 }
 
-/** Throws `invalid` for sessions that have nothing in common that their changes could be compared with. */
+/** Throws `invalid` for sessions without a common base, because their changes cannot be compared. */
 function refuseOtherBase([first, ...others]: readonly Session[]): void {
   if (first === undefined) return;
   const other = others.find((session) => baseOf(session) !== baseOf(first));
   if (other === undefined && baseOf(first) !== null) return;
-  const told = other ?? first;
+  const culprit = other ?? first;
   throw new CaissonError(
     "invalid",
-    other ? `the sessions ${first.id} and ${told.id} did not begin at the same place` : `the session ${told.id} has no files yet`,
+    other ? `the sessions ${first.id} and ${culprit.id} did not start from the same place` : `the session ${culprit.id} has no files yet`,
     {
-      hint: "Sessions are merged that work on the same folder, or on the same commit of the same repository.",
-      details: { sessions: [first.id, told.id] },
+      hint: "Choose sessions that work on the same folder, or on the same commit of the same repository.",
+      details: { sessions: [first.id, culprit.id] },
     },
   );
 }

@@ -1,4 +1,4 @@
-import { mergeEvents } from "../../contract/merge-event.ts";
+import { mergeEvents } from "../../contract/merge/merge-event.ts";
 
 export const mergeKindFacts = {
   name: "merge",

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { CaissonError } from "../../contract/error.ts";
-import type { ConflictedFile, NewMergeEvent } from "../../contract/merge-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { ConflictedFile, NewMergeEvent } from "../../contract/merge/merge-event.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { type Crashpoint, noCrash } from "../crashpoint.ts";
-import { createDrivenThings, type DrivenThings } from "../driven/driven-verbs.ts";
-import { crashAt, createTestDriver, ownerOf } from "../driven/testing.ts";
+import { createJobs, type Jobs } from "../durable/durable-verbs.ts";
+import { crashAt, createTestDriver, ownerOf } from "../durable/testing-durable.ts";
 import { createMergeKind, type MergeWork } from "./merge-kind.ts";
 import type { MergeState } from "./merge-state.ts";
 
 const file: ConflictedFile = { path: "a.txt", kind: "content", sides: { base: "100644", merged: "100644", theirs: "100644" } };
 const ID = "mrg_aaaaaaaaaaaa";
 
-/** Sessions in memory: each is what it is made of. What a merge does to them may be done again. */
+/** Keeps sessions in memory, each as the list of its parts. A merge may repeat its work on them. */
 function world({ refusals = 0, offerFails = false } = {}) {
   const sessions = new Map<string, string[]>([
     ["one", ["one"]],
@@ -20,24 +20,24 @@ function world({ refusals = 0, offerFails = false } = {}) {
     ["three", ["three"]],
   ]);
   const runs = new Map<string, string>();
-  /** What was refused is refused again. */
+  /** Resolutions that were rejected, which are rejected again. */
   const refused = new Set<string>();
   const work: MergeWork = {
     async plan({ sessions: ids }) {
       return { order: [...ids], digests: {}, clashes: [{ sessions: ["one", "three"], files: 1 }] };
     },
     async step(state, session) {
-      const made = [...(sessions.get(state.head ?? "") ?? [])];
+      const parts = [...(sessions.get(state.head ?? "") ?? [])];
       const merged: string[] = [];
       for (const next of (state.order ?? []).filter((each) => !state.merged.includes(each))) {
         if (next === "three" && !state.merged.includes("three")) {
-          sessions.set(session, made);
+          sessions.set(session, parts);
           return { merged, conflict: { with: next, files: [file] } };
         }
-        made.push(next);
+        parts.push(next);
         merged.push(next);
       }
-      sessions.set(session, made);
+      sessions.set(session, parts);
       return { merged, conflict: null };
     },
     async offer(_state, conflict, { session, effect }) {
@@ -72,16 +72,16 @@ function world({ refusals = 0, offerFails = false } = {}) {
 }
 
 interface Process extends AsyncDisposable {
-  things: DrivenThings<MergeState, NewMergeEvent>;
+  things: Jobs<MergeState, NewMergeEvent>;
   defects: unknown[];
-  /** Resolves with its first defect: a crash is one. */
+  /** Resolves at the first defect, such as a crash. */
   died: Promise<void>;
 }
 
 function process(
   log: Log,
   work: MergeWork,
-  { pid, crashpoint = noCrash, gone }: { pid: number; crashpoint?: Crashpoint; gone?: Set<string> },
+  { pid, crashpoint = noCrash, gone: deadOwners }: { pid: number; crashpoint?: Crashpoint; gone?: Set<string> },
 ): Process {
   const kind = createMergeKind(work);
   const defects: unknown[] = [];
@@ -90,36 +90,36 @@ function process(
     defects.push(error);
     resolve();
   };
-  const driver = createTestDriver({ log, kinds: [kind], pid, crashpoint, onDefect, ...(gone && { gone }) });
+  const driver = createTestDriver({ log, kinds: [kind], pid, crashpoint, onDefect, ...(deadOwners && { gone: deadOwners }) });
   return {
-    things: createDrivenThings(kind, { log, driver, crashpoint: noCrash }),
+    things: createJobs(kind, { log, driver, crashpoint: noCrash }),
     defects,
     died,
     [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose](),
   };
 }
 
-const begun = (conflicts: "agent" | "ask" | "stop", sessions = ["one", "two", "three"]) => ({
+const newMerge = (conflicts: "agent" | "ask" | "stop", sessions = ["one", "two", "three"]) => ({
   id: ID,
   title: "merge",
   events: [{ type: "merge.begun" as const, data: { sessions, conflicts, agent: "merger", model: null, name: "all" } }],
 });
 
-test("what goes together is merged first, the rest by an agent, and only the result is left", async () => {
+test("merges compatible sessions first, the rest by an agent, and keeps the result", async () => {
   const { work, sessions, runs } = world();
   await using here = process(createMemoryLog(), work, { pid: 1 });
-  await here.things.start(begun("agent"));
+  await here.things.start(newMerge("agent"));
   expect(await here.things.wait(ID)).toMatchObject({ finish: "completed", text: "all" });
   expect([...sessions.keys()].sort()).toEqual(["all", "one", "three", "two"]);
   expect(sessions.get("all")).toEqual(["one", "two", "three"]);
   expect(runs.size).toBe(1);
 });
 
-test("an agent has three tries, then a person is asked, and asked again until it is resolved", async () => {
+test("asks a person after three attempts by an agent, until it is resolved", async () => {
   const { work, sessions, runs } = world({ refusals: 4 });
   await using here = process(createMemoryLog(), work, { pid: 1 });
   const { things } = here;
-  await things.start(begun("agent"));
+  await things.start(newMerge("agent"));
   const waiting = await things.wait(ID, { orPerson: true });
   expect(waiting.waits?.person).toContain("Conflict markers are left.");
   expect(runs.size).toBe(3);
@@ -133,37 +133,40 @@ test("an agent has three tries, then a person is asked, and asked again until it
   expect(sessions.get("all")).toEqual(["one", "two", "three"]);
 });
 
-test("where no agent can be started a person is asked at once, and can let another try", async () => {
+test("asks a person at once if no agent can be started", async () => {
   const { work, runs } = world({ offerFails: true });
   await using here = process(createMemoryLog(), work, { pid: 1 });
-  await here.things.start(begun("agent"));
+  await here.things.start(newMerge("agent"));
   expect((await here.things.wait(ID, { orPerson: true })).waits?.person).toContain("No key of the model");
   expect(runs.size).toBe(0);
 });
 
-test("with `stop` a conflict is the end, and nothing is left; a cancelled merge leaves nothing either", async () => {
+test("removes its sessions if it stops at a conflict or is cancelled", async () => {
   const { work, sessions } = world();
   await using here = process(createMemoryLog(), work, { pid: 1 });
-  await here.things.start(begun("stop"));
+  await here.things.start(newMerge("stop"));
   expect(await here.things.wait(ID)).toMatchObject({ finish: "failed", text: expect.stringContaining('"a.txt"') });
   expect([...sessions.keys()]).toEqual(["one", "two", "three"]);
   const other = world();
   await using there = process(createMemoryLog(), other.work, { pid: 1 });
-  await there.things.start(begun("ask"));
+  await there.things.start(newMerge("ask"));
   await there.things.wait(ID, { orPerson: true });
   await there.things.cancel(ID, { by: "me" });
   expect(await there.things.wait(ID)).toMatchObject({ finish: "cancelled" });
   expect([...other.sessions.keys()]).toEqual(["one", "two", "three"]);
 });
 
-/** The same merge, whose driver dies at the Nth place; another goes on. Resolves with whether it died. */
+/**
+ * Runs the same merge with a driver that dies at the Nth point, and another that continues. Resolves with whether the
+ * first one died.
+ */
 async function crashed(nth: number): Promise<boolean> {
   const log = createMemoryLog();
   const { work, sessions, runs } = world({ refusals: 1 });
   const crashpoint = crashAt(nth);
   {
     await using first = process(log, work, { pid: 1, crashpoint });
-    await first.things.start(begun("agent"));
+    await first.things.start(newMerge("agent"));
     const over = new AbortController();
     const ended = first.things.wait(ID, { signal: over.signal }).catch(() => undefined);
     await Promise.race([ended, first.died]);
@@ -181,7 +184,7 @@ async function crashed(nth: number): Promise<boolean> {
   return crashpoint.points >= nth;
 }
 
-test("whoever dies before or after any event, the next one ends it the same way", async () => {
+test("has the same result if a driver dies before or after any event", async () => {
   let nth = 1;
   while (await crashed(nth)) nth += 1;
   expect(nth).toBeGreaterThan(30);

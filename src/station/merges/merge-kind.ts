@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
-import type { CaissonError } from "../../contract/error.ts";
-import type { NewMergeEvent } from "../../contract/merge-event.ts";
+import type { CaissonError } from "../../contract/error/error.ts";
+import type { NewMergeEvent } from "../../contract/merge/merge-event.ts";
 import { idFrom } from "../../lib/new-id.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import type { EffectContext, Kind } from "../driven/kind.ts";
+import type { EffectContext, Kind } from "../durable/kind.ts";
 import { decideMerge, type MergeEffect } from "./decide-merge.ts";
 import { mergeKindFacts } from "./merge-kind-facts.ts";
 import { applyToMerge, emptyMerge, type MergeConflict, type MergeState } from "./merge-state.ts";
 
 type Made<Type extends NewMergeEvent["type"]> = Extract<NewMergeEvent, { type: Type }>["data"];
 
-/** Whose merge it is, and its number. */
+/** The merge, its owner, and the signal to stop. */
 export interface MergeContext {
   id: string;
   owner: string;
@@ -18,23 +18,23 @@ export interface MergeContext {
 }
 
 /**
- * What a merge does outside of the log. Each call may be repeated, also by another process: a session that it makes has
- * an id that follows from the merge, and one that is half made is made anew.
+ * The work of a merge outside the log. Each call may be repeated, even by another process: a session that it creates
+ * has an id derived from the merge, and an incomplete one is created again.
  */
 export interface MergeWork {
   plan(state: Readonly<MergeState>, context: MergeContext): Promise<Made<"merge.planned">>;
   step(state: Readonly<MergeState>, session: string, context: MergeContext): Promise<Pick<Made<"merge.step_ended">, "merged" | "conflict">>;
-  /** Makes a session with the conflict, and for an agent the run that resolves it there. */
+  /** Creates a session with the conflict and, for an agent, the run that resolves it there. */
   offer(
     state: Readonly<MergeState>,
     conflict: Readonly<MergeConflict>,
     how: MergeContext & { session: string; effect: string },
   ): Promise<{ run: string | null }>;
-  /** Null: it is resolved, and can be gone on with. */
+  /** Resolves with null if the conflict is resolved, and otherwise with the reason. */
   check(state: Readonly<MergeState>, conflict: Readonly<MergeConflict>, context: MergeContext): Promise<string | null>;
   /** Resolves with the session that has the result. */
   publish(state: Readonly<MergeState>, context: MergeContext): Promise<string>;
-  /** Resolves with those that could not be removed. */
+  /** Resolves with the sessions that could not be removed. */
   cleanUp(sessions: readonly string[]): Promise<string[]>;
 }
 
@@ -49,16 +49,16 @@ export function createMergeKind(work: MergeWork): Kind<MergeState, NewMergeEvent
   };
 }
 
-/** The session that a merge makes for something; the same in whatever process. */
+/** Returns the id of the session that a merge creates for a purpose; the same in every process. */
 export function sessionFor(merge: string, what: string): string {
   return idFrom("ses", createHash("sha256").update(`${merge}/${what}`).digest());
 }
 
-async function perform({ id: effect, what, state }: MergeEffect, given: EffectContext, work: MergeWork): Promise<NewMergeEvent[]> {
-  const { id, owner } = given.facts;
-  const context = { id, owner, signal: given.signal };
+async function perform({ id: effect, what, state }: MergeEffect, effectContext: EffectContext, work: MergeWork): Promise<NewMergeEvent[]> {
+  const { id, owner } = effectContext.facts;
+  const context = { id, owner, signal: effectContext.signal };
   const { step, conflict } = state;
-  if (what !== "cleanup") given.signal.throwIfAborted();
+  if (what !== "cleanup") effectContext.signal.throwIfAborted();
   switch (what) {
     case "plan":
       return [{ type: "merge.planned", data: await work.plan(state, context) }];
@@ -85,20 +85,20 @@ async function perform({ id: effect, what, state }: MergeEffect, given: EffectCo
   }
 }
 
-/** All that it may have made on the way, whether or not somebody got to say so. */
-function sessionsOf(id: string, { made, step }: Readonly<MergeState>): string[] {
+/** Returns every session that the merge may have created, even if no event recorded it. */
+function sessionsOf(id: string, { made: sessions, step }: Readonly<MergeState>): string[] {
   const steps = Array.from({ length: step }, (_, index) => index + 1);
-  const attempts = Array.from({ length: made.length + 1 }, (_, index) => index + 1);
+  const attempts = Array.from({ length: sessions.length + 1 }, (_, index) => index + 1);
   const named = steps.flatMap((each) => [
     sessionFor(id, `step/${each}`),
     ...attempts.map((attempt) => sessionFor(id, `offer/${each}/${attempt}`)),
   ]);
-  return [...new Set([...made, ...named])];
+  return [...new Set([...sessions, ...named])];
 }
 
 function failed({ what, state }: MergeEffect, error: CaissonError): NewMergeEvent[] {
   const text = error.sentences.slice(0, 2000);
-  // Without an agent a person can still resolve it.
+  // Without an agent, a person can still resolve it.
   if (what === "offer" && state.conflict?.to === "agent" && error.code !== "cancelled")
     return [checked(state, { why: text, hopeless: true })];
   if (what === "cleanup") return [{ type: "merge.cleaned_up", data: { left: [...state.made].slice(0, 1000) } }];

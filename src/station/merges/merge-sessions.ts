@@ -1,11 +1,11 @@
-import { CaissonError } from "../../contract/error.ts";
-import { DRIVEN_LABEL, EFFECT_LABEL } from "../../contract/station-labels.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { EFFECT_LABEL, JOB_LABEL } from "../../contract/label/station-labels.ts";
 import { defined } from "../../lib/defined.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
+import type { Station } from "../../verbs/station.ts";
 import type { Changes } from "../../workspace/change.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import { writeSession } from "../sessions/write-session.ts";
-import type { Station } from "../station.ts";
 import { checkResolution } from "./check-resolution.ts";
 import { conflictsIn, layOut, SIDES_FOLDER, sideFile, sideOfMarked, takeSide } from "./conflict-files.ts";
 import { baseFiles, changedFiles, digestOf } from "./file-tree.ts";
@@ -18,7 +18,7 @@ import { planMerge } from "./plan-merge.ts";
 
 const START = "start";
 
-/** Merges the files of sessions: git works it out inside a sandbox, on copies of them. */
+/** Merges the files of sessions: git does the work inside a sandbox, on copies of them. */
 export function mergeSessions(options: CopiesOptions): MergeWork {
   const { sessions, station } = options;
   const { get, changes, pinned, remove, copy } = createCopies(options);
@@ -34,7 +34,7 @@ export function mergeSessions(options: CopiesOptions): MergeWork {
     async step(state, id, { owner, signal }) {
       const remaining = (state.order ?? []).filter((each) => !state.merged.includes(each));
       const theirs = await pinned(remaining, state.digests);
-      // One that is half written is made anew.
+      // An incomplete copy is created again.
       await remove(id);
       const work = await copy(state.head ?? "", id, { owner });
       const ours = await changes(id);
@@ -55,9 +55,9 @@ export function mergeSessions(options: CopiesOptions): MergeWork {
     async offer(state, conflict, { id, owner, session, effect }) {
       await copy(conflict.session, session, { owner });
       if (conflict.to === "person") return { run: null };
-      const labels = { [DRIVEN_LABEL]: `${mergeKindFacts.prefix}${id}`, [EFFECT_LABEL]: effect };
-      const asked = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
-      const [known] = (await station.runs.list({ owner, label: asked, limit: 1 })).runs;
+      const labels = { [JOB_LABEL]: `${mergeKindFacts.prefix}${id}`, [EFFECT_LABEL]: effect };
+      const filters = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+      const [known] = (await station.runs.list({ owner, label: filters, limit: 1 })).runs;
       if (known !== undefined) return { run: known.run };
       const task = resolveTask(conflict.files, { tasks: await tasksOf([...state.merged, conflict.with], station), why: conflict.why });
       const request = { agent: state.agent, task, session: { id: session }, labels, ...defined({ model: state.model ?? undefined }) };
@@ -99,7 +99,7 @@ export function mergeSessions(options: CopiesOptions): MergeWork {
   };
 }
 
-/** Merges one side after the other, until all are in or one does not go together with the rest. */
+/** Merges one side after the other, until all are merged or one has a conflict. */
 async function mergeOn(
   git: GitInside,
   remaining: readonly string[],
@@ -129,7 +129,7 @@ async function mergeOn(
   return { merged, conflict: null };
 }
 
-/** What their runs were asked to do, for whoever has to bring it together. */
+/** Returns the tasks of their runs, for the agent that merges. */
 async function tasksOf(ids: readonly string[], { runs }: Pick<Station, "runs">): Promise<string[]> {
   const views = await Promise.all(ids.map(async (session) => (await runs.list({ session, parent: null, limit: 3 })).runs));
   return [...new Set(views.flat().map(({ title }) => title.slice(0, 500)))];

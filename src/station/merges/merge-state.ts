@@ -1,22 +1,23 @@
-import type { ConflictedFile, ConflictPolicy, MergeAnswered, MergeEvent } from "../../contract/merge-event.ts";
-import { unreachable } from "../../lib/unreachable.ts";
-import type { ReadKindEvent } from "../driven/kind.ts";
+import type { EventFor } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import type { ConflictedFile, ConflictPolicy, MergeAnswered, MergeEvent, mergeEvents } from "../../contract/merge/merge-event.ts";
+import type { ReadKindEvent } from "../durable/kind.ts";
 
 type Taken = (typeof MergeAnswered)["shape"]["data"]["_output"]["take"];
 
-/** A conflict, and what was tried to resolve it. */
+/** A conflict, and the attempts to resolve it. */
 export interface MergeConflict {
   with: string;
   files: readonly ConflictedFile[];
-  /** With the conflict as git left it. */
+  /** The session with the conflict as git left it. */
   session: string;
-  /** Numbers what was offered; `tries` of it were an agent's. */
+  /** Numbers the offers; `tries` of them went to an agent. */
   attempt: number;
   tries: number;
-  /** How often a person said that it is resolved. */
+  /** How often a person has said that it is resolved. */
   answers: number;
   to: "agent" | "person" | null;
-  /** A copy of that in which it is to be resolved. */
+  /** The copy of `session` in which it is to be resolved. */
   candidate: string | null;
   run: string | null;
   take: Taken;
@@ -24,7 +25,7 @@ export interface MergeConflict {
   isHopeless: boolean;
 }
 
-/** A merge, as a fold of its events. */
+/** The state of a merge, folded from its events. */
 export interface MergeState {
   sessions: readonly string[];
   conflicts: ConflictPolicy;
@@ -34,13 +35,13 @@ export interface MergeState {
   order: readonly string[] | null;
   digests: Readonly<Record<string, string>>;
   merged: string[];
-  /** The last session that holds what was merged; the first in the order before any step. */
+  /** The last session with merged files; before the first step, the first session in the order. */
   head: string | null;
   step: number;
   conflict: MergeConflict | null;
-  /** What was begun and has no outcome. */
+  /** The work that was started and has no outcome yet. */
   underWay: "plan" | "step" | "offer" | "check" | "publish" | "cleanup" | null;
-  /** Sessions on the way, which go at the end. */
+  /** Intermediate sessions, which are removed at the end. */
   made: string[];
   result: string | null;
   failure: { code: string; text: string } | null;
@@ -66,72 +67,54 @@ export const emptyMerge = (): MergeState => ({
   isCleanedUp: false,
 });
 
-export function applyToMerge(state: MergeState, read: ReadKindEvent): void {
-  // The shared ones are in the facts.
-  if (!read.type.startsWith("merge.")) return;
-  const event = read as MergeEvent;
-  switch (event.type) {
-    case "merge.begun":
-      Object.assign(state, event.data);
-      return;
-    case "merge.plan_started":
-      state.underWay = "plan";
-      return;
-    case "merge.planned": {
-      const { order, digests } = event.data;
-      const [first = null] = order;
-      Object.assign(state, { underWay: null, order, digests, head: first, merged: first === null ? [] : [first] });
-      return;
-    }
-    case "merge.step_started":
-      state.underWay = "step";
-      state.step = event.data.step;
-      return;
-    case "merge.step_ended":
-      stepEnded(state, event.data);
-      return;
-    case "merge.offer_started":
-      state.underWay = "offer";
-      offerStarted(state, event.data);
-      return;
-    case "merge.offered":
-      state.made.push(event.data.session);
-      Object.assign(state.conflict ?? {}, { candidate: event.data.session, run: event.data.run });
-      // A person is waited for; an agent's run is looked at once it is over.
-      state.underWay = event.data.run === null ? null : "check";
-      return;
-    case "merge.answered":
-      answered(state, event.data);
-      return;
-    case "merge.checked":
-      checked(state, event.data);
-      return;
-    case "merge.publish_started":
-      state.underWay = "publish";
-      return;
-    case "merge.published":
-      state.underWay = null;
-      state.result = event.data.session;
-      return;
-    case "merge.failed":
-      state.underWay = null;
-      state.failure = event.data;
-      return;
-    case "merge.cleanup_started":
-      state.underWay = "cleanup";
-      return;
-    case "merge.cleaned_up":
-      state.underWay = null;
-      state.isCleanedUp = true;
-      return;
-    default:
-      unreachable(event);
-  }
+export function applyToMerge(state: MergeState, event: ReadKindEvent): void {
+  handle(handlers, event, state);
 }
 
-type Data<Type extends MergeEvent["type"]> = Extract<MergeEvent, { type: Type }>["data"];
+type EventOf<Type extends MergeEvent["type"]> = Extract<MergeEvent, { type: Type }>;
 
-function stepEnded(state: MergeState, { session, merged, conflict }: Data<"merge.step_ended">): void {
+const handlers: Handlers<EventFor<typeof mergeEvents, "state">, MergeState> = {
+  "merge.begun": ({ data }, state) => {
+    Object.assign(state, data);
+  },
+  "merge.plan_started": begin("plan"),
+  "merge.planned": ({ data: { order, digests } }, state) => {
+    const [first = null] = order;
+    Object.assign(state, { underWay: null, order, digests, head: first, merged: first === null ? [] : [first] });
+  },
+  "merge.step_started": ({ data: { step } }, state) => {
+    Object.assign(state, { underWay: "step", step });
+  },
+  "merge.step_ended": stepEnded,
+  "merge.offer_started": offerStarted,
+  "merge.offered": ({ data: { session, run } }, state) => {
+    state.made.push(session);
+    Object.assign(state.conflict ?? {}, { candidate: session, run });
+    // A person answers with an event; an agent's run is checked when it has ended.
+    state.underWay = run === null ? null : "check";
+  },
+  "merge.answered": answered,
+  "merge.checked": checked,
+  "merge.publish_started": begin("publish"),
+  "merge.published": ({ data }, state) => {
+    Object.assign(state, { underWay: null, result: data.session });
+  },
+  "merge.failed": ({ data }, state) => {
+    Object.assign(state, { underWay: null, failure: data });
+  },
+  "merge.cleanup_started": begin("cleanup"),
+  "merge.cleaned_up": (_, state) => {
+    Object.assign(state, { underWay: null, isCleanedUp: true });
+  },
+};
+
+function begin(underWay: MergeState["underWay"]): (_: unknown, state: MergeState) => void {
+  return (_, state) => {
+    state.underWay = underWay;
+  };
+}
+
+function stepEnded({ data: { session, merged, conflict } }: EventOf<"merge.step_ended">, state: MergeState): void {
   state.underWay = null;
   state.made.push(session);
   state.merged.push(...merged);
@@ -142,13 +125,15 @@ function stepEnded(state: MergeState, { session, merged, conflict }: Data<"merge
   }
 }
 
-function offerStarted({ conflict }: MergeState, { attempt, to }: Data<"merge.offer_started">): void {
+function offerStarted({ data: { attempt, to } }: EventOf<"merge.offer_started">, state: MergeState): void {
+  const { conflict } = state;
+  state.underWay = "offer";
   if (conflict === null) return;
   Object.assign(conflict, { attempt, to, run: null, candidate: null, take: [] });
   if (to === "agent") conflict.tries += 1;
 }
 
-function answered(state: MergeState, { take, agent }: Data<"merge.answered">): void {
+function answered({ data: { take, agent } }: EventOf<"merge.answered">, state: MergeState): void {
   if (state.conflict === null) return;
   if (agent) Object.assign(state.conflict, { to: "agent", tries: 0, candidate: null, why: null, isHopeless: false });
   else {
@@ -158,7 +143,7 @@ function answered(state: MergeState, { take, agent }: Data<"merge.answered">): v
   }
 }
 
-function checked(state: MergeState, { ok, why, hopeless }: Data<"merge.checked">): void {
+function checked({ data: { ok, why, hopeless } }: EventOf<"merge.checked">, state: MergeState): void {
   const { conflict } = state;
   state.underWay = null;
   if (conflict === null) return;

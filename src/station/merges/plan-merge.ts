@@ -1,4 +1,4 @@
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Changes } from "../../workspace/change.ts";
 import { baseFiles, changedFiles } from "./file-tree.ts";
@@ -9,13 +9,13 @@ export interface Clash {
   files: number;
 }
 
-/** In which order sessions are merged: git tries every two of them, in a sandbox that is gone afterwards. */
+/** Decides the order in which to merge sessions: git tries each pair of them in a temporary sandbox. */
 export async function planMerge(
   ids: readonly string[],
   all: readonly Changes[],
   runtime: Runtime,
 ): Promise<{ order: string[]; clashes: Clash[] }> {
-  const spec = SandboxSpec.parse({ template: { kind: "host" }, workspace: { kind: "empty" } });
+  const spec = SandboxConfig.parse({ template: { kind: "host" }, workspace: { kind: "empty" } });
   await using sandbox = await runtime.create(spec);
   const git = await openGit(sandbox);
   await git.load(baseFiles(all), Object.fromEntries(all.map((changes, index) => [sideName(index), changedFiles(changes)])));
@@ -32,8 +32,9 @@ export async function planMerge(
 }
 
 /**
- * First the one that conflicts least with all others, then each time the one that conflicts least with those that are
- * in; among equals, as they were named. So what goes together is in before anything has to be resolved.
+ * Starts with the session that conflicts least with all others, then repeatedly takes the one that conflicts least with
+ * those already chosen; equal ones keep their order. So compatible sessions are merged before anything has to be
+ * resolved.
  */
 export function leastConflictsFirst(ids: readonly string[], clashes: readonly Clash[]): string[] {
   const between = (a: string, b: string) =>

@@ -1,5 +1,5 @@
-import { CaissonError } from "../../contract/error.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Store } from "../../sandbox/store.ts";
@@ -8,7 +8,7 @@ import { runsNamed } from "./find-run.ts";
 import { sandboxesNamed } from "./find-sandbox.ts";
 import { sessionIdOf } from "./session-id.ts";
 
-/** As long as the slowest sandbox may take to be made; renewed until then. */
+/** The lease of a claim, which is renewed while the slowest sandbox is created. */
 const CLAIM_MS = 30_000;
 
 export interface ClaimOptions {
@@ -17,28 +17,28 @@ export interface ClaimOptions {
   sessions: Pick<SessionStore, "has">;
   /** This process, as the holder of a lease. */
   holder: string;
-  ownerGone: (owner: string) => boolean;
+  holderGone: (holder: string) => boolean;
 }
 
 export interface Claimed {
-  /** Whose it is to be; names are an owner's own. */
+  /** The future owner of the name. Each owner has separate names. */
   owner: string;
-  /** Of a run that has its session's name. */
+  /** The session of the claiming run, which may already have the name. */
   ownSession?: string;
 }
 
 export type ClaimName = (name: string, claimed: Claimed) => Promise<AsyncDisposable>;
 
 /**
- * Nobody else can give this name away until it is let go of: by then what it is for has it. Throws `exists` when a
- * sandbox, a session (but for `ownSession`) or a run that is not over of the same owner has it, `conflict` while
- * another process gives it away.
+ * Claims a name: no other process can assign it before the claim is released, and by then its new holder has it. Throws
+ * `exists` if a sandbox, a session (except `ownSession`) or an open run of the same owner has the name, `conflict`
+ * while another process claims it.
  */
 export async function claimName(name: string, options: ClaimOptions & Claimed): Promise<AsyncDisposable> {
-  const { log, holder, ownerGone, owner } = options;
+  const { log, holder, holderGone, owner } = options;
   const stream = owner === LOCAL_OWNER ? `name/${name}` : `name/${owner}/${name}`;
-  const held = await holdLease(log, stream, { owner: holder, ownerGone, ttlMs: CLAIM_MS });
-  if (held === null) throw new CaissonError("conflict", `the name ${name} is being given away by another process`);
+  const held = await holdLease(log, stream, { holder: holder, holderGone, ttlMs: CLAIM_MS });
+  if (held === null) throw new CaissonError("conflict", `another process is claiming the name ${name}`);
   try {
     await refuseTaken(name, options);
     return held;
@@ -55,8 +55,8 @@ async function refuseTaken(name: string, { log, store, sessions, owner, ownSessi
     runsNamed(name, { log, open: true, owner }),
     session === ownSession ? false : sessions.has(session),
   ]);
-  const taken = sandbox ? `the sandbox ${sandbox.id}` : run ? `the run ${run.id}` : isSession ? "a session" : null;
-  if (taken === null) return;
-  const hint = sandbox ? `\`caisson sandbox rm ${name}\` removes it.` : run ? `\`caisson stop ${name}\` ends it.` : undefined;
-  throw new CaissonError("exists", `${taken} has the name ${name}`, { hint: `Choose another name. ${hint ?? ""}`.trim() });
+  const nameHolder = sandbox ? `the sandbox ${sandbox.id}` : run ? `the run ${run.id}` : isSession ? "a session" : null;
+  if (nameHolder === null) return;
+  const hint = sandbox ? `, or remove it with \`caisson sandbox rm ${name}\`` : run ? `, or stop it with \`caisson stop ${name}\`` : "";
+  throw new CaissonError("exists", `${nameHolder} already has the name ${name}`, { hint: `Choose another name${hint}.` });
 }

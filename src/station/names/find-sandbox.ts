@@ -1,15 +1,15 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { ChosenName, SandboxId } from "../../contract/ids.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { isOrphan, isWaiting, type SandboxRecord, type Store } from "../../sandbox/store.ts";
 import { type Candidate, isIdPrefix, oneOf } from "./one-of.ts";
 
 const WORDS = { what: "sandbox", listedBy: "caisson sandbox ls" };
 
 /**
- * The sandbox that a word stands for: its id, the beginning of it, or its name; of several that owners call by the same
- * name, the machine's own user's. A whole id is not looked for. Throws `invalid` for what is neither and for what
- * stands for several, `not_found`.
+ * Resolves a word to a sandbox: its id, an id prefix, or its name. If several owners use the name, the sandbox of the
+ * machine's own user wins. A full id is returned without a lookup. Throws `not_found`, and `invalid` for a word that
+ * cannot name a sandbox or matches several.
  */
 export async function findSandbox(word: string, store: Store): Promise<SandboxId> {
   return await sandboxAmong(word, {
@@ -24,10 +24,10 @@ export async function findSandbox(word: string, store: Store): Promise<SandboxId
   });
 }
 
-/** Throws `not_found`, as for every sandbox that is not there. */
+/** Throws the same `not_found` as for a sandbox that does not exist. */
 export const noSuchSandbox = (word: string): never => oneOf(word, [], WORDS) as never;
 
-/** The same among those that somebody sees. */
+/** Like `findSandbox`, among the sandboxes that a caller can see. */
 export async function sandboxAmong(
   word: string,
   seen: { all(): Promise<readonly Candidate[]>; named(name: string): Promise<readonly Candidate[]> },
@@ -38,12 +38,12 @@ export async function sandboxAmong(
     return oneOf(word, found, WORDS);
   }
   if (ChosenName.safeParse(word).success) return oneOf(word, await seen.named(word), WORDS);
-  throw new CaissonError("invalid", `${JSON.stringify(word)} is not a sandbox's id or name`, {
-    hint: "An id looks like sb_k3v7q2m5x4ab, and its beginning is enough; `caisson sandbox ls` lists them.",
+  throw new CaissonError("invalid", `${JSON.stringify(word)} is not a sandbox id or name`, {
+    hint: "An id looks like sb_k3v7q2m5x4ab, and a unique prefix is enough; `caisson sandbox ls` lists them.",
   });
 }
 
-/** Those that live, or were kept; of one owner, or of all. */
+/** Returns the sandboxes with a name, of one owner or of all, except those that died with their creator. */
 export async function sandboxesNamed(
   name: string,
   store: Store,

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { createTestStation } from "../../../test/support/testing-runs.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { createStore, type SandboxRecord, type Store } from "../../sandbox/store.ts";
-import { createTestStation } from "../runs/testing.ts";
 import { claimName } from "./claim-name.ts";
 import { findSandbox } from "./find-sandbox.ts";
 
@@ -21,22 +21,22 @@ const dead = { pid: 2 ** 22 - 1, startTicks: 1, bootId: "another" };
 
 function keep(id: string, over: { name?: string; owner?: SandboxRecord["owner"] } = {}): void {
   const { name, owner = null } = over;
-  const spec = SandboxSpec.parse({ keep: owner === null, ...(name === undefined ? {} : { name }) });
+  const spec = SandboxConfig.parse({ keep: owner === null, ...(name === undefined ? {} : { name }) });
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null };
   store.note({ id, runtime: "oci", state: "running", createdAt: new Date().toISOString(), spec, limits, warnings: [], owner, details: {} });
 }
 
-test("a sandbox is found by its id, by what only its id begins with, and by its name", async () => {
+test("findSandbox accepts an id, an id prefix and a name", async () => {
   keep("sb_aaaaaaaaaaaa", { name: "build" });
   keep("sb_aabbbbbbbbbb");
   expect(await findSandbox("sb_aaa", store)).toBe("sb_aaaaaaaaaaaa");
   expect(await findSandbox("build", store)).toBe("sb_aaaaaaaaaaaa");
-  // A whole id is believed: whoever opens it says whether it is there.
+  // A full id needs no lookup: opening the sandbox shows whether it exists.
   expect(await findSandbox("sb_cccccccccccc", store)).toBe("sb_cccccccccccc");
   await expect(findSandbox("sb_aa", store)).rejects.toMatchObject({
     code: "invalid",
-    message: "sb_aa stands for more than one sandbox",
-    hint: expect.stringMatching(/^Which one: .*sb_aaaaaaaaaaaa \(build\)/),
+    message: "sb_aa matches more than one sandbox",
+    hint: expect.stringMatching(/^Use one of these: .*sb_aaaaaaaaaaaa \(build\)/),
     details: { candidates: expect.arrayContaining(["sb_aaaaaaaaaaaa", "sb_aabbbbbbbbbb"]) },
   });
   for (const word of ["sb_c", "buil", "other"]) await expect(findSandbox(word, store)).rejects.toMatchObject({ code: "not_found" });
@@ -44,19 +44,19 @@ test("a sandbox is found by its id, by what only its id begins with, and by its 
     await expect(findSandbox(word, store)).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("a name is given to one thing that lives; a dead creator's sandbox keeps none", async () => {
+test("claimName gives a name to one holder, and ignores a dead creator's sandbox", async () => {
   const log = createMemoryLog();
   const sessions = { has: async (id: string) => id === "a-session" };
-  const self = JSON.stringify({ ...store.ownerOf(), host: "here" });
+  const self = JSON.stringify({ ...store.thisProcess(), host: "here" });
   const claim = (name: string, holder = self, owner = "local") =>
-    claimName(name, { log, store, sessions, holder, owner, ownerGone: (other) => other === "dead" });
+    claimName(name, { log, store, sessions, holder, owner, holderGone: (other) => other === "dead" });
   keep("sb_aaaaaaaaaaaa", { name: "kept" });
   keep("sb_bbbbbbbbbbbb", { name: "left", owner: dead });
-  keep("sb_cccccccccccc", { name: "used", owner: store.ownerOf() });
+  keep("sb_cccccccccccc", { name: "used", owner: store.thisProcess() });
   for (const name of ["kept", "used", "a-session"]) await expect(claim(name)).rejects.toMatchObject({ code: "exists" });
   await (await claim("left"))[Symbol.asyncDispose]();
 
-  // Names are an owner's own: nobody hears of another's.
+  // Names are per owner: no owner learns of another's.
   await (await claim("kept", self, "ada"))[Symbol.asyncDispose]();
 
   const first = await claim("new");
@@ -68,7 +68,7 @@ test("a name is given to one thing that lives; a dead creator's sandbox keeps no
   await byDead[Symbol.asyncDispose]();
 });
 
-test("a run is found by what its id begins with and by its name, which the next one may have after its end", async () => {
+test("a run is found by id prefix or name, and its name is free when it has ended", async () => {
   await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
   const { runs, sessions } = station.verbs;
   const start = (over: object = {}) => runs.start({ task: "do it", source: { kind: "empty" }, ...over });
@@ -82,7 +82,7 @@ test("a run is found by what its id begins with and by its name, which the next 
   expect(events[0]).toBe("run.created");
 
   const { run: second } = await start({ name: "fix", detached: true });
-  // The first one ended: the name is the second's now, which is not over.
+  // The first run has ended: the name now belongs to the second, which is open.
   expect(await runs.get("fix")).toMatchObject({ run: second });
   await expect(start({ name: "fix" })).rejects.toMatchObject({ code: "exists" });
   await runs.stop("fix", { by: "me" });
@@ -92,7 +92,7 @@ test("a run is found by what its id begins with and by its name, which the next 
   await expect(sessions.get("nobody")).rejects.toMatchObject({ code: "not_found", message: "there is no session nobody" });
 });
 
-test("runs and new sessions get no name that looks like an id, or that something else has", async () => {
+test("rejects names for runs and new sessions that look like ids or are taken", async () => {
   await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
   const { runs, sessions } = station.verbs;
   const start = (over: object) => runs.start({ task: "do it", source: { kind: "empty" }, detached: true, ...over });
@@ -106,7 +106,7 @@ test("runs and new sessions get no name that looks like an id, or that something
   expect((await runs.list()).total).toBe(1);
 });
 
-test("a run that is reopened goes on without its name where another open one has it, and says so", async () => {
+test("a reopened run loses its name if another open run has it", async () => {
   await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
   const { runs } = station.verbs;
   const start = (over: object = {}) => runs.start({ task: "do it", source: { kind: "empty" }, name: "fix", ...over });
@@ -115,7 +115,7 @@ test("a run that is reopened goes on without its name where another open one has
     for await (const { type, data } of runs.events(run)) if (type === "run.reopened") found.push(data.lostName);
     return found;
   };
-  // Its session's name is its own.
+  // A run may share its session's name.
   const { run: first } = await start({ session: { id: "fix" } });
   await runs.wait(first);
   await runs.continue(first, { text: "more", by: "me" });

@@ -1,19 +1,25 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** Candidates that an error names; the rest are counted. */
+/** How many candidates an error lists; the rest are only counted. */
 const NAMED_MAX = 10;
+
+/** How many matches a lookup reads at most: more than an error lists. */
+export const CANDIDATES_MAX = 100;
 
 export interface Candidate {
   id: string;
   name?: string | null | undefined;
 }
 
-/** Whether a word is the beginning of ids of a kind. Their prefix alone is not: it stands for all of them. */
+/** Returns whether a word is a prefix of ids of this kind. The bare `KIND_` is not, because it matches all of them. */
 export function isIdPrefix(kind: "sb" | "sn" | "run" | "inc" | "spec" | "ship", word: string): boolean {
   return new RegExp(`^${kind}_[a-z2-7]{1,12}$`).test(word);
 }
 
-/** The one thing that a word stands for. Throws `not_found`, and `invalid` with the candidates for more than one. */
+/**
+ * Returns the id of the only match. Throws `not_found` if nothing matches, and `invalid` with the candidates if there
+ * are several.
+ */
 export function oneOf(word: string, found: readonly Candidate[], options: { what: string; listedBy: string }): string {
   const { what, listedBy } = options;
   const [only] = found;
@@ -21,8 +27,8 @@ export function oneOf(word: string, found: readonly Candidate[], options: { what
   if (found.length === 1) return only.id;
   const named = found.slice(0, NAMED_MAX).map(({ id, name }) => (name ? `${id} (${name})` : id));
   const more = found.length > NAMED_MAX ? ` and ${found.length - NAMED_MAX} more` : "";
-  throw new CaissonError("invalid", `${word} stands for more than one ${what}`, {
-    hint: `Which one: ${named.join(", ")}${more}?`,
+  throw new CaissonError("invalid", `${word} matches more than one ${what}`, {
+    hint: `Use one of these: ${named.join(", ")}${more}.`,
     details: { candidates: found.map(({ id }) => id) },
   });
 }

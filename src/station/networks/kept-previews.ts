@@ -1,26 +1,27 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { KeptPreview, OpenPreview, PreviewView } from "../../contract/network-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { KeptPreview, OpenPreview, PreviewView } from "../../contract/network/network-verbs.ts";
+import { ignore } from "../../lib/failures.ts";
 import { newId } from "../../lib/new-id.ts";
+import type { NetworkVerbs, OpenedPort } from "../../verbs/networks.ts";
 import { noSuchPreview } from "./no-such-preview.ts";
-import type { NetworkVerbs, OpenedPort } from "./verbs.ts";
 
-/** Each holds its sandbox and listens on a port of this machine. */
+/** Each preview holds its sandbox and listens on a port of this machine. */
 const PREVIEWS_MAX = 256;
-/** Of one owner, so that others have room. */
+/** The limit of one owner leaves room for others. */
 const PREVIEWS_PER_OWNER_MAX = 64;
 
-/** The previews that a process keeps open for others. A preview is of the sandbox's owner. */
+/** Creates the previews that a process keeps open for its clients. A preview belongs to the sandbox's owner. */
 export function createKeptPreviews(
   open: (name: string, request: OpenPreview) => Promise<OpenedPort<PreviewView>>,
   ownerOf: (name: string) => Promise<string>,
 ): Pick<NetworkVerbs, "keepPreview" | "previews" | "closePreview"> {
-  const kept = new Map<string, { view: KeptPreview; port: OpenedPort<PreviewView>; owner: string }>();
+  const previews = new Map<string, { view: KeptPreview; port: OpenedPort<PreviewView>; owner: string }>();
   const opening = new Set<{ owner: string }>();
   const check = (owner: string) => {
-    const all = [...kept.values(), ...opening];
+    const all = [...previews.values(), ...opening];
     const own = all.filter((each) => each.owner === owner).length;
-    if (own >= PREVIEWS_PER_OWNER_MAX) throw tooMany(`${owner} has ${own} previews open already, as many as one owner may have`);
-    if (all.length >= PREVIEWS_MAX) throw tooMany(`${all.length} previews are open already`);
+    if (own >= PREVIEWS_PER_OWNER_MAX) throw tooMany(`${owner} already has ${own} open previews, the maximum for one owner`);
+    if (all.length >= PREVIEWS_MAX) throw tooMany(`there are already ${all.length} open previews`);
   };
   return {
     async keepPreview(name, request) {
@@ -30,20 +31,20 @@ export function createKeptPreviews(
       try {
         const port = await open(name, request);
         const view = { ...port.view, id: newId("pv"), openedAt: new Date().toISOString() };
-        kept.set(view.id, { view, port, ...coming });
+        previews.set(view.id, { view, port, ...coming });
         void port.closed.then(async () => {
-          if (kept.delete(view.id)) await port.close().catch(() => {});
+          if (previews.delete(view.id)) await ignore(port.close(), "it is closed");
         });
         return view;
       } finally {
         opening.delete(coming);
       }
     },
-    previews: async () => [...kept.values()].map(({ view }) => view),
+    previews: async () => [...previews.values()].map(({ view }) => view),
     async closePreview(id) {
-      const found = kept.get(id);
+      const found = previews.get(id);
       if (found === undefined) throw noSuchPreview(id);
-      kept.delete(id);
+      previews.delete(id);
       await found.port.close();
     },
   };

@@ -1,21 +1,27 @@
-import { allowMore, denySome } from "../../contract/change-policy.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
 import type { SandboxId } from "../../contract/ids.ts";
-import type { NetworkPolicy } from "../../contract/network.ts";
-import type { NetworkChange } from "../../contract/network-verbs.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { allowMore, denySome } from "../../contract/network/change-policy.ts";
+import type { NetworkPolicy } from "../../contract/network/network.ts";
+import { NetworkChange } from "../../contract/network/network-verbs.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import { networkStateFile } from "../../network/held/network-state.ts";
-import { servedBy } from "../../network/held/serving.ts";
+import { onePerPort } from "../../network/preview/watch-ports.ts";
+import { networkStateFile } from "../../network/sandbox-network/network-state.ts";
+import { servedBy } from "../../network/sandbox-network/serving.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxNetwork } from "../../sandbox/sandbox-network.ts";
 import { createStore, type Store } from "../../sandbox/store.ts";
+import type { NetworkVerbs } from "../../verbs/networks.ts";
+import type { RunVerbs } from "../../verbs/runs.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
-import type { RunVerbs } from "../runs/verbs.ts";
 import type { LocalSandboxes } from "../sandboxes/local-sandboxes.ts";
 import { createKeptPreviews } from "./kept-previews.ts";
-import type { NetworkVerbs } from "./verbs.ts";
+import { eventsInFolder, networkEventsOf } from "./network-events.ts";
+import { openForward, openPreview } from "./open-ports.ts";
+import { portEvents } from "./port-events.ts";
+import { serveAsKeeper } from "./serve-as-keeper.ts";
 
 export interface LocalNetworksOptions {
   stateDir: string;
@@ -24,12 +30,12 @@ export interface LocalNetworksOptions {
   runs: Pick<RunVerbs, "get" | "events">;
 }
 
-/** How serving a network ended: by the signal, with the sandbox, or before it began, because another process does. */
+/** Why serving a network ended: the signal, the end of the sandbox, or another process that already serves it. */
 export type ServeEnd = { why: "interrupted" } | { why: "gone" } | { why: "served"; by: number | null };
 
 /** The networks of this machine's sandboxes. */
 export interface LocalNetworks extends NetworkVerbs {
-  /** Serves a kept sandbox's network, as its one keeper. */
+  /** Serves a kept sandbox's network as its only keeper. */
   serve(id: string, options: { signal: AbortSignal }): Promise<ServeEnd>;
 }
 
@@ -39,18 +45,15 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
   const hold = async (name: string): Promise<OwnedSandbox> => options.sandboxes.hold(await sandboxOf(name, context));
   const withNetwork = async <Result>(name: string, work: (network: SandboxNetwork) => Promise<Result>): Promise<Result> => {
     await using sandbox = await hold(name);
-    if (sandbox.network === null) throw new CaissonError("unsupported", `the runtime of ${sandbox.id} has no network of its own`);
+    if (sandbox.network === null) throw new CaissonError("unsupported", `the runtime of ${sandbox.id} has no network`);
     return await work(sandbox.network);
   };
-  /** Checked, so that what is not there is `not_found`. */
+  /** Reads the record to throw `not_found` for a sandbox that does not exist. */
   const folderOf = async (id: SandboxId): Promise<string> => {
     await store.read(id);
     return store.dir(id);
   };
-  const preview: NetworkVerbs["preview"] = async (name, request) => {
-    const { openPreview } = await import("./open-ports.ts");
-    return openPreview(await hold(name), request);
-  };
+  const preview: NetworkVerbs["preview"] = async (name, request) => openPreview(await hold(name), request);
   return {
     ...createKeptPreviews(preview, async (name) => (await store.read(await sandboxOf(name, context))).spec.owner ?? LOCAL_OWNER),
     preview,
@@ -66,30 +69,26 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
       const policy: NetworkPolicy = state?.policy ?? { mode: "none" };
       return { sandbox, policy, secrets, gateway: state?.gateway ?? null, servedBy: servedBy(folder, store) };
     },
-    change: (name, change) => withNetwork(name, (network) => network.change((before) => changed(before, change), { by: byOf(change) })),
+    async change(name, request) {
+      const change = parseRequest(NetworkChange, request, "a network change");
+      return await withNetwork(name, (network) => network.change((before) => changed(before, change), change));
+    },
     revoke: (name, request) => withNetwork(name, (network) => network.revoke(request.secret, { by: byOf(request) })),
-    async *log(name, asked = {}) {
-      const { eventsInFolder, networkEventsOf } = await import("./network-events.ts");
+    async *log(name, logOptions = {}) {
       const sandbox = await namedSandbox(name, store);
-      if (sandbox !== null) yield* eventsInFolder(await folderOf(sandbox), asked);
-      else yield* networkEventsOf(options.runs.events(name, asked));
+      if (sandbox !== null) yield* eventsInFolder(await folderOf(sandbox), logOptions);
+      else yield* networkEventsOf(options.runs.events(name, logOptions));
     },
-    async forward(name, request, asked = {}) {
-      const { openForward } = await import("./open-ports.ts");
-      return openForward(await hold(name), { ...request, ...asked });
-    },
+    forward: async (name, request, forwardOptions = {}) => openForward(await hold(name), { ...request, ...forwardOptions }),
     async ports(name) {
-      const { onePerPort } = await import("../../network/preview/watch-ports.ts");
       await using sandbox = await hold(name);
       return [...onePerPort(await sandbox.listeners()).values()];
     },
-    async *watchPorts(name, asked = {}) {
-      const { portEvents } = await import("./port-events.ts");
+    async *watchPorts(name, watchOptions = {}) {
       await using sandbox = await hold(name);
-      yield* portEvents(sandbox, asked.signal);
+      yield* portEvents(sandbox, watchOptions.signal);
     },
     async serve(id, { signal }) {
-      const { serveAsKeeper } = await import("./serve-as-keeper.ts");
       const sandbox = await sandboxOf(id, context);
       const runtime = await options.runtimes.get((await store.read(sandbox)).runtime);
       return serveAsKeeper(sandbox, { runtime, store, signal });
@@ -113,7 +112,8 @@ function changed(before: NetworkPolicy, { how, policy }: NetworkChange): Network
 }
 
 /**
- * The sandbox of a run that lives, or the one that was named. Throws `not_found`, and `conflict` for a run without one.
+ * Returns the named sandbox, or the sandbox of the named run if the run is open. Throws `not_found`, and `conflict` for
+ * a run without a sandbox.
  */
 async function sandboxOf(name: string, { runs, store }: Pick<LocalNetworksOptions, "runs"> & { store: Store }): Promise<SandboxId> {
   const named = await namedSandbox(name, store);
@@ -124,7 +124,7 @@ async function sandboxOf(name: string, { runs, store }: Pick<LocalNetworksOption
   throw new CaissonError("conflict", `the run ${name} ${what}`, { hint: `\`caisson logs ${name}\` shows what it did.` });
 }
 
-/** Null for what may be a run. */
+/** Returns null for a word that may name a run. */
 async function namedSandbox(name: string, store: Store): Promise<SandboxId | null> {
   if (name.startsWith("run_")) return null;
   try {

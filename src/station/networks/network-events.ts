@@ -1,16 +1,16 @@
-import { type NumberedNetworkEvent, networkEvents } from "../../contract/network-event.ts";
-import { readNetworkLog } from "../../network/held/network-log.ts";
-import { watchFolder } from "../../network/held/watch-folder.ts";
-import type { NumberedRunEvent } from "../runs/verbs.ts";
+import { type NumberedNetworkEvent, networkEvents } from "../../contract/network/network-event.ts";
+import { readNetworkLog } from "../../network/sandbox-network/network-log.ts";
+import { watchFolder } from "../../network/sandbox-network/watch-folder.ts";
+import type { NumberedRunEvent } from "../../verbs/runs.ts";
 
-/** A run's own log has them, also when its sandbox is gone. */
+/** Yields the network events of a run log, which outlives the sandbox. */
 export async function* networkEventsOf(run: AsyncIterable<NumberedRunEvent>): AsyncGenerator<NumberedNetworkEvent> {
   for await (const event of run) if (isOfNetwork(event)) yield event;
 }
 
 const isOfNetwork = (event: NumberedRunEvent): event is NumberedRunEvent & NumberedNetworkEvent => networkEvents.byType.has(event.type);
 
-/** Each event of the log in a sandbox's folder once, also where the oldest are dropped meanwhile. */
+/** Yields each event of the log in a sandbox's folder once, even if the oldest are dropped during the iteration. */
 export async function* eventsInFolder(
   folder: string,
   { fromSeq = 1, follow = false, signal }: { fromSeq?: number; follow?: boolean; signal?: AbortSignal },

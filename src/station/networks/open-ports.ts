@@ -1,14 +1,14 @@
-import type { ForwardPort, ForwardView, OpenPreview, PreviewView } from "../../contract/network-verbs.ts";
+import type { ForwardPort, ForwardView, OpenPreview, PreviewView } from "../../contract/network/network-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { createForward } from "../../network/preview/forward.ts";
 import { createPreview } from "../../network/preview/preview.ts";
-import type { HeldSandbox } from "../sandboxes/held-sandbox.ts";
-import type { OpenedPort } from "./verbs.ts";
+import type { HeldSandbox } from "../../verbs/held-sandbox.ts";
+import type { OpenedPort } from "../../verbs/networks.ts";
 
-/** Takes the handle over: it is released with the preview, or at once when there is none. */
+/** Takes over the handle, and releases it together with the preview, or at once if the preview cannot be opened. */
 export async function openPreview(sandbox: HeldSandbox, request: OpenPreview): Promise<OpenedPort<PreviewView>> {
   const { port, listenPort = 0 } = request;
-  return opened(sandbox, async () => {
+  return openPort(sandbox, async () => {
     const preview = await createPreview({
       connect: (inside) => sandbox.connect(inside),
       listeners: () => sandbox.listeners(),
@@ -26,7 +26,7 @@ export async function openForward(
   request: ForwardPort & { onRefused?: (error: unknown) => void },
 ): Promise<OpenedPort<ForwardView>> {
   const { port, listenPort = 0, listenHost, onRefused } = request;
-  return opened(sandbox, async () => {
+  return openPort(sandbox, async () => {
     const forward = await createForward({
       connect: (inside) => sandbox.connect(inside),
       port,
@@ -38,7 +38,10 @@ export async function openForward(
   });
 }
 
-async function opened<View>(sandbox: HeldSandbox, open: () => Promise<{ view: View; close(): Promise<void> }>): Promise<OpenedPort<View>> {
+async function openPort<View>(
+  sandbox: HeldSandbox,
+  open: () => Promise<{ view: View; close(): Promise<void> }>,
+): Promise<OpenedPort<View>> {
   const port = await open().catch(async (error: unknown) => {
     await sandbox.release();
     throw error;

@@ -1,13 +1,13 @@
-import { CaissonError } from "../../contract/error.ts";
-import { PortClosed, PortOpened } from "../../contract/network-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { PortClosed, PortOpened } from "../../contract/network/network-event.ts";
 import { streamOf } from "../../lib/stream-of.ts";
 import { watchPorts } from "../../network/preview/watch-ports.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import type { PortEvent } from "./verbs.ts";
+import type { PortEvent } from "../../verbs/networks.ts";
 
 /**
- * Each port that begins to listen, those that listen already first, and each that stops. Ends with the signal or the
- * sandbox.
+ * Yields each port that starts or stops listening, beginning with those that already listen. Ends with the signal or
+ * the sandbox.
  */
 export function portEvents(sandbox: OwnedSandbox, signal?: AbortSignal): AsyncIterable<PortEvent> {
   return streamOf(async (tell, left) => {

@@ -1,10 +1,10 @@
 import type { SandboxId } from "../../contract/ids.ts";
-import { becomeKeeper, keeperOf } from "../../network/held/serving.ts";
+import { becomeKeeper, keeperOf } from "../../network/sandbox-network/serving.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Store } from "../../sandbox/store.ts";
 import type { ServeEnd } from "./local-networks.ts";
 
-/** Serves a sandbox's network until the signal or the sandbox's end, unless another process is its keeper. */
+/** Serves a sandbox's network until the signal fires or the sandbox ends, unless another process is its keeper. */
 export async function serveAsKeeper(id: SandboxId, options: { runtime: Runtime; store: Store; signal: AbortSignal }): Promise<ServeEnd> {
   const { runtime, store, signal } = options;
   const folder = store.dir(id);
@@ -15,6 +15,6 @@ export async function serveAsKeeper(id: SandboxId, options: { runtime: Runtime; 
     if (signal.aborted) end();
     signal.addEventListener("abort", end, { once: true });
   });
-  // Nothing is handed over: whoever ends this wants it ended, and the guest notices.
+  // There is no handover: a user who interrupts this process wants the network to stop, and the guest notices.
   return Promise.race([sandbox.closed.then((): ServeEnd => ({ why: "gone" })), interrupted]);
 }

@@ -1,30 +1,31 @@
-import type { DrivenFacts } from "../../contract/driven.ts";
-import { DrivenKind, drivenFamilies } from "../../contract/driven-kinds.ts";
-import { makeEvent } from "../../contract/event-family.ts";
-import { BY_STATION, poisonText } from "../../contract/poison.ts";
+import type { JobFacts } from "../../contract/durable/durable-job.ts";
+import { JobKind } from "../../contract/durable/durable-kinds.ts";
+import { makeEvent } from "../../contract/event/event-family.ts";
+import { jobFamilies } from "../../contract/feed/fed-event.ts";
+import { BY_STATION, poisonText } from "../../contract/run/poison.ts";
 import type { Turn } from "../../lib/turns.ts";
 import type { Log } from "../../log/log.ts";
-import { appendForeign } from "../runs/append-foreign.ts";
-import { headOfRun } from "../runs/head-of-run.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { headOfRun } from "../vocabulary/head-of-run.ts";
 
 /**
- * Pauses the run or the durable job whose turn took a station down, before it is taken up again. Its log is appended to
- * and not folded: that may be what it died of. Resolves with whether it was paused.
+ * Pauses the run or durable job whose turn crashed a station, before a station resumes it. Appends to its log without
+ * folding it, because folding may be what crashed. Resolves with whether it was paused.
  */
 export async function pausePoisoned(log: Log, { stream }: Pick<Turn, "stream">): Promise<boolean> {
   const [prefix = "", id = ""] = stream.split("/", 2);
   if (prefix === "run") return await pauseRun(log, id);
-  const kind = DrivenKind.safeParse(prefix);
+  const kind = JobKind.safeParse(prefix);
   const head = kind.success ? await log.head(stream) : null;
   if (!kind.success || head === null) return false;
-  const { finish, paused } = head.head as unknown as DrivenFacts;
+  const { finish, paused } = head.head as unknown as JobFacts;
   if (finish !== null || paused !== null) return false;
   const data = { by: BY_STATION, text: poisonText(kind.data, id) };
-  await log.append(stream, [makeEvent(drivenFamilies[kind.data], { type: "driven.paused", data })], { expectedSeq: head.seq });
+  await log.append(stream, [makeEvent(jobFamilies[kind.data], { type: "driven.paused", data })], { expectedSeq: head.seq });
   return true;
 }
 
-/** A sub-run continues with its run, so the whole run is paused. */
+/** Pauses the whole run, because a sub-run continues with it. */
 async function pauseRun(log: Log, id: string): Promise<boolean> {
   let run = id;
   for (let { facts } = await headOfRun(log, run); facts.parent !== null; { facts } = await headOfRun(log, run)) run = facts.parent.run;

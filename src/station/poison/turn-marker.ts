@@ -2,11 +2,12 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { Worker } from "node:worker_threads";
+import { ABSENT, ifErrno } from "../../lib/failures.ts";
 import { markTurns, type Turn, type TurnMarker } from "../../lib/turns.ts";
 import { readTurn, TURN_BYTES, turnFiles } from "./turn-files.ts";
 import type { WatchedLoop } from "./turn-watch-main.ts";
 
-/** Stations that died in the same turn, one after the other: by then it is no chance that it was that turn. */
+/** Consecutive stations that died in the same turn before it is blamed: three in a row are not a coincidence. */
 const DEATHS_MAX = 3;
 const LOOK_EVERY_MS = 250;
 /** Five seconds without a turn of the event loop. */
@@ -14,14 +15,14 @@ const LOOKS_MAX = 20;
 const NOTHING = Buffer.from("-");
 
 export interface MarkedTurns extends AsyncDisposable {
-  /** Whose turn took the station before this one down; null where it died of anything else, or ended well. */
+  /** The turn that crashed the previous station. Null if that station died of something else, or ended normally. */
   readonly poisoned: Turn | null;
 }
 
 /**
  * Marks each turn of a stream in a file beside the station's lock, which outlives the process. A station that dies
- * within a turn leaves its mark. That alone says little: a busy station that is killed is often within some turn. The
- * turn is blamed where a thread saw that it had stopped the event loop, or where stations died in it again and again.
+ * within a turn leaves its mark. The mark alone proves little: a busy station that is killed is often within some turn.
+ * A turn is blamed if a thread saw it block the event loop, or if stations died in it repeatedly.
  */
 export async function openTurnMarker(stationDir: string): Promise<MarkedTurns> {
   const files = turnFiles(stationDir);
@@ -51,14 +52,14 @@ export async function openTurnMarker(stationDir: string): Promise<MarkedTurns> {
     await Promise.all([files.turn, files.stuck].map((path) => rm(path, { force: true })));
   };
   let closing: Promise<void> | null = null;
-  // A server is closed by its signal and disposed of after it.
+  // A server closes it on its signal, and disposes of it later.
   return { poisoned, [Symbol.asyncDispose]: () => (closing ??= close()) };
 }
 
 function watch(workerData: WatchedLoop): Worker {
   const program = join(import.meta.dirname, `turn-watch-main${extname(import.meta.filename)}`);
   const watching = new Worker(program, { workerData, env: {}, resourceLimits: { maxOldGenerationSizeMb: 32 } });
-  // A station works without it: then only stations that died again and again tell.
+  // A station works without the thread: then only repeated deaths blame a turn.
   watching.on("error", () => undefined);
   watching.unref();
   return watching;
@@ -84,5 +85,5 @@ async function lookBack({ turn, stuck, deaths }: ReturnType<typeof turnFiles>): 
 const isSame = (one: Turn | null, other: Turn) => one !== null && one.stream === other.stream && one.seq === other.seq;
 
 async function textOf(path: string): Promise<string> {
-  return await readFile(path, "utf8").catch(() => "");
+  return await ifErrno(readFile(path, "utf8"), ABSENT, "");
 }

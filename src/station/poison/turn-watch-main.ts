@@ -2,14 +2,14 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { workerData } from "node:worker_threads";
 import { readTurn } from "./turn-files.ts";
 
-/** What the thread is given that watches the event loop; see `turn-marker.ts`. */
+/** The input of the thread that watches the event loop; see `turn-marker.ts`. */
 export interface WatchedLoop {
-  /** Counts the turns of the event loop, about. */
+  /** Counts the turns of the event loop, approximately. */
   beats: SharedArrayBuffer;
   turn: string;
   stuck: string;
   everyMs: number;
-  /** Looks without a beat after which the loop is stuck. A process that is suspended does not look. */
+  /** Consecutive checks without a beat after which the loop counts as stuck. A suspended process does not check. */
   looksMax: number;
 }
 

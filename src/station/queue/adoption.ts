@@ -1,24 +1,25 @@
-import { CaissonError } from "../../contract/error.ts";
-import { type RunFacts, waitsForResume } from "../../contract/run-facts.ts";
-import type { QueuedFor } from "../../contract/run-queue.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
+import type { QueuedFor } from "../../contract/run/run-queue.ts";
 import type { Log } from "../../log/log.ts";
-import { type HeadOfRun, runStream } from "../runs/head-of-run.ts";
+import type { HeadOfRun } from "../vocabulary/head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 
-/** How long a process in the background may take to become a run's owner. */
+/** How long a background process may take to become a run's driver. */
 const DETACHED_START_MS_MAX = 30_000;
 
 export interface DriverLook {
   log: Log;
-  /** Whether the process that a lease names is known to be gone. */
-  ownerGone: (owner: string) => boolean;
-  /** Whether it is another process of this machine, whose death would be seen. */
-  isNeighbour: (owner: string) => boolean;
+  /** Returns whether the process that a lease names is known to be dead. */
+  holderGone: (holder: string) => boolean;
+  /** Returns whether it is another process on this machine, whose death we would notice. */
+  isNeighbour: (holder: string) => boolean;
 }
 
 /**
- * Whether a station may go on with a run by itself: nobody drives it, and a station or a process in the background did,
- * or was to. One that somebody drove at a terminal, or in a program, and one that was paused, is theirs to go on with;
- * unless it was told to stop, which is all that is left to do then.
+ * Returns whether a station may continue a run unasked: the run has no driver, and its driver was, or was to be, a
+ * station or a background process. We leave paused runs, and runs that a user drove in a terminal or a program, to the
+ * user, unless they were asked to stop and only need to be ended.
  */
 export async function mayAdopt({ facts, at, damage }: HeadOfRun, look: DriverLook & { nowMs: number }): Promise<boolean> {
   const { status, parent, driver, stopRequested } = facts;
@@ -29,16 +30,16 @@ export async function mayAdopt({ facts, at, damage }: HeadOfRun, look: DriverLoo
 }
 
 /**
- * Its driver, if that lives, as far as anybody can tell: one on this machine whose lease ran out is waited for as long
- * as its process is there.
+ * Returns the run's driver if it is alive, as far as we can tell. If a driver on this machine has an expired lease, it
+ * counts as alive as long as its process exists.
  */
-export async function drivenBy(run: string, { log, ownerGone, isNeighbour }: DriverLook): Promise<string | null> {
+export async function drivenBy(run: string, { log, holderGone, isNeighbour }: DriverLook): Promise<string | null> {
   const last = await log.lastLease(runStream(run));
-  if (last === null || ownerGone(last.owner)) return null;
-  return isNeighbour(last.owner) || (await log.holder(runStream(run))) !== null ? last.owner : null;
+  if (last === null || holderGone(last.holder)) return null;
+  return isNeighbour(last.holder) || (await log.holder(runStream(run))) !== null ? last.holder : null;
 }
 
-export function isDriven(run: string, owner: string): CaissonError {
+export function drivenElsewhere(run: string, owner: string): CaissonError {
   return new CaissonError("conflict", `the run ${run} is driven by another process (${owner})`, {
     hint: `Watch it with \`caisson attach ${run}\`.`,
     details: { owner },
@@ -46,19 +47,19 @@ export function isDriven(run: string, owner: string): CaissonError {
 }
 
 export function isSubRun({ run, parent }: RunFacts): CaissonError {
-  return new CaissonError("invalid", `the run ${run} is part of ${parent?.run}, and goes on with it`, {
-    hint: `Resume that one: caisson resume ${parent?.run}`,
+  return new CaissonError("invalid", `the run ${run} is part of ${parent?.run} and continues with it`, {
+    hint: `Resume the parent: caisson resume ${parent?.run}`,
   });
 }
 
-/** Of one that is to go on: somebody has to say so where it was paused until somebody does. */
-export function goesOn(facts: RunFacts, by: string) {
+/** Returns the events that let a run continue. A run that is paused until a user resumes it needs one. */
+export function resumeEvents(facts: RunFacts, by: string) {
   return waitsForResume(facts) ? [{ type: "run.continued" as const, data: { by } }] : [];
 }
 
-/** What is said of one that is to wait for its turn. */
+/** Returns the events that put a run into the queue. */
 export function toQueue(facts: RunFacts, { by, why, startAt = null }: { by: string; why: QueuedFor; startAt?: string | null }) {
   const { priority, queued } = facts;
   const waits = { type: "run.queued" as const, data: { by, for: why, priority, startAt } };
-  return [...goesOn(facts, by), ...(queued === null ? [waits] : [])];
+  return [...resumeEvents(facts, by), ...(queued === null ? [waits] : [])];
 }

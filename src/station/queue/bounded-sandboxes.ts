@@ -1,42 +1,42 @@
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import type { Store } from "../../sandbox/store.ts";
-import type { SandboxVerbs } from "../sandboxes/verbs.ts";
+import type { SandboxVerbs } from "../../verbs/sandboxes.ts";
 import { checkMemory, noRoomForSandbox } from "./admission.ts";
 import type { RunQueue } from "./run-queue.ts";
 import { promisedTo, roomFor } from "./sandbox-room.ts";
 import { lacking, type Room } from "./schedule.ts";
 
-/** A sandbox that somebody wants. */
-interface Asked {
+/** A request for a sandbox. */
+interface RoomRequest {
   memoryBytes?: number | undefined;
   owner: string;
 }
 
-/** What is asked of the station's queue. */
+/** The methods of the run queue that we need. */
 type BoundingQueue = Pick<RunQueue, "bounds" | "checkOpen" | "taken">;
 
 /**
- * The same sandboxes within the station's bounds: one too many, or too large for what is left, is refused with `busy`.
- * One owner alone does not take all of them, since those that are kept never go by themselves.
+ * Wraps sandbox verbs to enforce the station's bounds: refuses a sandbox with `busy` if there are too many, or if it
+ * needs more memory than remains. One owner cannot take all of them, since kept sandboxes never end unless removed.
  */
 export function boundedSandboxes(
   sandboxes: SandboxVerbs,
   { queue, store }: { queue: () => Promise<BoundingQueue>; store: Pick<Store, "read"> },
 ): SandboxVerbs {
-  /** Of sandboxes that are being made here, and may not be seen yet. */
+  /** Sandboxes that are being created here and may not be on disk yet. */
   const coming = new Set<Room & { owner: string; promisedBytes: number }>();
-  const within = async <Made>({ memoryBytes, owner }: Asked, make: () => Promise<Made>): Promise<Made> => {
+  const within = async <Result>({ memoryBytes, owner }: RoomRequest, make: () => Promise<Result>): Promise<Result> => {
     const { bounds, ...rest } = await roomIn(await queue());
     checkMemory(memoryBytes, bounds);
     const needs = { ...roomFor(memoryBytes), owner, promisedBytes: promisedTo(memoryBytes) };
-    const taken = [...coming].reduce<Room>((sum, each) => added(sum, each), rest.taken);
-    const lacks = lacking(needs, { taken, bounds });
+    const takenRoom = [...coming].reduce<Room>((sum, each) => added(sum, each), rest.taken);
+    const lacks = lacking(needs, { taken: takenRoom, bounds });
     if (lacks !== null) throw noRoomForSandbox(lacks, bounds);
     const ownComing = [...coming].filter((each) => each.owner === owner);
     if (ownComing.length + (rest.taken.byOwner.get(owner) ?? 0) >= bounds.sandboxesPerOwnerMax) throw noRoomForSandbox("owner", bounds);
-    const promised = (of: Iterable<{ promisedBytes: number }>) => [...of].reduce((sum, each) => sum + each.promisedBytes, 0);
-    const own = promised([needs, ...ownComing]) + (rest.taken.promisedBytes.get(owner) ?? 0);
-    const all = [...rest.taken.promisedBytes.values()].reduce((sum, bytes) => sum + bytes, promised([needs, ...coming]));
+    const sumPromised = (of: Iterable<{ promisedBytes: number }>) => [...of].reduce((sum, each) => sum + each.promisedBytes, 0);
+    const own = sumPromised([needs, ...ownComing]) + (rest.taken.promisedBytes.get(owner) ?? 0);
+    const all = [...rest.taken.promisedBytes.values()].reduce((sum, bytes) => sum + bytes, sumPromised([needs, ...coming]));
     if (own > bounds.promisedBytesPerOwnerMax || all > bounds.promisedBytesMax) throw noRoomForSandbox("promised", bounds);
     coming.add(needs);
     try {
@@ -49,7 +49,7 @@ export function boundedSandboxes(
     ...sandboxes,
     create: (request, options) =>
       within({ ...request.spec.limits, owner: options?.owner ?? LOCAL_OWNER }, () => sandboxes.create(request, options)),
-    // It gets what the first one asked for.
+    // A fork gets what its original requested.
     async fork(word) {
       const { id } = await sandboxes.get(word);
       const { spec } = await store.read(id);

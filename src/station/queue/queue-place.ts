@@ -1,10 +1,13 @@
-import type { RunFacts } from "../../contract/run-facts.ts";
-import type { QueuePlace } from "../../contract/run-queue.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import type { QueuePlace } from "../../contract/run/run-queue.ts";
 import { showBytes } from "../../lib/quantity.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import type { Place, QueueBounds } from "./schedule.ts";
 
-/** A run's place as it is shown; null for one that does not wait. `place`: null where no station says it. */
+/**
+ * Returns the public view of a run's place, or null if it does not wait. `place` is null if no station drives the
+ * queue.
+ */
 export function queuePlace(
   facts: Pick<RunFacts, "queued" | "priority" | "memoryBytes" | "session">,
   place: Place | null,
@@ -30,23 +33,23 @@ function whyText(
     case "time":
       return `it starts at ${queued?.startAt}`;
     case "resume":
-      return "it was paused, and waits for somebody to resume it";
+      return "it is paused until a user resumes it";
     case "session":
       return `its session ${session} is in use by ${behind}`;
     case "owner":
-      return `its owner has ${bounds?.runsPerOwnerMax} runs at work, which is as many as one owner may`;
+      return `its owner has ${bounds?.runsPerOwnerMax} runs at work, the limit for one owner`;
     case "runs":
-      return ahead === 0 ? `it is next, when one of ${bounds?.runsMax} runs ends` : `queued behind ${ahead}`;
+      return ahead === 0 ? `it starts when one of ${bounds?.runsMax} runs ends` : `queued behind ${ahead}`;
     case "sandboxes":
-      return `there are ${bounds?.sandboxesMax} sandboxes, which is as many as there may be`;
+      return `the limit of ${bounds?.sandboxesMax} sandboxes is reached`;
     case "memory":
-      return `its sandbox asks for ${memoryBytes === null ? "memory" : showBytes(memoryBytes)}, and others have it`;
+      return `its sandbox needs ${memoryBytes === null ? "memory" : showBytes(memoryBytes)}, which other sandboxes hold`;
     case "turn":
       return `queued behind ${ahead}`;
     case "retry":
-      return `it could not be driven, and is tried again at ${queued?.startAt}`;
+      return `it could not be driven; the next attempt is at ${queued?.startAt}`;
     case "drain":
-      return "the station is about to end; the next one drives it";
+      return "the station is shutting down; the next one drives it";
     case "station":
       return "it waits for the station to drive it";
     default:

@@ -1,13 +1,14 @@
-import type { RunFacts } from "../../contract/run-facts.ts";
-import type { QueuePlace, RunQueueView } from "../../contract/run-queue.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import type { QueuePlace, RunQueueView } from "../../contract/run/run-queue.ts";
 import type { Log } from "../../log/log.ts";
-import { runStream, toRunHead } from "../runs/head-of-run.ts";
+import { toRunHead } from "../vocabulary/head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 import { queuePlace } from "./queue-place.ts";
 
 const SHOWN_MAX = 1000;
 const QUEUED_MAX = 100_000;
 
-/** Runs that wait, in the order of their places. */
+/** Returns the waiting runs, sorted by place. */
 export function queueRows(
   waiting: readonly RunFacts[],
   placeOf: (facts: RunFacts) => QueuePlace | null,
@@ -22,7 +23,7 @@ export function queueRows(
   return { runs: rows.slice(0, SHOWN_MAX), total: rows.length };
 }
 
-/** The queue as the log tells it, for a process that does not drive it. */
+/** Returns the queue as recorded in the log, for a process that does not drive it. */
 export async function storedQueue(log: Log): Promise<RunQueueView> {
   const { heads } = await log.heads({ prefix: runStream(""), open: true, where: { driver: ["station"] }, limit: QUEUED_MAX });
   const waiting = heads.map((head) => toRunHead(head).facts).filter(({ queued }) => queued !== null);

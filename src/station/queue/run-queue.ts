@@ -1,24 +1,26 @@
 import type { Model } from "../../agent/model/model.ts";
-import { type RunFacts, waitsForResume } from "../../contract/run-facts.ts";
-import type { QueuedFor, QueuePlace, RunQueueView } from "../../contract/run-queue.ts";
+import { type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
+import type { QueuedFor, QueuePlace, RunQueueView } from "../../contract/run/run-queue.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Crashpoint } from "../crashpoint.ts";
-import { appendForeign } from "../runs/append-foreign.ts";
-import { headOfRun, runStream, toRunHead } from "../runs/head-of-run.ts";
 import type { RunDrives } from "../runs/run-drives.ts";
 import type { ModelTape } from "../runs/start-run.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { headOfRun, toRunHead } from "../vocabulary/head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 import { Admissions, isEnding } from "./admission.ts";
-import { type DriverLook, drivenBy, goesOn, isDriven, isSubRun, mayAdopt, toQueue } from "./adoption.ts";
+import { type DriverLook, drivenBy, drivenElsewhere, isSubRun, mayAdopt, resumeEvents, toQueue } from "./adoption.ts";
 import { queuePlace } from "./queue-place.ts";
 import { queueRows } from "./queue-view.ts";
 import { FAILURES_MAX, retryAfterMs } from "./retry.ts";
 import type { SandboxRoom, TakenRoom } from "./sandbox-room.ts";
 import { nextDueMs, nextToStart, type Place, placesIn, type QueueBounds, type Room, type ScheduleState } from "./schedule.ts";
-import { standing, waitsOtherwise } from "./standing.ts";
+import { standing, waitsOtherwise } from "./schedule-input.ts";
 
-/** How often the log is looked at for runs whose driver died, and for what other processes changed. */
+/** How often we check the log for runs whose driver died, and for changes by other processes. */
 const LOOK_MS = 15_000;
-/** A clock that is set makes a timer wrong; so none is longer than this, and the time is looked at again. */
+/** Setting the clock makes timers wrong, so none is longer than this, and we check the time again. */
 const TIMER_MS_MAX = LOOK_MS;
 const OPEN_RUNS_MAX = 100_000;
 
@@ -28,15 +30,15 @@ export interface RunQueueOptions extends DriverLook {
   bounds: QueueBounds;
   crashpoint: Crashpoint;
   model: (name: string, tape: ModelTape) => Promise<Model>;
-  /** Told what is worth a word to whoever runs the station. */
+  /** Receives notices for the station's operator. */
   notice: (text: string) => void;
-  /** Default the machine's clock. */
+  /** Defaults to the machine's clock. */
   nowMs?: () => number;
 }
 
 /**
- * The runs of a station: which it drives, and which wait. What waits is a fact of the log (`run.queued`), so that
- * nothing is lost with this process; here is only what was read from there. See `schedule.ts` for the order.
+ * The runs of a station that it drives, and those that wait. Waiting is recorded in the log (`run.queued`), so nothing
+ * is lost if this process dies; the queue is only a copy. See `schedule.ts` for the order.
  */
 export class RunQueue {
   readonly #options: RunQueueOptions;
@@ -45,7 +47,7 @@ export class RunQueue {
   readonly #working = new Map<string, RunFacts>();
   readonly #admissions = new Admissions();
   readonly #turns = new Map<string, number>();
-  /** How often in a row a run could not be driven. */
+  /** Failures in a row, by run. */
   readonly #failures = new Map<string, number>();
   #taken: TakenRoom = { sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() };
   #places: Map<string, Place> | null = null;
@@ -71,8 +73,8 @@ export class RunQueue {
   }
 
   /**
-   * A place for a run that is about to be made, until it is disposed of. Throws `busy` where too many wait,
-   * `unavailable` once the station takes no more.
+   * Reserves a place for a new run until disposed of. Throws `busy` if too many runs wait, and `unavailable` once the
+   * station accepts no new work.
    */
   admit(owner: string): Disposable {
     this.checkOpen();
@@ -80,12 +82,12 @@ export class RunQueue {
     return this.#admissions.admit(owner, { bounds: this.bounds, waiting });
   }
 
-  /** Throws `unavailable` once the station takes no new work. */
+  /** Throws `unavailable` once the station accepts no new work. */
   checkOpen(): void {
     if (this.#isDraining || this.#isClosed) throw isEnding();
   }
 
-  /** Looks at a run in the log again: it was queued, changed, or is over. */
+  /** Reads a run from the log again, after it was queued, changed or ended. */
   async refresh(run: string): Promise<void> {
     const { facts } = await headOfRun(this.#options.log, run);
     this.#takeIn(facts);
@@ -93,22 +95,22 @@ export class RunQueue {
   }
 
   /**
-   * Lets a run that nobody drives go on, or one of ours that was paused. Throws `conflict` for any other that is
-   * driven, `invalid` for a sub-run.
+   * Continues a run without a driver, or one that we drive and that is paused. Throws `conflict` for any other run with
+   * a driver, and `invalid` for a sub-run.
    */
-  async goOn(run: string, { by, why }: { by: string; why: "resume" | "adoption" }): Promise<void> {
+  async resume(run: string, { by, why }: { by: string; why: "resume" | "adoption" }): Promise<void> {
     const { log } = this.#options;
     const { facts } = await headOfRun(log, run);
     if (facts.parent !== null) throw isSubRun(facts);
     this.#failures.delete(run);
     const driver = await drivenBy(run, this.#options);
-    if (this.#working.has(run) && waitsForResume(facts)) return await appendForeign(log, run, (now) => goesOn(now, by));
-    if (driver !== null || this.#working.has(run)) throw isDriven(run, driver ?? "the station");
+    if (this.#working.has(run) && waitsForResume(facts)) return await appendForeign(log, run, (now) => resumeEvents(now, by));
+    if (driver !== null || this.#working.has(run)) throw drivenElsewhere(run, driver ?? "the station");
     using _ = facts.queued === null ? this.admit(facts.owner) : null;
     await this.#enqueue(run, { by, why });
   }
 
-  /** Null for a run that does not wait. */
+  /** Returns null for a run that does not wait. */
   placeOf(facts: RunFacts): QueuePlace | null {
     if (facts.queued === null) return null;
     this.#places ??= placesIn(this.#state());
@@ -117,37 +119,40 @@ export class RunQueue {
 
   view(): RunQueueView {
     const { runsMax, runsPerOwnerMax, sandboxesMax, memoryBytesMax } = this.bounds;
-    const { taken } = this.#state();
+    const { taken: takenRoom } = this.#state();
     const bounds = { runsMax, runsPerOwnerMax, sandboxesMax, memoryBytesMax };
     return {
       ...queueRows([...this.#waiting.values()], (facts) => this.placeOf(facts)),
-      atWork: { runs: this.#working.size, ...taken, ...bounds, draining: this.#isDraining },
+      atWork: { runs: this.#working.size, ...takenRoom, ...bounds, draining: this.#isDraining },
     };
   }
 
-  /** What sandboxes take now, with those that runs are about to make; and how many each owner has. */
+  /**
+   * Returns the room that sandboxes take, including those that running runs are about to create, and each owner's
+   * share.
+   */
   async taken(): Promise<Pick<TakenRoom, "byOwner" | "promisedBytes"> & Room> {
     this.#taken = await this.#options.room.taken();
     return { ...this.#state().taken, byOwner: this.#taken.byOwner, promisedBytes: this.#taken.promisedBytes };
   }
 
-  /** Finds what waits, and what was driven by a process that died, and begins. */
+  /** Starts the queue: finds waiting runs, and runs whose driver died. */
   start(): void {
     this.#poke();
   }
 
-  /** Starts nothing more, and takes nothing more. */
+  /** Starts no further runs and accepts none. */
   drain(): void {
     this.#isDraining = true;
     this.#places = null;
   }
 
-  /** Resolves when nothing is driven. */
+  /** Resolves when no run is being driven. */
   async idle(): Promise<void> {
     if (this.#working.size > 0) await this.#idle.promise;
   }
 
-  /** Starts nothing more; what is driven is somebody else's to let go. */
+  /** Starts no further runs. The caller has to stop those being driven. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -170,14 +175,14 @@ export class RunQueue {
     };
   }
 
-  /** One look at a time; who asks meanwhile gets another one after it. */
+  /** Schedules one pass at a time. A call during a pass schedules another pass after it. */
   #poke(): void {
     if (this.#isPoked || this.#isClosed) return;
     this.#isPoked = true;
     this.#work = this.#work.then(async () => {
       this.#isPoked = false;
-      // A log or a folder that cannot be read now may be readable soon.
-      await this.#pass().catch((error: Error) => this.#options.notice(`the queue could not be looked at: ${error.message}`));
+      // A log or folder that cannot be read now may be readable soon.
+      await this.#pass().catch((error: Error) => this.#options.notice(`the queue could not be updated: ${error.message}`));
       this.#arm();
     });
   }
@@ -201,12 +206,12 @@ export class RunQueue {
     this.#timer = setTimeout(() => this.#poke(), waitMs).unref();
   }
 
-  /** What the log says, whoever wrote it: runs that wait, and those whose driver died. */
+  /** Reads the log for waiting runs and for runs whose driver died, including those that other processes wrote. */
   async #look(): Promise<void> {
     const { log, notice } = this.#options;
     const { heads } = await log.heads({ prefix: runStream(""), open: true, limit: OPEN_RUNS_MAX });
     const open = new Map(heads.map((head) => [toRunHead(head).facts.run, toRunHead(head)]));
-    // One that came, or went, since the log was asked.
+    // These were queued or changed after the log query.
     for (const run of this.#waiting.keys()) if (!open.has(run)) await this.#lookAt(run);
     for (const [run, head] of open) {
       if (this.#isClosed) return;
@@ -214,13 +219,13 @@ export class RunQueue {
       if (head.facts.queued !== null) this.#takeIn(head.facts);
       else if (await mayAdopt(head, { ...this.#options, nowMs: this.#nowMs() }))
         await this.#enqueue(run, { by: "station", why: "adoption", ifSeq: head.seq }).catch((error: Error) =>
-          notice(`${run} is left: ${error.message}`),
+          notice(`${run} was not continued: ${error.message}`),
         );
     }
     this.#lookedAtMs = performance.now();
   }
 
-  /** The run as it is now; null for one that does not wait any more. */
+  /** Reads the run's current state; null if it no longer waits. */
   async #lookAt(run: string): Promise<RunFacts | null> {
     const head = await this.#options.log.head(runStream(run));
     const facts = head === null ? null : toRunHead(head).facts;
@@ -233,7 +238,7 @@ export class RunQueue {
     const { drives, crashpoint } = this.#options;
     const before = this.#waiting.get(run);
     const facts = await this.#lookAt(run);
-    // Somebody may have taken it, ended it, or changed what it waits for.
+    // Another process may have taken it, ended it, or changed what it waits for.
     if (facts === null || (before !== undefined && waitsOtherwise(before, facts))) return;
     crashpoint("queue.begin:before");
     this.#waiting.delete(run);
@@ -260,8 +265,8 @@ export class RunQueue {
     this.#places = null;
     if (failure === null) this.#failures.delete(run);
     if (failure !== null && !this.#isClosed) await this.#failed(run, failure.error);
-    // Somebody may have let it go on while this process put away what it left.
-    else await this.#lookAt(run).catch(() => undefined);
+    // A user may have continued it while this process cleaned up after the drive.
+    else await ignore(this.#lookAt(run), "the next change of the run is read again");
     if (this.#working.size === 0) {
       this.#idle.resolve();
       this.#idle = Promise.withResolvers();
@@ -269,25 +274,25 @@ export class RunQueue {
     this.#poke();
   }
 
-  /** It is not over, and could not be driven: it waits for the next attempt. */
+  /** Schedules the next attempt for a run that could not be driven. */
   async #failed(run: string, error: unknown): Promise<void> {
     const { notice } = this.#options;
     const times = (this.#failures.get(run) ?? 0) + 1;
     this.#failures.set(run, times);
     const afterMs = retryAfterMs(error, times);
-    notice(`${run} could not be driven${afterMs === null ? "" : ", and is tried again"}: ${(error as Error).message}`);
+    notice(`${run} could not be driven${afterMs === null ? "" : ", and will be retried"}: ${(error as Error).message}`);
     if (afterMs === null) return;
     const startAt = new Date(this.#nowMs() + afterMs).toISOString();
-    // Where this fails, too, the next look finds it.
+    // If this fails, too, the next pass finds the run.
     await this.#enqueue(run, { by: "station", why: "retry", startAt }).catch((failed: Error) =>
-      notice(`${run} is left: ${failed.message}`),
+      notice(`${run} was not continued: ${failed.message}`),
     );
   }
 
-  /** `ifSeq`: only where nothing has happened since. */
-  async #enqueue(run: string, asked: { by: string; why: QueuedFor; startAt?: string; ifSeq?: number }): Promise<void> {
+  /** Queues the run. With `ifSeq`, only if no event was appended since. */
+  async #enqueue(run: string, options: { by: string; why: QueuedFor; startAt?: string; ifSeq?: number }): Promise<void> {
     const { log, crashpoint } = this.#options;
-    const { by, why, startAt = null, ifSeq } = asked;
+    const { by, why, startAt = null, ifSeq } = options;
     crashpoint("run.queued:before");
     await appendForeign(log, run, (facts, seq) => {
       return ifSeq === undefined || ifSeq === seq ? toQueue(facts, { by, why, startAt }) : [];

@@ -1,10 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { memoryFolder } from "../../../test/support/memory-folder.ts";
-import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import { createStore, type SandboxRecord, type Store } from "../../sandbox/store.ts";
-import { RUN_LABEL } from "../runs/run-spec.ts";
+import { RUN_LABEL } from "../vocabulary/station-names.ts";
 import { createSandboxRoom, roomFor, type SandboxRoom } from "./sandbox-room.ts";
 
 const GIB = 1024 ** 3;
@@ -19,12 +19,12 @@ beforeEach(async () => {
 });
 afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
-const record = (spec: SandboxSpecInput, over: Partial<SandboxRecord> = {}): SandboxRecord => ({
+const record = (spec: SandboxConfigInput, over: Partial<SandboxRecord> = {}): SandboxRecord => ({
   id,
   runtime: "fake",
   state: "running",
   createdAt: "2030-01-01T00:00:00.000Z",
-  spec: SandboxSpec.parse(spec),
+  spec: SandboxConfig.parse(spec),
   limits: { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null },
   warnings: [],
   owner: null,
@@ -32,8 +32,8 @@ const record = (spec: SandboxSpecInput, over: Partial<SandboxRecord> = {}): Sand
   ...over,
 });
 
-describe("what sandboxes take", () => {
-  test("is what they asked for, or the usual, until they are gone", async () => {
+describe("the room taken by sandboxes", () => {
+  test("is their memory request or the default until they are removed", async () => {
     expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() });
     await store.write(record({ limits: { memoryBytes: GIB } }));
     await store.write(record({ labels: { [RUN_LABEL]: "run_a" } }, { id: "sb_bbbbbbbbbbbb" }));
@@ -48,7 +48,23 @@ describe("what sandboxes take", () => {
     expect(await room.taken()).toMatchObject({ sandboxes: 1 });
   });
 
-  test("is nothing for one that a runtime keeps ready, and what its claimer asked for from then on", async () => {
+  test("excludes a sandbox that is removed during the count, but not one with a damaged record", async () => {
+    await store.write(record({}));
+    await store.write(record({}, { id: "sb_bbbbbbbbbbbb" }));
+    await writeFile(join(store.dir("sb_bbbbbbbbbbbb"), "sandbox.json"), "damaged");
+    const racing = createSandboxRoom({
+      stateDir,
+      store: {
+        async read(sandboxId) {
+          if (sandboxId === id) await store.remove(id);
+          return await store.read(sandboxId);
+        },
+      },
+    });
+    expect(await racing.taken()).toMatchObject({ sandboxes: 1, memoryBytes: roomFor(null).memoryBytes });
+  });
+
+  test("excludes pooled sandboxes until they are claimed", async () => {
     await store.write(record({}, { details: { waiting: true } }));
     expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() });
     const claimed = { limits: { memoryBytes: 8 * GIB }, labels: { [RUN_LABEL]: "run_a" } };

@@ -1,29 +1,28 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { defaultLimits } from "../../contract/default-limits.ts";
+import { defaultLimits } from "../../contract/defaults/default-limits.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { SandboxId } from "../../contract/ids.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { isErrno } from "../../lib/is-errno.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import { ignore, isErrno } from "../../lib/failures.ts";
 import { isWaiting, type Store } from "../../sandbox/store.ts";
-import { RUN_LABEL } from "../runs/run-spec.ts";
+import { RUN_LABEL } from "../vocabulary/station-names.ts";
 import type { Room } from "./schedule.ts";
 
-/**
- * What a sandbox counts that was not given a bound of its own: the usual bound is a ceiling, and hardly ever reached.
- */
+/** The memory we count for a sandbox without a memory limit: it hardly ever reaches the default limit. */
 const UNASKED_MEMORY_BYTES = 256 * 1024 * 1024;
 
 export interface TakenRoom extends Room {
-  /** Runs that have a sandbox. */
+  /** The runs that have a sandbox. */
   runs: ReadonlySet<string>;
-  /** How many each owner has. */
+  /** The number of sandboxes by owner. */
   byOwner: ReadonlyMap<string, number>;
-  /** What the sandboxes of each owner may use at most: their limit, or the usual one. */
+  /** The sum of the sandboxes' memory limits, explicit or default, by owner. */
   promisedBytes: ReadonlyMap<string, number>;
 }
 
 export interface SandboxRoom {
-  /** What the sandboxes of this state folder take, whoever made them. */
+  /** Returns the room taken by the sandboxes in this state folder, whichever process created them. */
   taken(): Promise<TakenRoom>;
 }
 
@@ -32,12 +31,12 @@ export const roomFor = (memoryBytes: number | null | undefined): Room => ({
   memoryBytes: memoryBytes ?? UNASKED_MEMORY_BYTES,
 });
 
-/** What a sandbox may really use. */
+/** Returns the most memory that a sandbox may use. */
 export const promisedTo = (memoryBytes: number | null | undefined): number => memoryBytes ?? defaultLimits.memoryBytes;
 
 /**
- * Each record is read once: what a sandbox asked for does not change. Those that a runtime keeps ready take no room,
- * and are looked at each time: whoever claims one gets it under the same id, with limits of their own.
+ * Reads each record once, since a sandbox's request does not change. Sandboxes that a runtime keeps in its pool take no
+ * room, and we read them each time: a caller gets such a sandbox under the same id, with its own limits.
  */
 export function createSandboxRoom({ stateDir, store }: { stateDir: string; store: Pick<Store, "read"> }): SandboxRoom {
   const folder = join(stateDir, "sandboxes");
@@ -45,10 +44,9 @@ export function createSandboxRoom({ stateDir, store }: { stateDir: string; store
   const lookAt = async (id: string) => {
     const found = known.get(id);
     if (found !== undefined) return found;
-    // One that is just being made or removed, or that cannot be read, is there all the same.
-    const record = await store.read(id).catch(() => null);
-    if (record === null) return { ...roomFor(null), promisedBytes: 0, run: undefined, owner: undefined };
-    if (isWaiting(record)) return null;
+    const record = await ignore(foundOrNull(store.read(id)), "a sandbox with a damaged record still takes room");
+    if (record === undefined) return { ...roomFor(null), promisedBytes: 0, run: undefined, owner: undefined };
+    if (record === null || isWaiting(record)) return null;
     const { limits, labels, owner = LOCAL_OWNER } = record.spec;
     const { memoryBytes } = limits;
     const entry = { ...roomFor(memoryBytes), promisedBytes: promisedTo(memoryBytes), run: labels[RUN_LABEL], owner };

@@ -32,7 +32,7 @@ function state(more: Partial<ScheduleState>): ScheduleState {
   return { ...usual, ...more };
 }
 
-/** Owners, sessions and priorities that meet often. */
+/** Runs with owners, sessions and priorities that often coincide. */
 const someRuns = fc
   .array(
     fc.record({
@@ -55,7 +55,7 @@ const someRuns = fc
 
 type Simulated = WaitingRun & { lastsMs: number };
 
-/** Lets time pass until nothing is left; `onStart` sees what was chosen from. */
+/** Advances the clock until no run is left. `onStart` receives the state that the run was chosen from. */
 function simulate(runs: readonly Simulated[], onStart: (chosen: Simulated, before: ScheduleState) => void): Simulated[] {
   const left = new Map(runs.map((each) => [each.run, each]));
   const working = new Map<string, { each: Simulated; endsMs: number }>();
@@ -64,9 +64,9 @@ function simulate(runs: readonly Simulated[], onStart: (chosen: Simulated, befor
   let nowMs = 0;
   const now = (): ScheduleState => {
     const atWork = [...working.values()].map(({ each }) => each);
-    const taken = { sandboxes: atWork.length, memoryBytes: atWork.reduce((sum, { needs }) => sum + needs.memoryBytes, 0) };
+    const takenRoom = { sandboxes: atWork.length, memoryBytes: atWork.reduce((sum, { needs }) => sum + needs.memoryBytes, 0) };
     const come = [...left.values()].filter(({ sinceMs }) => sinceMs <= nowMs);
-    return state({ waiting: come, working: atWork, taken, turns, nowMs });
+    return state({ waiting: come, working: atWork, taken: takenRoom, turns, nowMs });
   };
   while (left.size > 0 || working.size > 0) {
     for (let next = nextToStart(now()); next !== null; next = nextToStart(now())) {
@@ -82,15 +82,15 @@ function simulate(runs: readonly Simulated[], onStart: (chosen: Simulated, befor
       ...[...left.values()].flatMap(({ sinceMs, startAtMs }) => [sinceMs, startAtMs ?? 0]),
     ];
     const nextMs = Math.min(...times.filter((each) => each > nowMs));
-    expect(nextMs, "something will happen: nothing waits for ever").toBeLessThan(Infinity);
+    expect(nextMs, "something will happen: nothing starves").toBeLessThan(Infinity);
     nowMs = nextMs;
     for (const [run, { endsMs }] of working) if (endsMs <= nowMs) working.delete(run);
   }
   return started;
 }
 
-describe("the schedule, whatever waits", () => {
-  test("starts every run once, and ends", () => {
+describe("the schedule, for any waiting runs", () => {
+  test("starts every run exactly once", () => {
     fc.assert(
       fc.property(someRuns, (runs) => {
         const started = simulate(runs, () => {});
@@ -99,14 +99,14 @@ describe("the schedule, whatever waits", () => {
     );
   });
 
-  test("never goes beyond a bound, never has two runs in a session, and starts nothing before its time", () => {
+  test("respects all bounds, sessions and start times", () => {
     fc.assert(
       fc.property(someRuns, (runs) => {
-        simulate(runs, (chosen, { working, taken, nowMs }) => {
+        simulate(runs, (chosen, { working, taken: takenRoom, nowMs }) => {
           expect(working.length).toBeLessThan(bounds.runsMax);
           expect(working.filter(({ owner }) => owner === chosen.owner).length).toBeLessThan(bounds.runsPerOwnerMax);
-          expect(taken.sandboxes + 1).toBeLessThanOrEqual(bounds.sandboxesMax);
-          expect(taken.memoryBytes + chosen.needs.memoryBytes).toBeLessThanOrEqual(bounds.memoryBytesMax);
+          expect(takenRoom.sandboxes + 1).toBeLessThanOrEqual(bounds.sandboxesMax);
+          expect(takenRoom.memoryBytes + chosen.needs.memoryBytes).toBeLessThanOrEqual(bounds.memoryBytesMax);
           expect(working.map(({ session }) => session)).not.toContain(chosen.session);
           expect(nowMs).toBeGreaterThanOrEqual(Math.max(chosen.sinceMs, chosen.startAtMs ?? 0));
         });
@@ -114,7 +114,7 @@ describe("the schedule, whatever waits", () => {
     );
   });
 
-  test("lets owners take turns: nobody who could start is passed twice by the same owner", () => {
+  test("lets owners take turns: none passes another's ready run twice", () => {
     fc.assert(
       fc.property(someRuns, (runs) => {
         const passed = new Map<string, Set<string>>();
@@ -134,7 +134,7 @@ describe("the schedule, whatever waits", () => {
     );
   });
 
-  test("goes by priority and age within an owner, and a run is passed for a bounded time", () => {
+  test("orders an owner's runs by priority and age, with a bounded wait", () => {
     fc.assert(
       fc.property(someRuns, (runs) => {
         simulate(runs, (chosen, before) => {
@@ -143,7 +143,7 @@ describe("the schedule, whatever waits", () => {
             const readyMs = Math.max(other.sinceMs, other.startAtMs ?? 0);
             if (readyMs > before.nowMs) continue;
             const chosenMs = Math.max(chosen.sinceMs, chosen.startAtMs ?? 0);
-            // Whoever passed it came so long after it at most.
+            // A run can pass it only if it arrived within this time.
             expect(chosenMs - readyMs).toBeLessThanOrEqual((chosen.priority - other.priority) * WAIT_PER_POINT_MS);
           }
         });
@@ -151,7 +151,7 @@ describe("the schedule, whatever waits", () => {
     );
   });
 
-  test("says of each where it stands, and the first is the one that is started", () => {
+  test("gives every run a place, and starts the first one", () => {
     fc.assert(
       fc.property(someRuns, (runs) => {
         simulate(runs, (chosen, before) => {
@@ -167,39 +167,39 @@ describe("the schedule, whatever waits", () => {
 });
 
 describe("the schedule", () => {
-  test("lets one that is too large for now go first once it is its turn, and passes over one that would never fit", () => {
+  test("keeps the turn of a run too large for now, but skips one that never fits", () => {
     const large = waiting("large", { needs: { sandboxes: 1, memoryBytes: 95 } });
     const small = waiting("small", { owner: "bob", sinceMs: 1 });
-    const taken = { sandboxes: 1, memoryBytes: 10 };
-    expect(nextToStart(state({ waiting: [small, large], taken }))).toBe(null);
-    expect(placesIn(state({ waiting: [small, large], taken })).get("large")).toMatchObject({ position: 1, waitsFor: "memory" });
-    expect(placesIn(state({ waiting: [small, large], taken })).get("small")).toMatchObject({ position: 2, waitsFor: "turn" });
+    const takenRoom = { sandboxes: 1, memoryBytes: 10 };
+    expect(nextToStart(state({ waiting: [small, large], taken: takenRoom }))).toBe(null);
+    expect(placesIn(state({ waiting: [small, large], taken: takenRoom })).get("large")).toMatchObject({ position: 1, waitsFor: "memory" });
+    expect(placesIn(state({ waiting: [small, large], taken: takenRoom })).get("small")).toMatchObject({ position: 2, waitsFor: "turn" });
     const never = { ...large, needs: { sandboxes: 1, memoryBytes: 101 } };
-    expect(nextToStart(state({ waiting: [small, never], taken }))?.run).toBe("small");
+    expect(nextToStart(state({ waiting: [small, never], taken: takenRoom }))?.run).toBe("small");
   });
 
-  test("starts one that has its sandbox already, whatever others take", () => {
+  test("starts a run that already has its sandbox, even if no room is left", () => {
     const again = waiting("again", { needs: { sandboxes: 0, memoryBytes: 0 } });
     expect(nextToStart(state({ waiting: [again], taken: { sandboxes: 9, memoryBytes: 900 } }))?.run).toBe("again");
   });
 
-  test("lets one part of something else work though others take all the room, and no second one", () => {
-    const taken = { sandboxes: 6, memoryBytes: 60 };
+  test("runs one part of a larger job even without room, but no second one", () => {
+    const takenRoom = { sandboxes: 6, memoryBytes: 60 };
     const plain = waiting("plain", { sinceMs: 0 });
     const part = waiting("part", { sinceMs: 1, isPart: true });
     const other = waiting("other", { sinceMs: 2, isPart: true });
-    const full = state({ waiting: [plain, part, other], taken });
+    const full = state({ waiting: [plain, part, other], taken: takenRoom });
     expect(nextToStart(full)?.run).toBe("part");
     expect(placesIn(full).get("part")?.waitsFor).toBe("nothing");
     expect(placesIn(full).get("plain")?.waitsFor).toBe("sandboxes");
     const working = [{ run: "part", owner: "ada", session: "part", isPart: true }];
-    expect(nextToStart(state({ waiting: [plain, other], working, taken }))).toBe(null);
+    expect(nextToStart(state({ waiting: [plain, other], working, taken: takenRoom }))).toBe(null);
     expect(nextToStart({ ...full, isDraining: true })).toBe(null);
     const tooLarge = { ...part, needs: { sandboxes: 1, memoryBytes: 101 } };
-    expect(nextToStart(state({ waiting: [tooLarge], taken }))).toBe(null);
+    expect(nextToStart(state({ waiting: [tooLarge], taken: takenRoom }))).toBe(null);
   });
 
-  test("tells what each waits for", () => {
+  test("reports what each run waits for", () => {
     const working = [
       { run: "w1", owner: "ada", session: "s1", isPart: false },
       { run: "w2", owner: "ada", session: "s2", isPart: false },
@@ -217,7 +217,7 @@ describe("the schedule", () => {
     expect(placesIn(state({ waiting: runs, isDraining: true })).get("next")?.waitsFor).toBe("drain");
   });
 
-  test("goes by the clock of now: one that is set forward makes a run due, one that is set back makes it wait", () => {
+  test("follows the clock when it is set forward or back", () => {
     const later = waiting("later", { startAtMs: 5_000 });
     expect(nextToStart(state({ waiting: [later], nowMs: 4_999 }))).toBe(null);
     expect(nextToStart(state({ waiting: [later], nowMs: 9_000_000 }))?.run).toBe("later");

@@ -1,12 +1,12 @@
-import type { WaitsFor } from "../../contract/run-queue.ts";
+import type { WaitsFor } from "../../contract/run/run-queue.ts";
 
 /**
- * Who waits this long overtakes a run that is one point of priority higher and has just come. So nobody waits for ever:
- * a run of the lowest priority is passed by those of the highest for an hour and 40 minutes at most.
+ * A run that has waited this long overtakes a new run that is one point of priority higher. So no run starves: runs of
+ * the highest priority pass one of the lowest for at most an hour and 40 minutes.
  */
 export const WAIT_PER_POINT_MS = 30_000;
 
-/** A run that waits to be driven. */
+/** A run that waits for a driver. */
 export interface WaitingRun {
   run: string;
   owner: string;
@@ -14,11 +14,11 @@ export interface WaitingRun {
   priority: number;
   sinceMs: number;
   startAtMs: number | null;
-  /** It was paused, and is not started before somebody resumes it. */
+  /** True if a user paused it: it does not start before a user resumes it. */
   isHeld: boolean;
-  /** Of its sandbox. */
+  /** The room that its sandbox needs. */
   needs: Room;
-  /** Something else waits for it that may have sandboxes of its own: a workflow, a spec … */
+  /** True if it belongs to a job with its own sandboxes, such as a workflow or a spec, that may wait for it. */
   isPart: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface WorkingRun {
   isPart: boolean;
 }
 
-/** What sandboxes take. */
+/** The room that sandboxes take. */
 export interface Room {
   sandboxes: number;
   memoryBytes: number;
@@ -39,13 +39,13 @@ export interface QueueBounds {
   runsMax: number;
   runsPerOwnerMax: number;
   sandboxesMax: number;
-  /** Of one owner, who then makes no more without a run. */
+  /** Sandboxes of one owner. Beyond it, only runs create sandboxes for this owner. */
   sandboxesPerOwnerMax: number;
   memoryBytesMax: number;
-  /** What sandboxes may use together if each takes all it may, and those of one owner. */
+  /** The sum of all sandboxes' memory limits, and of one owner's. */
   promisedBytesMax: number;
   promisedBytesPerOwnerMax: number;
-  /** Runs that may wait. */
+  /** Runs that may wait at a time. */
   queuedMax: number;
   queuedPerOwnerMax: number;
 }
@@ -53,29 +53,29 @@ export interface QueueBounds {
 export interface ScheduleState {
   waiting: readonly WaitingRun[];
   working: readonly WorkingRun[];
-  /** By all sandboxes there are, and those that are about to be made. */
+  /** The room taken by all existing sandboxes and those about to be created. */
   taken: Room;
   bounds: QueueBounds;
-  /** When each owner had the last turn, as a number that grows. Absent: never. */
+  /** The last turn of each owner, as a growing number. Absent for an owner who had none. */
   turns: ReadonlyMap<string, number>;
   nowMs: number;
-  /** Nothing more is started. */
+  /** True if no further runs start. */
   isDraining: boolean;
 }
 
 export interface Place {
   position: number | null;
   waitsFor: WaitsFor;
-  /** The run that has the session, of one that waits for it. */
+  /** The run that uses the session that this run waits for. */
   behind?: string;
 }
 
 /**
- * The run to be started now, if any. Owners take turns: it is the one's who had none for longest. Among one owner's
- * runs the priority decides, and who waits longer gains on those above. The run whose turn it is waits for a sandbox or
- * memory, and everybody with it: otherwise small ones would pass a large one for ever. One that only waits for its own
- * session, or whose owner has as many at work as it may, is passed over. One part of something larger may always work:
- * workflows keep their sandboxes while they wait for their runs, and would otherwise wait for each other for ever.
+ * Returns the next run to start, if any. Owners take turns: the one who has waited longest for a turn goes first. Among
+ * one owner's runs the priority decides, and a waiting run gains priority over time. If the next run waits for a
+ * sandbox or memory, all others wait with it: otherwise small runs would always pass a large one. A run that only waits
+ * for its own session, or whose owner is at the limit of runs at work, is skipped. One part of a larger job may always
+ * run: workflows keep their sandboxes while they wait for their runs, and would otherwise deadlock.
  */
 export function nextToStart(state: ScheduleState): WaitingRun | null {
   const { working, bounds } = state;
@@ -90,7 +90,7 @@ function partBeyondBounds(state: ScheduleState): WaitingRun | undefined {
   return firstInTurn({ ...state, waiting: state.waiting.filter(({ isPart }) => isPart) });
 }
 
-/** Every waiting run's place: the order is that of their starts, as far as it can be known. */
+/** Returns every waiting run's place, in the order in which the runs will start, as far as that can be known. */
 export function placesIn(state: ScheduleState): Map<string, Place> {
   const places = new Map<string, Place>();
   for (const each of state.waiting)
@@ -101,13 +101,13 @@ export function placesIn(state: ScheduleState): Map<string, Place> {
   return places;
 }
 
-/** When something may change by itself: the next start time that is still to come. */
+/** Returns the next start time in the future: without other events, nothing changes before it. */
 export function nextDueMs({ waiting, nowMs }: Pick<ScheduleState, "waiting" | "nowMs">): number | null {
   const times = waiting.flatMap(({ startAtMs }) => (startAtMs !== null && startAtMs > nowMs ? [startAtMs] : []));
   return times.length === 0 ? null : Math.min(...times);
 }
 
-/** Whose turn it is, whether there is room for it or not. */
+/** Returns the run whose turn it is, whether or not there is room for it. */
 function firstInTurn(state: ScheduleState): WaitingRun | undefined {
   for (const own of byTurn(ready(state), state.turns)) {
     const first = own.find((each) => isStartable(each, state));
@@ -137,7 +137,7 @@ function isReady({ isHeld, startAtMs }: WaitingRun, { nowMs }: Pick<ScheduleStat
   return !isHeld && (startAtMs === null || startAtMs <= nowMs);
 }
 
-/** As soon as there is room. */
+/** Returns whether a run could start if there were room. */
 function isStartable(each: WaitingRun, { working, bounds }: ScheduleState): boolean {
   if (ownWork(each.owner, working) >= bounds.runsPerOwnerMax || fitsNever(each.needs, bounds)) return false;
   return !working.some(({ session }) => session === each.session);
@@ -147,14 +147,14 @@ const ownWork = (owner: string, working: readonly WorkingRun[]) => working.filte
 
 const fitsNever = (needs: Room, bounds: QueueBounds) => needs.memoryBytes > bounds.memoryBytesMax || needs.sandboxes > bounds.sandboxesMax;
 
-/** What there is not enough of for this. */
-export function lacking(needs: Room, { taken, bounds }: Pick<ScheduleState, "taken" | "bounds">): "sandboxes" | "memory" | null {
-  if (needs.sandboxes > 0 && taken.sandboxes + needs.sandboxes > bounds.sandboxesMax) return "sandboxes";
-  if (needs.memoryBytes > 0 && taken.memoryBytes + needs.memoryBytes > bounds.memoryBytesMax) return "memory";
+/** Returns what is in short supply for these needs, or null. */
+export function lacking(needs: Room, { taken: takenRoom, bounds }: Pick<ScheduleState, "taken" | "bounds">): "sandboxes" | "memory" | null {
+  if (needs.sandboxes > 0 && takenRoom.sandboxes + needs.sandboxes > bounds.sandboxesMax) return "sandboxes";
+  if (needs.memoryBytes > 0 && takenRoom.memoryBytes + needs.memoryBytes > bounds.memoryBytesMax) return "memory";
   return null;
 }
 
-/** The runs of each owner in their order, the owner first who had no turn for longest. */
+/** Groups the runs by owner, each group sorted by urgency. The owner who has waited longest for a turn comes first. */
 function byTurn(runs: readonly WaitingRun[], turns: ReadonlyMap<string, number>): WaitingRun[][] {
   const owners = [...Map.groupBy(runs, ({ owner }) => owner).values()];
   const sorted = owners.map((own) => own.toSorted((a, b) => urgency(a) - urgency(b) || (a.run < b.run ? -1 : 1)));
@@ -163,8 +163,8 @@ function byTurn(runs: readonly WaitingRun[], turns: ReadonlyMap<string, number>)
 }
 
 /**
- * The smaller, the sooner. Waiting counts for all alike, so that the order of two never changes: no clock is needed to
- * tell it.
+ * Returns a sort key: smaller goes first. Waiting raises the priority of all runs at the same rate, so the order of two
+ * runs never changes, and we can compute it without a clock.
  */
 function urgency(each: WaitingRun | undefined): number {
   return each === undefined ? 0 : Math.max(each.sinceMs, each.startAtMs ?? 0) - each.priority * WAIT_PER_POINT_MS;

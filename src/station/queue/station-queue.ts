@@ -1,33 +1,35 @@
 import { hostname } from "node:os";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { jsonOrNull } from "../../lib/failures.ts";
 import type { Store } from "../../sandbox/store.ts";
 import { RunQueue, type RunQueueOptions } from "./run-queue.ts";
 import { createSandboxRoom } from "./sandbox-room.ts";
 import type { QueueBounds } from "./schedule.ts";
 
-/** The queue of a process once it is a station, and what that changes. */
+/** The queue of a process that may become a station. */
 export interface StationQueue extends AsyncDisposable {
-  /** Null: it is none. */
+  /** Null if this process is not a station. */
   queue(): RunQueue | null;
-  /** From now on this process is a station: what it drives waits for its turn, and it goes on with what others left. */
+  /** Makes this process a station: its runs wait for their turn, and it continues runs that other processes left. */
   serve(bounds: QueueBounds): RunQueue;
   /**
-   * Drives a run in this process, beside whatever else it does; in a station, when there is room. One that is driven
-   * here already is left alone.
+   * Drives a run in this process, in the background; in a station, as soon as there is room. Does nothing if this
+   * process drives it already.
    */
   drive(run: string): void;
+  /** Reports a change to a queued run. */
+  refresh(run: string): Promise<void>;
 }
 
 export function createStationQueue(
-  options: Pick<RunQueueOptions, "log" | "drives" | "crashpoint" | "model" | "ownerGone"> & {
+  options: Pick<RunQueueOptions, "log" | "drives" | "crashpoint" | "model" | "holderGone"> & {
     stateDir: string;
     store: Store;
-    /** This process, as the holder of a lease. */
-    owner: string;
+    /** The name of this process as a lease holder. */
+    holder: string;
     notice: RunQueueOptions["notice"] | undefined;
   },
 ): StationQueue {
-  const { owner, notice = () => {}, drives } = options;
+  const { holder: owner, notice = () => {}, drives } = options;
   const isNeighbour = (other: string) => other !== owner && (jsonOrNull(other) as { host?: unknown } | null)?.host === hostname();
   let queue: RunQueue | null = null;
   return {
@@ -38,8 +40,12 @@ export function createStationQueue(
     },
     drive(run) {
       if (queue === null) drives.begin(run, {});
-      else void queue.goOn(run, { by: "station", why: "adoption" }).catch((error: Error) => notice(`${run} is left: ${error.message}`));
+      else
+        void queue
+          .resume(run, { by: "station", why: "adoption" })
+          .catch((error: Error) => notice(`${run} was not continued: ${error.message}`));
     },
+    refresh: async (run) => await queue?.refresh(run),
     async [Symbol.asyncDispose]() {
       await queue?.close();
       await drives[Symbol.asyncDispose]();

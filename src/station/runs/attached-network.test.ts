@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { endRun } from "../../agent/end-run.ts";
 import type { Journal } from "../../agent/journal.ts";
 import { emptyRunState } from "../../agent/run-state.ts";
-import type { NetworkEvent } from "../../contract/network-event.ts";
-import type { NewRunEvent } from "../../contract/run-event.ts";
+import type { NetworkEvent } from "../../contract/network/network-event.ts";
+import type { NewRunEvent } from "../../contract/run/run-event.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { createRunNetwork } from "./attached-network.ts";
 
@@ -26,7 +26,7 @@ const closed = (host: string): NetworkEvent => ({
   },
 });
 
-test("what the network did comes before the run's end, also what was to be told of together; nothing comes after it", async () => {
+test("appends network events, even merged ones, before the run's end and none after", async () => {
   const appended: NewRunEvent[] = [];
   const state = emptyRunState();
   const append = async (events: readonly NewRunEvent[]) => {
@@ -62,7 +62,7 @@ test("what the network did comes before the run's end, also what was to be told 
   ]);
 });
 
-test("a call through the gateway counts in the run's budget at once, and once", async () => {
+test("a gateway call counts in the run's budget at once, and only once", async () => {
   const state = { ...emptyRunState(), budgets: { tokens: 900, costUsd: 1 } };
   const logged = Promise.withResolvers<void>();
   let tell: (event: NetworkEvent) => void = () => undefined;

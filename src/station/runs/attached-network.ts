@@ -1,22 +1,23 @@
 import { budgetsLeft } from "../../agent/run-budgets.ts";
 import type { RunNetwork } from "../../agent/run-network.ts";
 import type { RunState } from "../../agent/run-state.ts";
-import { allowMore } from "../../contract/change-policy.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { NetworkEvent } from "../../contract/network-event.ts";
-import { parseRule, showPolicy } from "../../contract/network-text.ts";
-import type { NewRunEvent } from "../../contract/run-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { allowMore } from "../../contract/network/change-policy.ts";
+import type { NetworkEvent } from "../../contract/network/network-event.ts";
+import { parseRule, showPolicy } from "../../contract/network/network-text.ts";
+import type { NewRunEvent } from "../../contract/run/run-event.ts";
+import { ignore } from "../../lib/failures.ts";
 import { watchPorts } from "../../network/preview/watch-ports.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxNetwork } from "../../sandbox/sandbox-network.ts";
 
 export interface AttachedNetwork extends RunNetwork, AsyncDisposable {
-  /** From now on this is the run's sandbox. */
+  /** Makes this sandbox the run's current one. */
   attach(sandbox: OwnedSandbox): void;
 }
 
 const DENIALS_MAX = 20;
-/** Connections that ended are told of together, so that a program that makes thousands does not fill the log. */
+/** We merge closed connections over this time, so that a program with thousands of them does not fill the log. */
 const CLOSED_MERGE_MS = 2_000;
 const CLOSED_KINDS_MAX = 1_000;
 
@@ -24,9 +25,9 @@ type GatewayCall = Extract<NetworkEvent, { type: "gateway.called" }>["data"];
 type Closed = Extract<NetworkEvent, { type: "network.closed" }>["data"];
 
 /**
- * What happens in the network of a run's sandbox goes into the run's log: denials, failures, what was reached, secrets
- * that were used, models that were asked through the gateway, ports that began to listen. `append` is for facts that
- * happened already: it must not throw for what nobody can fix.
+ * Records network events of the run's sandbox in the run's log: denials, failures, connections, used secrets, gateway
+ * calls to models, and ports that open or close. `append` receives facts about the past, so it must not throw for
+ * errors that cannot be fixed.
  */
 export function createRunNetwork(options: {
   append: (events: readonly NewRunEvent[]) => Promise<void>;
@@ -36,15 +37,15 @@ export function createRunNetwork(options: {
   const denials: string[] = [];
   const closed = new Map<string, Closed>();
   let timer: NodeJS.Timeout | undefined;
-  /** Appends that were begun, so that none is left when the run is let go. */
+  /** Appends in progress; the run is not released before they finish. */
   let pending: Promise<unknown> = Promise.resolve();
-  /** Calls through the gateway that the run's log does not have yet; the next call has to count them, too. */
+  /** Gateway calls that are not in the run's log yet. The next call has to count them, too. */
   const uncounted = new Set<GatewayCall>();
 
   const append = async (events: readonly NewRunEvent[]): Promise<void> => {
-    // A run that was let go, or has ended, takes no more; its sandbox's own log has it.
+    // A released or ended run accepts no more events; they are in the sandbox log.
     if (options.state().status === "ended") return;
-    const appending = options.append(events).catch(() => undefined);
+    const appending = ignore(options.append(events), "the run was released; the sandbox log has the events");
     pending = Promise.all([pending, appending]);
     await appending;
   };

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { createTestStation, type TestStation } from "../../../test/support/testing-runs.ts";
 import type { Model, ModelMessage } from "../../agent/model/model.ts";
 import { createScriptedModel, type Script } from "../../agent/model/scripted-model.ts";
-import { createTestStation, type TestStation } from "./testing.ts";
 
 const write = (path: string, content = "x") => ({ tool: "write", arguments: { path, content } });
 const read = (path: string) => ({ tool: "read", arguments: { path } });
 
-/** Keeps what the model was sent, call by call. */
+/** Wraps a scripted model and records the messages of each call. */
 function listening(script: Script): { model: Model; sent: ModelMessage[][] } {
   const scripted = createScriptedModel(script);
   const sent: ModelMessage[][] = [];
@@ -36,8 +36,8 @@ const continued = async ({ verbs: { runs } }: TestStation, run: string, request:
 const toolsEnded = async (station: TestStation, run: string) =>
   (await station.events(run)).flatMap((event) => (event.type === "tool.ended" ? [event.data] : []));
 
-describe("the next turn of a run that is done", () => {
-  test("is sent after the whole conversation, on the files of the turn before", async () => {
+describe("continuing a run that is done", () => {
+  test("sends the message after the whole conversation, on the files of the last turn", async () => {
     const { model, sent } = listening({
       turns: [{ calls: [write("a.txt", "first\n")] }, { say: "Written." }, { calls: [read("a.txt")] }, { say: "Read." }],
     });
@@ -48,7 +48,7 @@ describe("the next turn of a run that is done", () => {
     const second = await continued(station, first.run, { text: "now read it" });
     expect(second).toMatchObject({ run: first.run, status: "ended", finish: "done", steps: 4 });
     const [, lastOfFirst = [], firstOfSecond = []] = sent;
-    // Everything before, what was answered to it, our note, and the message.
+    // The whole conversation so far, the last answer, our note, and the message.
     expect(firstOfSecond.slice(0, before)).toEqual(lastOfFirst);
     expect(firstOfSecond.slice(before)).toEqual([
       { role: "assistant", parts: [{ kind: "text", text: "Written." }] },
@@ -59,7 +59,7 @@ describe("the next turn of a run that is done", () => {
     expect(await station.runtime.list()).toEqual([]);
   });
 
-  test("has the agent's steps and time anew, and the run's bound of cost as before", async () => {
+  test("grants the agent's full steps and time, but keeps the run's cost limit", async () => {
     const turns = Array.from({ length: 6 }, (_, n) => ({ calls: [write(`f${n}.txt`)] }));
     const script = { turns: [{ say: "One." }, { say: "Two." }, ...turns], costUsdPerCall: 1 };
     await using station = await createTestStation({ script, agents: { coder: { harness: { maxSteps: 1 } } } });
@@ -68,22 +68,22 @@ describe("the next turn of a run that is done", () => {
     expect(second).toMatchObject({ finish: "done", steps: 2, costUsd: 2, budgets: { costUsd: 2, steps: 2 } });
     await expect(continued(station, run, { text: "three" })).rejects.toMatchObject({
       code: "conflict",
-      message: expect.stringContaining("$2.0000 was spent; the bound is $2"),
+      message: expect.stringContaining("spent $2.0000; the limit is $2"),
       hint: expect.stringContaining("--max-cost"),
     });
-    // What is given is for what is to come.
+    // Budgets in the request are for the next turn alone.
     await station.verbs.runs.continue(run, { text: "three", by: "me", budgets: { costUsd: 2, steps: 5 } });
     expect(await station.verbs.runs.wait(run)).toMatchObject({ finish: "budget", steps: 4, costUsd: 4, budgets: { costUsd: 4, steps: 7 } });
   });
 
-  test("can have another model, which the run keeps", async () => {
+  test("can change the run's model for good", async () => {
     await using station = await createTestStation({ script: { turns: [{ say: "One." }, { say: "Two." }] } });
     const { run, model } = await ended(station);
     expect(await continued(station, run, { text: "two", model: "scripted:other" })).toMatchObject({ model: "scripted:other" });
     expect(model).toBe("scripted");
   });
 
-  test("is refused to whom it cannot be said, and leaves nothing", async () => {
+  test("is refused for unknown runs and sub-runs, and leaves no trace", async () => {
     const script = {
       turns: [{ calls: [{ tool: "agent", arguments: { agent: "helper", task: "help" } }] }, { say: "Done." }],
       agents: { helper: [{ say: "Helped." }] },
@@ -115,7 +115,7 @@ describe("the next turn of a run that is done", () => {
     expect(await station.events(run)).toHaveLength(before);
   });
 
-  test("who follows the run from its beginning sees both turns; who waits, waits for the second end", async () => {
+  test("followers from the start see both turns; waiters wait for the second end", async () => {
     await using station = await createTestStation({ script: { turns: [{ say: "One." }, { say: "Two." }] } });
     const { runs } = station.verbs;
     const { run } = await ended(station);
@@ -127,7 +127,7 @@ describe("the next turn of a run that is done", () => {
 });
 
 describe("a run that ended before it was done", () => {
-  test("goes on where it was when it is resumed with a higher bound, and says so while the bound holds", async () => {
+  test("continues when resumed with a higher limit, and is refused while the limit applies", async () => {
     const turns = [{ calls: [write("a.txt")] }, { calls: [write("b.txt")] }, { say: "Done." }];
     await using station = await createTestStation({ script: { turns }, agents: { coder: { harness: { maxSteps: 1 } } } });
     const { runs } = station.verbs;
@@ -135,7 +135,7 @@ describe("a run that ended before it was done", () => {
     expect(finish).toBe("max_steps");
     await expect(runs.resume(run, { by: "me" })).rejects.toMatchObject({
       code: "conflict",
-      message: expect.stringContaining("1 steps were made; the bound is 1"),
+      message: expect.stringContaining("took 1 steps; the limit is 1"),
       hint: "Raise it with --max-steps.",
     });
     await runs.resume(run, { by: "me", budgets: { steps: 10 } });
@@ -143,7 +143,7 @@ describe("a run that ended before it was done", () => {
     await expect(runs.resume(run, { by: "me" })).rejects.toMatchObject({ code: "conflict", hint: expect.stringContaining("caisson send") });
   });
 
-  test("an error of the model ends it, and resuming asks the model again", async () => {
+  test("that ended with a model error asks the model again when resumed", async () => {
     const turns = [{ calls: [write("a.txt")] }, { fail: { code: "invalid" as const }, say: "unreached" }, { say: "Done." }];
     await using station = await createTestStation({ script: { turns } });
     const { runs } = station.verbs;
@@ -153,8 +153,8 @@ describe("a run that ended before it was done", () => {
     expect(await runs.wait(run)).toMatchObject({ finish: "done" });
   });
 
-  test("one that was stopped at a question is not asked again, and the call is not made behind anybody's back", async () => {
-    const turns = [{ calls: [write("secret.txt"), write("other.txt")] }, { say: "I see.", expect: { news: ["was not made since"] } }];
+  test("that was stopped at a question repeats neither the question nor the call", async () => {
+    const turns = [{ calls: [write("secret.txt"), write("other.txt")] }, { say: "I see.", expect: { news: ["has not been made since"] } }];
     await using station = await createTestStation({ script: { turns }, agents: { coder: { permissions: { "write:secret*": "ask" } } } });
     const { runs } = station.verbs;
     const { run } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder }, attended: true });
@@ -165,7 +165,7 @@ describe("a run that ended before it was done", () => {
     expect((await toolsEnded(station, run)).map(({ outcome }) => outcome)).toEqual(["interrupted", "interrupted"]);
   });
 
-  test("one that was given up as stuck is not stuck at once", async () => {
+  test("that ended as stuck is not stuck again at once", async () => {
     const same = { calls: [read("none.txt")] };
     const turns = [...Array.from({ length: 6 }, () => same), { say: "Done." }];
     await using station = await createTestStation({ script: { turns } });

@@ -5,12 +5,12 @@ import { systemMessage } from "../../agent/journal.ts";
 import { driveRun } from "../../agent/loop.ts";
 import type { Model } from "../../agent/model/model.ts";
 import type { RunState } from "../../agent/run-state.ts";
-import type { AgentDefinition } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
+import type { AgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
-import { NOTICE_CHARACTERS_MAX } from "../../contract/run-event.ts";
-import type { RunDriver } from "../../contract/run-queue.ts";
-import type { Session } from "../../contract/session.ts";
+import { NOTICE_CHARACTERS_MAX } from "../../contract/run/run-event.ts";
+import type { RunDriver } from "../../contract/run/run-queue.ts";
+import type { Session } from "../../contract/session/session.ts";
 import { defined } from "../../lib/defined.ts";
 import { Resources } from "../../lib/resources.ts";
 import type { Log } from "../../log/log.ts";
@@ -21,9 +21,9 @@ import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { leaveSession } from "../sessions/remove-session.ts";
+import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { type AttachedNetwork, createRunNetwork } from "./attached-network.ts";
 import { finishRun } from "./finish-runs.ts";
-import { headOfRun } from "./head-of-run.ts";
 import { foldRun, type OwnedJournal, openJournal } from "./owned-journal.ts";
 import { acquireRun, isGone } from "./ownership.ts";
 import { runHistory } from "./run-history.ts";
@@ -34,12 +34,12 @@ import { setUp } from "./set-up.ts";
 export interface RunsOptions {
   log: Log;
   sessions: SessionStore;
-  /** The runtime an agent asked for, or the strongest there is; with this OCI runtime where one is given. */
+  /** Returns the runtime that an agent names, or the strongest one available, with this OCI runtime if given. */
   runtime: (name: string | undefined, ociRuntime?: string) => Promise<Runtime>;
-  /** What of the user's folders is never mounted. */
+  /** Known places in the user's folders, which are never mounted. */
   places: KnownPlaces;
   model: (name: string) => Promise<Model>;
-  /** Sub-agents by name, with the secrets that an owner may use. */
+  /** Loads a sub-agent by name, with the secrets that the owner may use. */
   agent: (name: string, owner: string) => Promise<AgentDefinition>;
   identity: HostProcess;
   alive: (owner: ProcessIdentity) => boolean;
@@ -47,17 +47,17 @@ export interface RunsOptions {
   claimName: ClaimName;
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
   removeRemains: RemoveRemains;
-  /** Told what is worth a word to the user. */
+  /** Receives notices for the user. */
   notice?: (text: string) => void;
-  /** Prepares a workspace that is not there yet, such as a git check-out; called once for each new sandbox. */
+  /** Prepares a workspace that does not exist yet, such as a git checkout. Called once for each new sandbox. */
   prepare?: (
     session: Session,
     place: { sandbox: OwnedSandbox; runtime: Runtime },
-    told: { notice: (text: string) => void },
+    reporter: { notice: (text: string) => void },
   ) => Promise<void>;
 }
 
-/** Where a run works. */
+/** The sandbox, session and network that a run works with. */
 export interface Workplace {
   sandbox: RunSandbox;
   session: Session;
@@ -65,25 +65,25 @@ export interface Workplace {
 }
 
 export interface DriveOptions extends RunsOptions {
-  owner: string;
+  holder: string;
   runs: Runs;
   signal: AbortSignal;
-  /** As what this process drives it; default `caller`. */
+  /** The kind of driver that this process is. Defaults to `caller`. */
   driver?: RunDriver;
-  /** The driver tries again after a retryable failure, even before the first step. */
+  /** True if the driver retries after a retryable failure, even before the first step. */
   isRetried?: boolean;
-  /** A sub-run works in its parent's sandbox. */
+  /** The parent's workplace, in which a sub-run works. */
   shared?: Workplace;
 }
 
-/** Becomes the run's owner and drives it to its end; see `Runs.drive`. */
+/** Acquires the run's lease and drives the run to its end; see `Runs.drive`. */
 export async function driveOwned(run: string, options: DriveOptions): Promise<RunState> {
-  const { log, owner } = options;
+  const { log, holder: owner } = options;
   if ((await headOfRun(log, run)).facts.status === "ended") return (await foldRun(log, run)).state;
-  await using ownership = await acquireRun(run, { log, owner, ownerGone: (other) => isGone(options, other) });
+  await using ownership = await acquireRun(run, { log, holder: owner, holderGone: (other) => isGone(options, other) });
   const signal = AbortSignal.any([options.signal, ownership.lost]);
   await using journal = await openJournal({ log, run, lease: () => ownership.lease, crashpoint: options.crashpoint, signal });
-  // Somebody else may have ended it before it was ours.
+  // Another process may have ended it before we had the lease.
   if (journal.state.status === "ended") return journal.state;
   const { pid } = options.identity;
   const claim = { owner, epoch: ownership.lease.epoch, pid, host: hostname(), measured: true, ...defined({ driver: options.driver }) };
@@ -95,25 +95,25 @@ export async function driveOwned(run: string, options: DriveOptions): Promise<Ru
   return journal.state;
 }
 
-/** A run that was told to stop while nobody drove it needs no model, no lock and no new sandbox to end. */
+/** Ends a run that was asked to stop while it had no driver. This takes no model, no lock and no new sandbox. */
 async function endStopped(journal: OwnedJournal, options: DriveOptions): Promise<void> {
   const network = options.shared?.network ?? { settle: async () => undefined };
   await endRun({ journal, network }, { reason: "cancelled", text: `Stopped by ${journal.state.stopRequested}.` });
   if (options.shared) return;
   const session = await options.sessions.get(journal.state.session).catch(ifUnusable);
   const name = session?.runtime ?? journal.state.sandbox?.runtime;
-  // No sandbox was ever made for it.
+  // No sandbox was ever created for it.
   if (name === undefined || name === null) return;
   await finishRun(journal.state, { ...options, runtime: await options.runtime(name) });
 }
 
-/** Its files are gone, and so is what it could go on with. */
+/** Ends a run whose session was removed: without the files it cannot continue. */
 async function endWithoutSession(journal: OwnedJournal, options: DriveOptions): Promise<void> {
   const network = options.shared?.network ?? { settle: async () => undefined };
   await endRun({ journal, network }, { reason: "cancelled", text: `Its session ${journal.state.session} was removed.` });
 }
 
-/** Holds the session's lock while the run works there; whoever takes it away ends the work. */
+/** Drives a run while holding its session's lock. If the lock is lost, the work ends. */
 async function driveInSession(journal: OwnedJournal, options: DriveOptions): Promise<void> {
   const { sessions } = options;
   const { run, session: id } = journal.state;
@@ -132,8 +132,8 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
       failed = true;
       throw error;
     } finally {
-      // What failed before the first step would fail again, each time with another sandbox left; nothing is in it yet.
-      // Who was told to let go leaves it to the next owner.
+      // If a run fails before its first step, it would fail again and leave another sandbox each time, so we end the
+      // sandbox; it is still empty. A driver that is asked to release the run leaves the sandbox to the next holder.
       const neverBegan = failed && !signal.aborted && journal.state.step === 0;
       if (journal.state.status === "ended" || neverBegan) await sandbox.end();
       else await sandbox.release();
@@ -143,23 +143,28 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
 }
 
 /**
- * A session's files are where its first sandbox was. Throws `conflict` when the agent asks for another place by name.
+ * Returns the runtime of the session's first sandbox, which has the files. Throws `conflict` if the agent names another
+ * runtime.
  */
 async function runtimeOf(session: Session, definition: AgentDefinition, options: DriveOptions): Promise<Runtime> {
-  const { runtime: asked, ociRuntime } = definition.sandbox;
-  if (session.runtime === null) return await options.runtime(asked, ociRuntime);
-  if (asked !== undefined && asked !== "auto" && asked !== session.runtime) {
-    throw new CaissonError("conflict", `the files of the session ${session.id} are in the runtime ${session.runtime}, not in ${asked}`, {
-      hint: "Choose another session, or leave the runtime out.",
-    });
+  const { runtime: requestedRuntime, ociRuntime } = definition.sandbox;
+  if (session.runtime === null) return await options.runtime(requestedRuntime, ociRuntime);
+  if (requestedRuntime !== undefined && requestedRuntime !== "auto" && requestedRuntime !== session.runtime) {
+    throw new CaissonError(
+      "conflict",
+      `the files of the session ${session.id} are in the runtime ${session.runtime}, not in ${requestedRuntime}`,
+      {
+        hint: "Choose another session, or omit the runtime.",
+      },
+    );
   }
   return await options.runtime(session.runtime, ociRuntime);
 }
 
 const FILES_GONE =
-  "The sandbox died, and its files could not be saved. This is a new one, with the files as they were when they were last saved: when this run began, or when a sandbox of it died before. Everything that was changed since then is gone. Look at what is there before you go on.";
+  "The sandbox died, and its files could not be saved. This is a new sandbox with the files as they were last saved: when this run began, or when an earlier sandbox of this run died. Everything that changed since then is gone. Check the files before you continue.";
 
-/** Throws `superseded` when another process owns the run by now. */
+/** Throws `superseded` if another process has taken the lease. */
 async function checkOwned(journal: OwnedJournal, log: Log): Promise<void> {
   const { stream, epoch } = journal.lease();
   const last = await log.lastLease(stream);
@@ -173,7 +178,7 @@ function sandboxFor(
   options: DriveOptions,
 ): RunSandbox {
   const { definition, run } = journal.state;
-  // Whoever follows the run may not be this process.
+  // Notices also go to the log, because followers of the run may be in another process.
   const notice = (text: string) => {
     options.notice?.(text);
     journal.note([{ type: "run.noticed", data: { text: text.slice(0, NOTICE_CHARACTERS_MAX) } }]);
@@ -191,20 +196,20 @@ function sandboxFor(
     previous: () => journal.state.sandbox?.id ?? null,
     async onRestart(sandbox) {
       notice(
-        `Another version of Caisson started sandbox ${sandbox}. It is restarted on its files; its commands have ended, and /tmp is empty.`,
+        `Another version of Caisson started sandbox ${sandbox}. It restarts with its files; its commands have ended, and /tmp is empty.`,
       );
-      // Before the restart: after a crash in between, the next driver must not repeat a call that had begun.
+      // Recorded before the restart: after a crash in between, the next driver must not repeat a call that had started.
       const data = { sandbox, runtime: runtime.name, why: "lost", files: "kept", restarted: true } as const;
       await journal.append([{ type: "run.sandboxed", data }]);
     },
     async onReady(sandbox, { why, files }) {
-      // Before anything else: an owner that this one took over from may still stand in the middle of a write.
+      // We do this first, because the previous holder may still be in the middle of a write.
       await sandbox.fence({ name: run, epoch: journal.lease().epoch });
       network.attach(sandbox);
       if (journal.state.sandbox?.id !== sandbox.id) {
-        const told = files === "gone" ? [systemMessage(FILES_GONE)] : [];
+        const messages = files === "gone" ? [systemMessage(FILES_GONE)] : [];
         const fate = files === undefined ? {} : { files };
-        await journal.append([{ type: "run.sandboxed", data: { sandbox: sandbox.id, runtime: runtime.name, why, ...fate } }, ...told]);
+        await journal.append([{ type: "run.sandboxed", data: { sandbox: sandbox.id, runtime: runtime.name, why, ...fate } }, ...messages]);
       }
       if (session.runtime === null) await options.sessions.update(session.id, { runtime: runtime.name });
       await options.prepare?.(session, { sandbox, runtime }, { notice });
@@ -212,7 +217,7 @@ function sandboxFor(
   });
 }
 
-/** With a model and tools, in the run's sandbox. */
+/** Drives the run with a model and tools, in the run's sandbox. */
 async function driveIn(journal: OwnedJournal, place: Workplace, options: DriveOptions): Promise<void> {
   const model = await options.model(journal.state.model);
   await using resources = new Resources();
@@ -226,7 +231,7 @@ async function driveIn(journal: OwnedJournal, place: Workplace, options: DriveOp
     tools,
     sandbox,
     onLost: async () => {
-      // To one who was taken over from, the sandbox looks lost; it is the next owner's.
+      // If another process took the run over, the sandbox only looks lost: it belongs to the new holder.
       await checkOwned(journal, options.log);
       return await place.sandbox.lost();
     },

@@ -1,12 +1,12 @@
-import { CaissonError } from "../../contract/error.ts";
-import { runOf, runStream } from "./head-of-run.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { runOf, runStream } from "../vocabulary/station-names.ts";
 import { type StopRunOptions, stopRun } from "./stop-run.ts";
 
 const RUNS_MAX = 1000;
 
 /**
- * Ends every run of a session that is not over, sub-runs last: most end with their parent. One that cannot be read is
- * left as it is.
+ * Stops every open run of a session, sub-runs last, since most end with their parent. Leaves a run with a damaged log
+ * alone.
  */
 export async function endRuns(session: string, { by }: { by: string }, options: StopRunOptions): Promise<void> {
   const { heads } = await options.log.heads({ prefix: runStream(""), limit: RUNS_MAX, open: true, where: { session: [session] } });
@@ -15,7 +15,7 @@ export async function endRuns(session: string, { by }: { by: string }, options: 
     if (damage === null) await stopRun(runOf(stream), { by }, options).catch(ifEnded);
 }
 
-/** It came to its own end meanwhile. */
+/** Ignores the error for a run that ended by itself in the meantime. */
 function ifEnded(error: unknown): void {
   if (!(error instanceof CaissonError) || error.code !== "conflict" || error.details?.finish === undefined) throw error;
 }

@@ -3,25 +3,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineEvent } from "../../contract/define-event.ts";
-import { eventFamily, readEvent } from "../../contract/event-family.ts";
-import { RunCreated, RunEvent, type runEvents, TodoChanged } from "../../contract/run-event.ts";
+import { concerns, defineEvent } from "../../contract/event/define-event.ts";
+import { eventFamily, readEvent } from "../../contract/event/event-family.ts";
+import { RunCreated, RunEvent, type runEvents, TodoChanged } from "../../contract/run/run-event.ts";
 import type { Log } from "../../log/log.ts";
 import type { Projection } from "../../log/projection.ts";
 import { createSqliteLog } from "../../log/sqlite/log.ts";
 import { foldRun } from "./owned-journal.ts";
 
-/** The Caisson after this one: it says for each list of things to do whose it is. */
-const NextTodoChanged = defineEvent("todo.changed", 2, { ...TodoChanged.shape.data.shape, owner: z.string() }).upcast(
-  TodoChanged,
-  (data) => ({
-    ...data,
-    todo: data.todo.map((item) => ({ ...item, text: `${item.text} (from before)` })),
-    owner: "nobody",
-  }),
-);
+/** A newer Caisson's version of this event, which adds an owner to each todo list. */
+const NextTodoChanged = defineEvent("todo.changed", 2, concerns("state", "console", "guardian"), {
+  ...TodoChanged.shape.data.shape,
+  owner: z.string(),
+}).upcast(TodoChanged, (data) => ({
+  ...data,
+  todo: data.todo.map((item) => ({ ...item, text: `${item.text} (from before)` })),
+  owner: "nobody",
+}));
 const next = eventFamily([...RunEvent.options.filter((each) => each !== TodoChanged), NextTodoChanged]);
-/** Its head of a run: the owners of its lists. */
+/** The newer version's projection of a run: the owners of its todo lists. */
 const owners: Projection = {
   prefix: "run/",
   version: 1000,
@@ -58,37 +58,37 @@ describe("events of another version, through the log, its file and the folds", (
     await work(held);
   };
 
-  test("what was written in the version before is read as the current one, by the fold and by the head that is made anew", async () => {
+  test("upgrades older events, both in the fold and in a rebuilt head", async () => {
     await using(now(), async (log) => void (await log.append(`run/${RUN}`, [created, TodoChanged.make({ call: "t1", todo })])));
     await using(later(), async (log) => {
       const { state, seq } = await foldRun(log, RUN, { events: next as unknown as typeof runEvents });
       expect([seq, state.todo]).toEqual([2, [{ ...todo[0], text: "Write it (from before)" }]]);
       expect(await log.head(`run/${RUN}`)).toMatchObject({ seq: 2, head: ["nobody"], damage: null });
-      // With the next append the head goes on from there.
+      // The next append updates the rebuilt head.
       await log.append(`run/${RUN}`, [NextTodoChanged.make({ call: "t2", todo, owner: "ann" })]);
       expect(await log.head(`run/${RUN}`)).toMatchObject({ seq: 3, head: ["nobody", "ann"] });
       expect((await foldRun(log, RUN, { events: next as unknown as typeof runEvents })).state.todo).toEqual(todo);
     });
   });
 
-  test("what a newer Caisson wrote is an error that says so, and the run's head tells of it", async () => {
+  test("reports an event version from a newer Caisson, also in the run's head", async () => {
     await using(now(), async (log) => {
       await log.append(`run/${RUN}`, [created, NextTodoChanged.make({ call: "t1", todo, owner: "ann" })]);
-      const message = `event 2 of run/${RUN} cannot be understood: it is todo.changed of version 2, and this Caisson knows versions up to 1`;
+      const message = `event 2 of run/${RUN} cannot be understood: it has version 2 of todo.changed, but this Caisson only knows versions up to 1`;
       await expect(foldRun(log, RUN)).rejects.toMatchObject({
         code: "internal",
         message,
-        hint: "It was written by a newer Caisson; use that one.",
+        hint: "A newer Caisson wrote it; use that version.",
       });
       expect((await log.head(`run/${RUN}`))?.damage).toBe(message);
     });
   });
 
-  test("an event that only a newer Caisson knows likewise, before anybody folds the run", async () => {
+  test("reports an event type that only a newer Caisson knows, before any fold", async () => {
     await using(now(), async (log) => {
       await log.append(`run/${RUN}`, [created, { type: "run.dreamt", version: 1, data: {} }]);
       expect((await log.head(`run/${RUN}`))?.damage).toBe("event 2 (run.dreamt) cannot be understood");
-      await expect(foldRun(log, RUN)).rejects.toThrow("this Caisson knows no event run.dreamt");
+      await expect(foldRun(log, RUN)).rejects.toThrow("this Caisson does not know the event type run.dreamt");
     });
   });
 });

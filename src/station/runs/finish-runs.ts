@@ -1,5 +1,5 @@
 import type { RunState } from "../../agent/run-state.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -7,23 +7,22 @@ import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import { noCrash } from "../crashpoint.ts";
 import { leaveSession } from "../sessions/remove-session.ts";
-import { runStream } from "./head-of-run.ts";
+import { RUN_LABEL, runStream } from "../vocabulary/station-names.ts";
 import { foldRun } from "./owned-journal.ts";
 import { createRunSandbox, type RemoveRemains } from "./run-sandbox.ts";
-import { RUN_LABEL } from "./run-spec.ts";
 
 interface FinishOptions {
   log: Log;
   sessions: SessionStore;
-  owner: string;
-  ownerGone: (owner: string) => boolean;
+  holder: string;
+  holderGone: (holder: string) => boolean;
   removeRemains: RemoveRemains;
   places: KnownPlaces;
 }
 
 /**
- * Removes the sandboxes of runs that have ended: their owner died between the end of the run and the end of its
- * sandbox. A run that is not over keeps its sandbox, whoever drives it next finds it there.
+ * Removes the sandboxes of ended runs whose driver died before it could remove them. An active run keeps its sandbox
+ * for its next driver.
  */
 export async function finishRuns(options: FinishOptions & { runtimes: readonly Runtime[] }): Promise<string[]> {
   const finished: string[] = [];
@@ -39,12 +38,12 @@ async function finish(run: string, runtime: Runtime, options: FinishOptions): Pr
   const { log } = options;
   const head = await log.head(runStream(run));
   if (head !== null && (head.head as { status?: string }).status !== "ended") return false;
-  await using held = await holdLease(log, runStream(run), { owner: options.owner, ttlMs: LEASE_TTL_MS, ownerGone: options.ownerGone });
-  // Its owner is at it.
+  await using held = await holdLease(log, runStream(run), { holder: options.holder, ttlMs: LEASE_TTL_MS, holderGone: options.holderGone });
+  // Its driver is still cleaning up.
   if (!held) return false;
   if (head !== null) {
     const { state } = await foldRun(log, run);
-    // Somebody may have let it go on before the lease was ours.
+    // A user may have continued it before we had the lease.
     return state.status === "ended" && (await finishRun(state, { ...options, runtime }));
   }
   await removeAll(run, { ...options, runtime });
@@ -52,8 +51,8 @@ async function finish(run: string, runtime: Runtime, options: FinishOptions): Pr
 }
 
 /**
- * What is to be done once a run has ended: its files are kept, its sandbox is removed, its session left. For its owner.
- * Idempotent.
+ * Finishes an ended run: stores its files, removes its sandbox and leaves its session. Only the lease holder may call
+ * this. Idempotent.
  */
 export async function finishRun(
   state: RunState,

@@ -1,14 +1,14 @@
-import { ChangeLabels, changedLabels } from "../../contract/change-labels.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { ChangeLabels, changedLabels } from "../../contract/label/change-labels.ts";
 import type { Log } from "../../log/log.ts";
-import { appendForeign } from "./append-foreign.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
 
 /** See `RunVerbs.label`. */
-export async function labelRun(run: string, given: ChangeLabels, { by, log }: { by: string; log: Log }): Promise<void> {
-  const changes = parseRequest(ChangeLabels, given, "labels");
+export async function labelRun(run: string, request: ChangeLabels, { by, log }: { by: string; log: Log }): Promise<void> {
+  const changes = parseRequest(ChangeLabels, request, "labels");
   const make: Parameters<typeof appendForeign>[2] = ({ labels }) => {
     const after = changedLabels("run", labels, changes);
-    // What changes nothing is not worth an event.
+    // We append no event for a change that changes nothing.
     const isSame = Object.keys(changes).every((key) => after[key] === labels[key]);
     return isSame ? null : { type: "run.labelled", data: { by, changes } };
   };

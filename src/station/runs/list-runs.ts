@@ -1,33 +1,32 @@
 import { realpath } from "node:fs/promises";
 import { dirname, normalize } from "node:path";
-import { worseLevel } from "../../contract/health.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
-import type { QueuePlace } from "../../contract/run-queue.ts";
-import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
+import { worseLevel } from "../../contract/health/health.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import type { QueuePlace } from "../../contract/run/run-queue.ts";
+import type { ListRuns, RunList, RunView } from "../../contract/run/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import { createPauses } from "../../lib/pauses.ts";
 import type { HeadCursor, HeadFilter } from "../../log/head-filter.ts";
 import type { Log } from "../../log/log.ts";
 import { labelTerm } from "../../log/projection.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { parseCursor, showCursor } from "../pages.ts";
-import { type HeadOfRun, runStream, toRunHead } from "./head-of-run.ts";
+import { type HeadOfRun, toRunHead } from "../vocabulary/head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 
 const VIEWS_AT_ONCE = 50;
 
 export interface ViewOptions {
   log: Log;
   sessions: SessionStore;
-  /** Who drives a run now. */
+  /** Returns the current driver of a run, or null. */
   driverOf: (run: string) => Promise<string | null>;
-  /** A run's place in the queue; null for one that does not wait. */
+  /** Returns a run's place in the queue, or null if it does not wait. */
   placeOf: (facts: RunFacts) => QueuePlace | null;
 }
 
-/**
- * Runs by what the log keeps of each beside its events; nothing is folded. Throws `invalid` for a cursor of somebody
- * else's making.
- */
+/** Lists runs from the stored facts in the log, without folding any run. Throws `invalid` for a malformed cursor. */
 export async function listRuns(request: Omit<ListRuns, "limit"> & { limit: number }, options: ViewOptions): Promise<RunList> {
   const { state, finish, cursor, limit } = request;
   const after = cursor === undefined ? undefined : headCursor(cursor);
@@ -74,7 +73,7 @@ export async function listRuns(request: Omit<ListRuns, "limit"> & { limit: numbe
   };
 }
 
-/** A run that was created after a time changed after it, too. As the log writes times. */
+/** Returns the range of update times, in the log's format. A run created after a time was also updated after it. */
 function updatedIn({ createdAfter, updatedAfter, updatedBefore }: ListRuns): { from?: string; before?: string } | undefined {
   const asText = (time: string | undefined) => (time === undefined ? undefined : new Date(time).toISOString());
   const [from] = [createdAfter, updatedAfter].flatMap((time) => asText(time) ?? []).sort((a, b) => (a < b ? 1 : -1));
@@ -96,7 +95,7 @@ function lookedFor({ text, createdAfter, createdBefore }: ListRuns): HeadFilter[
   };
 }
 
-/** Many runs share a session. */
+/** Caches session lookups, because many runs share a session. */
 function onceEach(sessions: Pick<SessionStore, "get">): Pick<SessionStore, "get"> {
   const found = new Map<string, ReturnType<SessionStore["get"]>>();
   return {
@@ -166,7 +165,7 @@ export async function viewOf(
 }
 
 async function folderOf(session: string, sessions: Pick<SessionStore, "get">): Promise<Pick<RunView, "folder" | "origin">> {
-  const source = (await sessions.get(session).catch(() => null))?.source;
+  const source = (await ignore(sessions.get(session), "a run is listed even without its session"))?.source;
   return {
     folder: source?.kind === "folder" ? source.path : null,
     origin: source?.kind === "upload" ? source.origin : null,
@@ -191,7 +190,7 @@ async function sessionsOf(
   return session === undefined ? there : there.filter((id) => id === session);
 }
 
-/** As git finds a repository: what stands in a folder below belongs to the folder that was worked on. */
+/** Returns the sessions of the folder or of its nearest ancestor that has any, as git finds a repository. */
 async function sessionsOn(folder: string, sessions: Pick<SessionStore, "list">): Promise<string[]> {
   const byPath = Map.groupBy(await sessions.list(), ({ source }) => (source.kind === "folder" ? source.path : null));
   const byFolder = new Map<string, string[]>();
@@ -203,7 +202,7 @@ async function sessionsOn(folder: string, sessions: Pick<SessionStore, "list">):
   return nearestAbove(await realFolder(folder), byFolder);
 }
 
-/** The same among those whose folder was sent from another machine; nothing of this one is looked at. */
+/** Does the same for folders uploaded from another machine. It reads nothing on this machine. */
 async function sessionsFrom(
   { folder, machine }: { folder: string; machine: string },
   sessions: Pick<SessionStore, "list">,
@@ -224,8 +223,7 @@ function nearestAbove(folder: string, byFolder: ReadonlyMap<string, string[]>): 
   }
 }
 
-/** One that is gone is known by its name. */
-const realFolder = (path: string) => realpath(path).catch(() => path);
+const realFolder = async (path: string) => (await ignore(realpath(path), "a folder out of reach counts under its own path")) ?? path;
 
 function parentsOf({ parent }: Pick<ListRuns, "parent">): (string | null)[] | undefined {
   return parent === undefined ? undefined : [parent];

@@ -2,21 +2,22 @@ import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Journal, letGoError } from "../../agent/journal.ts";
 import { applyEvent, emptyRunState, type RunState } from "../../agent/run-state.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { makeEvent, readEvent } from "../../contract/event-family.ts";
-import { measuredTypes, type NewRunEvent, type RunEvent, runEvents } from "../../contract/run-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { makeEvent, readEvent } from "../../contract/event/event-family.ts";
+import { measuredTypes, type NewRunEvent, type RunEvent, runEvents } from "../../contract/run/run-event.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Lease, Log, StoredEvent } from "../../log/log.ts";
 import { readPages } from "../../log/read-pages.ts";
 import type { Crashpoint } from "../crashpoint.ts";
-import { runStream } from "./head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 
-/** Others append rarely; losing this many races in a row means something is wrong. */
+/** Other processes rarely append; losing this many races in a row means that something is wrong. */
 const RACES_MAX = 100;
 const WATCH_AGAIN_MS = 1_000;
 
 /**
- * Reads a run's events and folds them. Throws `not_found` for a run that is not there, `internal` for an event that
- * this Caisson does not understand.
+ * Reads and folds a run's events. Throws `not_found` for an unknown run, and `internal` for an event that this Caisson
+ * does not understand.
  */
 export async function foldRun(
   log: Log,
@@ -38,7 +39,7 @@ async function foldFrom(
   let { seq } = from;
   for await (const events of readPages(log, runStream(run), { fromSeq: seq + 1 })) {
     for (const stored of events) {
-      const event = await understood(log, stored, hooks.events ?? runEvents);
+      const event = await readOrNoteDamage(log, stored, hooks.events ?? runEvents);
       hooks.before?.();
       applyEvent(from.state, event);
       hooks.after?.(event);
@@ -48,17 +49,17 @@ async function foldFrom(
   return seq;
 }
 
-/** Whoever meets damage says so with the run's head, for those who only look at that. */
-async function understood(log: Log, stored: StoredEvent, events: typeof runEvents): Promise<RunEvent> {
+/** Reads an event. If it is damaged, notes the damage in the run's head for readers of heads. */
+async function readOrNoteDamage(log: Log, stored: StoredEvent, events: typeof runEvents): Promise<RunEvent> {
   try {
     return readEvent(events, stored);
   } catch (error) {
-    await log.noteDamage(stored.stream, (error as CaissonError).message).catch(() => undefined);
+    await ignore(log.noteDamage(stored.stream, (error as CaissonError).message), "the failure itself is thrown");
     throw error;
   }
 }
 
-/** A stored event of a run. Throws what `readEvent` throws. */
+/** Parses a stored event of a run. Throws as `readEvent`. */
 export function parseRunEvent(stored: StoredEvent): RunEvent {
   return readEvent(runEvents, stored);
 }
@@ -72,14 +73,14 @@ interface JournalOptions {
   run: string;
   lease: () => Lease;
   crashpoint: Crashpoint;
-  /** Once it fires nothing more is taken in: who was let go, or fenced out, has nothing to say about the run. */
+  /** Once it fires, nothing more is appended: a process that released or lost the run must not write to it. */
   signal: AbortSignal;
 }
 
 /**
- * The journal of a run this process owns. Appends go one after another, each expecting the sequence after the last;
- * when somebody else's event (a message, an answer) came in between, it is folded in and the append repeated, which is
- * right because foreign events never contradict ours.
+ * Opens the journal of a run that this process holds. Appends run one after another, each with the expected sequence
+ * number. If another process's event (a message, an answer) came first, we fold it in and repeat the append, which is
+ * safe because such events never contradict ours.
  */
 export async function openJournal(options: JournalOptions): Promise<OwnedJournal> {
   const { log, run, crashpoint } = options;
@@ -87,7 +88,7 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
   const folded = await foldRun(log, run);
   const { state } = folded;
   let { seq } = folded;
-  let heard = 0;
+  let foreignCount = 0;
   let tail: Promise<void> = Promise.resolve();
   const measure = createStopwatch(state);
   const foreign = new EventEmitter().setMaxListeners(0);
@@ -95,26 +96,26 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
 
   const takeIn = async () => {
     const after = (event: RunEvent) => {
-      heard += 1;
+      foreignCount += 1;
       foreign.emit("event", event);
     };
-    // Time counts until the event that holds the run, and not after it.
+    // Time counts up to the event that pauses the run, not beyond.
     seq = await foldFrom(log, run, { state, seq }, { before: measure, after });
   };
   const apply = (events: readonly NewRunEvent[]) => {
     const at = new Date().toISOString();
     for (const event of events) applyEvent(state, makeEvent(runEvents, event, at));
   };
-  /** Folded, not yet in the log. */
+  /** Events that are folded but not yet in the log. */
   let noted: readonly NewRunEvent[] = [];
-  const appendNow = async (given: readonly NewRunEvent[], ifHeard?: number) => {
+  const appendNow = async (newEvents: readonly NewRunEvent[], ifHeard?: number) => {
     const before = noted;
     noted = [];
-    const events = withWorkedTime(given, measure());
+    const events = withWorkedTime(newEvents, measure());
     try {
       await write([...before, ...events], ifHeard);
     } catch (error) {
-      // What the log will never take must not stand in the way of the run's end.
+      // We drop events that the log will never accept, so that they cannot block the run's end.
       if (!(error instanceof CaissonError) || error.code !== "too_large") noted = [...before, ...noted];
       throw error;
     }
@@ -126,8 +127,8 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
     if (options.signal.aborted) throw letGoError(options.signal, run);
     for (const event of events) crashpoint(`${event.type}:before`);
     for (let races = 0; ; races++) {
-      if (ifHeard !== undefined && ifHeard !== heard) {
-        throw new CaissonError("conflict", `others said something to ${run} meanwhile`, { details: { heard } });
+      if (ifHeard !== undefined && ifHeard !== foreignCount) {
+        throw new CaissonError("conflict", `other events were appended to ${run} in the meantime`, { details: { heard: foreignCount } });
       }
       try {
         seq = (await log.append(stream, stored, { expectedSeq: seq, lease: options.lease(), signal: options.signal })).lastSeq;
@@ -138,10 +139,10 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
       }
     }
   };
-  /** One at a time, whatever became of the one before. */
+  /** Runs one append at a time, whatever the previous one's outcome. */
   const inTurn = (work: () => Promise<void>): Promise<void> => {
     const result = tail.then(work);
-    tail = result.catch(() => undefined);
+    tail = ignore(result, "its caller awaits it; the next append does not depend on it");
     return result;
   };
 
@@ -152,20 +153,20 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
   return {
     state,
     lease: options.lease,
-    heard: () => heard,
+    heard: () => foreignCount,
     append: (events, { ifHeard } = {}) => inTurn(() => appendNow(events, ifHeard)),
-    note(given) {
-      const events = withWorkedTime(given, measure());
+    note(newEvents) {
+      const events = withWorkedTime(newEvents, measure());
       apply(events);
       noted = [...noted, ...events];
-      // What makes this fail makes the next append fail, too, and that one is waited for.
-      setImmediate(() => void flush().catch(() => undefined));
+      // If this fails, the next append fails, too, and its caller gets the error.
+      setImmediate(() => void ignore(flush(), "the caller of the next append gets the error"));
     },
     async changed(signal) {
       try {
         await once(foreign, "event", { signal });
       } catch (error) {
-        throw new CaissonError("cancelled", `waiting for ${run} was given up`, { cause: error });
+        throw new CaissonError("cancelled", `waiting for ${run} was cancelled`, { cause: error });
       }
     },
     onForeign(listener) {
@@ -175,12 +176,12 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
     async [Symbol.asyncDispose]() {
       watching.abort();
       await watcher;
-      await flush().catch(() => undefined);
+      await ignore(flush(), "the callers that appended got the error");
     },
   };
 }
 
-/** Calls for each event past the sequence that is known, until the signal. Never rejects. */
+/** Calls `onNew` for each event past the known sequence number, until the signal fires. Never rejects. */
 async function watchStream(
   log: Log,
   options: { stream: string; signal: AbortSignal; seq: () => number; onNew: () => Promise<void> },
@@ -190,15 +191,15 @@ async function watchStream(
     try {
       for await (const event of log.subscribe(stream, { known: seq, signal })) if (event.seq > seq()) await onNew();
     } catch {
-      // A log that cannot be read now may be readable soon, and what others say must be heard then.
-      await delay(WATCH_AGAIN_MS, undefined, { signal }).catch(() => undefined);
+      // A log that cannot be read now may be readable soon, and then we must not miss other processes' events.
+      await ignore(delay(WATCH_AGAIN_MS, undefined, { signal }), "the loop checks the signal");
     }
   }
 }
 
 /**
- * Milliseconds the run has worked, by a clock that nobody sets and that stands still while the machine sleeps. To be
- * asked before each event that may stop it.
+ * Returns a function that measures how long the run has worked, in milliseconds, by a monotonic clock that stops while
+ * the machine sleeps. Call it before each event that may stop the clock.
  */
 function createStopwatch(state: RunState): () => number {
   let { workedMs } = state;

@@ -1,33 +1,32 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
+import { jsonOrNull } from "../../lib/failures.ts";
 import { type HeldLease, holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
-import { runStream } from "./head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 
 /**
- * Becomes the run's owner, and stays it while this is held. Throws `conflict` with `details.owner` when another process
- * has it.
+ * Acquires the run's lease and renews it until disposed of. Throws `conflict` with `details.owner` if another process
+ * holds it.
  */
 export async function acquireRun(
   run: string,
-  options: { log: Log; owner: string; ownerGone: (owner: string) => boolean },
+  options: { log: Log; holder: string; holderGone: (holder: string) => boolean },
 ): Promise<HeldLease> {
   const stream = runStream(run);
-  const held = await holdLease(options.log, stream, { owner: options.owner, ttlMs: LEASE_TTL_MS, ownerGone: options.ownerGone });
+  const held = await holdLease(options.log, stream, { holder: options.holder, ttlMs: LEASE_TTL_MS, holderGone: options.holderGone });
   if (held) return held;
-  const owner = (await options.log.holder(stream))?.owner ?? "unknown";
+  const owner = (await options.log.holder(stream))?.holder ?? "unknown";
   throw new CaissonError("conflict", `the run ${run} is driven by another process (${owner})`, {
     hint: `Watch it with \`caisson attach ${run}\`.`,
     details: { owner },
   });
 }
 
-/** Whether the process that a lease names can never come back. Of another machine's that cannot be seen from here. */
+/**
+ * Returns whether the process that a lease names is dead for certain. We cannot tell for a process on another machine.
+ */
 export function isGone(options: { identity: HostProcess; alive: (owner: ProcessIdentity) => boolean }, owner: string): boolean {
-  try {
-    const other = JSON.parse(owner) as HostProcess;
-    return other.host === options.identity.host && !options.alive(other);
-  } catch {
-    return false;
-  }
+  const other = jsonOrNull(owner) as HostProcess | null;
+  return other?.host === options.identity.host && !options.alive(other);
 }

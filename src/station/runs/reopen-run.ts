@@ -2,55 +2,55 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type BudgetKind, exceededBudget } from "../../agent/decide-step.ts";
 import { systemMessage } from "../../agent/journal.ts";
 import { applyEvent, type RunState } from "../../agent/run-state.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { makeEvent } from "../../contract/event-family.ts";
-import type { Budgets } from "../../contract/run.ts";
-import { type NewRunEvent, type RunReopened, runEvents } from "../../contract/run-event.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { makeEvent } from "../../contract/event/event-family.ts";
+import type { Budgets } from "../../contract/run/run.ts";
+import { type NewRunEvent, type RunReopened, runEvents } from "../../contract/run/run-event.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { HeldLease } from "../../log/hold-lease.ts";
 import { ifUnusable } from "../../workspace/sessions.ts";
 import { keepRestorePoint } from "../sessions/restore-points.ts";
+import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 import type { RunsOptions } from "./drive.ts";
 import { finishRun } from "./finish-runs.ts";
-import { headOfRun, runStream } from "./head-of-run.ts";
 import { foldRun } from "./owned-journal.ts";
 import { acquireRun, isGone } from "./ownership.ts";
 import { turnsOf } from "./run-turns.ts";
 
-/** How long the last owner of a run that has ended may take to put its files away. */
+/** How long the last driver of an ended run may take to store its files. */
 const FINISH_MS_MAX = 60_000;
 const FINISH_POLL_MS = 50;
 
 export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_output"], "budgets" | "lostName"> {
-  /** What is said to it; absent: it goes on where it was. */
+  /** The message to the run. Without one, it continues where it was. */
   text?: string;
-  /** The whole run's bounds from here on, by what it has spent. Those that are not given stay. */
+  /** Computes new budgets of the whole run from what it has spent. Budgets it leaves out stay the same. */
   budgets: (facts: RunFacts) => Budgets;
-  /** Where a station is to drive it, when there is room. */
+  /** Set if a station should drive it as soon as there is room. */
   queuedFor?: "resume" | "continue";
 }
 
 /**
- * Lets a run that has ended go on: its events get the reopening and what is said with it in one append, under the run's
- * lease, so that there is no moment at which somebody still puts away what somebody else goes on with. Nobody drives it
- * yet. Resolves with the sequence number of the last of these events: what is said, if anything. Nothing changes when
- * it throws: `conflict` for a run that has not ended, that is done and is told nothing new, whose bounds still hold, or
- * whose session is in use; `invalid` for a sub-run; `gone` when its session was removed; what a model throws that
- * cannot be used.
+ * Reopens a run that has ended. One append under the run's lease adds the reopening and the message, so no other
+ * process can still be storing files while the run continues. The run has no driver yet. Resolves with the sequence
+ * number of the last of these events. If it throws, nothing has changed: `conflict` for a run that has not ended, that
+ * is done and gets no new message, whose bounds still apply, or whose session is in use; `invalid` for a sub-run;
+ * `gone` if its session was removed; and what the model lookup throws.
  */
-export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { owner: string }): Promise<number> {
+export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { holder: string }): Promise<number> {
   const { log, sessions, crashpoint } = options;
   checkReopenable(run, (await headOfRun(log, run)).facts, request);
   await using held = await whenPutAway(run, options);
   const { state, seq } = await foldRun(log, run);
   checkReopenable(run, state, request);
-  // Its owner may have died before it put everything away.
-  await putAway(state, options);
+  // Its last driver may have died before it stored everything.
+  await releaseSandbox(state, options);
   if (!(await sessions.has(state.session))) {
     throw new CaissonError("gone", `the session ${state.session} of the run ${run} was removed, and its files with it`, {
-      hint: 'Start another: caisson run "…"',
+      hint: 'Start another run: caisson run "…"',
     });
   }
   await sessions.checkFree(state.session);
@@ -73,27 +73,29 @@ export async function reopenRun(run: string, request: ReopenRun, options: RunsOp
 
 function checkReopenable(run: string, facts: RunFacts, { text }: ReopenRun): void {
   if (facts.parent !== null) {
-    throw new CaissonError("invalid", `the run ${run} is part of ${facts.parent.run}, and continues only with it`, {
-      hint: `Continue that one: caisson send ${facts.parent.run} "…"`,
+    throw new CaissonError("invalid", `the run ${run} is part of ${facts.parent.run} and continues only with it`, {
+      hint: `Continue the parent: caisson send ${facts.parent.run} "…"`,
     });
   }
   if (facts.status !== "ended") {
-    throw new CaissonError("conflict", `the run ${run} has not ended`, { hint: `Say it to the running one: caisson send ${run} "…"` });
+    throw new CaissonError("conflict", `the run ${run} has not ended`, {
+      hint: `Send the message to the active run: caisson send ${run} "…"`,
+    });
   }
   if (text === undefined && facts.finish === "done") {
     throw new CaissonError("conflict", `the run ${run} is done, and there is nothing to resume`, {
-      hint: `Say what is next: caisson send ${run} "…"`,
+      hint: `Send the next message: caisson send ${run} "…"`,
       details: { finish: facts.finish },
     });
   }
 }
 
-/** Becomes the run's owner once the last one has put away what the run left. */
-async function whenPutAway(run: string, options: RunsOptions & { owner: string }): Promise<HeldLease> {
-  const ownerGone = (other: string) => isGone(options, other);
+/** Acquires the run's lease once its last driver has stored the run's files. */
+async function whenPutAway(run: string, options: RunsOptions & { holder: string }): Promise<HeldLease> {
+  const holderGone = (other: string) => isGone(options, other);
   for (const startMs = performance.now(); ; await delay(FINISH_POLL_MS)) {
     try {
-      return await acquireRun(run, { ...options, ownerGone });
+      return await acquireRun(run, { ...options, holderGone });
     } catch (error) {
       const isHeld = error instanceof CaissonError && error.code === "conflict";
       if (!isHeld || performance.now() - startMs > FINISH_MS_MAX) throw error;
@@ -101,20 +103,20 @@ async function whenPutAway(run: string, options: RunsOptions & { owner: string }
   }
 }
 
-async function putAway(state: RunState, options: RunsOptions): Promise<void> {
+async function releaseSandbox(state: RunState, options: RunsOptions): Promise<void> {
   const session = await options.sessions.get(state.session).catch(ifUnusable);
   const name = session?.runtime ?? state.sandbox?.runtime;
-  // No sandbox was ever made for it.
+  // No sandbox was ever created for it.
   if (name === undefined || name === null) return;
   await finishRun(state, { ...options, runtime: await options.runtime(name) });
 }
 
-/** What the turn that begins now changes can be taken back. */
+/** Stores the files as they are now, so that the changes of the next turn can be undone. */
 async function keepFiles(state: RunState, turnSeq: number, options: RunsOptions): Promise<void> {
   const { sessions } = options;
   await using _ = await sessions.lock(state.session, state.run);
   const session = await sessions.get(state.session);
-  // No sandbox was ever on it.
+  // It never had a sandbox.
   if (session.runtime === null) return;
   const runtime = await options.runtime(session.runtime);
   await keepRestorePoint(session, { run: state.run, turnSeq }, { sessions, runtime });
@@ -126,7 +128,7 @@ async function isLastTurnUndone({ run, session }: RunState, { log, sessions }: R
   return history.some((event) => event.type === "session.undone" && event.data.run === run && event.data.turnSeq === last?.seq);
 }
 
-/** A name may have been given to something else since the run ended: that keeps it. */
+/** Claims the run's name again. If another thing got the name after the run ended, the run loses it. */
 async function keptName({ name, session, owner }: RunState, options: RunsOptions): Promise<KeptName | null> {
   if (name === null) return null;
   try {
@@ -147,11 +149,11 @@ function reopening(
   { text, budgets, queuedFor, ...about }: ReopenRun,
   { isUndone, lostName }: { isUndone: boolean; lostName: string | undefined },
 ): NewRunEvent[] {
-  const goesOn = text === undefined ? "It goes on now." : "A message continues it.";
+  const goesOn = text === undefined ? "It continues now." : "A new message continues it.";
   const files = isUndone
-    ? "The user took back what your last turn changed in files: the workspace is as it was before it."
-    : "The files of the workspace are as they were left.";
-  const note = `This run had ended (${state.finish}). ${goesOn} ${files} The sandbox is a new one: programs that ran in it, and what was installed or written outside the workspace, may be gone.`;
+    ? "The user undid the file changes of your last turn: the workspace is as it was before that turn."
+    : "The workspace files are as you left them.";
+  const note = `This run had ended (${state.finish}). ${goesOn} ${files} The sandbox is new: programs that ran in the old one, and anything installed or written outside the workspace, may be gone.`;
   return [
     { type: "run.reopened", data: { ...about, budgets: budgets(state), ...defined({ lostName }) } },
     ...(queuedFor === undefined
@@ -166,11 +168,11 @@ function reopening(
 
 const optionFor: Record<BudgetKind, string> = { steps: "--max-steps", time: "--timeout", tokens: "--max-tokens", cost: "--max-cost" };
 
-/** A run whose bound still holds would end again at once. */
+/** Throws if a bound would end the run again at once. */
 function checkBounds(run: string, state: RunState): void {
   const reached = exceededBudget(state);
   if (reached === null) return;
-  throw new CaissonError("conflict", `a bound of the run ${run} still holds: ${reached.text.replace(/\.$/, "")}`, {
+  throw new CaissonError("conflict", `a bound of the run ${run} still applies: ${reached.text.replace(/\.$/, "")}`, {
     hint: `Raise it with ${optionFor[reached.budget]}.`,
     details: { budget: reached.budget },
   });

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { createWorkbench } from "../../agent/tools/testing.ts";
-import { AgentDefinition } from "../../contract/agent.ts";
+import { createWorkbench } from "../../agent/tools/testing-tools.ts";
+import { AgentDefinition } from "../../contract/agent/agent.ts";
 import { loadRules } from "./rules.ts";
 
 const agent = (memory: string[], skills: string[] = []) => AgentDefinition.parse({ name: "a", system: "s", memory, skills });
 
-test("a repository's instructions are in sight, cut when they are too long, absent when there are none", async () => {
+test("includes a repository's instructions, truncated if they are too long", async () => {
   await using bench = await createWorkbench();
   expect(await loadRules(bench.sandbox, agent(["AGENTS.md"]))).toBe("");
   await bench.put("AGENTS.md", "Use tabs.\n");
@@ -18,7 +18,7 @@ test("a repository's instructions are in sight, cut when they are too long, abse
   expect(rules).not.toContain("binary.md");
 });
 
-test("of skills the name and what they are for is shown, and where to read on", async () => {
+test("lists skills with name, purpose and path", async () => {
   await using bench = await createWorkbench();
   await bench.put(
     "skills/release/SKILL.md",

@@ -1,6 +1,6 @@
 import { readTextIfThere } from "../../agent/tools/text-file.ts";
-import type { AgentDefinition } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
+import type { AgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 
 const MEMORY_CHARACTERS_MAX = 40_000;
@@ -9,9 +9,9 @@ const SKILLS_MAX = 100;
 const FILE_BYTES_MAX = 1024 * 1024;
 
 /**
- * What an agent always has in sight: the repository's own instructions in full, and of each skill its name and what it
- * is for, so that it can read the rest when it needs it. Read inside the sandbox; part of every call, so no compaction
- * can lose it.
+ * Returns what an agent always sees: the repository's own instructions in full, and the name and purpose of each skill,
+ * whose file it can read when needed. Read inside the sandbox. It is part of every model call, so no compaction can
+ * lose it.
  */
 export async function loadRules(sandbox: Sandbox, definition: AgentDefinition): Promise<string> {
   const parts: string[] = [];
@@ -22,7 +22,7 @@ export async function loadRules(sandbox: Sandbox, definition: AgentDefinition): 
   const skills = (await Promise.all(definition.skills.map((folder) => listSkills(sandbox, folder)))).flat();
   if (skills.length > 0) {
     const list = skills.map((skill) => `- ${skill.name} (${skill.path}): ${skill.description}`).join("\n");
-    parts.push(`Skills. When one fits the task, read its file before you begin:\n${list}`);
+    parts.push(`Skills. If one fits the task, read its file before you begin:\n${list}`);
   }
   return parts.join("\n\n");
 }
@@ -43,7 +43,7 @@ async function listSkills(sandbox: Sandbox, folder: string): Promise<{ name: str
 
 const inWorkspace = (path: string) => (path.startsWith("/") ? path : `/workspace/${path.replace(/\/$/, "")}`);
 
-/** A repository without such a file, or with a folder in its place, has no such instructions. */
+/** Returns null if the file does not exist or is a folder: the repository has no such instructions. */
 async function quietly<Result>(work: () => Promise<Result>): Promise<Result | null> {
   try {
     return await work();

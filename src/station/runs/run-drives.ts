@@ -1,26 +1,27 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { DriveRun, DriveRunOptions } from "./runs.ts";
 
 export interface RunDrives extends AsyncDisposable {
   /**
-   * Drives a run until it has ended, or the signal or this object lets it go. One that is driven here already is left
-   * alone.
+   * Drives a run until it ends, or the signal or the disposal of this object releases it. Does nothing if this process
+   * drives it already.
    */
   begin(run: string, options: Partial<DriveRunOptions>): void;
-  /** Settles as the last drive of a run here did, or will. Undefined: there was none. */
+  /** Settles as the latest drive of a run in this process does. Undefined before the first drive. */
   outcome(run: string): Promise<void> | undefined;
 }
 
-/** The runs that this process drives, beside whatever else it does. */
+/** Manages the runs that this process drives in the background. */
 export function createRunDrives(options: { drive: DriveRun }): RunDrives {
   const letGo = new AbortController();
-  /** Those that failed stay, for whoever asks later why the run did not go on. */
+  /** Failed drives stay, for callers that ask later why the run did not continue. */
   const drives = new Map<string, { settled: Promise<void>; isActive: boolean }>();
   return {
-    begin(run, { signal, ...asked }) {
+    begin(run, { signal, ...rest }) {
       if (drives.get(run)?.isActive === true) return;
       const signals = signal === undefined ? letGo.signal : AbortSignal.any([letGo.signal, signal]);
-      const driving = options.drive(run, { signal: signals, ...asked });
+      const driving = options.drive(run, { signal: signals, ...rest });
       const drive = {
         isActive: true,
         settled: driving.then(
@@ -32,8 +33,7 @@ export function createRunDrives(options: { drive: DriveRun }): RunDrives {
         ),
       };
       drives.set(run, drive);
-      // Whoever waits is told; nobody has to.
-      drive.settled.catch(() => undefined);
+      void ignore(drive.settled, "callers that wait for the run await it");
     },
     outcome: (run) => drives.get(run)?.settled,
     async [Symbol.asyncDispose]() {

@@ -1,15 +1,15 @@
-import { readEvent } from "../../contract/event-family.ts";
-import type { FedEvent, FedRunEvent, FedSandboxEvent } from "../../contract/run-verbs.ts";
-import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
+import { readEvent } from "../../contract/event/event-family.ts";
+import type { FedEvent, FedRunEvent, FedSandboxEvent } from "../../contract/feed/fed-event.ts";
+import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox/sandbox-log-event.ts";
 import { createPauses } from "../../lib/pauses.ts";
 import type { Log, PlacedEvent } from "../../log/log.ts";
-import { drivenPrefixes, fedByDriven, ownerOfDriven } from "../driven/fed-events.ts";
-import { sandboxOf, sandboxStream } from "../health/health-log.ts";
-import { headOfRun, runOf, runStream } from "./head-of-run.ts";
+import type { NumberedRunEvent } from "../../verbs/runs.ts";
+import { fedByJob, jobPrefixes, ownerOfJob } from "../durable/fed-events.ts";
+import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { runOf, runStream, sandboxOf, sandboxStream } from "../vocabulary/station-names.ts";
 import { parseRunEvent } from "./owned-journal.ts";
-import type { NumberedRunEvent } from "./verbs.ts";
 
-/** Most who ask for some want no more than a page of a list. */
+/** Small, because most callers want no more than one page of a list. */
 const FIRST_PAGE = 64;
 const PAGE = 1000;
 const PAGE_BYTES = 1024 ** 2;
@@ -22,7 +22,7 @@ export async function* runEvents(
   options: { fromSeq?: number; follow?: boolean; signal?: AbortSignal },
 ): AsyncGenerator<NumberedRunEvent> {
   const { fromSeq = 1, follow = false, signal } = options;
-  // Also of a run whose log is damaged: what can be read of it is given.
+  // Works for a run with a damaged log, too: we return its readable events.
   if ((await log.lastSeq(runStream(run))) === 0) await headOfRun(log, run);
   if (!follow) {
     const pause = createPauses();
@@ -38,32 +38,28 @@ export async function* runEvents(
     }
     return;
   }
-  // Whoever has its end already is told nothing more.
-  if (await isOverAt(log, run, fromSeq - 1)) return;
+  let head = await headOfRun(log, run);
+  const isOverAt = (seq: number) => head.facts.status === "ended" && seq >= head.seq;
+  if (isOverAt(fromSeq - 1)) return;
   for await (const stored of log.subscribe(runStream(run), { fromSeq, ...(signal && { signal }) })) {
     const event = parseRunEvent(stored);
     yield { ...event, seq: stored.seq };
-    // Unless somebody let it go on: nothing else comes after an end but other labels.
-    if (event.type !== "run.ended" && event.type !== "run.labelled") continue;
-    if (await isOverAt(log, run, stored.seq)) return;
+    // A run can be reopened or get other labels after its end, so only its head tells whether this is the last event.
+    if (event.type !== "run.ended" && !isOverAt(stored.seq)) continue;
+    head = await headOfRun(log, run);
+    if (isOverAt(stored.seq)) return;
   }
 }
 
-/** Whether the run has ended, and nothing came after this event. */
-async function isOverAt(log: Log, run: string, seq: number): Promise<boolean> {
-  const head = await headOfRun(log, run);
-  return head.facts.status === "ended" && seq >= head.seq;
-}
-
-/** See `RunVerbs.allEvents`. What cannot be read of one run does not keep anybody from the others. */
+/** See `RunVerbs.allEvents`. Unreadable events of one run do not hold up the others. */
 export async function* allEvents(log: Log, options: { afterPosition?: number; signal?: AbortSignal }): AsyncGenerator<FedEvent> {
   const ownerOf = ownersOfStreams(log);
-  const prefix = [runStream(""), sandboxStream(""), ...drivenPrefixes];
+  const prefix = [runStream(""), sandboxStream(""), ...jobPrefixes];
   for await (const stored of log.subscribeAll({ prefix, ...options })) {
     const { stream } = stored;
     if (stream.startsWith(runStream(""))) yield fedByRun(stored);
     else if (stream.startsWith(sandboxStream(""))) yield fedBySandbox(stored, await ownerOf(stream, ownerOfSandbox));
-    else yield fedByDriven(stored, await ownerOf(stream, ownerOfDriven));
+    else yield fedByJob(stored, await ownerOf(stream, ownerOfJob));
   }
 }
 
@@ -88,7 +84,7 @@ function fedBySandbox(stored: PlacedEvent, owner: string | null): FedSandboxEven
 
 const ownerOfSandbox = (head: unknown): string | null => (head as SandboxFacts | undefined)?.life?.owner ?? null;
 
-/** Whose a thing is does not change once it is known. */
+/** Caches the owner of each stream, which never changes once it is known. */
 function ownersOfStreams(log: Log): (stream: string, ownerIn: (head: unknown) => string | null) => Promise<string | null> {
   const known = new Map<string, string>();
   return async (stream, ownerIn) => {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { createTestStation } from "../../../test/support/testing-runs.ts";
 import { createScriptedModel } from "../../agent/model/scripted-model.ts";
-import type { RunEvent } from "../../contract/run-event.ts";
+import type { RunEvent } from "../../contract/run/run-event.ts";
 import type { Program, ProgramIo } from "../../runtimes/fake/program.ts";
-import { createTestStation } from "./testing.ts";
 
 const never = new AbortController().signal;
 const of = <Type extends RunEvent["type"]>(events: readonly RunEvent[], type: Type) =>
@@ -18,7 +18,7 @@ async function* linesOf(io: ProgramIo): AsyncGenerator<{ id?: number; method: st
   }
 }
 
-/** An MCP server whose one tool pays, and takes its time to say so. */
+/** An MCP server whose only tool pays, and takes its time to answer. */
 function payServer(paid: string[]): Program {
   return async (io) => {
     const answer = (id: number | undefined, result: object) => io.stdout(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`);
@@ -39,20 +39,20 @@ function payServer(paid: string[]): Program {
 
 const mcp = (command: string) => ({ mcp: { bank: { command, args: [], env: {} } } });
 
-test("a call that may have happened is lost, and not made again; servers of earlier owners are ended", async () => {
+test("does not repeat a call that may have happened; ends earlier drivers' servers", async () => {
   const paid: string[] = [];
   const scripted = createScriptedModel({
-    turns: [{ calls: [{ tool: "bank__pay" }] }, { say: "I looked.", expect: { news: ["not made again", "Look at what"] } }],
+    turns: [{ calls: [{ tool: "bank__pay" }] }, { say: "I looked.", expect: { news: ["was not repeated", "Check what"] } }],
   });
   const serving: string[][] = [];
   await using station = await createTestStation({
     programs: { "pay-server": payServer(paid) },
     script: {
       ...scripted,
-      async *stream(...asked) {
+      async *stream(...args) {
         const sandbox = await station.runtime.open((await station.runtime.list())[0]?.id ?? "");
         serving.push((await sandbox.processes()).flatMap(({ ref, state }) => (ref !== null && state === "running" ? [ref] : [])));
-        yield* scripted.stream(...asked);
+        yield* scripted.stream(...args);
       },
     },
   });
@@ -64,7 +64,7 @@ test("a call that may have happened is lost, and not made again; servers of earl
   letGo.abort();
   await first;
   const sandbox = await station.runtime.open((await station.runtime.list())[0]?.id ?? "");
-  // As an owner that was killed would have left it.
+  // A server left behind by a driver that was killed.
   const left = await sandbox.spawn({ argv: ["pay-server"], ref: `${run}:mcp:bank:1:9`, stdin: "pipe" });
   left.discardOutput();
   const state = await station.second().drive(run, { signal: never });
@@ -74,7 +74,7 @@ test("a call that may have happened is lost, and not made again; servers of earl
   expect(serving).toEqual([[`${run}:mcp:bank:1:1`], [`${run}:mcp:bank:2:1`]]);
 });
 
-test("a server that does not start ends the run with its own words, and leaves no sandbox", async () => {
+test("ends the run with the server's output if it fails to start, without a sandbox", async () => {
   await using station = await createTestStation({
     programs: {
       refusing: async (io) => {

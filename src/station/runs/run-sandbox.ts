@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { AgentDefinition } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
+import type { AgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
-import type { Session } from "../../contract/session.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { ignore } from "../../lib/failures.ts";
 import { guestMismatch, isGuestMismatch } from "../../sandbox/guest/guest-mismatch.ts";
 import { isUnresponsive, silenceOf } from "../../sandbox/guest/waits.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -12,69 +13,70 @@ import { settleFolder } from "../../workspace/apply-recovery.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { Crashpoint } from "../crashpoint.ts";
+import { guardedRunSpec, runSpec } from "../sandboxes/run-config.ts";
 import { dropSnapshot } from "../sessions/restore-points.ts";
-import { guardedRunSpec, RUN_LABEL, runSpec } from "./run-spec.ts";
+import { RUN_LABEL, snapshotName } from "../vocabulary/station-names.ts";
 
-/** Removes a sandbox that died, kept or not, with everything that is left of it. */
+/** Removes a dead sandbox, even a kept one, with everything that remains of it. */
 export type RemoveRemains = (runtime: Runtime, id: SandboxId) => Promise<void>;
 
-/** Whether the files of a sandbox that died are in the next one. */
+/** Whether the next sandbox has the files of the one that died. */
 export type FilesFate = "kept" | "gone";
 
 export interface RunSandbox {
-  /** Of the run, started or found again. */
+  /** Returns the run's sandbox, which it starts or finds again. */
   get(): Promise<OwnedSandbox>;
   /**
-   * It died: its files are saved where they would go with it, what is left of it is removed, and the next `get` starts
-   * another. Resolves with what became of the files.
+   * Handles a dead sandbox: saves files that would disappear with it, and removes its remains. The next `get` starts
+   * another. Resolves with the fate of the files.
    */
   lost(): Promise<FilesFate>;
-  /** Ends it, when it was ever started. */
+  /** Ends the sandbox if it was ever started. */
   end(): Promise<void>;
-  /** Lets go of it, so that the next owner of the run finds it. */
+  /** Releases the sandbox for the next holder of the run. */
   release(): Promise<void>;
 }
 
 export interface RunSandboxOptions {
   run: string;
-  /** By which it is found again; default that it is this run's. */
+  /** The labels that identify the sandbox. Defaults to the run label. */
   labels?: Readonly<Record<string, string>>;
   runtime: Runtime;
   definition: AgentDefinition;
   session: Session;
   sessions: SessionStore;
   removeRemains: RemoveRemains;
-  /** What of the user's folders is never mounted. */
+  /** Known places in the user's folders, which are never mounted. */
   places: KnownPlaces;
-  /** Told what is worth a word to the user. */
+  /** Receives notices for the user. */
   notice?: (text: string) => void;
-  /** The sandbox that the run had last, as far as its log says. */
+  /** Returns the run's last sandbox according to its log, or null. */
   previous: () => string | null;
   /**
-   * Called before a sandbox that another version of Caisson started is restarted on its files. Absent: the restart is
-   * refused, because no event would record that the processes inside have ended.
+   * Called before a sandbox that another version of Caisson started is restarted with its files. Without it, the
+   * restart is refused, because no event would record that the processes inside have ended.
    */
   onRestart?: (sandbox: SandboxId) => Promise<void>;
-  /** Called once for each sandbox that is new to this process. `files`: of the one that died before it. */
+  /** Called once for each sandbox that is new to this process. `files` is the fate of the previous sandbox's files. */
   onReady: (sandbox: OwnedSandbox, about: { why: "start" | "lost" | "resume"; files?: FilesFate }) => Promise<void>;
   crashpoint: Crashpoint;
 }
 
 /**
- * The sandbox of a run and all its sub-runs. It is kept, so that it outlives this process, and carries the run's id as
- * a label: whoever takes the run over finds it by that, also when nobody got to write down that it was made.
+ * Manages the sandbox of a run and all its sub-runs. We keep it, so that it outlives this process. It carries the run's
+ * id as a label, by which the next driver finds it even if its creation was never recorded.
  */
 export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
   const labels = Object.entries(options.labels ?? { [RUN_LABEL]: options.run });
   let current: Promise<OwnedSandbox> | undefined;
-  /** Of the one before, when it died. */
+  /** The fate of the previous sandbox's files, if it died. */
   let died: FilesFate | undefined;
 
-  /** Saves what the next one needs of it, then removes it. */
+  /** Saves what the next sandbox needs, then removes this one. */
   const bury = async (id: SandboxId, remove: () => Promise<void>): Promise<FilesFate> => {
     const saved = await saveFiles(id, options);
     await remove();
-    // Only now: the dead one began from it.
+    // Not earlier, because the dead sandbox was based on it.
     if (saved.replaced !== null) await dropSnapshot(saved.replaced, options.session.id, options);
     died = saved.files;
     return died;
@@ -85,7 +87,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
       try {
         return await openLive(info.id, how, options);
       } catch (error) {
-        // A guest that is slow to answer is not dead, and neither is one whose network cannot be served.
+        // A guest that answers slowly is not dead; neither is a sandbox whose network cannot be served.
         const isOver = how.serveNetwork ? silenceOf(error) === "stopped" : isUnresponsive(error) || isGuestMismatch(error);
         if (!isDeath(error) && !isOver) throw error;
         await bury(info.id, () => options.removeRemains(options.runtime, info.id));
@@ -94,19 +96,20 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     return null;
   };
   let burying: Promise<FilesFate> | undefined;
+  const openedOrUndefined = async () => (current === undefined ? undefined : await ignore(current, "its caller got the error"));
   const buryCurrent = async (): Promise<FilesFate> => {
-    const sandbox = await current?.catch(() => undefined);
+    const sandbox = await openedOrUndefined();
     current = undefined;
-    // Whatever is left of one that did not come up is found, and removed, by the next `get`.
+    // If it never came up, the next `get` finds and removes what remains of it.
     if (sandbox === undefined) return "kept";
-    return await bury(sandbox.id, () => sandbox.destroy().catch(() => undefined));
+    return await bury(sandbox.id, async () => void (await ignore(sandbox.destroy(), "the next sweep removes the rest")));
   };
   const open = async (): Promise<OwnedSandbox> => {
     const found = await findAgain({ serveNetwork: true });
     if (found) return await takeOver(found, options);
     options.crashpoint("sandbox.effect");
     const capabilities = await options.runtime.capabilities();
-    // As it is now: what was saved of a sandbox that died is in it.
+    // Read again, because it may now contain what we saved from a dead sandbox.
     const { snapshot } = await options.sessions.get(options.session.id);
     const session = { ...options.session, snapshot };
     const spec = runSpec({ ...options, session, hasLayer: capabilities.workspaceLayer });
@@ -116,9 +119,9 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     const sandbox = await options.runtime.create(guarded);
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;
-    // What the agent does must be told from what was copied also after a snapshot, see compare-all.ts.
+    // Even after a snapshot, the agent's changes must differ in time from copied files; see compare-all.ts.
     if (grainMs !== undefined && snapshot === null) await delay(grainMs - (Date.now() % grainMs));
-    const files = died ?? (await filesOfGone(options.previous(), { ...options, session }));
+    const files = died ?? (await filesOfDeadSandbox(options.previous(), { ...options, session }));
     await options.onReady(sandbox, files === undefined ? { why: "start" } : { why: "lost", files });
     return sandbox;
   };
@@ -131,7 +134,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
       return current;
     },
     lost() {
-      // Several calls may lose it at once: it is removed once, and nobody goes on before that.
+      // Several calls may lose it at once: it is removed once, and every call waits for that.
       burying ??= buryCurrent().finally(() => {
         burying = undefined;
       });
@@ -139,18 +142,18 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     },
     async end() {
       await burying;
-      const sandbox = current ? await current.catch(() => null) : await findAgain({ serveNetwork: false });
+      const sandbox = current ? await openedOrUndefined() : await findAgain({ serveNetwork: false });
       current = undefined;
       if (!sandbox) return;
       const replaced = await keepFiles(sandbox, options);
       await sandbox.destroy();
-      // Only now: the sandbox began from it.
+      // Not earlier, because the sandbox was based on it.
       if (replaced !== null) await dropSnapshot(replaced, options.session.id, options);
     },
     async release() {
-      const sandbox = await current?.catch(() => undefined);
+      const sandbox = await openedOrUndefined();
       current = undefined;
-      await sandbox?.release().catch(() => undefined);
+      if (sandbox !== undefined) await ignore(sandbox.release(), "the next sweep finds it without a holder");
     },
   };
 }
@@ -165,14 +168,14 @@ async function openLive(id: SandboxId, how: { serveNetwork: boolean }, options: 
   try {
     return await openAnswering(options.runtime, id, how);
   } catch (error) {
-    // One that is about to end needs no guest.
+    // A sandbox that we are about to end needs no guest.
     if (!isGuestMismatch(error) || !how.serveNetwork) throw error;
     await restartOnFiles(id, options, error);
     return await openAnswering(options.runtime, id, how);
   }
 }
 
-/** Its guest may prove to be of another version only now. */
+/** Takes over a running sandbox. Only `onReady` may show that its guest is of another version. */
 async function takeOver(found: OwnedSandbox, options: RunSandboxOptions): Promise<OwnedSandbox> {
   try {
     await options.onReady(found, { why: "resume" });
@@ -188,33 +191,34 @@ async function takeOver(found: OwnedSandbox, options: RunSandboxOptions): Promis
 }
 
 /**
- * For a guest that another version of Caisson started: the guest that is started now is of this version. Throws
- * `unsupported` as a guest mismatch where the files would not survive; the sandbox is left as it is then.
+ * Restarts a sandbox whose guest another version of Caisson started, which gives it a guest of this version. Throws
+ * `unsupported` as a guest mismatch, and leaves the sandbox alone, if the files would not survive.
  */
 async function restartOnFiles(id: SandboxId, { run, runtime, onRestart }: RunSandboxOptions, mismatch: unknown): Promise<void> {
   if (onRestart === undefined) throw mismatch;
-  const refused = (why: string, cause?: unknown) =>
+  const refuseRestart = (why: string, cause?: unknown) =>
     guestMismatch(`another version of Caisson started sandbox ${id} of this run, and it cannot be restarted: ${why}`, {
-      hint: `Copy what you need with the version that started it (\`caisson cp ${id}:/workspace FOLDER\`), and remove it with \`caisson sandbox rm ${id}\`. Then \`caisson resume ${run}\` continues in a new sandbox.`,
+      hint: `Copy what you need with the version that started it (\`caisson cp ${id}:/workspace FOLDER\`), and remove it with \`caisson sandbox rm ${id}\`. Then run \`caisson resume ${run}\` to continue in a new sandbox.`,
       cause,
     });
-  if (runtime.restart === undefined) throw refused(`the runtime ${runtime.name} cannot start a sandbox again`);
+  if (runtime.restart === undefined) throw refuseRestart(`the runtime ${runtime.name} cannot restart a sandbox`);
   try {
     await runtime.restart(id, { beforeEnd: () => onRestart(id) });
   } catch (error) {
     if (!(error instanceof CaissonError) || error.code !== "unsupported") throw error;
-    throw refused(error.message, error);
+    throw refuseRestart(error.message, error);
   }
 }
 
-/** Whether an error of `open` or `ping` says that the guest is no more. Everything else says nothing about it. */
+/** Returns whether an error of `open` or `ping` means that the guest is dead. Other errors say nothing about it. */
 function isDeath(error: unknown): boolean {
   return error instanceof CaissonError && (error.code === "lost" || error.code === "protocol" || error.code === "not_found");
 }
 
 /**
- * Where the workspace is a folder of the host, its layer outlives every sandbox. Elsewhere the files are in the dead
- * one, and have to be saved as the session's snapshot, from which the next one starts, before it is removed.
+ * Saves a dead sandbox's files before it is removed. If the workspace is a host folder with a layer, the layer outlives
+ * every sandbox and nothing has to be saved. Otherwise the files are inside the dead sandbox, and become the session's
+ * snapshot, from which the next sandbox starts.
  */
 async function saveFiles(
   id: SandboxId,
@@ -236,10 +240,13 @@ async function saveFiles(
 }
 
 /**
- * Of a sandbox of which not even remains were found, since somebody removed it: whether the session has its files.
- * Undefined when there was none.
+ * Returns whether the session has the files of the previous sandbox, of which not even remains were found because a
+ * user removed it. Undefined if there was no previous sandbox.
  */
-async function filesOfGone(previous: string | null, options: { runtime: Runtime; session: Session }): Promise<FilesFate | undefined> {
+async function filesOfDeadSandbox(
+  previous: string | null,
+  options: { runtime: Runtime; session: Session },
+): Promise<FilesFate | undefined> {
   const { runtime, session } = options;
   if (previous === null) return undefined;
   if ((await runtime.capabilities()).workspaceLayer) return "kept";
@@ -247,12 +254,9 @@ async function filesOfGone(previous: string | null, options: { runtime: Runtime;
   return saved?.sandbox === previous ? "kept" : "gone";
 }
 
-/** A session's snapshots all have this name, so that none is forgotten with it. */
-export const snapshotName = (session: string) => `session:${session}`;
-
 /**
- * Where the session's folder has no layer, a snapshot takes the changes over to its next run. Resolves with the one
- * before, which is of no more use.
+ * Stores the changes for the session's next run as a snapshot, if the session's folder has no layer. Resolves with the
+ * previous snapshot, which is no longer needed.
  */
 async function keepFiles(
   sandbox: OwnedSandbox,

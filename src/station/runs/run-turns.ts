@@ -1,16 +1,8 @@
 import type { Log } from "../../log/log.ts";
-import { runEvents } from "./run-events.ts";
+import { runEvents } from "../runs/run-events.ts";
+import type { Turn } from "../vocabulary/turn.ts";
 
-/** From what somebody said to a run to its next end. */
-export interface Turn {
-  /** The number of the event that began it. */
-  seq: number;
-  at: string;
-  /** How many steps the run had taken before it. */
-  stepsBefore: number;
-}
-
-/** A run that was only resumed is in the same turn as before. */
+/** Returns a run's turns. A resumed run without a new message stays in the same turn. */
 export async function turnsOf(log: Log, run: string): Promise<Turn[]> {
   const turns: Turn[] = [];
   let reopened: Turn | null = null;

@@ -2,22 +2,24 @@ import { digestOf } from "../../agent/file/define-agent.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { raisedBudgets } from "../../agent/run-budgets.ts";
 import type { RunState } from "../../agent/run-state.ts";
-import type { AgentDefinition } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { LOCAL_OWNER, ownedBy } from "../../contract/owner.ts";
-import type { Budgets, MessageMode, MessageSource } from "../../contract/run.ts";
-import { RunCreated, RunQueued } from "../../contract/run-event.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
-import type { RunDriver } from "../../contract/run-queue.ts";
+import type { AgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Budgets, MessageMode, MessageSource } from "../../contract/run/run.ts";
+import { RunCreated, RunQueued } from "../../contract/run/run-event.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import type { RunDriver } from "../../contract/run/run-queue.ts";
+import { LOCAL_OWNER, ownedBy } from "../../contract/token/owner.ts";
+import { asJson } from "../../lib/as-json.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
-import { appendForeign } from "./append-foreign.ts";
+import { withSubAgents } from "../agents/sub-agents.ts";
+import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 import { driveOwned, type RunsOptions } from "./drive.ts";
-import { headOfRun, runStream } from "./head-of-run.ts";
 import { foldRun } from "./owned-journal.ts";
 import { isGone } from "./ownership.ts";
 import { type ReopenRun, reopenRun } from "./reopen-run.ts";
-import { withSubAgents } from "./sub-agents.ts";
 
 export interface NewRun {
   definition: AgentDefinition;
@@ -29,73 +31,73 @@ export interface NewRun {
   id?: string;
   name?: string;
   traceparent?: string;
-  /** Whose it is; absent: the user's of this machine. */
+  /** The owner; defaults to the user of this machine. */
   owner?: string;
   labels?: Readonly<Record<string, string>>;
   driver?: RunDriver;
-  /** A station is to drive it, when there is room. */
+  /** Set if a station should drive it as soon as there is room. */
   queued?: NewQueued;
 }
 
 export type NewQueued = (typeof RunQueued)["shape"]["data"]["_output"];
 
 /**
- * Becomes the run's owner and drives it to its end, from wherever it is. Throws `conflict` when another process has it,
- * `cancelled` when the signal let it go, `superseded` when another process took it over meanwhile, `unavailable` when
- * the log could not be used for longer than it waits. The run stays as it is then.
+ * Acquires the run's lease and drives the run to its end from wherever it is. Throws `conflict` if another process
+ * holds it, `cancelled` if the signal released it, `superseded` if another process took it over, and `unavailable` if
+ * the log could not be used for too long. In these cases the run stays as it is.
  */
 export type DriveRun = (run: string, options: DriveRunOptions) => Promise<RunState>;
 
 export interface DriveRunOptions {
   signal: AbortSignal;
   model?: (name: string) => Promise<Model>;
-  /** As what; default `caller`. */
+  /** The kind of driver. Defaults to `caller`. */
   driver?: RunDriver;
-  /** The caller tries again after a failure that may pass: then one before the first step is thrown, too. */
+  /** True if the caller retries transient failures. Such a failure is then thrown even before the first step. */
   isRetried?: boolean;
 }
 
-/** The engine under the verbs: it makes runs, drives them, and takes what others say to them. */
+/** The engine behind the run verbs: creates runs, drives them, and accepts messages and answers to them. */
 export interface Runs {
   create(request: NewRun): Promise<string>;
   drive: DriveRun;
-  /** Everything, folded from the whole log. */
+  /** Returns the complete state, folded from the whole log. */
   state(run: string): Promise<RunState>;
-  /** What the log keeps beside the events; costs the same for a long run as for a short one. Throws `not_found`. */
+  /** Returns the stored facts. The cost does not depend on the length of the log. Throws `not_found`. */
   facts(run: string): Promise<RunFacts>;
-  /** Who drives it now. */
+  /** Returns the current driver, or null. */
   driverOf(run: string): Promise<string | null>;
   /**
-   * Resolves with the message's id; its receipt is the run's `model.requested` that names it. Throws `conflict` for a
-   * run that has ended.
+   * Resolves with the message's id. The run's `model.requested` event that names this id is its receipt. Throws
+   * `conflict` for a run that has ended.
    */
   send(run: string, message: { text: string; mode: MessageMode; source: MessageSource }): Promise<string>;
   /**
-   * Throws `not_found` for a question that is not open, such as one that somebody else has answered. Of an allowed
-   * question about a budget, budgets that are not given become half as much again.
+   * Throws `not_found` for a question that is not open, for example because another client answered it. Allowing a
+   * question about a budget raises the budgets that the answer leaves out by half.
    */
   answer(
     run: string,
     answer: { question?: string; answer: "allow" | "always" | "deny"; text?: string; budgets?: Budgets; by: string },
   ): Promise<void>;
-  /** Interrupts what it is doing and holds it until `goOn`. */
+  /** Interrupts the run and holds it until `resume`. */
   pause(run: string, options: { text: string }): Promise<void>;
-  goOn(run: string, options: { by: string }): Promise<void>;
-  /** Lets a run that has ended go on; see `reopenRun`. */
+  resume(run: string, options: { by: string }): Promise<void>;
+  /** Reopens a run that has ended; see `reopenRun`. */
   reopen(run: string, request: ReopenRun): Promise<number>;
   /**
-   * Asks it to end, and ends it when nobody drives it. One that was stopped before is no error; `conflict` for one that
-   * ended otherwise.
+   * Asks the run to end, and ends it if it has no driver. Does nothing for a run that was stopped before. Throws
+   * `conflict` for one that ended otherwise.
    */
   stop(run: string, options: { by: string }): Promise<void>;
 }
 
 export function createRuns(options: RunsOptions): Runs {
   const { log } = options;
-  const owner = JSON.stringify(options.identity);
+  const holder = JSON.stringify(options.identity);
   const driverOf = async (run: string): Promise<string | null> => {
     const holder = await log.holder(runStream(run));
-    return holder && !isGone(options, holder.owner) ? holder.owner : null;
+    return holder && !isGone(options, holder.holder) ? holder.holder : null;
   };
 
   const runs: Runs = {
@@ -108,7 +110,7 @@ export function createRuns(options: RunsOptions): Runs {
       options.crashpoint("run.created:after");
       return run;
     },
-    drive: (run, { signal, ...asked }) => driveOwned(run, { ...options, owner, runs, signal, ...defined(asked) }),
+    drive: (run, { signal, ...rest }) => driveOwned(run, { ...options, holder, runs, signal, ...defined(rest) }),
     state: async (run) => (await foldRun(log, run)).state,
     facts: async (run) => (await headOfRun(log, run)).facts,
     driverOf,
@@ -120,24 +122,24 @@ export function createRuns(options: RunsOptions): Runs {
     async answer(run, answer) {
       const { question: wanted, budgets, ...rest } = answer;
       await appendForeign(log, run, (facts) => {
-        const { asked } = facts;
-        const question = wanted === undefined ? asked[0] : asked.find((each) => each.question === wanted);
+        const { asked: openQuestions } = facts;
+        const question = wanted === undefined ? openQuestions[0] : openQuestions.find((each) => each.question === wanted);
         const isRaised = question?.kind === "budget" && answer.answer !== "deny";
         const raised = isRaised ? { budgets: { ...raisedBudgets(facts), ...budgets } } : {};
         if (question) return [{ type: "permission.answered", data: { question: question.question, ...rest, ...raised } }];
         throw new CaissonError("not_found", `the run ${run} has no such open question`, {
-          hint: `It may have been answered already; \`caisson logs ${run}\` shows what was asked and answered.`,
+          hint: `It may have been answered already. Run \`caisson logs ${run}\` to see questions and answers.`,
         });
       });
     },
     pause: (run, { text }) => appendForeign(log, run, () => [{ type: "run.paused", data: { why: "user", text } }]),
-    goOn: (run, { by }) => appendForeign(log, run, () => [{ type: "run.continued", data: { by } }]),
-    reopen: (run, request) => reopenRun(run, request, { ...options, owner }),
+    resume: (run, { by }) => appendForeign(log, run, () => [{ type: "run.continued", data: { by } }]),
+    reopen: (run, request) => reopenRun(run, request, { ...options, holder }),
     async stop(run, { by }) {
       try {
-        // Once is enough, whoever asked first.
+        // One request is enough.
         await appendForeign(log, run, (facts) => (facts.stopRequested === null ? [{ type: "run.stop_requested", data: { by } }] : []));
-        // Nobody drives it: then nobody else will end it.
+        // Without a driver, no other process will end it.
         if ((await driverOf(run)) === null) await runs.drive(run, { signal: new AbortController().signal });
       } catch (error) {
         if (!isStopped(error)) throw error;
@@ -148,8 +150,8 @@ export function createRuns(options: RunsOptions): Runs {
 }
 
 /**
- * It was stopped before, or somebody else who stops it was quicker to drive it: what was asked for is done, or being
- * done.
+ * Returns whether the error means that the run was stopped before, or that another caller is stopping it: the request
+ * is fulfilled, or soon will be.
  */
 function isStopped(error: unknown): boolean {
   if (!(error instanceof CaissonError) || error.code !== "conflict") return false;
@@ -162,7 +164,7 @@ function createdEvent(run: string, request: NewRun) {
     run,
     parent: request.parent ?? null,
     session: request.session,
-    agent: { name: definition.name, digest: digestOf(definition), definition: definition as never },
+    agent: { name: definition.name, digest: digestOf(definition), definition: asJson(definition) },
     task: request.task,
     model: request.model,
     budgets: request.budgets ?? {},
@@ -171,7 +173,7 @@ function createdEvent(run: string, request: NewRun) {
   });
 }
 
-/** What is not said in an event is as it was before there were owners and labels. */
+/** Returns undefined for no labels, so the event is the same as before labels existed. */
 function labelsOf({ labels = {} }: NewRun): NewRun["labels"] {
   return Object.keys(labels).length === 0 ? undefined : labels;
 }

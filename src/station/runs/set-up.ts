@@ -6,34 +6,35 @@ import type { RunState } from "../../agent/run-state.ts";
 import type { Tool, ToolContext } from "../../agent/tool.ts";
 import { createSubAgentTool, type SubRun } from "../../agent/tools/sub-agent.ts";
 import { selectTools } from "../../agent/tools/tool-set.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { Budgets } from "../../contract/run.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Budgets } from "../../contract/run/run.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import { idFrom } from "../../lib/new-id.ts";
 import type { Resources } from "../../lib/resources.ts";
 import { traceparentBelow } from "../../lib/trace-ids.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
+import { subAgentsOf, withSubAgents } from "../agents/sub-agents.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 import type { DriveOptions, Workplace } from "./drive.ts";
-import { runStream } from "./head-of-run.ts";
 import type { OwnedJournal } from "./owned-journal.ts";
 import { loadRules } from "./rules.ts";
-import { subAgentsOf, withSubAgents } from "./sub-agents.ts";
 
 interface PreparedWorkplace extends Workplace {
   inside: () => Promise<Sandbox>;
   resources: Resources;
-  /** Drives a sub-run to its end, in the same sandbox. */
+  /** Drives a sub-run to its end in the same sandbox. */
   driveSubRun: (run: string) => Promise<RunState>;
 }
 
 /**
- * Everything a run needs before its first step. Null when that cannot be had, and the run has ended with the reason: a
- * run that nobody drives and that never began would look like one that can do better without anybody's doing. Resuming
- * it tries again. Where the driver tries again by itself, what may pass is thrown instead.
+ * Sets up everything that a run needs before its first step. If that fails, the run ends with the reason and the result
+ * is null: a run that never started and has no driver would look as if it could recover by itself. Resuming it tries
+ * again. If the driver retries by itself, transient errors are thrown instead.
  */
 export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, options: DriveOptions): Promise<Tool[] | null> {
   const { state } = journal;
-  // A run that was stopped before it began needs no sandbox to end.
+  // A run that was stopped before it started needs no sandbox to end.
   if (state.stopRequested !== null) return [];
   try {
     return await inLiveSandbox(place, () => toolsFor(journal, place, options));
@@ -45,10 +46,12 @@ export async function setUp(journal: OwnedJournal, place: PreparedWorkplace, opt
   }
 }
 
-/** Whether the same may succeed a little later; a full disk is not a call's to retry, and is the queue's. */
+/**
+ * Returns whether a later attempt may succeed. The queue retries even after a full disk, which a single call does not.
+ */
 const mayPass = (error: CaissonError) => error.retryable || error.code === "no_space";
 
-/** A sandbox that dies before the run has begun is replaced once: nothing has happened in it that would be missed. */
+/** Runs the setup, and replaces a sandbox that dies during it once: nothing of value has happened inside yet. */
 async function inLiveSandbox<Result>(place: PreparedWorkplace, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
@@ -91,12 +94,12 @@ async function subAgents(
   options: DriveOptions,
 ): Promise<Tool<{ agent: string; task: string }>> {
   const { state } = journal;
-  // A run that began before its log kept them has none.
+  // A run that started before its log contained them has none.
   const definitions = subAgentsOf(await withSubAgents(state.definition, (name) => options.agent(name, state.owner)));
   const start = async (request: { agent: string; task: string; context: ToolContext }): Promise<SubRun> => {
     const definition = definitions.find((each) => each.name === request.agent);
     if (!definition) throw new CaissonError("not_found", `there is no agent ${request.agent}`);
-    // The same call leads to the same sub-run: after a crash it is continued, not begun again.
+    // The same call leads to the same sub-run: after a crash the sub-run continues instead of starting again.
     const run = childRunId(state.run, request.context.call);
     const exists = (await options.log.lastSeq(runStream(run))) > 0;
     if (!exists) {
@@ -113,7 +116,7 @@ async function subAgents(
         ...defined({ traceparent: traceparentBelow(state, `tool ${request.context.call}`) }),
       });
     }
-    const abort = () => void options.runs.stop(run, { by: "parent" }).catch(() => undefined);
+    const abort = () => void ignore(options.runs.stop(run, { by: "parent" }), "the run has ended");
     request.context.signal.addEventListener("abort", abort, { once: true });
     const ended = await place.driveSubRun(run);
     request.context.signal.removeEventListener("abort", abort);
@@ -127,8 +130,8 @@ function childRunId(parent: string, call: string): string {
 }
 
 /**
- * What the parent may still spend bounds what the sub-run may. A bound is above zero; what is left of one that was
- * reached is as good as nothing.
+ * Bounds a sub-run by what its parent may still spend. A bound must be above zero, so a budget that is used up becomes
+ * a tiny one.
  */
 function budgetsOfSubRun(state: RunState): Budgets {
   const { costUsd, tokens, timeMs } = budgetsLeft(state);

@@ -1,18 +1,20 @@
 import type { Model } from "../../agent/model/model.ts";
 import { joinedFloor, permissionFloor, permissionRules } from "../../agent/permissions.ts";
 import type { AgentSource } from "../../agent/rights/agent-source.ts";
-import { absoluteSecrets } from "../../contract/absolute-secrets.ts";
-import { AgentDefinition } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { parseGitPlace } from "../../contract/git-address.ts";
+import { AgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
 import type { SnapshotId } from "../../contract/ids.ts";
 import { ChosenName } from "../../contract/ids.ts";
-import type { SecretSpec } from "../../contract/network.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { StartRun } from "../../contract/run-verbs.ts";
-import type { FolderMount, LimitsRequest } from "../../contract/sandbox.ts";
-import { withSecretHosts } from "../../contract/secret-hosts.ts";
-import type { Session } from "../../contract/session.ts";
+import type { SecretSpec } from "../../contract/network/network.ts";
+import type { StartRun } from "../../contract/run/run-verbs.ts";
+import { fieldOptions, mergeFields, sandboxSettings } from "../../contract/sandbox/sandbox-field-options.ts";
+import type { FolderMount, LimitsRequest, SandboxField } from "../../contract/sandbox/sandbox-fields.ts";
+import { absoluteSecrets } from "../../contract/secret/absolute-secrets.ts";
+import { withSecretHosts } from "../../contract/secret/secret-hosts.ts";
+import { parseGitPlace } from "../../contract/session/git-address.ts";
+import type { Session } from "../../contract/session/session.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { refuseBeyondMachine } from "../../sandbox/machine-size.ts";
@@ -20,63 +22,64 @@ import { checkAddress } from "../../workspace/git/address.ts";
 import { checkFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { refuseWrongPlace } from "../../workspace/wrong-place.ts";
 import { checkAgent } from "../agents/check-agent.ts";
+import { withSubAgents } from "../agents/sub-agents.ts";
 import type { ClaimName } from "../names/claim-name.ts";
-import { foundOrNull } from "../names/found-or-null.ts";
 import { sessionIdOf } from "../names/session-id.ts";
 import { checkedMounts } from "../sandboxes/guard-workspace.ts";
-import { namedSecrets, withNamedSecrets } from "../secrets/named-secrets.ts";
+import { namedSecrets, withNamedSecrets } from "../secrets/with-secrets.ts";
+import type { SessionCreation } from "../sessions/create-session.ts";
 import type { PlannedFork } from "../sessions/fork-session.ts";
-import { createRunInNewSession, type RunCreation } from "./new-run.ts";
+import { createRunInNewSession } from "./new-run.ts";
 import type { NewQueued, Runs } from "./runs.ts";
-import { withSubAgents } from "./sub-agents.ts";
 
-/** Where what the model says is written to, or read from. */
+/** The file that model output is recorded to or replayed from. */
 export interface ModelTape {
   record?: string;
   replay?: string;
 }
 
-export interface StartRunOptions extends RunCreation {
+export interface StartRunOptions extends SessionCreation {
   sessions: SessionStore;
   runs: Runs;
   crashpoint: (name: string) => void;
   agents: AgentSource;
   model: (name: string, tape: ModelTape) => Promise<Model>;
-  /** Used when the request names none. */
+  /** The model to use if the request names none. */
   defaultModel: string | undefined;
-  /** The default model of the one provider that has a key, where neither a request nor a setting names a model. */
+  /**
+   * Returns the default model of the only provider with a key. Used if neither the request nor a setting names a model.
+   */
   keyedModel: () => string | undefined;
-  /** What a sandbox has when nobody says otherwise. */
+  /** The default limits of a sandbox. */
   limits: LimitsRequest;
-  /** Those that an owner can name: its own, and the ones that the station's configuration defines. */
+  /** Returns the secrets that an owner may name: its own, and those in the station's configuration. */
   secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>;
-  /** What relative paths in the user's own agent files are relative to. */
+  /** The folder that relative paths in the user's own agent files refer to. */
   cwd: string;
   /** The user's home folder. */
   home: string;
-  /** The id of the snapshot that a word stands for. Throws `invalid`, `not_found`. */
+  /** Returns the id of the snapshot that a word names. Throws `invalid`, `not_found`. */
   findSnapshot: (word: string) => Promise<SnapshotId>;
   stateDir: string;
-  /** The folder with the files of an upload. Throws `not_found`. */
-  treeOfUpload: (upload: string, asked: { owner: string }) => Promise<string>;
-  /** Throws `denied` for the address of a repository that is never fetched for this owner. */
+  /** Returns the folder with an upload's files. Throws `not_found`. */
+  treeOfUpload: (upload: string, options: { owner: string }) => Promise<string>;
+  /** Throws `denied` for the URL of a repository that must not be fetched for this owner. */
   checkFetched?: ((url: string, owner: string) => Promise<void>) | undefined;
-  /** Nobody else can give this name away meanwhile. Throws `exists`, `conflict`. */
+  /** Claims a name, which no other process can then assign. Throws `exists`, `conflict`. */
   claimName: ClaimName;
-  /** A session with the files of another. Throws `not_found`, `unsupported`. */
+  /** Plans a session with the files of another. Throws `not_found`, `unsupported`. */
   planFork: (from: NonNullable<StartRun["from"]>) => Promise<PlannedFork>;
 }
 
-/** Where a station is to drive the run. */
+/** For a run that a station should drive. */
 export interface Queueing {
   queued: NewQueued;
-  /** Throws `invalid` for what a sandbox could never have. */
+  /** Throws `invalid` for limits that no sandbox could ever have. */
   checkLimits: (limits: LimitsRequest) => void;
 }
 
 /**
- * Makes what was asked for, in the session that was named or in a new one, by the path that leaves nothing when this
- * process dies on it.
+ * Creates the requested run in the named session or a new one. If this process dies on the way, nothing is left behind.
  */
 export async function createRequestedRun(
   request: StartRun,
@@ -84,22 +87,23 @@ export async function createRequestedRun(
   queueing?: Queueing,
 ): Promise<string> {
   if (request.source !== undefined && request.from !== undefined)
-    throw new CaissonError("invalid", "a run begins with the files of another session or with a source, not with both");
+    throw new CaissonError("invalid", "a run starts with the files of another session or with a source, not with both");
   if (request.source?.kind === "folder" && !request.sourceNamed) refuseWrongPlace(request.source.path, { places: options, option: "repo" });
   const nameable = await options.secretsOf(options.owner);
   const secrets = { ...namedSecrets(request.settings.secretNames, nameable), ...request.settings.secrets };
   const file = await definitionOf(request, { secrets, nameable }, options);
-  const asked = await withSettings(file, request, { ...options, secrets });
-  refuseBeyondMachine(asked.sandbox.limits);
-  queueing?.checkLimits(asked.sandbox.limits);
-  const model = request.model ?? options.defaultModel ?? asked.model ?? options.keyedModel();
+  const agent = await withSettings(file, request, { ...options, secrets });
+  refuseBeyondMachine(agent.sandbox.limits);
+  queueing?.checkLimits(agent.sandbox.limits);
+  const model = request.model ?? options.defaultModel ?? agent.model ?? options.keyedModel();
   if (model === undefined) throw noModel();
-  // Fails here, before anything is made, when a model cannot be used or something that the agent names is not there.
+  // Fails here, before anything is created, if a model cannot be used or the agent refers to something that does not
+  // exist.
   const find = (name: string) => options.agents.load(name, { secrets: nameable });
-  const checked = await checkAgent({ ...asked, model }, { find, checkModel: (name) => options.model(name, tapeOf(request)) });
-  const definition = { ...asked, subAgents: checked.subAgents };
+  const checked = await checkAgent({ ...agent, model }, { find, checkModel: (name) => options.model(name, tapeOf(request)) });
+  const definition = { ...agent, subAgents: checked.subAgents };
   const known = await knownSession(request, options);
-  // A session and all its runs are one owner's.
+  // A session and all its runs have the same owner.
   const owner = known?.owner ?? options.owner;
   const { task, budgets, labels, name } = request;
   const driver = queueing !== undefined ? "station" : request.detached ? "detached" : undefined;
@@ -129,7 +133,7 @@ export async function createRequestedRun(
   return await createRunInNewSession(options, { run, session: { source, uploads, ...about } });
 }
 
-/** A session of the run's own has its id. */
+/** Returns the new session's id and scope. A session without a name gets the id of its run. */
 function newSessionOf({ session }: StartRun, { run, owner }: { run: string; owner: string }): Pick<Session, "id" | "scope" | "name"> {
   if (session === undefined) return { id: run, scope: "run" };
   const id = sessionIdOf(session.id, owner);
@@ -147,13 +151,12 @@ async function definitionOf(
 ): Promise<AgentDefinition> {
   const { agent, input, trustAgentFile: vouched } = request;
   if (typeof agent !== "string") return nameable === null ? agent : withNamedSecrets(agent, { given: secrets, nameable });
-  return await options.agents.load(agent, { input, vouched, given: settingsGiven(request, secrets, options), secrets: nameable });
+  return await options.agents.load(agent, { input, vouched, overrides: overriddenSettings(request, secrets, options), secrets: nameable });
 }
 
 /**
- * The agent of a request with all it may hand work to, from the files of whoever asks: for a station that stands
- * elsewhere. Secrets that it names are looked up there, unless those that can be named are given. Throws as starting
- * the run does.
+ * Returns the request's agent, with the sub-agents from the caller's files, for a remote station. The station looks up
+ * the named secrets, unless `nameable` is given. Throws as starting the run does.
  */
 export async function agentAsked(
   request: StartRun,
@@ -167,32 +170,34 @@ export async function agentAsked(
 }
 
 /**
- * The settings of an agent that the request, or the station's configuration, has the say in: what a file has there is
- * not used, so nobody has to trust it.
+ * Returns the agent settings that the request or the station's configuration overrides: the file's values are not used,
+ * so they need no trust.
  */
-function settingsGiven(
+function overriddenSettings(
   { settings, model }: StartRun,
   secrets: Readonly<Record<string, SecretSpec>>,
   { defaultModel }: Pick<StartRunOptions, "defaultModel">,
 ): Set<string> {
-  const network = withSecretHosts(settings.network, secrets);
-  const given: Record<string, unknown> = {
-    "sandbox.image": settings.image ?? settings.snapshot,
-    "sandbox.snapshot": settings.snapshot,
-    "sandbox.ociRuntime": settings.ociRuntime,
-    "sandbox.allowRoot": settings.allowRoot,
-    "sandbox.runtime": settings.runtime,
-    "sandbox.network": network,
-    "sandbox.gateway": settings.gateway,
-    "sandbox.stationAccess": settings.stationAccess,
-    "harness.timeoutMs": settings.timeoutMs,
-    "harness.maxSteps": settings.maxSteps,
-    guardian: settings.guardian,
+  const { image, snapshot, maxSteps, timeoutMs, guardian } = settings;
+  const overrides: Record<string, unknown> = {
+    "sandbox.image": image ?? snapshot,
+    "sandbox.network": withSecretHosts(settings.network, secrets),
+    "harness.timeoutMs": timeoutMs,
+    "harness.maxSteps": maxSteps,
+    guardian,
     model: model ?? defaultModel,
-    ...Object.fromEntries(Object.entries(settings.limits).map(([name, value]) => [`sandbox.limits.${name}`, value])),
   };
   const names = Object.keys(secrets).flatMap((name) => [`sandbox.secrets.${name}`, `sandbox.secretNames.${name}`]);
-  return new Set([...Object.keys(defined(given)), ...names]);
+  return new Set([...fieldsGiven(settings), ...Object.keys(defined(overrides)), ...names]);
+}
+
+/** Returns the overridden sandbox fields. In fields whose entries are merged, the file's other entries still count. */
+function fieldsGiven(settings: StartRun["settings"]): string[] {
+  return Object.entries(sandboxSettings(settings)).flatMap(([name, value]: [string, unknown]) => {
+    if (value === undefined || (Array.isArray(value) && value.length === 0)) return [];
+    if (fieldOptions[name as SandboxField].merge !== "entries") return [`sandbox.${name}`];
+    return Array.isArray(value) ? [] : Object.keys(value as object).map((key) => `sandbox.${name}.${key}`);
+  });
 }
 
 async function withSettings(
@@ -204,36 +209,22 @@ async function withSettings(
   },
 ): Promise<AgentDefinition> {
   const { sandbox, harness, permissions, floor } = definition;
-  const { runtime, ociRuntime, image, gateway, stationAccess, allowRoot, mountGuard, maxSteps, timeoutMs } = settings;
-  if (image !== undefined && settings.snapshot !== undefined)
+  const { maxSteps, timeoutMs, secretNames: _, ...rest } = settings;
+  if (settings.image !== undefined && settings.snapshot !== undefined)
     throw new CaissonError("invalid", "a run starts from an image or from a snapshot, not from both");
   const snapshot = settings.snapshot === undefined ? undefined : await options.findSnapshot(settings.snapshot);
-  const asked = [...settings.mounts, ...(await mountsOf(settings.uploadedMounts, options))];
-  const mounts = asked.length === 0 ? undefined : checkedMounts(asked, options);
+  const requestedMounts = [...settings.mounts, ...(await mountsOf(settings.uploadedMounts, options))];
+  const mounts = requestedMounts.length === 0 ? undefined : checkedMounts(requestedMounts, options);
   const network = withSecretHosts(settings.network, options.secrets);
   const whole = {
     ...definition,
     permissions: { ...permissions, ...permissionRules(settings.permissions) },
     floor: joinedFloor(floor, permissionFloor(settings.permissions)),
     ...(settings.guardian !== undefined && { guardian: { ...definition.guardian, enabled: settings.guardian === "on" } }),
-    sandbox: {
-      ...sandbox,
-      ...defined({
-        runtime,
-        ociRuntime,
-        image,
-        snapshot,
-        network,
-        gateway,
-        stationAccess,
-        allowRoot,
-        mounts,
-        mountGuard: mounts && mountGuard,
-      }),
-      env: { ...sandbox.env, ...settings.env },
-      limits: { ...options.limits, ...sandbox.limits, ...settings.limits },
-      secrets: { ...absoluteSecrets(sandbox.secrets, options.cwd), ...options.secrets },
-    },
+    sandbox: mergeFields(
+      { ...sandbox, limits: { ...options.limits, ...sandbox.limits }, secrets: absoluteSecrets(sandbox.secrets, options.cwd) },
+      { ...sandboxSettings(rest), snapshot, network, mounts, mountGuard: mounts && rest.mountGuard, secrets: options.secrets },
+    ),
     harness: {
       ...harness,
       ...defined({ maxSteps, timeoutMs }),
@@ -251,15 +242,15 @@ async function mountsOf(
   return await Promise.all(uploaded.map(async ({ upload, ...mount }) => ({ ...mount, path: await treeOfUpload(upload, { owner }) })));
 }
 
-/** The session that was named, if it is there. One that somebody works in is refused before a run is made for it. */
+/** Returns the named session if it exists. Throws if it is in use, before a run is created for it. */
 async function knownSession(request: StartRun, { sessions, owner }: StartRunOptions & { owner: string }): Promise<Session | null> {
   if (request.session === undefined) return null;
   const id = sessionIdOf(request.session.id, owner);
   const known = await foundOrNull(sessions.get(id));
   if (!known) return null;
   if (request.source !== undefined || request.from !== undefined) {
-    throw new CaissonError("invalid", `the session ${request.session.id} has its workspace already, and a run cannot bring it another`, {
-      hint: "Leave the source (--repo, --from) out, or choose another session.",
+    throw new CaissonError("invalid", `the session ${request.session.id} already has a workspace, so the run cannot bring another`, {
+      hint: "Omit the source (--repo, --from), or choose another session.",
     });
   }
   await sessions.checkFree(id);
@@ -267,8 +258,8 @@ async function knownSession(request: StartRun, { sessions, owner }: StartRunOpti
 }
 
 /**
- * Throws `invalid` and `unsafe` for an address or a place of submodules that is none, `denied` for one that is not
- * fetched for this owner, `not_found` and `invalid` for a folder, `not_found` for an upload.
+ * Throws `invalid` and `unsafe` for a malformed URL or submodule path, `denied` for a URL that must not be fetched for
+ * this owner, `not_found` and `invalid` for a folder, `not_found` for an upload.
  */
 async function checkSource(
   source: Session["source"],
@@ -282,18 +273,20 @@ async function checkSource(
   await checkFetched?.(source.url, owner);
 }
 
-/** An agent whose file asks for a workspace that outlives the run is not given one that nobody would find again. */
+/**
+ * Throws if the agent's file requires a workspace that outlives the run, but the workspace could not be found again.
+ */
 function checkScope({ name, workspace }: AgentDefinition, scope: Session["scope"]): void {
   if (workspace.scope === "run" || workspace.scope === scope) return;
   const option = `--${workspace.scope} NAME`;
-  throw new CaissonError("invalid", `the agent ${name} works in a ${workspace.scope}'s workspace, and this is a ${scope}'s`, {
-    hint: `Name it with ${option}; its file says \`scope: ${workspace.scope}\`.`,
+  throw new CaissonError("invalid", `the agent ${name} works in a ${workspace.scope} workspace, but this is a ${scope} workspace`, {
+    hint: `Name the workspace with ${option}; the agent's file has \`scope: ${workspace.scope}\`.`,
   });
 }
 
-/** `unauthenticated`, so that a command whose own environment holds a key drives the run itself. */
+/** The code is `unauthenticated`, so that a command whose own environment has a key drives the run itself. */
 function noModel(): CaissonError {
   return new CaissonError("unauthenticated", "no model was chosen", {
-    hint: "With one provider's key set, its default model is used: see `caisson model ls`. Or name one: --model PROVIDER/MODEL.",
+    hint: "Name one: --model PROVIDER/MODEL. Or set the key of one provider to use its default model; see `caisson model ls`.",
   });
 }

@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { SandboxSpec, type WorkspaceAccess } from "../../contract/sandbox.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import type { WorkspaceAccess } from "../../contract/sandbox/sandbox-fields.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import { checkedMounts, guardWritable, hideCredentials } from "./guard-workspace.ts";
 
@@ -28,25 +29,25 @@ const capabilities = { paths: true, isolation: 1, reasons: {} };
 const places = () => ({ home: join(folder, "home"), stateDir: join(folder, "home/.state") });
 const mountOf = (path: string, access: WorkspaceAccess = "ro") => ({ path: join(folder, path), target: "/mnt/data", access });
 const specOf = (access: WorkspaceAccess = "ro") =>
-  SandboxSpec.parse({
+  SandboxConfig.parse({
     workspace: { kind: "folder", path: join(folder, "home/project") },
     mounts: [mountOf("home/data", access)],
   });
 
-describe("a mount is guarded as the workspace is", () => {
-  test("files that look like credentials are hidden in each, and told with where they are inside", async () => {
-    const told: string[] = [];
+describe("guards for mounts", () => {
+  test("hide likely credentials in every folder, and report their paths inside", async () => {
+    const notices: string[] = [];
     const spec = specOf();
     const rules = { hide: [], show: [] };
-    const hidden = await hideCredentials(spec, { folders: sharedFolders(spec), rules, capabilities, notice: (text) => told.push(text) });
+    const hidden = await hideCredentials(spec, { folders: sharedFolders(spec), rules, capabilities, notice: (text) => notices.push(text) });
     expect(hidden.deniedPaths).toEqual(["/workspace/.env", "/mnt/data/.env"]);
-    expect(told).toEqual([
+    expect(notices).toEqual([
       "1 file that looks like a credential is hidden inside: .env (--show NAME shows it)",
       "1 file that looks like a credential is hidden inside: /mnt/data/.env (--show NAME shows it)",
     ]);
   });
 
-  test("read-write, what runs outside by itself is read-only inside", () => {
+  test("make files that run code outside read-only in read-write mounts", () => {
     const expected = ["/mnt/data/.envrc", "/mnt/data/.git/config", "/mnt/data/.git/hooks"];
     expect(guardWritable(specOf("rw"), { places: places(), capabilities }).readOnlyPaths).toEqual(expected);
     expect(guardWritable(specOf("overlay"), { places: places(), capabilities }).readOnlyPaths).toEqual([]);
@@ -59,12 +60,12 @@ describe("a mount is guarded as the workspace is", () => {
     ["home", "your home folder"],
     ["home/.ssh", ".ssh is where keys are kept"],
     ["home/.state", "keeps its own state"],
-    [".", "your home folder is in it"],
-  ])("%s cannot be mounted, though it is named", (path, why) => {
+    [".", "it contains your home folder"],
+  ])("reject %s, even though it is named", (path, why) => {
     expect(() => checkedMounts([mountOf(path)], places())).toThrow(why);
   });
 
-  test("nor can the machine's root or its settings", () => {
+  test("reject the machine's root and its settings", () => {
     for (const path of ["/", "/etc"])
       expect(() => checkedMounts([{ path, target: "/mnt/x", access: "ro" }], places())).toThrow(`refusing to mount ${path}`);
     expect(checkedMounts([mountOf("home/data")], places())).toEqual([mountOf("home/data")]);

@@ -1,6 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { Capabilities, FolderMount, SandboxSpec } from "../../contract/sandbox.ts";
-import type { HidingRules } from "../../contract/workspace-guard.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Capabilities, SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import type { FolderMount } from "../../contract/sandbox/sandbox-fields.ts";
+import type { HidingRules } from "../../contract/workspace/workspace-guard.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import { resolveMounts, sharedFolders } from "../../sandbox/shared-folders.ts";
 import { viewState } from "../../sandbox/state-places.ts";
@@ -14,53 +15,54 @@ const HIDDEN_MAX = 512;
 type PathAbility = Pick<Capabilities, "paths" | "isolation" | "reasons">;
 
 /**
- * Mounts whose folders are there, without links, and are not those that hold keys, the system or Caisson's own state: a
- * mount is always named, but hardly anybody means the whole of one of these. Throws `invalid`, `not_found`, `denied`.
+ * Returns the mounts with links resolved. Rejects folders that do not exist, and folders with keys, the system or
+ * Caisson's own state: mounts are always named, but hardly any user means the whole of one of these. Throws `invalid`,
+ * `not_found`, `denied`.
  */
 export function checkedMounts(mounts: readonly FolderMount[], places: KnownPlaces): FolderMount[] {
   const resolved = resolveMounts(mounts, { state: () => viewState(places.stateDir) });
   for (const { path } of resolved) {
     const why = whyWrongPlace(path, places);
     if (why === null) continue;
-    throw new CaissonError("invalid", `refusing to mount ${path}: ${why}`, { hint: "Mount the folder in it that is needed, by its name." });
+    throw new CaissonError("invalid", `refusing to mount ${path}: ${why}`, { hint: "Mount only the subfolder that you need." });
   }
   return resolved;
 }
 
 /**
- * A spec whose sandbox does not see the files of these folders of its own that look like credentials. Says how many
- * those are, once for each folder. A runtime that cannot hide files is told of only where somebody asked for more than
- * the default: then this throws `unsupported`.
+ * Returns a configuration that hides likely credential files from the sandbox, and reports their number for each
+ * folder. If the runtime cannot hide files, this throws `unsupported`, but only if the caller requested more than the
+ * default.
  */
 export async function hideCredentials(
-  spec: SandboxSpec,
+  spec: SandboxConfig,
   options: { folders: readonly FolderMount[]; rules: HidingRules; capabilities: PathAbility; notice: (text: string) => void },
-): Promise<SandboxSpec> {
+): Promise<SandboxConfig> {
   const denied: string[] = [];
   for (const folder of options.folders) denied.push(...(await hiddenIn(folder, options)));
   if (denied.length > HIDDEN_MAX) {
     throw new CaissonError("too_large", `${denied.length} files look like credentials; at most ${HIDDEN_MAX} can be hidden`, {
-      hint: "Show those that are none with --show PATTERN.",
+      hint: "Show files that are not credentials with --show PATTERN.",
     });
   }
   return denied.length === 0 ? spec : { ...spec, deniedPaths: [...spec.deniedPaths, ...denied] };
 }
 
-/** Paths inside. */
+/** Returns the paths to hide, as seen inside. */
 async function hiddenIn(
   { path: folder, target }: FolderMount,
   { rules, capabilities, notice }: { rules: HidingRules; capabilities: PathAbility; notice: (text: string) => void },
 ): Promise<string[]> {
   const { paths: found, complete } = await findCredentialFiles(folder, rules);
-  if (!complete) notice(`${folder} was not looked through to the end: credentials deep in it are visible inside`);
+  if (!complete) notice(`${folder} could not be searched completely: credentials deep inside it stay visible in the sandbox`);
   if (found.length === 0) return [];
   const paths = found.map((path) => `${target}/${path}`);
-  const shown = target === WORKSPACE ? found : paths;
-  const names = `${shown.slice(0, NAMES_TOLD).join(", ")}${shown.length > NAMES_TOLD ? ", …" : ""}`;
+  const displayPaths = target === WORKSPACE ? found : paths;
+  const names = `${displayPaths.slice(0, NAMES_TOLD).join(", ")}${displayPaths.length > NAMES_TOLD ? ", …" : ""}`;
   const what = paths.length === 1 ? "1 file that looks like a credential is" : `${paths.length} files that look like credentials are`;
   if (!capabilities.paths) {
-    if (rules.hide.length > 0) throw cannot("hide files", { capabilities, without: "Leave --hide out." });
-    notice(`${what} visible inside, since this runtime cannot hide files: ${names}`);
+    if (rules.hide.length > 0) throw unsupported("hide files", { capabilities, without: "Omit --hide." });
+    notice(`${what} visible inside, because this runtime cannot hide files: ${names}`);
     return [];
   }
   notice(`${what} hidden inside: ${names} (--show NAME shows it)`);
@@ -68,22 +70,28 @@ async function hiddenIn(
 }
 
 /**
- * A spec whose sandbox, where a folder is given read-write, can write nothing there that runs outside by itself.
- * Throws `unsupported` where that cannot be held.
+ * Returns a configuration in which the sandbox cannot change files of its read-write folders that would run code
+ * outside. Throws `unsupported` if that cannot be enforced.
  */
-export function guardWritable(spec: SandboxSpec, options: { places: Pick<KnownPlaces, "home">; capabilities: PathAbility }): SandboxSpec {
+export function guardWritable(
+  spec: SandboxConfig,
+  options: { places: Pick<KnownPlaces, "home">; capabilities: PathAbility },
+): SandboxConfig {
   const { capabilities } = options;
   const written = sharedFolders(spec).filter(({ access }) => access === "rw");
-  // Without a wall everything of the user's is within reach, and its warning says so.
+  // Without isolation, everything of the user's is within reach, and the runtime's warning says so.
   if (capabilities.isolation === 0) return spec;
   const guarded = written.flatMap(({ path, target }) => guardedPaths(path, options.places).map((below) => `${target}/${below}`));
   if (guarded.length === 0) return spec;
   if (!capabilities.paths)
-    throw cannot("keep git's hooks and settings from being changed", { capabilities, without: "--allow-hooks does without." });
+    throw unsupported("protect git's hooks and settings from changes", {
+      capabilities,
+      without: "Use --allow-hooks to run without this protection.",
+    });
   return { ...spec, readOnlyPaths: [...spec.readOnlyPaths, ...guarded.filter((path) => !spec.deniedPaths.includes(path))] };
 }
 
-function cannot(what: string, { capabilities, without }: { capabilities: PathAbility; without: string }): CaissonError {
+function unsupported(what: string, { capabilities, without }: { capabilities: PathAbility; without: string }): CaissonError {
   return new CaissonError("unsupported", `this runtime cannot ${what}`, {
     hint: `${capabilities.reasons.paths ?? "Use the oci runtime."} ${without}`,
   });

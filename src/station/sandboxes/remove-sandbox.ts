@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import { removeDamaged, removeRemains } from "../../sandbox/remove-remains.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -10,14 +10,14 @@ export interface RemoveContext {
   store: Store;
   runtimes: RuntimeSet;
   runtimeOf: (id: SandboxId) => Promise<Runtime>;
-  /** Whose connection is open, though nobody holds it. */
+  /** Returns a sandbox with an open connection but no holder. */
   resting: (id: SandboxId) => Promise<OwnedSandbox> | undefined;
 }
 
-/** What opening says of a sandbox that will not answer any more. */
+/** Errors of `open` after which a sandbox will never answer again. */
 const beyondAsking: ReadonlySet<string> = new Set(["lost", "internal", "protocol", "timeout", "unavailable"]);
 
-/** By asking it, or by the host's own means. */
+/** Removes a sandbox through its guest if possible, and otherwise from the host. */
 export async function removeSandbox(id: SandboxId, context: RemoveContext): Promise<void> {
   const { store } = context;
   const runtime = await context.runtimeOf(id).catch((error: unknown) => {
@@ -31,11 +31,11 @@ export async function removeSandbox(id: SandboxId, context: RemoveContext): Prom
     if (!(error instanceof CaissonError) || !beyondAsking.has(error.code)) throw error;
     await removeRemains(store, runtime, id);
   }
-  // A sandbox that went away in the meantime is what was asked for.
+  // If the sandbox disappeared in the meantime, the request is fulfilled.
   await store.remove(id);
 }
 
-/** Its record cannot be read, so every runtime is asked. */
+/** Removes a sandbox with an unreadable record. Any runtime may have created it, so we try all of them. */
 export async function removeWithoutRecord(id: SandboxId, { store, runtimes }: RemoveContext): Promise<void> {
   const all = await Promise.all(runtimes.names.map((name) => runtimes.get(name)));
   await removeDamaged(store, all, id);

@@ -1,20 +1,20 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import { makeEvent } from "../../contract/event-family.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { makeEvent } from "../../contract/event/event-family.ts";
 import { SandboxId } from "../../contract/ids.ts";
-import type { SandboxInfo } from "../../contract/sandbox.ts";
-import { type NewSandboxLogEvent, type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox-log-event.ts";
+import type { SandboxInfo } from "../../contract/sandbox/sandbox.ts";
+import { type NewSandboxLogEvent, type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox/sandbox-log-event.ts";
 import { defined } from "../../lib/defined.ts";
+import { ABSENT, ifErrno } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
-import { watchFolder } from "../../network/held/watch-folder.ts";
+import { watchFolder } from "../../network/sandbox-network/watch-folder.ts";
 import { recordStamp } from "../../sandbox/record-stamp.ts";
 import { infoOf, isWaiting, type Store } from "../../sandbox/store.ts";
-import { sandboxOf, sandboxStream } from "../health/health-log.ts";
-import { RUN_LABEL } from "../runs/run-spec.ts";
+import { RUN_LABEL, sandboxOf, sandboxStream } from "../vocabulary/station-names.ts";
 import type { SandboxChange } from "./local-sandboxes.ts";
 
-/** How often all of them are looked at: other processes change their states, too. */
+/** How often we check all sandboxes, because other processes change their states, too. */
 const LOOK_MS = 1_000;
 const OPEN_MAX = 10_000;
 
@@ -22,7 +22,7 @@ export interface ChronicleOptions {
   stateDir: string;
   store: Store;
   log: Log;
-  /** Calls with what this process itself does to sandboxes; returns how to stop. */
+  /** Calls the listener with changes that this process makes to sandboxes; returns a function that unsubscribes. */
   listen: (listener: (change: SandboxChange) => void) => () => void;
   onDefect: (error: unknown) => void;
 }
@@ -30,19 +30,19 @@ export interface ChronicleOptions {
 type LiveState = "running" | "paused";
 
 /**
- * Puts the beginning, the states and the end of every sandbox of this state folder into its log. Only the station does,
- * by comparing the records with what the log has: so each is there once, whichever process caused it, and what happened
- * while no station ran is added when one begins. Ends when it is disposed of.
+ * Records the creation, the states and the end of every sandbox of this state folder in its log. Only the station does
+ * this, by comparing the records with the log: so each event appears once, whichever process caused it, and a new
+ * station adds what happened while none ran. Stops when disposed of.
  */
 export function startChronicle(options: ChronicleOptions): AsyncDisposable {
   const { log, store, onDefect } = options;
   const folder = join(options.stateDir, "sandboxes");
-  /** Those that live as far as the log knows, with the look of their records then. */
+  /** The live sandboxes according to the log, with the stamps of their records at the time. */
   const known = new Map<SandboxId, { state: LiveState; stamp: string | null }>();
   let working = Promise.resolve();
   let isLooking = false;
   let isEnding = false;
-  // One after the other, so that two looks never find the same thing missing.
+  // Runs one task at a time, so that no two of them find the same event missing.
   const enqueue = (work: () => Promise<void>) => {
     working = working.then(async () => {
       if (!isEnding) await work().catch(onDefect);
@@ -58,7 +58,7 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
     const { id } = info;
     const state = info.state === "paused" ? "paused" : "running";
     const before = known.get(id)?.state ?? (await lifeOf(log, id));
-    // An end is the last of it: nothing is made twice with one id.
+    // The end is the last event: ids are never reused.
     if (before === "ended") return;
     const events: NewSandboxLogEvent[] = before === null ? [createdEvent(info)] : [];
     if (state !== (before ?? "running")) {
@@ -67,7 +67,7 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
     if (events.length > 0) await append(id, events);
     known.set(id, { state, stamp });
   };
-  const gone = async (id: SandboxId, why: "destroyed" | "lost") => {
+  const noteGone = async (id: SandboxId, why: "destroyed" | "lost") => {
     const before = known.get(id)?.state ?? (await lifeOf(log, id));
     if (before !== null && before !== "ended") await append(id, [{ type: "sandbox.ended", data: { sandbox: id, why } }]);
     known.delete(id);
@@ -80,13 +80,13 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
     const stamp = await recordStamp(join(folder, id));
     if (stamp !== null && known.get(id)?.stamp === stamp) return;
     const record = await store.read(id).catch(notThere);
-    if (record === "gone") return await gone(id, "destroyed");
+    if (record === "gone") return await noteGone(id, "destroyed");
     if (record === "damaged" || isWaiting(record)) return;
     if (record.state === "running" || record.state === "paused") await live(infoOf(record), stamp);
   };
   const lookAtAll = async () => {
     isLooking = false;
-    const names = await readdir(folder).catch(() => []);
+    const names = await ifErrno(readdir(folder), ABSENT, []);
     for (const name of names) if (SandboxId.safeParse(name).success) await look(name).catch(onDefect);
     const there = new Set(names);
     for (const id of known.keys()) if (!there.has(id)) await look(id);
@@ -111,7 +111,7 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
   enqueue(begin);
   const timer = setInterval(soon, LOOK_MS).unref();
   const unlisten = options.listen((change) => {
-    // What is gone again by the time that somebody looks was there all the same.
+    // A sandbox that is gone by the time we check still gets its events.
     enqueue(() => (change.kind === "ended" ? look(change.id) : change.kind === "labelled" ? labelled(change) : live(change.info, null)));
   });
   return {
@@ -130,7 +130,7 @@ function createdEvent({ id: sandbox, runtime, warnings, owner, name, labels }: S
   return { type: "sandbox.created", data: { sandbox, runtime, warnings, owner, ...defined({ name, run: labels[RUN_LABEL] }) } };
 }
 
-/** As the log has it. */
+/** Returns a sandbox's state according to its log. */
 async function lifeOf(log: Log, id: SandboxId): Promise<LiveState | "ended" | null> {
   const head = await log.head(sandboxStream(id));
   return (head?.head as unknown as SandboxFacts | undefined)?.life?.state ?? null;

@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { SandboxSpec, type SandboxSpecInput } from "../../contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { createSandboxHolds, restLimits, type SandboxHolds } from "./sandbox-holds.ts";
 
-describe("the sandboxes that a process holds", () => {
+describe("sandboxes held by a process", () => {
   let runtime: Runtime;
   let holds: SandboxHolds;
-  /** Connections that were opened, each until it is let go. */
+  /** Connections, with the number of times each was detached. */
   let connections: { detached: number }[];
-  /** Of all records. */
+  /** The stamp of all records. */
   let stamp: string | null;
   beforeEach(() => {
     runtime = createFakeRuntime();
-    // What an earlier test gave up may still be opened.
+    // A cancelled hold of an earlier test may still open a connection.
     const opened: typeof connections = [];
     connections = opened;
     stamp = "first";
@@ -33,12 +33,12 @@ describe("the sandboxes that a process holds", () => {
     });
   });
   afterEach(() => runtime[Symbol.asyncDispose]());
-  const create = (spec: SandboxSpecInput = {}) => runtime.create(SandboxSpec.parse(spec));
+  const create = (spec: SandboxConfigInput = {}) => runtime.create(SandboxConfig.parse(spec));
   const isThere = async ({ id }: OwnedSandbox) => (await runtime.list()).some((each) => each.id === id);
 
-  test("share one connection, which goes with the last holder", async () => {
-    const made = await create({ keep: true });
-    const handles = await Promise.all([holds.hold(made.id), holds.hold(made.id), holds.hold(made.id)]);
+  test("share one connection until the last holder releases it", async () => {
+    const sandbox = await create({ keep: true });
+    const handles = await Promise.all([holds.hold(sandbox.id), holds.hold(sandbox.id), holds.hold(sandbox.id)]);
     expect(connections).toHaveLength(1);
     await handles[0]?.release();
     await handles[0]?.release();
@@ -47,24 +47,24 @@ describe("the sandboxes that a process holds", () => {
     await expect(handles[2]?.processes()).resolves.toBeInstanceOf(Array);
     await handles[2]?.release();
     expect(connections[0]?.detached).toBe(1);
-    await using again = await holds.hold(made.id);
-    expect(connections, "whoever comes later opens it anew").toHaveLength(2);
+    await using again = await holds.hold(sandbox.id);
+    expect(connections, "later holders open it again").toHaveLength(2);
     await expect(again.processes()).resolves.toBeInstanceOf(Array);
-    await made.destroy();
+    await sandbox.destroy();
   });
 
-  test("are of no use through a handle that was released, and unharmed for the others", async () => {
-    const made = await create({ keep: true });
-    const released = await holds.hold(made.id);
-    await using other = await holds.hold(made.id);
+  test("reject calls on a released handle, and still serve other holders", async () => {
+    const sandbox = await create({ keep: true });
+    const released = await holds.hold(sandbox.id);
+    await using other = await holds.hold(sandbox.id);
     await released.release();
     await expect(released.spawn({ argv: ["true"] })).rejects.toMatchObject({ code: "gone" });
     await expect(released.stat("/")).rejects.toMatchObject({ code: "gone" });
     await expect(other.stat("/")).resolves.toMatchObject({ kind: "directory" });
-    await made.destroy();
+    await sandbox.destroy();
   });
 
-  test("go with the last holder when they were made here and not to be kept", async () => {
+  test("end with the last holder if created here and not kept", async () => {
     const mine = holds.adopt(await create());
     const other = await holds.hold(mine.id);
     expect(connections, "the maker's own connection serves all").toHaveLength(0);
@@ -75,10 +75,10 @@ describe("the sandboxes that a process holds", () => {
     expect(await isThere(other)).toBe(false);
   });
 
-  test("stay when they were made here to be kept, or by somebody else", async () => {
-    const kept = holds.adopt(await create({ keep: true }));
-    await kept.release();
-    expect(await isThere(kept)).toBe(true);
+  test("survive if kept or created by another process", async () => {
+    const keptSandbox = holds.adopt(await create({ keep: true }));
+    await keptSandbox.release();
+    expect(await isThere(keptSandbox)).toBe(true);
     const foreign = await create();
     const held = await holds.hold(foreign.id);
     await held.release();
@@ -86,39 +86,39 @@ describe("the sandboxes that a process holds", () => {
     await expect(foreign.processes(), "its maker's handle works").resolves.toBeInstanceOf(Array);
   });
 
-  test("are removed when they cannot be left alone", async () => {
-    const made = await create({ keep: true });
-    const failing = { ...made, info: made.info, release: () => Promise.reject(new Error("no keeper")) };
+  test("are removed if they cannot be released", async () => {
+    const sandbox = await create({ keep: true });
+    const failing = { ...sandbox, info: sandbox.info, release: () => Promise.reject(new Error("no keeper")) };
     await expect(holds.adopt(failing).release()).rejects.toThrow("no keeper");
-    expect(await isThere(made)).toBe(false);
+    expect(await isThere(sandbox)).toBe(false);
   });
 
-  test("are gone for every holder once one destroys them", async () => {
-    const made = await create({ keep: true });
-    const one = await holds.hold(made.id);
-    const other = await holds.hold(made.id);
+  test("end for every holder as soon as one destroys them", async () => {
+    const sandbox = await create({ keep: true });
+    const one = await holds.hold(sandbox.id);
+    const other = await holds.hold(sandbox.id);
     await one.destroy();
     await expect(other.closed).resolves.toEqual({ why: "destroyed" });
-    await expect(holds.hold(made.id)).rejects.toMatchObject({ code: "not_found" });
+    await expect(holds.hold(sandbox.id)).rejects.toMatchObject({ code: "not_found" });
     await other.release();
   });
 
-  test("are not held open by whoever gave up while they were opened", async () => {
-    const made = await create({ keep: true });
+  test("are not kept open for a caller that cancelled", async () => {
+    const sandbox = await create({ keep: true });
     const abort = new AbortController();
-    const holding = holds.hold(made.id, { signal: abort.signal });
+    const holding = holds.hold(sandbox.id, { signal: abort.signal });
     abort.abort();
     await expect(holding).rejects.toMatchObject({ code: "cancelled" });
     await expect.poll(() => connections[0]?.detached).toBe(1);
-    await expect(holds.hold(made.id, { signal: abort.signal })).rejects.toMatchObject({ code: "cancelled" });
-    await made.destroy();
+    await expect(holds.hold(sandbox.id, { signal: abort.signal })).rejects.toMatchObject({ code: "cancelled" });
+    await sandbox.destroy();
   });
 
-  describe("and whose connections rest", () => {
+  describe("with idle connections", () => {
     let resting: AsyncDisposable;
     beforeEach(() => {
       vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-      resting = holds.letRest();
+      resting = holds.keepIdle();
     });
     afterEach(async () => {
       await resting[Symbol.asyncDispose]();
@@ -129,30 +129,30 @@ describe("the sandboxes that a process holds", () => {
       await held.processes();
     };
 
-    test("are opened once for one request after another, and let go after a while", async () => {
-      const made = await create({ keep: true });
-      await use(made.id);
+    test("open once for consecutive requests, and close after a while", async () => {
+      const sandbox = await create({ keep: true });
+      await use(sandbox.id);
       vi.advanceTimersByTime(restLimits.ms - 1);
-      await use(made.id);
+      await use(sandbox.id);
       vi.advanceTimersByTime(restLimits.ms - 1);
       expect(connections).toEqual([{ detached: 0 }]);
-      expect(holds.resting(made.id)).toBeDefined();
+      expect(holds.resting(sandbox.id)).toBeDefined();
       vi.advanceTimersByTime(1);
       await vi.waitFor(() => expect(connections).toEqual([{ detached: 1 }]), { timeout: 60_000 });
-      expect(holds.resting(made.id)).toBeUndefined();
-      await use(made.id);
+      expect(holds.resting(sandbox.id)).toBeUndefined();
+      await use(sandbox.id);
       expect(connections).toHaveLength(2);
     });
 
-    test("are opened anew when their record has changed, and by all who asked meanwhile", async () => {
-      const made = await create({ keep: true });
-      await use(made.id);
+    test("reopen for all callers after their record changed", async () => {
+      const sandbox = await create({ keep: true });
+      await use(sandbox.id);
       stamp = "second";
-      await Promise.all([use(made.id), use(made.id), use(made.id)]);
+      await Promise.all([use(sandbox.id), use(sandbox.id), use(sandbox.id)]);
       expect(connections).toEqual([{ detached: 1 }, { detached: 0 }]);
     });
 
-    test("rest also with their maker, who leaves them to themselves in the end", async () => {
+    test("keep their creator's connection idle, and release it at the end", async () => {
       const mine = holds.adopt(await create({ keep: true }));
       await mine.release();
       await use(mine.id);
@@ -160,19 +160,19 @@ describe("the sandboxes that a process holds", () => {
       await resting[Symbol.asyncDispose]();
       expect(await isThere(mine)).toBe(true);
       await use(mine.id);
-      expect(connections, "nothing rests any more").toEqual([{ detached: 1 }]);
+      expect(connections, "nothing rests").toEqual([{ detached: 1 }]);
     });
 
-    test("do not rest where something ends, or is handed over, with the last holder", async () => {
+    test("do not idle if the last holder ends or hands over the sandbox", async () => {
       const passing = holds.adopt(await create());
       await passing.release();
       expect(await isThere(passing)).toBe(false);
-      const made = await create({ keep: true, network: { mode: "open" } });
-      await use(made.id);
+      const sandbox = await create({ keep: true, network: { mode: "open" } });
+      await use(sandbox.id);
       expect(connections).toEqual([{ detached: 1 }]);
     });
 
-    test("are not held while they rest: what is gone is forgotten, and of too many the oldest goes", async () => {
+    test("have no holder while idle; ended ones and the oldest are closed", async () => {
       const [first, ...others] = await Promise.all(Array.from({ length: restLimits.max + 1 }, () => create({ keep: true })));
       for (const { id } of [first as OwnedSandbox, ...others]) await use(id);
       expect(connections.map(({ detached }) => detached)).toEqual([1, ...others.map(() => 0)]);

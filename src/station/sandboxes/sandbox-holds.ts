@@ -1,48 +1,49 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 
-/** How long a connection rests before it is given up, and how many rest at most; the oldest goes first. */
+/** How long an idle connection stays open, and how many may; the oldest closes first. */
 export const restLimits = { ms: 2_000, max: 64 } as const;
 
-/** The sandboxes that this process holds: one connection to each guest, shared by as many handles as are asked for. */
+/** The sandboxes that this process holds. All handles of a sandbox share one connection to its guest. */
 export interface SandboxHolds {
-  /** Counts a sandbox that was just made; the handle is the maker's. */
-  adopt(made: OwnedSandbox): OwnedSandbox;
-  /** One that this process holds anyway. */
+  /** Registers a sandbox that was just created; the returned handle belongs to its creator. */
+  adopt(sandbox: OwnedSandbox): OwnedSandbox;
+  /** Returns a sandbox that this process already has open. */
   peek(id: SandboxId): Promise<OwnedSandbox> | undefined;
-  /** One that nobody here holds, whose connection is still open. */
+  /** Returns a sandbox with no holder here, but with an open connection. */
   resting(id: SandboxId): Promise<OwnedSandbox> | undefined;
-  /** Throws what opening throws; on abort `cancelled` at once, and nothing stays open. */
+  /** Opens a handle. Throws as `open`; on abort, throws `cancelled` at once and leaves nothing open. */
   hold(id: SandboxId, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
   /**
-   * From now on the connection of a kept sandbox without a network rests for a moment after its last holder let go:
-   * whoever makes one request after another opens it once. Disposed of, nothing rests, and nothing will.
+   * Starts keeping the connection of a kept sandbox without a network open for a moment after its last holder releases
+   * it, so that a client with consecutive requests opens it once. Disposing stops that and closes idle connections.
    */
-  letRest(): AsyncDisposable;
+  keepIdle(): AsyncDisposable;
 }
 
 interface Holding {
   readonly sandbox: Promise<OwnedSandbox>;
-  /** Whether this process made it: then it is also this process that ends it, or leaves it to itself. */
+  /** True if this process created the sandbox: then it also has to end or release it. */
   readonly made: boolean;
-  /** Of the record that the connection was opened by; null where it is not to rest. */
+  /** The stamp of the record when the connection was opened; null if the connection must not idle. */
   readonly stamp: Promise<string | null> | null;
   holders: number;
   rest: NodeJS.Timeout | null;
-  /** Whether the record was still the same when it was last woken. */
+  /** Whether the record was unchanged when the connection last left the idle state. */
   isCurrent: Promise<boolean>;
 }
 
 export interface SandboxHoldsOptions {
   open: (id: SandboxId) => Promise<OwnedSandbox>;
-  /** Changes with the sandbox's record: other processes may pause, resume or restart it. */
+  /** Returns a stamp that changes with the sandbox's record: other processes may pause, resume or restart it. */
   stampOf: (id: SandboxId) => Promise<string | null>;
 }
 
 export function createSandboxHolds(options: SandboxHoldsOptions): SandboxHolds {
   const holdings = new Map<SandboxId, Holding>();
-  /** The oldest first. */
+  /** Idle connections with the functions that close them, oldest first. */
   const atRest = new Map<Holding, () => Promise<void>>();
   let mayRest = false;
   const wake = (holding: Holding) => {
@@ -55,13 +56,13 @@ export function createSandboxHolds(options: SandboxHoldsOptions): SandboxHolds {
     wake(holding);
     if (holdings.get(id) === holding) holdings.delete(id);
   };
-  const begin = (id: SandboxId, sandbox: () => Promise<OwnedSandbox>, made: boolean): Holding => {
-    // Taken before it is opened: what changes meanwhile must not look as if it had been seen.
+  const begin = (id: SandboxId, sandbox: () => Promise<OwnedSandbox>, isOwn: boolean): Holding => {
+    // Read before opening: a change during the opening must not count as seen.
     const stamp = mayRest ? options.stampOf(id) : null;
-    const opening = made || stamp === null ? sandbox() : stamp.then(sandbox);
-    const holding: Holding = { sandbox: opening, made, stamp, holders: 0, rest: null, isCurrent: Promise.resolve(true) };
+    const opening = isOwn || stamp === null ? sandbox() : stamp.then(sandbox);
+    const holding: Holding = { sandbox: opening, made: isOwn, stamp, holders: 0, rest: null, isCurrent: Promise.resolve(true) };
     holdings.set(id, holding);
-    // A sandbox that is gone, or could not be opened, is opened anew by whoever asks next.
+    // If the sandbox ends or cannot be opened, the next caller opens it again.
     opening
       .then(({ closed }) => closed)
       .then(
@@ -87,7 +88,7 @@ export function createSandboxHolds(options: SandboxHoldsOptions): SandboxHolds {
     const [oldest] = atRest.size > restLimits.max ? atRest.values() : [];
     await oldest?.();
   };
-  /** Counted already. */
+  /** Returns an up-to-date connection, already counted as held. */
   const current = async (id: SandboxId): Promise<{ holding: Holding; sandbox: OwnedSandbox }> => {
     const holding = holdings.get(id) ?? begin(id, () => options.open(id), false);
     if (wake(holding)) holding.isCurrent = isUnchanged(holding, options.stampOf(id));
@@ -101,10 +102,10 @@ export function createSandboxHolds(options: SandboxHoldsOptions): SandboxHolds {
   };
   const take = (id: SandboxId, holding: Holding, sandbox: OwnedSandbox) => handleOf(sandbox, () => leave(id, holding, sandbox));
   return {
-    adopt(made) {
-      const holding = begin(made.id, () => Promise.resolve(made), true);
+    adopt(sandbox) {
+      const holding = begin(sandbox.id, () => Promise.resolve(sandbox), true);
       holding.holders = 1;
-      return take(made.id, holding, made);
+      return take(sandbox.id, holding, sandbox);
     },
     peek: (id) => holdings.get(id)?.sandbox,
     resting(id) {
@@ -115,19 +116,20 @@ export function createSandboxHolds(options: SandboxHoldsOptions): SandboxHolds {
       const holdingOn = current(id).then(({ holding, sandbox }) => take(id, holding, sandbox));
       if (signal === undefined) return holdingOn;
       const cancelled = Promise.withResolvers<never>();
-      const cancel = () => cancelled.reject(new CaissonError("cancelled", "interrupted while a sandbox was opened"));
-      if (signal.aborted) cancel();
+      const cancel = () => cancelled.reject(new CaissonError("cancelled", "interrupted while opening a sandbox"));
       signal.addEventListener("abort", cancel);
+      if (signal.aborted) cancel();
       try {
         return await Promise.race([cancelled.promise, holdingOn]);
       } catch (error) {
-        holdingOn.then((handle) => handle.release()).catch(() => {});
+        const releasing = holdingOn.then((handle) => handle.release());
+        void ignore(releasing, "the first error is thrown");
         throw error;
       } finally {
         signal.removeEventListener("abort", cancel);
       }
     },
-    letRest() {
+    keepIdle() {
       mayRest = true;
       return {
         async [Symbol.asyncDispose]() {
@@ -139,7 +141,7 @@ export function createSandboxHolds(options: SandboxHoldsOptions): SandboxHolds {
   };
 }
 
-/** Where nothing is to be handed over, and nothing ends with its holder. */
+/** True if the sandbox has no network to hand over and does not end with its holder. */
 function canRest({ info }: OwnedSandbox): boolean {
   return info.keep && info.network.mode === "none";
 }
@@ -149,12 +151,14 @@ async function isUnchanged({ stamp }: Holding, now: Promise<string | null>): Pro
   return before !== null && before === after;
 }
 
-/** Nobody waits for it. One that cannot be let go, as nobody else would serve its network by now, is held on to. */
-async function endRest(sandbox: OwnedSandbox, { made }: Holding): Promise<void> {
-  await (made ? sandbox.release() : sandbox.detach()).catch(() => {});
+async function endRest(sandbox: OwnedSandbox, { made: isOwn }: Holding): Promise<void> {
+  await ignore(isOwn ? sandbox.release() : sandbox.detach(), "without another process to serve its network, it stays held");
 }
 
-/** One that cannot stay, because nothing would serve its network, is removed: nobody else holds it. */
+/**
+ * Releases a sandbox that this process created. Removes it if no process can serve its network, since it has no other
+ * holder.
+ */
 async function leaveMade(sandbox: OwnedSandbox): Promise<void> {
   if (!sandbox.info.keep) return sandbox.destroy();
   try {
@@ -165,7 +169,7 @@ async function leaveMade(sandbox: OwnedSandbox): Promise<void> {
   }
 }
 
-/** Everything but its own end is the shared sandbox's. */
+/** Returns a handle that shares everything but its own end with the other handles. */
 function handleOf(sandbox: OwnedSandbox, leave: () => Promise<void>): OwnedSandbox {
   let leaving: Promise<void> | undefined;
   const release = () => (leaving ??= leave());

@@ -1,20 +1,20 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
 import { ChosenName, type SnapshotId } from "../../contract/ids.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import { ListSnapshots, type SnapshotList, SnapshotSandbox, type SnapshotView } from "../../contract/sandbox-verbs.ts";
+import { ListSnapshots, type SnapshotList, SnapshotSandbox, type SnapshotView } from "../../contract/sandbox/sandbox-verbs.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
 import { pageOf } from "../pages.ts";
-import { isAskedFor } from "./is-asked-for.ts";
+import { isAskedFor } from "./matches-filter.ts";
 
 interface FoundSnapshot {
   snapshot: SnapshotView;
   runtime: Runtime;
 }
 
-/** A runtime that cannot be used at all (no engine runs) has no snapshots to show. */
+/** Lists the snapshots of all runtimes. A runtime that is unavailable, for example without an engine, has none. */
 export async function everySnapshot(runtimes: readonly Runtime[]): Promise<FoundSnapshot[]> {
   const found: FoundSnapshot[] = [];
   for (const runtime of runtimes) {
@@ -30,30 +30,27 @@ export async function everySnapshot(runtimes: readonly Runtime[]): Promise<Found
 
 /** See `SandboxVerbs.snapshots`. */
 export async function listSnapshots(request: ListSnapshots, runtimes: readonly Runtime[]): Promise<SnapshotList> {
-  const asked = parseRequest(ListSnapshots, request, "a list of snapshots");
-  const { sandbox, cursor, limit } = asked;
+  const query = parseRequest(ListSnapshots, request, "a list of snapshots");
+  const { sandbox, cursor, limit } = query;
   const passing = (await everySnapshot(runtimes))
     .map(({ snapshot }) => snapshot)
-    .filter((snapshot) => isAskedFor(snapshot, asked) && (sandbox === undefined || snapshot.sandbox === sandbox));
+    .filter((snapshot) => isAskedFor(snapshot, query) && (sandbox === undefined || snapshot.sandbox === sandbox));
   const endOf = ({ createdAt, id }: SnapshotView) => [createdAt, id] as const;
   const { items, next } = pageOf(passing, { what: "snapshots", endOf, newestFirst: false, cursor, limit });
   return { snapshots: items, next };
 }
 
-/**
- * The snapshot that a word stands for: its id, the beginning of it, or its name. Throws `invalid` for what is neither
- * and for what stands for several, `not_found`.
- */
+/** Finds a snapshot by id, id prefix or name. Throws `invalid` for an ambiguous or malformed word, and `not_found`. */
 export async function findSnapshot(runtimes: readonly Runtime[], word: string): Promise<FoundSnapshot> {
   const isId = isIdPrefix("sn", word);
   if (!isId && !ChosenName.safeParse(word).success) {
-    throw new CaissonError("invalid", `${JSON.stringify(word)} is not a snapshot's id or name`, {
-      hint: "An id looks like sn_k3v7q2m5x4ab, and its beginning is enough; `caisson snapshot ls` lists them.",
+    throw new CaissonError("invalid", `${JSON.stringify(word)} is not a snapshot id or name`, {
+      hint: "An id looks like sn_k3v7q2m5x4ab, and a unique prefix is enough; `caisson snapshot ls` lists them.",
     });
   }
   const all = await everySnapshot(runtimes);
   const found = all.filter(({ snapshot: { id, name } }) => (isId ? id.startsWith(word) : name === word));
-  // What its own user calls so is what the machine means.
+  // A name of the machine's own user takes precedence.
   const own = isId ? [] : found.filter(({ snapshot }) => snapshot.owner === LOCAL_OWNER);
   const matching = own.length > 0 ? own : found;
   const candidates = matching.map(({ snapshot }) => snapshot);
@@ -69,15 +66,15 @@ export async function keepSnapshot(
 ): Promise<SnapshotView> {
   const { name } = parseRequest(SnapshotSandbox, request, "a snapshot");
   if (name !== undefined) await refuseTakenName(runtimes, { name, owner });
-  const made = await take(defined({ name }));
-  return (await findSnapshot(runtimes, made)).snapshot;
+  const id = await take(defined({ name }));
+  return (await findSnapshot(runtimes, id)).snapshot;
 }
 
 /** Throws `exists` for a name that another snapshot of the same owner has. */
 async function refuseTakenName(runtimes: readonly Runtime[], { name, owner }: { name: string; owner: string }): Promise<void> {
   const holder = (await everySnapshot(runtimes)).find(({ snapshot }) => snapshot.name === name && snapshot.owner === owner);
   if (holder === undefined) return;
-  throw new CaissonError("exists", `the snapshot ${holder.snapshot.id} has the name ${name}`, {
-    hint: `Choose another name, or remove it: caisson snapshot rm ${name}`,
+  throw new CaissonError("exists", `the snapshot ${holder.snapshot.id} already has the name ${name}`, {
+    hint: `Choose another name, or remove that snapshot: caisson snapshot rm ${name}`,
   });
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sweepRegularly } from "./sweep-regularly.ts";
 
-test("sweeps again after one that failed, until it is ended", async () => {
+test("continues sweeping after a failed sweep, until it is stopped", async () => {
   const end = new AbortController();
   const defects: unknown[] = [];
   let sweeps = 0;

@@ -1,16 +1,16 @@
-import type { SecretSpec } from "../../contract/network.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
+import type { SecretSpec } from "../../contract/network/network.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import type { GitCredential } from "../../network/outbound/git-access.ts";
 import { fileOfSecret, readToken, tokenRefusal } from "./kept-token.ts";
 
-/** As forges take a token; any other name will do for most. */
+/** The user name that forges expect with a token. Most accept any other name, too. */
 const USERNAME = "x-access-token";
-/** As ships name them. */
+/** The default token names of ships. */
 const usualNames = ["GITHUB_TOKEN", "GITEA_TOKEN"];
 
 /**
- * The password for a clone, of the secrets that an owner may use: one for exactly these requests, those that say that
- * they are git's first, then those that ships use. Null when there is none. Without TLS only for the machine's user.
+ * Returns the credential for a clone from the owner's secrets, or null. The secret must allow exactly these requests.
+ * Secrets marked for git come first, then those that ships use. Only the machine's own user may send one without TLS.
  */
 export async function cloneCredential(
   url: URL,
@@ -25,7 +25,7 @@ export async function cloneCredential(
   const fitting = Object.entries(secrets)
     .flatMap(([name, spec]) => {
       const file = fileOfSecret(spec);
-      // Every host is no host in particular: such a secret is not sent unless it is named.
+      // A secret for every host names no host in particular, so we send it only if the request names it.
       const isNamed = spec.hosts.every((host) => host !== "*");
       const isRefused = requests.some((request) => tokenRefusal(spec, request, { allowClear }) !== null);
       return file === null || !isNamed || isRefused ? [] : [{ name, file, git: spec.git }];

@@ -1,17 +1,19 @@
-import type { SecretSpec } from "../../contract/network.ts";
+import type { SecretSpec } from "../../contract/network/network.ts";
 import { readSecretFile } from "../../network/secrets/read-secret-file.ts";
 import { createSecretScope } from "../../network/secrets/secret-scope.ts";
 
 const TOKEN_BYTES_MAX = 65_536;
 
-/** The file with the value of a secret that the station can send itself; null for one from elsewhere. */
+/**
+ * Returns the file with the value of a secret that the station itself can send; null for a secret from another source.
+ */
 export function fileOfSecret({ from }: SecretSpec): string | null {
   return typeof from === "object" && "file" in from ? from.file : null;
 }
 
 /**
- * Why a secret does not go with a request of the station's own, as its authorization; null when it may. `allowClear`:
- * without TLS, too, where the sender sees to it that it stays in a private network.
+ * Returns why a secret must not authorize a request of the station's own, or null if it may. `allowClear` allows
+ * requests without TLS, if the sender ensures that they stay in a private network.
  */
 export function tokenRefusal(
   spec: SecretSpec,

@@ -15,16 +15,16 @@ beforeEach(async () => {
 });
 afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
-/** As a network reads it. */
+/** Returns the value as a network reads it. */
 async function valueNow(): Promise<string> {
   const { TOKEN: spec } = (await secrets.specs("local")) as Record<string, { from: { file: string } }>;
   if (spec === undefined) throw new Error("there is no such secret");
   return readFile(spec.from.file, "utf8");
 }
 
-test("are kept for their owner's eyes only, and shown without their value", async () => {
-  const kept = await secrets.set("TOKEN", { value, hosts: ["GitHub.com"], git: {} });
-  expect(kept).toEqual({
+test("are readable by their user only, and listed without their values", async () => {
+  const secret = await secrets.set("TOKEN", { value, hosts: ["GitHub.com"], git: {} });
+  expect(secret).toEqual({
     name: "TOKEN",
     owner: "local",
     hosts: ["github.com"],
@@ -33,7 +33,7 @@ test("are kept for their owner's eyes only, and shown without their value", asyn
     createdAt: "2030-01-01T00:00:00.000Z",
     updatedAt: "2030-01-01T00:00:00.000Z",
   });
-  expect(await secrets.list()).toEqual([kept]);
+  expect(await secrets.list()).toEqual([secret]);
   expect(JSON.stringify([await secrets.list(), await secrets.specs("local")])).not.toContain(value);
   const folder = join(stateDir, "secrets", "local");
   for (const name of await readdir(folder)) expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
@@ -41,7 +41,7 @@ test("are kept for their owner's eyes only, and shown without their value", asyn
   expect(await valueNow()).toBe(value);
 });
 
-test("are replaced under the same name, and gone once they are removed", async () => {
+test("are replaced under the same name and completely removed", async () => {
   await secrets.set("TOKEN", { value, hosts: ["github.com"] });
   now += 60_000;
   const again = await secrets.set("TOKEN", { value: "another-value", hosts: ["gitlab.com"], header: "X-Token" });
@@ -53,7 +53,7 @@ test("are replaced under the same name, and gone once they are removed", async (
   await expect(secrets.remove("TOKEN")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("are each owner's own", async () => {
+test("belong to one owner each", async () => {
   await secrets.set("TOKEN", { value, hosts: ["github.com"] }, { owner: "ada" });
   await secrets.set("TOKEN", { value: "of-somebody-else", hosts: ["example.com"] }, { owner: "ben" });
   expect((await secrets.list()).map(({ owner }) => owner)).toEqual(["ada", "ben"]);
@@ -69,14 +69,14 @@ test.each([
   ["with a line's end", { value: "two\nlines of it", hosts: ["a.test"] }],
   ["for nobody", { value, hosts: [] }],
   ["for what is no host", { value, hosts: ["a b"] }],
-])("are refused: %s", async (_what, request) => {
+])("are rejected: %s", async (_what, request) => {
   const refused = secrets.set("TOKEN", request);
   await expect(refused).rejects.toMatchObject({ code: "invalid" });
   await expect(refused).rejects.not.toThrow(request.value);
   expect(await secrets.list()).toEqual([]);
 });
 
-test("a record that others may have written is none", async () => {
+test("a record that other users could have written is ignored", async () => {
   await secrets.set("TOKEN", { value, hosts: ["github.com"] });
   const file = join(stateDir, "secrets", "local", "TOKEN.json");
   const text = await readFile(file, "utf8");

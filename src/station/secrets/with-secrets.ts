@@ -1,20 +1,50 @@
-import type { SecretSpec } from "../../contract/network.ts";
-import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
-import { withSecretHosts } from "../../contract/secret-hosts.ts";
+import type { AgentDefinition, SubAgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SecretSpec } from "../../contract/network/network.ts";
+import type { CreateSandbox } from "../../contract/sandbox/sandbox-verbs.ts";
+import { withSecretHosts } from "../../contract/secret/secret-hosts.ts";
+
+type Secrets = Readonly<Record<string, SecretSpec>>;
 
 /**
- * The same with the secrets that it names in its spec; their hosts can be reached. Throws `not_found`. Most name none,
- * and pay for nothing.
+ * Adds the named secrets to a request's configuration, and allows their hosts. Throws `not_found`.
  */
 export async function withSecrets(
   { secretNames = [], ...request }: CreateSandbox,
   { secretsOf, owner }: { secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>; owner: string },
 ): Promise<CreateSandbox> {
   if (secretNames.length === 0) return request;
-  const { namedSecrets } = await import("./named-secrets.ts");
   const { spec } = request;
   const secrets = { ...namedSecrets(secretNames, await secretsOf(owner)), ...spec.secrets };
-  // None is what a spec has that says nothing of a network.
+  // A configuration that does not mention a network has the mode `none`.
   const network = withSecretHosts(spec.network.mode === "none" ? undefined : spec.network, secrets) ?? spec.network;
   return { ...request, spec: { ...spec, secrets, network } };
+}
+
+/** Returns the named secrets. Throws `not_found`. */
+export function namedSecrets(names: readonly string[], nameable: Secrets): Record<string, SecretSpec> {
+  const missing = names.filter((name) => !Object.hasOwn(nameable, name));
+  if (missing.length > 0) {
+    throw new CaissonError("not_found", `neither the station nor its configuration has a secret ${missing.join(", ")}`, {
+      hint: 'Store it with `caisson secret set NAME@HOST`, or define it under "secrets" in config.json, with "owners" to share it with other owners.',
+    });
+  }
+  return Object.fromEntries(names.map((name) => [name, nameable[name] as SecretSpec]));
+}
+
+/**
+ * Returns a complete definition, including its sub-agents, with the secrets that it names but does not contain. Secrets
+ * in the request take precedence. Throws `not_found`.
+ */
+export function withNamedSecrets(
+  agent: AgentDefinition,
+  { given: requestSecrets, nameable }: { given: Secrets; nameable: Secrets },
+): AgentDefinition {
+  const resolveNames = <One extends SubAgentDefinition>(one: One): One => {
+    const { secretNames, secrets } = one.sandbox;
+    const missing = secretNames.filter((name) => !Object.hasOwn(secrets, name) && !Object.hasOwn(requestSecrets, name));
+    return { ...one, sandbox: { ...one.sandbox, secrets: { ...secrets, ...namedSecrets(missing, nameable) } } };
+  };
+  const subAgents = Object.fromEntries(Object.entries(agent.subAgents).map(([name, one]) => [name, resolveNames(one)]));
+  return { ...resolveNames(agent), subAgents };
 }

@@ -1,29 +1,27 @@
-import { CaissonError } from "../../contract/error.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { SessionEvent } from "../../contract/session-event.ts";
-import { AskApplied, type SessionApplies } from "../../contract/session-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import type { SessionEvent } from "../../contract/session/session-event.ts";
+import { AskApplied, type SessionApplies } from "../../contract/session/session-verbs.ts";
 import { listApplies, readAppliedDiff } from "../../workspace/applied-diffs.ts";
 
-/**
- * See `SessionVerbs.applied`. `dir` is where the applies were kept, `history` what is known of those before any was.
- */
+/** See `SessionVerbs.applied`. `dir` contains the stored applies, `history` those from before we stored any. */
 export async function appliedWork(
   { id, dir, history }: { id: string; dir: string; history: readonly SessionEvent[] },
   request: AskApplied,
 ): Promise<SessionApplies> {
-  const { apply: asked } = parseRequest(AskApplied, request, "to look at what was applied");
-  const kept = await listApplies(dir);
-  const applies = kept.length > 0 ? kept : fromHistory(history);
-  const apply = asked ?? applies[0]?.apply;
-  if (asked !== undefined && !applies.some((each) => each.apply === asked)) {
-    throw new CaissonError("not_found", `apply ${asked} of ${id} is not known any more`, {
-      hint: "Only the last few are kept. `caisson diff --applied` shows the last.",
+  const { apply: requestedApply } = parseRequest(AskApplied, request, "the applied changes");
+  const storedApplies = await listApplies(dir);
+  const applies = storedApplies.length > 0 ? storedApplies : fromHistory(history);
+  const apply = requestedApply ?? applies[0]?.apply;
+  if (requestedApply !== undefined && !applies.some((each) => each.apply === requestedApply)) {
+    throw new CaissonError("not_found", `apply ${requestedApply} of ${id} is no longer stored`, {
+      hint: "Only the last few applies are stored. `caisson diff --applied` shows the latest.",
     });
   }
   return { session: id, applies, diff: apply === undefined ? null : await readAppliedDiff(dir, apply) };
 }
 
-/** Of a session whose applies are older than what keeps their diffs. */
+/** Lists the applies of a session from before their diffs were stored. */
 function fromHistory(history: readonly SessionEvent[]): SessionApplies["applies"] {
   const applied = history.flatMap((event) => (event.type === "session.applied" ? [event] : []));
   return applied

@@ -1,14 +1,15 @@
-import { CaissonError } from "../../contract/error.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import { type AppliedSession, ApplySession } from "../../contract/session-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { type AppliedSession, ApplySession } from "../../contract/session/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import { type ApplyOptions, applyChanges, isOutdated } from "../../workspace/apply.ts";
 import { settleFolder } from "../../workspace/apply-recovery.ts";
 import type { Change } from "../../workspace/change.ts";
 import { blobOf } from "../../workspace/render-diff.ts";
 import type { ChangedWork } from "./changed-work.ts";
 
-/** Paths that the history of a session names for one apply; all are counted. */
+/** How many paths the session history lists per apply; the count includes all. */
 const PATHS_RECORDED_MAX = 1000;
 
 const ATTEMPTS_MAX = 5;
@@ -29,28 +30,29 @@ export async function applyWork(
   const own = work.source.kind === "folder" ? work.source.path : null;
   const folder = named ?? own;
   if (folder === null) {
-    throw new CaissonError("invalid", `${work.what} has no folder of yours`, {
-      hint: "Say where: caisson apply RUN --to DIR, or make a branch: caisson branch RUN --to REPOSITORY.",
+    throw new CaissonError("invalid", `${work.what} has no folder on your machine`, {
+      hint: "Name a folder: caisson apply RUN --to DIR. Or make a branch: caisson branch RUN --to REPOSITORY.",
     });
   }
-  const asked = { folder, stateDir, ...defined({ paths, crashpoint }), leaveOut, includeConfiguration };
+  const options = { folder, stateDir, ...defined({ paths, crashpoint }), leaveOut, includeConfiguration };
   const { result, changes, leftOut, ignored } = await unlessOutdated(async () => {
-    // Before anything looks at the folder: what is computed against a half applied one would leave work out.
+    // We settle the folder first: changes computed against a half-applied one would be incomplete.
     const { stamp: seen } = await settleFolder(folder, { stateDir });
     const found = await work.changes({ includeIgnored, paths: paths ?? [] });
     const beforeEffects = async (applying: readonly string[]) => {
       if (folder === own && work.notesBefore) await work.noteApplied(blobsOf(found.changes, applying));
     };
-    // In another folder it is the content that must be right.
-    const result = await applyChanges(found.changes, { ...asked, seen, beforeEffects, force: force || folder !== own });
+    // In another folder, only the content has to match.
+    const result = await applyChanges(found.changes, { ...options, seen, beforeEffects, force: force || folder !== own });
     return { ...found, result };
   });
   const { applied } = result;
   if (folder === own && !work.notesBefore) await work.noteApplied(blobsOf(changes, applied));
-  const brought = new Set(applied);
-  // What is applied is applied, whether its diff can be kept or not.
-  if (applied.length > 0)
-    await work.keepApplied({ folder, changes: changes.filter(({ path }) => brought.has(path)) }).catch(() => undefined);
+  const appliedPaths = new Set(applied);
+  if (applied.length > 0) {
+    const keeping = work.keepApplied({ folder, changes: changes.filter(({ path }) => appliedPaths.has(path)) });
+    await ignore(keeping, "the changes are applied, even if their diff cannot be stored");
+  }
   if (applied.length > 0) {
     const data = { folder, paths: applied.slice(0, PATHS_RECORDED_MAX), count: applied.length };
     await work.record({ type: "session.applied", data });
@@ -58,7 +60,7 @@ export async function applyWork(
   return { session: work.id, folder, ...result, leftOut, ignored };
 }
 
-/** Once more when an apply that died was taken back between the look at the folder and the first effect. */
+/** Retries if the rollback of a dead apply changed the folder between our check and our first effect. */
 async function unlessOutdated<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++) {
     try {

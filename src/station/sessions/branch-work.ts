@@ -1,6 +1,6 @@
-import { CaissonError } from "../../contract/error.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import { type BranchedSession, BranchSession } from "../../contract/session-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { type BranchedSession, BranchSession } from "../../contract/session/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { commitToBranch } from "../../workspace/git/branch.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
@@ -33,7 +33,7 @@ export async function branchWork(
 
 function ownRepository({ source, what }: ChangedWork): string {
   if (source.kind === "folder") return source.path;
-  throw new CaissonError("invalid", `${what} has no repository of yours to make a branch in`, {
-    hint: "Name a clone of it: caisson branch RUN --to REPOSITORY.",
+  throw new CaissonError("invalid", `${what} has no repository on your machine for a branch`, {
+    hint: "Name a clone of its repository: caisson branch RUN --to REPOSITORY.",
   });
 }

@@ -1,34 +1,34 @@
-import type { Session, WorkspaceSource } from "../../contract/session.ts";
-import type { NewSessionEvent } from "../../contract/session-event.ts";
+import type { Session, WorkspaceSource } from "../../contract/session/session.ts";
+import type { NewSessionEvent } from "../../contract/session/session-event.ts";
 import { keepAppliedDiff } from "../../workspace/applied-diffs.ts";
 import type { Change, Changes } from "../../workspace/change.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import { type ChangesOptions, changesOf } from "./session-changes.ts";
 import type { KeptFiles } from "./step-files.ts";
 
-/** What has changes that can be shown, applied or made a branch of: a session, or a sandbox. */
+/** A session or sandbox whose changes can be shown, applied or committed to a branch. */
 export interface ChangedWork {
   id: string;
   kind: "session" | "sandbox";
-  /** What it is called in messages. */
+  /** Its name in messages. */
   what: string;
   source: WorkspaceSource;
-  /** The commit that a git workspace began at. */
+  /** The commit that a git workspace started from. */
   commit: string | null;
-  /** `at`: as it was after so many steps. */
-  changes(asked?: IgnoredFiles & { at?: number }): Promise<Changes>;
-  /** Git's names of what was brought to the folder that it began from, by path. */
+  /** Returns the changes; with `at`, as of this step. */
+  changes(options?: IgnoredFiles & { at?: number | undefined }): Promise<Changes>;
+  /** Returns git's blob ids of the files applied to the original folder, by path. */
   applied(): Promise<ReadonlyMap<string, string>>;
   /**
-   * Whether what is applied is noted before the first effect: a kill then loses no note. A station elsewhere is told
-   * afterwards, since it counts what is noted as applied.
+   * Whether an apply is noted before its first effect, so that a kill loses no note. A remote station gets the note
+   * afterwards, because it counts noted files as applied.
    */
   notesBefore: boolean;
-  /** Empty for a file that was removed there. */
+  /** The blob id is empty for a file that the apply removed. */
   noteApplied(files: ReadonlyMap<string, string>): Promise<void>;
-  /** What was brought to a folder, to be looked at later. */
+  /** Stores the applied changes for later viewing. */
   keepApplied(applied: { folder: string; changes: readonly Change[] }): Promise<void>;
-  /** Into its history, where there is one. */
+  /** Appends to the history, if there is one. */
   record(event: NewSessionEvent): Promise<void>;
 }
 

@@ -11,7 +11,7 @@ const added = (path: string): Change => ({
   changedOutside: false,
 });
 
-test("what a station lists in .git is marked as held back, in lists and patches", async () => {
+test("marks files in .git as held back, in lists and patches", async () => {
   const changes = [added(".git/hooks/pre-commit"), added("sub/.GIT/config"), added("src/a.ts"), added(".gitignore")];
   const work = { id: "s", changes: async () => ({ changes, leftOut: [], ignored: 0 }) } as unknown as ChangedWork;
   const { files } = await diffWork(work);

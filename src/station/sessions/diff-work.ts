@@ -1,12 +1,12 @@
 import { setImmediate as breathe } from "node:timers/promises";
-import { CaissonError } from "../../contract/error.ts";
-import type { DiffPiece, SessionDiff } from "../../contract/session-verbs.ts";
-import { type Change, isWithin, kindOf } from "../../workspace/change.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { DiffPiece, SessionDiff } from "../../contract/session/session-verbs.ts";
+import type { DiffOptions } from "../../verbs/sessions.ts";
+import { type Change, isBelowAny, kindOf } from "../../workspace/change.ts";
 import { isGitsOwn } from "../../workspace/list-inside.ts";
 import { whyHeldBack } from "../../workspace/protected-files.ts";
 import { diffStat, renderSections } from "../../workspace/render-diff.ts";
 import type { ChangedWork } from "./changed-work.ts";
-import type { DiffOptions } from "./verbs.ts";
 
 /** See `SessionVerbs.diff`. */
 export async function diffWork(work: ChangedWork, { signal, ...ignoring }: DiffOptions = {}): Promise<SessionDiff> {
@@ -32,11 +32,11 @@ export async function* patchWork(
   if (ignored > 0) yield { kind: "ignored", count: ignored } satisfies DiffPiece;
 }
 
-/** Those at the paths that were named, or all. */
+/** Returns the changes at the given paths, or all changes if no paths are given. */
 export function chosen(changes: readonly Change[], paths: readonly string[] = []): readonly Change[] {
   const named = paths.map((path) => path.replace(/\/$/, ""));
   if (named.length === 0) return changes;
-  return changes.filter(({ path, from }) => isWithin(path, named) || (from !== null && isWithin(from, named)));
+  return changes.filter(({ path, from }) => isBelowAny(path, named) || (from !== null && isBelowAny(from, named)));
 }
 
 function fileOf(change: Change): Extract<DiffPiece, { kind: "file" }>["file"] {
@@ -44,8 +44,11 @@ function fileOf(change: Change): Extract<DiffPiece, { kind: "file" }>["file"] {
   return { path, from, kind: kindOf(change), changedOutside, heldBack: whyNotApplied(path) };
 }
 
-/** What applying leaves out by itself. A station elsewhere may list what is in `.git`; no apply writes there. */
+/**
+ * Returns why an apply leaves a file out by default. A remote station may list files in `.git`, but no apply writes
+ * there.
+ */
 function whyNotApplied(path: string): string | null {
-  if (path.split("/").some(isGitsOwn)) return "it is in .git, where git runs hooks and reads settings: nothing is applied there";
+  if (path.split("/").some(isGitsOwn)) return "it is in .git, where git runs hooks and reads settings; Caisson never writes there";
   return whyHeldBack(path);
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
+import { createTestStation, type TestStation } from "../../../test/support/testing-runs.ts";
 import type { Script } from "../../agent/model/scripted-model.ts";
-import { createTestStation, type TestStation } from "../runs/testing.ts";
 
 const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
 const files = { "a.txt": "old\n", "b.txt": "same\n" };
-/** Two turns of one run, two steps each. */
+/** One run with two turns of two steps each. */
 const script: Script = {
   turns: [
     { calls: [write("a.txt", "one\n")] },
@@ -32,7 +32,7 @@ async function content({ verbs: { sessions } }: TestStation, name: string, path:
   return Buffer.concat(pieces).toString();
 }
 
-test("a fork has the files as they are, or as they were after a step, and neither changes the other", async () => {
+test("forks the current files or those after a step, and isolates both sides", async () => {
   await using station = await createTestStation({ script, files });
   const run = await twoTurns(station);
   const { sessions, runs } = station.verbs;
@@ -45,7 +45,7 @@ test("a fork has the files as they are, or as they were after a step, and neithe
   expect(await changed(station, "then")).toEqual(["modified a.txt"]);
   expect(await changed(station, "begun")).toEqual([]);
   expect(await content(station, "then", "a.txt")).toBe("one\n");
-  // A run of its own begins with the script's first line.
+  // A new run starts at the script's first line.
   const other = await runs.start({ task: "another way", session: { id: "now" } });
   await runs.wait(other.run);
   expect(await content(station, "now", "a.txt")).toBe("one\n");
@@ -53,7 +53,7 @@ test("a fork has the files as they are, or as they were after a step, and neithe
   expect((await sessions.get("then")).history.map(({ type }) => type)).toContain("session.forked");
 });
 
-test("files and changes are shown as they were after a step, while the session is left as it is", async () => {
+test("shows files and changes as of a step without touching the session", async () => {
   await using station = await createTestStation({ script, files });
   const run = await twoTurns(station);
   const { sessions } = station.verbs;
@@ -71,7 +71,7 @@ test("files and changes are shown as they were after a step, while the session i
   expect(await station.runtime.list()).toEqual([]);
 });
 
-test("several turns are taken back at once, to a step, and the agent is told once", async () => {
+test("undoes several turns at once, back to a step", async () => {
   await using station = await createTestStation({ script, files });
   const run = await twoTurns(station);
   const { sessions } = station.verbs;
@@ -81,7 +81,7 @@ test("several turns are taken back at once, to a step, and the agent is told onc
   await expect(sessions.undo(run)).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("a run begins with the files of another run, in a session of its own", async () => {
+test("starts a run with the files of another run, in a new session", async () => {
   await using station = await createTestStation({ script, files });
   const run = await twoTurns(station);
   const { runs, sessions } = station.verbs;
@@ -102,7 +102,7 @@ test("a run begins with the files of another run, in a session of its own", asyn
   await expect(runs.start({ task: "x", from: { session: "nobody" } })).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("what was brought home from the one is known to the other", async () => {
+test("a fork inherits the record of applied files", async () => {
   await using station = await createTestStation({ script, files });
   const run = await twoTurns(station);
   const { sessions } = station.verbs;
@@ -113,7 +113,7 @@ test("what was brought home from the one is known to the other", async () => {
   expect(await station.sessions.applied("after")).toEqual(applied);
 });
 
-test("nothing is forked of what somebody works in, and a fork that fails leaves nothing", async () => {
+test("rejects forking a session in use, and leaves nothing after a failure", async () => {
   await using station = await createTestStation({ script, files });
   const run = await twoTurns(station);
   const { sessions } = station.verbs;

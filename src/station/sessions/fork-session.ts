@@ -1,31 +1,31 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
 import { ChosenName } from "../../contract/ids.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { Session } from "../../contract/session.ts";
-import { ForkSession } from "../../contract/session-verbs.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { ForkSession } from "../../contract/session/session-verbs.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { NewSession, SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { sessionIdOf } from "../names/session-id.ts";
-import { createSession, type RunCreation } from "../runs/new-run.ts";
-import { snapshotName } from "../runs/run-sandbox.ts";
+import { snapshotName } from "../vocabulary/station-names.ts";
+import { createSession, type SessionCreation } from "./create-session.ts";
 import type { ChangesOptions } from "./session-changes.ts";
 import { filesAfter, type KeptFiles, type StepFilesOptions } from "./step-files.ts";
 import { viewSpec } from "./view-spec.ts";
 
-/** A fork copies what a session changed: of more it is refused, as a mistake. */
+/** The most that a fork may copy. If a session changed more than this, forking it is probably a mistake. */
 const FORK_BYTES_MAX = 16 * 1024 * 1024 * 1024;
 
 export interface ForkOptions extends ChangesOptions, StepFilesOptions {
   sessions: SessionStore;
 }
 
-/** Whose files a new session begins with. */
+/** The session whose files a fork starts with. */
 export interface ForkSource {
   session: Session;
-  /** After a step of a run; null: as they are now. */
+  /** The step of a run whose files to use; null for the current files. */
   at: { run: string; step: number } | null;
 }
 
@@ -33,7 +33,7 @@ export interface ForkSource {
 export async function forkSession(
   source: ForkSource,
   request: ForkSession,
-  options: ForkOptions & RunCreation & { crashpoint: Crashpoint; claimName: ClaimName; owner: string },
+  options: ForkOptions & SessionCreation & { crashpoint: Crashpoint; claimName: ClaimName; owner: string },
 ): Promise<Session> {
   const { name } = parseRequest(ForkSession, request, "a fork");
   const { owner } = options;
@@ -41,59 +41,59 @@ export async function forkSession(
   const id = name === undefined ? newId("ses") : sessionIdOf(name, owner);
   const plan = await planFork(source, options);
   const about = { id, scope: "session", cleanup: "never", ...(name !== undefined && id !== name && { name }) } as const;
-  return await createSession(options, { session: { ...plan.session, owner, ...about }, note: newId("fork") }, async (made) => {
-    await plan.fill(made);
-    return await options.sessions.get(made.id);
+  return await createSession(options, { session: { ...plan.session, owner, ...about }, note: newId("fork") }, async (fork) => {
+    await plan.fill(fork);
+    return await options.sessions.get(fork.id);
   });
 }
 
 export interface PlannedFork {
   session: Pick<NewSession, "source" | "uploads" | "forked" | "commit" | "preparedAt" | "runtime">;
-  fill: (made: Session) => Promise<void>;
+  fill: (fork: Session) => Promise<void>;
 }
 
-/** What a session is to be made of that begins with the files of another, and how it gets them. */
+/** Plans a session that starts with the files of another: its properties, and how to fill it. */
 export async function planFork({ session, at }: ForkSource, options: ForkOptions): Promise<PlannedFork> {
   const { source, uploads, commit, preparedAt, createdAt } = session;
-  const kept = at === null ? "now" : await filesAfter(session, at, options);
-  // No sandbox was ever on it, or none that got so far as to have files: it begins like the other did.
+  const version = at === null ? "now" : await filesAfter(session, at, options);
+  // It never had a sandbox, or none that got as far as having files, so the fork starts as the original did.
   const isUntouched = session.runtime === null || (source.kind === "git" && commit === null);
   const since = session.forked?.since ?? createdAt;
   const forked = { from: session.id, at: new Date().toISOString(), since };
   const files = isUntouched ? {} : { commit, preparedAt, runtime: session.runtime };
   return {
     session: { source, uploads, forked, ...files },
-    async fill(made) {
-      if (!isUntouched && kept !== null) await copyFiles({ from: session, to: made, kept }, options);
-      // Only now: what was copied is older.
-      await options.sessions.update(made.id, { forked: { ...forked, at: new Date().toISOString() } });
-      await options.sessions.noteApplied(made.id, await options.sessions.applied(session.id));
-      await options.sessions.record(made.id, { type: "session.forked", data: { from: session.id, at } });
+    async fill(fork) {
+      if (!isUntouched && version !== null) await copyFiles({ from: session, to: fork, kept: version }, options);
+      // Set after the copy: the copied files are older than this.
+      await options.sessions.update(fork.id, { forked: { ...forked, at: new Date().toISOString() } });
+      await options.sessions.noteApplied(fork.id, await options.sessions.applied(session.id));
+      await options.sessions.record(fork.id, { type: "session.forked", data: { from: session.id, at } });
     },
   };
 }
 
 async function copyFiles(
-  { from, to, kept }: { from: Session; to: Session; kept: Exclude<KeptFiles, null> | "now" },
+  { from, to, kept: version }: { from: Session; to: Session; kept: Exclude<KeptFiles, null> | "now" },
   options: ForkOptions,
 ): Promise<void> {
   const runtime = await options.runtime(from.runtime ?? undefined);
-  if (kept !== "now") return await copyKept({ from, to, kept }, { ...options, runtime });
-  // Nobody writes meanwhile.
+  if (version !== "now") return await copyKept({ from, to, kept: version }, { ...options, runtime });
+  // Ensures that no process writes to the session during the copy.
   await using _ = await options.sessions.edit(from.id);
   const now = await options.sessions.get(from.id);
   if (runtime.forkLayer !== undefined) await forkLayer({ from, to }, { ...options, runtime });
   else await copySnapshot(now.snapshot?.id ?? null, to, { ...options, runtime });
-  // With force, it may have been removed under our hands.
-  if (!(await options.sessions.has(from.id))) throw new CaissonError("gone", `the session ${from.id} was removed meanwhile`);
+  // A forced removal may have taken the session away during the copy.
+  if (!(await options.sessions.has(from.id))) throw new CaissonError("gone", `the session ${from.id} was removed during the fork`);
 }
 
 async function copyKept(
-  { from, to, kept }: { from: Session; to: Session; kept: Exclude<KeptFiles, null> },
+  { from, to, kept: keptFiles }: { from: Session; to: Session; kept: Exclude<KeptFiles, null> },
   options: Omit<ForkOptions, "runtime"> & { runtime: Runtime },
 ): Promise<void> {
-  if (kept.kind === "layer") await forkLayer({ from, to, copy: kept.copy }, options);
-  else await copySnapshot(kept.id, to, options);
+  if (keptFiles.kind === "layer") await forkLayer({ from, to, copy: keptFiles.copy }, options);
+  else await copySnapshot(keptFiles.id, to, options);
 }
 
 async function forkLayer(
@@ -104,7 +104,7 @@ async function forkLayer(
   await runtime.forkLayer?.(...layers, { bytesMax: FORK_BYTES_MAX, ...(copy !== undefined && { copy }) });
 }
 
-/** Where a runtime keeps no layers: a snapshot of the session's own, which goes with it. */
+/** For runtimes without layers: gives the fork its own snapshot, which is removed with it. */
 async function copySnapshot(id: string | null, to: Session, options: { sessions: SessionStore; runtime: Runtime }): Promise<void> {
   if (id === null) return;
   const { sessions, runtime } = options;

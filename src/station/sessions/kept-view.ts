@@ -1,6 +1,7 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Session } from "../../contract/session.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { ABSENT, ifErrno } from "../../lib/failures.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
@@ -9,39 +10,39 @@ import { COPY_BYTES_MAX } from "./restore-points.ts";
 import type { KeptFiles } from "./step-files.ts";
 import { type MakeViewSpec, viewSpec } from "./view-spec.ts";
 
-/** In a session's folder: layers with copies of what was kept, each for one look at it. */
+/** The subfolder of a session with layers copied from stored points, each for one view. */
 const VIEWS = "views";
-/** Whoever made one that is older died over it. */
+/** A view older than this belongs to a dead process. */
 const VIEW_AGE_MS_MAX = 60 * 60_000;
 
-/** The session as it was then, and where its files are for this look. */
+/** The session as of that time, and a store that finds its files for this view. */
 export interface SeenSession {
   session: Session;
   sessions: SessionStore;
 }
 
 /**
- * Through a sandbox on a session's files as they were kept. The session itself is left alone: somebody may work in it
- * meanwhile.
+ * Opens a sandbox on a session's files as they were stored. It does not touch the session, in which a run may be
+ * working.
  */
 export async function withKeptFiles<Result>(
   session: Session,
-  kept: Exclude<KeptFiles, null>,
+  keptFiles: Exclude<KeptFiles, null>,
   options: { sessions: SessionStore; runtime: Runtime; spec?: MakeViewSpec },
   work: (sandbox: Sandbox, seen: SeenSession) => Promise<Result>,
 ): Promise<Result> {
   const { sessions, runtime, spec = viewSpec } = options;
-  if (kept.kind === "snapshot") {
-    const then = { ...session, snapshot: kept.id === null ? null : { id: kept.id, runtime: runtime.name } };
+  if (keptFiles.kind === "snapshot") {
+    const then = { ...session, snapshot: keptFiles.id === null ? null : { id: keptFiles.id, runtime: runtime.name } };
     await using sandbox = await runtime.create(await spec(then, options));
     return await work(sandbox, { session: then, sessions });
   }
   const paths = sessions.paths(session);
   const layer = await newView(join(paths.dir, VIEWS), runtime);
   try {
-    await runtime.forkLayer?.(paths.layer, layer, { copy: kept.copy, bytesMax: COPY_BYTES_MAX });
+    await runtime.forkLayer?.(paths.layer, layer, { copy: keptFiles.copy, bytesMax: COPY_BYTES_MAX });
     const there = { ...sessions, paths: () => ({ ...paths, layer }) };
-    // Everything in it was copied just now, whenever it was made.
+    // Everything in the layer was copied just now, whatever the session's age.
     const forked = { from: session.id, at: new Date().toISOString(), since: session.forked?.since ?? session.createdAt };
     const then = { ...session, forked };
     await using sandbox = await runtime.create(await spec(then, { sessions: there, runtime }));
@@ -54,7 +55,7 @@ export async function withKeptFiles<Result>(
 async function newView(folder: string, runtime: Runtime): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const name of await readdir(folder)) {
-    const { mtimeMs } = (await stat(join(folder, name)).catch(() => null)) ?? { mtimeMs: Date.now() };
+    const { mtimeMs } = (await ifErrno(stat(join(folder, name)), ABSENT, null)) ?? { mtimeMs: Date.now() };
     if (Date.now() - mtimeMs > VIEW_AGE_MS_MAX) await removeView(join(folder, name), runtime);
   }
   const layer = join(folder, randomLetters(12));
@@ -67,7 +68,7 @@ async function removeView(layer: string, runtime: Runtime): Promise<void> {
   await rm(layer, { recursive: true, force: true });
 }
 
-/** Those whose makers died, of a session that is being removed. */
+/** Removes the views of dead processes from a session that is being removed. */
 export async function removeViews(dir: string, runtime: Runtime): Promise<void> {
-  for (const name of await readdir(join(dir, VIEWS)).catch(() => [])) await removeView(join(dir, VIEWS, name), runtime);
+  for (const name of await ifErrno(readdir(join(dir, VIEWS)), ABSENT, [])) await removeView(join(dir, VIEWS, name), runtime);
 }

@@ -1,25 +1,25 @@
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { Session } from "../../contract/session.ts";
-import { type DamagedSession, ListSessions } from "../../contract/session-verbs.ts";
-import type { SessionStore } from "../../workspace/sessions.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { type DamagedSession, ListSessions } from "../../contract/session/session-verbs.ts";
+import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
 import { pageOf } from "../pages.ts";
 
-/** See `SessionVerbs.list`. Of those that are named, only their records are read. */
+/** See `SessionVerbs.list`. If the request names ids, reads only those records. */
 export async function listSessions(
   request: ListSessions,
   sessions: SessionStore,
 ): Promise<{ sessions: Session[]; damaged: DamagedSession[]; next: string | null }> {
-  const asked = parseRequest(ListSessions, request, "a list of sessions");
-  const { sessions: found, damaged } = asked.id === undefined ? await sessions.listAll() : await named(asked.id, sessions);
-  const { cursor, limit } = asked;
+  const query = parseRequest(ListSessions, request, "a list of sessions");
+  const { sessions: found, damaged } = query.id === undefined ? await sessions.listAll() : await sessionsById(query.id, sessions);
+  const { cursor, limit } = query;
   const endOf = ({ lastUsedAt, id }: Session) => [lastUsedAt, id] as const;
-  const passing = found.filter((session) => passes(session, asked));
+  const passing = found.filter((session) => passes(session, query));
   const { items, next } = pageOf(passing, { what: "sessions", endOf, newestFirst: true, cursor, limit });
   return { sessions: items, damaged: cursor === undefined ? damaged : [], next };
 }
 
-async function named(ids: readonly string[], sessions: SessionStore): Promise<{ sessions: Session[]; damaged: DamagedSession[] }> {
-  const found = await Promise.all([...new Set(ids)].map((id) => sessions.get(id).catch(() => null)));
+async function sessionsById(ids: readonly string[], sessions: SessionStore): Promise<{ sessions: Session[]; damaged: DamagedSession[] }> {
+  const found = await Promise.all([...new Set(ids)].map((id) => sessions.get(id).catch(ifUnusable)));
   return { sessions: found.filter((session) => session !== null), damaged: [] };
 }
 

@@ -1,25 +1,26 @@
 import type { RunState } from "../../agent/run-state.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
-import type { Session } from "../../contract/session.ts";
-import type { SessionRemoved } from "../../contract/session-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import type { Session } from "../../contract/session/session.ts";
+import type { SessionRemoved } from "../../contract/session/session-event.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { removeFolder, type SessionStore } from "../../workspace/sessions.ts";
-import { snapshotName } from "../runs/run-sandbox.ts";
+import { snapshotName } from "../vocabulary/station-names.ts";
 import { removeViews } from "./kept-view.ts";
 
 type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
 
 /**
- * Ends what still runs in a session and removes it with everything it kept; its history stays. Throws `conflict` while
- * somebody works in it, unless forced.
+ * Ends what still runs in a session, and removes the session with all its files. Its history stays. Throws `conflict`
+ * while a run works in it, unless forced.
  */
 export async function removeSession(
   session: Session,
   options: { sessions: SessionStore; runtimes: readonly Runtime[]; force: boolean; why?: Why },
 ): Promise<void> {
   const { sessions } = options;
-  // It may have gone with its last run, as the agent's file says.
+  // Its last run may have removed it already, if the agent's file requires that.
   if (!(await sessions.has(session.id))) return;
   await sessions.breakLock(session.id, { force: options.force });
   await removeKeptFiles(session, options);
@@ -27,7 +28,7 @@ export async function removeSession(
   await sessions.record(session.id, { type: "session.removed", data: { why: options.why ?? "removed" } });
 }
 
-/** Ends the sandboxes of a session, and removes what runtimes keep of its files. */
+/** Ends the sandboxes of a session, and removes its files from all runtimes. */
 export async function removeKeptFiles(
   session: Session,
   { sessions, runtimes }: { sessions: Pick<SessionStore, "paths">; runtimes: readonly Runtime[] },
@@ -36,7 +37,7 @@ export async function removeKeptFiles(
   for (const runtime of runtimes) {
     for (const info of await runtime.list().catch(ifNotHere)) {
       if (info.labels.session !== session.id) continue;
-      const sandbox = await runtime.open(info.id).catch(() => null);
+      const sandbox = await ignore(runtime.open(info.id), "the sweep below removes it");
       if (sandbox) await sandbox.destroy();
       else await runtime.sweep();
     }
@@ -48,24 +49,27 @@ export async function removeKeptFiles(
   }
 }
 
-/** A runtime that is not there on this machine has no sandbox of ours. */
+/** A runtime that is not available on this machine has none of our sandboxes. */
 function ifNotHere(error: unknown): never[] {
   if (error instanceof CaissonError && (error.code === "unavailable" || error.code === "unsupported")) return [];
   throw error;
 }
 
-/** A sandbox that somebody made of it by name still needs it. */
+/** A sandbox that was created from it by name still needs it. */
 function ifInUse(error: unknown): void {
   if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
 }
 
-/** Whether a session goes with its run: only one that was made for it, and only because its agent's file says so. */
+/**
+ * Returns whether a session is removed with its run: only if it was created for the run and the agent's file requires
+ * it.
+ */
 export function goesWithRun(session: Session, facts: Pick<RunFacts, "status" | "finish">): boolean {
   if (session.scope !== "run" || facts.status !== "ended") return false;
   return session.cleanup === "always" || (session.cleanup === "on_success" && facts.finish === "done");
 }
 
-/** What is to be done in a session once a run there has ended. Idempotent. */
+/** Records the end of a run in its session, and removes the session if it goes with the run. Idempotent. */
 export async function leaveSession(state: RunState, options: { sessions: SessionStore; runtimes: readonly Runtime[] }): Promise<void> {
   const { sessions } = options;
   if (state.ended === null) return;

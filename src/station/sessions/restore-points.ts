@@ -1,13 +1,14 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SnapshotId } from "../../contract/ids.ts";
-import type { RestorePoint, Session } from "../../contract/session.ts";
+import type { RestorePoint, Session } from "../../contract/session/session.ts";
+import { ignore } from "../../lib/failures.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 
-/** Turns that can be taken back. */
+/** How many turns can be undone. */
 const POINTS_MAX = 10;
-/** A session that changed more keeps no copy of it: a turn must not wait for that. */
+/** If a session has changed more than this, we store no copy, because a turn must not wait for it. */
 export const COPY_BYTES_MAX = 256 * 1024 * 1024;
 
 interface RestoreOptions {
@@ -16,8 +17,8 @@ interface RestoreOptions {
 }
 
 /**
- * Keeps the files of a session as they are before a turn of a run, for `restoreFiles`. Its caller holds the session.
- * Where they cannot be kept they are not, and the turn cannot be taken back.
+ * Stores the files of a session before a turn of a run, for `restoreFiles`. The caller must hold the session. If the
+ * files cannot be stored, the turn cannot be undone.
  */
 export async function keepRestorePoint(session: Session, turn: { run: string; turnSeq: number }, options: RestoreOptions): Promise<void> {
   const { sessions } = options;
@@ -44,7 +45,8 @@ async function filesNow(session: Session, { sessions, runtime }: RestoreOptions)
 }
 
 /**
- * The files of a session are as they were then; null: as they were before its first run. Its caller holds the session.
+ * Restores the files of a session from a point; null restores the files from before its first run. The caller must hold
+ * the session.
  */
 export async function restoreFiles(session: Session, files: RestorePoint["files"] | null, options: RestoreOptions): Promise<void> {
   const { sessions, runtime } = options;
@@ -57,11 +59,11 @@ export async function restoreFiles(session: Session, files: RestorePoint["files"
   if (session.snapshot !== null && session.snapshot.id !== id) await dropSnapshot(session.snapshot.id, session.id, options);
 }
 
-/** Removes a snapshot of a session's that is of no more use, unless the session can go back to it. */
+/** Removes a session's snapshot that is no longer needed, unless the session can still return to it. */
 export async function dropSnapshot(id: SnapshotId, session: string, { sessions, runtime }: RestoreOptions): Promise<void> {
   const points = await sessions.restorePoints(session);
   if (points.some(({ files }) => files.kind === "snapshot" && files.id === id)) return;
-  await runtime.removeSnapshot(id).catch(() => undefined);
+  await ignore(runtime.removeSnapshot(id), "another session may use it; removing that session tries again");
 }
 
 async function forget(session: Session, points: readonly RestorePoint[], options: RestoreOptions): Promise<void> {

@@ -1,9 +1,8 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import type { WorkspaceSource } from "../../contract/session.ts";
-import { isErrno } from "../../lib/is-errno.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { WorkspaceSource } from "../../contract/session/session.ts";
+import { isErrno, jsonOrNull } from "../../lib/failures.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
@@ -16,12 +15,12 @@ import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import type { ChangedWork } from "./changed-work.ts";
 import type { ChangesOptions } from "./session-changes.ts";
 
-/** In the sandbox's folder, and gone with it. */
+/** In the sandbox's folder, with which it is removed. */
 const APPLIED_NAME = "applied.json";
 
 /**
- * The changes of a sandbox that no session has, read by its guest while it lives. Throws `invalid` for one whose
- * workspace is the user's folder itself.
+ * Reads the changes of a sandbox without a session, through its guest. Throws `invalid` if its workspace is the user's
+ * folder itself.
  */
 export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & { store: Store }): ChangedWork {
   const { id } = record;
@@ -34,7 +33,7 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
     const record = jsonOrNull(text);
     if (typeof record === "object" && record !== null) return new Map(Object.entries(record as Record<string, string>));
     throw new CaissonError("internal", `${file} is damaged`, {
-      hint: "Remove it: then files that were applied before count as changed by you.",
+      hint: "Remove the file. Files that were applied before then count as changed by you.",
     });
   };
   return {
@@ -45,7 +44,7 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
     commit: null,
     notesBefore: true,
     async changes({ at, ...ignoring } = {}) {
-      if (at !== undefined) throw new CaissonError("unsupported", `files of the sandbox ${id} are only known as they are`);
+      if (at !== undefined) throw new CaissonError("unsupported", `the sandbox ${id} has no files from earlier steps`);
       return await changesIn(record, { ...options, applied: await applied(), ignoring });
     },
     applied,
@@ -62,12 +61,12 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
 function sourceOf({ id, runtime, spec: { workspace } }: SandboxRecord, { stateDir }: { stateDir: string }): WorkspaceSource {
   if (workspace.kind === "empty") return { kind: "empty" };
   const { origin } = workspace;
-  // The folder that it is over is one that was sent here.
+  // Its lower folder is an upload.
   const upload = origin === undefined ? null : uploadOfTree(stateDir, workspace.path);
   if (origin !== undefined && upload !== null) return { kind: "upload", upload, origin };
   if (workspace.access === "overlay" && runtime !== "host") return { kind: "folder", path: workspace.path };
-  throw new CaissonError("invalid", `the workspace of ${id} is ${workspace.path} itself: there is nothing to bring there`, {
-    hint: "A sandbox made without :rw and :ro has a copy of its own.",
+  throw new CaissonError("invalid", `the workspace of ${id} is ${workspace.path} itself, so there is nothing to apply`, {
+    hint: "Without :rw and :ro, a sandbox has its own copy of the folder.",
   });
 }
 
@@ -79,17 +78,17 @@ async function changesIn(
   const { workspace, template, deniedPaths } = spec;
   const runtime = await options.runtime(name);
   const lower = workspace.kind === "folder" ? workspace.path : await emptyFolder(stateDir);
-  // One that began from a snapshot has changes below its own layer, too.
+  // A sandbox created from a snapshot has changes below its own layer, too.
   const isWhole = workspace.kind === "folder" && template.kind !== "snapshot";
   const layer = isWhole ? (runtime.changesFolder?.(id) ?? null) : null;
   const ignoring = workspace.kind === "empty" ? { includeIgnored: true } : (options.ignoring ?? {});
   const hidden = deniedPaths.filter((path) => path.startsWith(`${WORKSPACE}/`)).map((path) => path.slice(WORKSPACE.length + 1));
   const sandbox = await runtime.open(id, { serveNetwork: false });
   try {
-    const asked = { sandbox, lower, layer, sinceMs: Date.parse(createdAt), stateDir, applied, hidden, ignoring };
-    return await lookAtFolder(lower, { stateDir }, () => findChanges(asked));
+    const search = { sandbox, lower, layer, sinceMs: Date.parse(createdAt), stateDir, applied, hidden, ignoring };
+    return await lookAtFolder(lower, { stateDir }, () => findChanges(search));
   } finally {
-    // Its owner's business is none of ours.
+    // We only detach: its owner decides when it ends.
     await sandbox.detach();
   }
 }

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId } from "../../contract/ids.ts";
-import type { Session } from "../../contract/session.ts";
+import type { Session } from "../../contract/session/session.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { lookAtFolder } from "../../workspace/apply-recovery.ts";
@@ -16,10 +17,10 @@ import { withKeptFiles } from "./kept-view.ts";
 import type { KeptFiles } from "./step-files.ts";
 import { type MakeViewSpec, viewSpec } from "./view-spec.ts";
 
-/** How long a view waits for another one, which has the layer. */
+/** How long a view waits for another view that holds the layer. */
 const VIEW_WAIT_MS_MAX = 20_000;
 const VIEW_POLL_MS = 50;
-/** How long a sandbox that does not answer any more may take to be removed by whoever ends its run. */
+/** How long removing an unresponsive sandbox may take at the end of its run. */
 const DEATH_WAIT_MS_MAX = 5_000;
 
 export interface ChangesOptions {
@@ -30,27 +31,27 @@ export interface ChangesOptions {
 }
 
 /**
- * What changed in a session's workspace, read through a sandbox on it: the one that is running, or one made for the
- * purpose. `kept`: as it was then.
+ * Returns the changes in a session's workspace, read through its running sandbox or through a temporary one. `kept`
+ * selects stored files.
  */
 export async function changesOf(
   session: Session,
-  { kept = "now", ...options }: ChangesOptions & { ignoring?: IgnoredFiles; kept?: KeptFiles | "now" },
+  { kept: version = "now", ...options }: ChangesOptions & { ignoring?: IgnoredFiles; kept?: KeptFiles | "now" },
 ): Promise<Changes> {
-  // No sandbox was ever on it, or none that got so far as to have files.
-  if (session.runtime === null || kept === null || (session.source.kind === "git" && session.commit === null))
+  // It never had a sandbox, or none that got as far as having files.
+  if (session.runtime === null || version === null || (session.source.kind === "git" && session.commit === null))
     return { changes: [], leftOut: [], ignored: 0 };
   const runtime = await options.runtime(session.runtime);
   return await lookAtSession(session, options, async () => {
-    if (kept !== "now")
-      return await withKeptFiles(session, kept, { ...options, runtime }, (sandbox, seen) =>
+    if (version !== "now")
+      return await withKeptFiles(session, version, { ...options, runtime }, (sandbox, seen) =>
         findIn(sandbox, seen.session, { ...options, runtime, sessions: seen.sessions }),
       );
     return await withSandbox(session, { ...options, runtime }, (sandbox, now) => findIn(sandbox, now, { ...options, runtime }));
   });
 }
 
-/** Looks at a session, and at the user's folder below it where there is one, see `lookAtFolder`. */
+/** Reads a session and the user's folder below it, if there is one; see `lookAtFolder`. */
 export async function lookAtSession<Result>(
   { source }: Session,
   { stateDir }: { stateDir: string },
@@ -65,7 +66,8 @@ async function findIn(
   options: Omit<ChangesOptions, "runtime"> & { runtime: Runtime; ignoring?: IgnoredFiles },
 ): Promise<Changes> {
   const { sessions, stateDir, git, runtime } = options;
-  // An empty workspace has no rules of the user's; those of a repository around the state folder are none of its.
+  // An empty workspace has no ignore rules of the user's, and those of a repository around the state folder do not
+  // apply.
   const ignoring = session.source.kind === "empty" ? { includeIgnored: true } : (options.ignoring ?? {});
   const paths = sessions.paths(session);
   const layer = session.snapshot === null ? (runtime.layerFolder?.(paths.layer) ?? null) : null;
@@ -81,14 +83,14 @@ async function findIn(
   return await findChanges({ sandbox, lower: paths.lower, layer, ...since, stateDir, ignoring, ...defined({ hiding }) });
 }
 
-/** When what lies in its layer was copied from another session's. */
+/** Returns when the layer was copied from another session's. */
 function copiedAt({ forked }: Session): { copiedAtMs?: number } {
   return forked === null ? {} : { copiedAtMs: Date.parse(forked.at) };
 }
 
 /**
- * The sandbox of a run may go at any moment, since its run ends: then the files are looked at anew, in the next one or
- * through one of our own. `work` is given the session as it is by then.
+ * Runs `work` with a sandbox on the session. A run's sandbox may end at any moment, together with the run: then we
+ * start over with the next sandbox or a temporary one. `work` receives the session in its current state.
  */
 export async function withSandbox<Result>(
   { id }: Session,
@@ -102,7 +104,7 @@ export async function withSandbox<Result>(
     const running = (await runtime.list()).find((info) => info.labels.session === id && info.state === "running");
     try {
       if (running) return await workIn(running.id, runtime, async (sandbox) => work(sandbox, await sessions.get(id)));
-      // A layer that is written to has one sandbox at a time, so a view holds the session like a run does.
+      // A writable layer can have only one sandbox at a time, so a view holds the session as a run does.
       await using _ = await sessions.look(id);
       const session = await sessions.get(id);
       await using sandbox = await runtime.create(await spec(session, options));
@@ -122,17 +124,16 @@ async function workIn<Result>(id: SandboxId, runtime: Runtime, work: (sandbox: S
   try {
     return await work(sandbox);
   } finally {
-    // It may be gone by now, and what was found counts.
-    await sandbox.release().catch(() => undefined);
+    await ignore(sandbox.release(), "it may have ended; only the result matters");
   }
 }
 
-/** Somebody works in the session, or looks at it. */
+/** Returns whether a run or another view holds the session. */
 function isHeld(error: unknown): boolean {
   return error instanceof CaissonError && error.code === "conflict" && error.details?.owner !== undefined;
 }
 
-/** As it is said of a sandbox that is being removed, or was. */
+/** Returns whether the error means that the sandbox is being removed or no longer exists. */
 function isGone(error: unknown): boolean {
   return error instanceof CaissonError && ["lost", "not_found", "protocol", "unavailable", "cancelled"].includes(error.code);
 }

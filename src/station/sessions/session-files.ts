@@ -1,7 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { Session } from "../../contract/session.ts";
-import { ListSessionFiles, ReadSessionFile, type SessionFiles } from "../../contract/session-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { ListSessionFiles, ReadSessionFile, type SessionFiles } from "../../contract/session/session-verbs.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
@@ -13,7 +13,7 @@ import { guardedViewSpec, type MakeViewSpec } from "./view-spec.ts";
 const ENTRIES_MAX = 10_000;
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Whose files, and when: `now`, or as they were kept. */
+/** A session and the version of its files: `now`, or as stored. */
 export interface SeenFiles {
   session: Session;
   kept: KeptFiles | "now";
@@ -35,7 +35,7 @@ export async function* readFile(
   options: ChangesOptions,
 ): AsyncGenerator<Uint8Array, void, void> {
   const { path } = parseRequest(ReadSessionFile, request, "a file");
-  // Whole, before anything is given: the sandbox that it is read through may go meanwhile.
+  // We read the whole file before yielding, because the sandbox may end while the caller consumes it.
   yield* await inside(await find(), options, async (sandbox) => {
     const { kind, sizeBytes } = await sandbox.stat(`${WORKSPACE}/${path}`, { follow: false });
     if (kind !== "file") throw new CaissonError("unsupported", `${path} is a ${kind}, not a file`);
@@ -54,19 +54,19 @@ export async function* readFile(
 const tooLarge = (path: string) => new CaissonError("too_large", `${path} is larger than ${FILE_BYTES_MAX} bytes`);
 
 async function inside<Result>(
-  { session, kept }: SeenFiles,
+  { session, kept: version }: SeenFiles,
   options: ChangesOptions,
   work: (sandbox: Sandbox) => Promise<Result>,
 ): Promise<Result> {
-  // No sandbox was ever on it, or none that got so far as to have files: it shows what it began from.
+  // It never had a sandbox, or none that got as far as having files, so we show what it started from.
   if (session.source.kind === "git" && session.commit === null)
     throw new CaissonError("not_found", `the session ${session.id} has no files yet`);
   const runtime: Runtime = await options.runtime(session.runtime ?? undefined);
   const { sessions, stateDir } = options;
   const spec: MakeViewSpec = (then, how) => guardedViewSpec(then, { ...how, stateDir });
   return await lookAtSession(session, options, async () => {
-    if (kept === "now") return await withSandbox(session, { ...options, runtime, spec }, work);
-    if (kept !== null) return await withKeptFiles(session, kept, { ...options, runtime, spec }, work);
+    if (version === "now") return await withSandbox(session, { ...options, runtime, spec }, work);
+    if (version !== null) return await withKeptFiles(session, version, { ...options, runtime, spec }, work);
     await using sandbox = await runtime.create(await spec(session, { runtime, sessions, asBegun: true }));
     return await work(sandbox);
   });

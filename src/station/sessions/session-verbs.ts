@@ -1,19 +1,21 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
 import { ChosenName } from "../../contract/ids.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { Session } from "../../contract/session.ts";
-import { CleanUpSessions, DiscardSession, type ForkSession, type SessionView } from "../../contract/session-verbs.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { CleanUpSessions, DiscardSession, type ForkSession, type SessionView } from "../../contract/session/session-verbs.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
+import type { SessionVerbs } from "../../verbs/sessions.ts";
 import { withoutSecret } from "../../workspace/git/address.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
-import type { RunCreation } from "../runs/new-run.ts";
 import { appliedWork } from "./applied-work.ts";
 import { applyWork } from "./apply-work.ts";
 import { branchWork } from "./branch-work.ts";
 import { type ChangedWork, workOfSession } from "./changed-work.ts";
+import type { SessionCreation } from "./create-session.ts";
 import { diffWork, patchWork } from "./diff-work.ts";
 import { type ForkSource, forkSession } from "./fork-session.ts";
 import { changesArchive, noteWork } from "./give-changes.ts";
@@ -24,20 +26,19 @@ import { listFiles, readFile, type SeenFiles } from "./session-files.ts";
 import { filesAfter, type KeptFiles, pointsOf } from "./step-files.ts";
 import { unappliedOf } from "./unapplied.ts";
 import { type UndoOptions, undoTurn } from "./undo-turn.ts";
-import type { SessionVerbs } from "./verbs.ts";
 
-export interface SessionVerbsOptions extends UndoOptions, RunCreation {
+export interface SessionVerbsOptions extends UndoOptions, SessionCreation {
   sessions: SessionStore;
-  identity: RunCreation["identity"];
+  identity: SessionCreation["identity"];
   stateDir: string;
   crashpoint: Crashpoint;
   claimName: ClaimName;
   store: Store;
-  /** The run that a word stands for, see `RunVerbs`. Throws `not_found`, `invalid`. */
+  /** Looks up a run, see `RunVerbs`. Throws `not_found`, `invalid`. */
   findRun: (word: string) => Promise<string>;
-  /** Ends every run of a session that is not over; whoever drives one is told to. */
+  /** Ends every open run of a session by asking its driver. */
   endRuns: (session: string, options: { by: string }) => Promise<void>;
-  /** Of the commits that `branch` makes. */
+  /** The author of commits that `branch` creates. */
   author: { name: string; email: string };
 }
 
@@ -51,7 +52,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     const session = await find(word);
     return workOfSession(session, { ...options, filesAfter: (step) => filesAt(word, session, step, options) });
   };
-  const seen = async (name: string, at: number | undefined): Promise<SeenFiles> => {
+  const filesSeenAt = async (name: string, at: number | undefined): Promise<SeenFiles> => {
     const session = await find(name);
     return { session, kept: at === undefined ? "now" : await filesAt(name, session, at, options) };
   };
@@ -61,7 +62,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     lock: await sessions.lockOf(session.id),
   });
   const remove = async (session: Session, how: Pick<Parameters<typeof removeSession>[1], "force" | "why">) => {
-    // Somebody may be working in it: then nothing is ended unless forced.
+    // If a run is at work in it, this throws before we end anything, unless forced.
     await sessions.breakLock(session.id, how);
     await options.endRuns(session.id, { by: "the removal of its session" });
     await removeSession(session, { sessions, ...how, runtimes: await options.runtimes() });
@@ -76,26 +77,26 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       const { sessions: page, ...rest } = await listSessions(request, sessions);
       return { sessions: await Promise.all(page.map(view)), ...rest };
     },
-    diff: async (name, asked) => await diffWork(await findWork(name), asked),
-    patch: (name, asked) => patchWork(() => findWork(name), asked),
-    changes: (name, asked) => changesArchive(() => findWork(name), asked),
+    diff: async (name, request) => await diffWork(await findWork(name), request),
+    patch: (name, request) => patchWork(() => findWork(name), request),
+    changes: (name, request) => changesArchive(() => findWork(name), request),
     note: async (name, request) => await noteWork(await findWork(name), request),
     unapplied: async (name) => await unappliedOf(await find(name), options),
     apply: async (name, request = {}) => await applyWork(await findWork(name), request, options),
-    async applied(name, asked = {}) {
+    async applied(name, request = {}) {
       const sandbox = await sandboxNamed(name, options);
       if (sandbox !== null && sandbox.spec.labels.session === undefined)
-        return await appliedWork({ id: sandbox.id, dir: options.store.dir(sandbox.id), history: [] }, asked);
+        return await appliedWork({ id: sandbox.id, dir: options.store.dir(sandbox.id), history: [] }, request);
       const session = await find(sandbox?.spec.labels.session ?? name);
-      return await appliedWork({ id: session.id, dir: sessions.paths(session).dir, history: await sessions.history(session.id) }, asked);
+      return await appliedWork({ id: session.id, dir: sessions.paths(session).dir, history: await sessions.history(session.id) }, request);
     },
-    undo: async (run, asked = {}) => await undoTurn(await options.findRun(run), asked, options),
+    undo: async (run, request = {}) => await undoTurn(await options.findRun(run), request, options),
     points: async (name) => await pointsOf(await find(name), options),
-    files: async (name, asked = {}) => await listFiles(await seen(name, asked.at), asked, options),
-    readFile: (name, asked) => readFile(() => seen(name, asked.at), asked, options),
-    async fork(name, asked = {}, { owner } = {}) {
-      const source = await forkSource(name, asked, options);
-      return await view(await forkSession(source, asked, { ...options, owner: owner ?? source.session.owner }));
+    files: async (name, request = {}) => await listFiles(await filesSeenAt(name, request.at), request, options),
+    readFile: (name, request) => readFile(() => filesSeenAt(name, request.at), request, options),
+    async fork(name, request = {}, { owner } = {}) {
+      const source = await forkSource(name, request, options);
+      return await view(await forkSession(source, request, { ...options, owner: owner ?? source.session.owner }));
     },
     branch: async (name, request = {}) => await branchWork(await findWork(name), request, options),
     async discard(name, request = {}) {
@@ -110,7 +111,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       return id;
     },
     async cleanup(request) {
-      const { olderThanMs, dryRun, only } = parseRequest(CleanUpSessions, request, "to clean up");
+      const { olderThanMs, dryRun, only } = parseRequest(CleanUpSessions, request, "to clean up sessions");
       const removed: string[] = [];
       for (const session of await sessions.list()) {
         const lock = await sessions.lockOf(session.id);
@@ -125,7 +126,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
   };
 }
 
-/** Whose files a word stands for, and after which step. */
+/** Resolves a word and a step to the files of a fork. */
 export async function forkSource(
   name: string,
   { at }: Pick<ForkSession, "at">,
@@ -145,20 +146,21 @@ async function filesAt(
   return await filesAfter(session, { run: await runOf(name, session, options), step }, options);
 }
 
-/** The run that was named, or the last one in the session that was. */
+/** Returns the named run, or the last run of the named session. */
 async function runOf(
   name: string,
   { id }: Session,
   { sessions, findRun }: Pick<SessionVerbsOptions, "sessions" | "findRun">,
 ): Promise<string> {
-  const run = await findRun(name).catch(() => null);
-  if (run !== null && (run === name || name !== id)) return run;
+  // A session's own name is also its id; only that of a run's session names a run.
+  const run = name !== id || name.startsWith("run_") ? await foundOrNull(findRun(name)) : null;
+  if (run !== null) return run;
   const last = (await sessions.history(id)).findLast(({ type }) => type === "session.run_started");
   if (last?.type === "session.run_started") return last.data.run;
-  throw new CaissonError("not_found", `there was no run in the session ${id}`);
+  throw new CaissonError("not_found", `the session ${id} has had no run`);
 }
 
-/** The sandbox that a word stands for; null for the name of something else. */
+/** Looks up a sandbox; null if the name belongs to something else. */
 async function sandboxNamed(name: string, { store, sessions }: SessionVerbsOptions): Promise<SandboxRecord | null> {
   const isId = name.startsWith("sb_");
   if (!isId && (!ChosenName.safeParse(name).success || (await sessions.has(name)))) return null;
@@ -169,13 +171,13 @@ async function sandboxNamed(name: string, { store, sessions }: SessionVerbsOptio
   return id === null ? null : await store.read(id);
 }
 
-/** Its own name, or a run in it, by whatever stands for that. */
+/** Resolves a session's own name, or the id, prefix or name of a run in it, to a session id. */
 async function sessionNamed(
   name: string,
   { sessions, findRun, facts }: Pick<SessionVerbsOptions, "sessions" | "findRun" | "facts">,
 ): Promise<string> {
   if (!name.startsWith("run_")) {
-    // One that is not there, and what cannot be a session's name, is refused by whoever looks for it.
+    // The lookup rejects unknown sessions and invalid names.
     if (!ChosenName.safeParse(name).success || (await sessions.has(name))) return name;
     const run = await findRun(name).catch((error: unknown) => {
       if (error instanceof CaissonError && error.code === "not_found") return null;
@@ -186,9 +188,7 @@ async function sessionNamed(
   return (await facts(await findRun(name))).session;
 }
 
-/**
- * With `force`, a session whose record is damaged can be removed, too: everything of it that can be found by its name.
- */
+/** With `force`, repairs a session with a damaged record, so that everything found by its name can be removed. */
 async function repaired(
   name: string,
   error: unknown,
@@ -199,9 +199,9 @@ async function repaired(
   return await options.sessions.get(name);
 }
 
-/** Its run's process died before it could remove it. */
+/** Returns whether the session should have been removed with its run, whose process died first. */
 async function isLeftOver(session: Session, options: Pick<SessionVerbsOptions, "facts">): Promise<boolean> {
   if (session.scope !== "run") return false;
-  const facts = await options.facts(session.id).catch(() => null);
+  const facts = await foundOrNull(options.facts(session.id));
   return facts !== null && goesWithRun(session, facts);
 }

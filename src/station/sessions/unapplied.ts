@@ -1,5 +1,5 @@
-import type { Session } from "../../contract/session.ts";
-import type { Unapplied } from "../../contract/session-verbs.ts";
+import type { Session } from "../../contract/session/session.ts";
+import type { Unapplied } from "../../contract/session/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { countUnapplied } from "../../workspace/count-unapplied.ts";
@@ -8,20 +8,17 @@ import { lookAtSession } from "./session-changes.ts";
 
 const NOT_KNOWN: Unapplied = { files: null, isMinimum: false };
 
-/**
- * See `SessionVerbs.unapplied`: of a folder's changes that lie in a layer on the host. No runtime is asked or probed
- * for it.
- */
+/** See `SessionVerbs.unapplied`. Counts only changes in a layer on the host, without calling or probing a runtime. */
 export async function unappliedOf(
   session: Session,
   { sessions, runtimes, stateDir }: { sessions: SessionStore; runtimes: () => Promise<readonly Runtime[]>; stateDir: string },
 ): Promise<Unapplied> {
-  // No sandbox was ever on it.
+  // It never had a sandbox.
   if (session.runtime === null) return { files: 0, isMinimum: false };
   if ((session.source.kind !== "folder" && session.source.kind !== "upload") || session.snapshot !== null) return NOT_KNOWN;
   const runtime = (await runtimes()).find(({ name }) => name === session.runtime);
   const { layer, lower } = sessions.paths(session);
-  // What was brought to another machine's folder is not in the one that was sent.
+  // Changes applied on another machine are not in the uploaded folder.
   const applied = session.source.kind === "upload" ? await sessions.applied(session.id) : undefined;
   const folder = runtime?.layerFolder?.(layer);
   if (folder === undefined) return NOT_KNOWN;

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { createTestStation, type TestStation } from "../../../test/support/testing-runs.ts";
 import type { Script } from "../../agent/model/scripted-model.ts";
-import { createTestStation, type TestStation } from "../runs/testing.ts";
 
 const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
 const files = { "a.txt": "old\n", "b.txt": "same\n" };
@@ -12,7 +12,7 @@ const script: Script = {
     { say: "One." },
     { calls: [write("a.txt", "two\n"), write("c.txt", "new\n")] },
     { say: "Two." },
-    { say: "Three.", expect: { news: ["took back what your last turn changed"] } },
+    { say: "Three.", expect: { news: ["undid the file changes of your last turn"] } },
     { say: "Four.", expect: { absent: [] } },
   ],
 };
@@ -34,7 +34,7 @@ async function changed({ verbs: { sessions } }: TestStation): Promise<string[]> 
   return (await sessions.diff("mine")).files.map(({ path, kind }) => `${kind} ${path}`);
 }
 
-test("turns are taken back one after another, to the files as they were before the first", async () => {
+test("undoes turns one after another, back to the original files", async () => {
   await using station = await createTestStation({ script, files });
   const run = await turns(station, 2);
   const { sessions } = station.verbs;
@@ -47,7 +47,7 @@ test("turns are taken back one after another, to the files as they were before t
   expect((await sessions.get("mine")).history.filter(({ type }) => type === "session.undone")).toHaveLength(2);
 });
 
-test("the agent is told, once, and what it does then can be taken back alone", async () => {
+test("tells the agent once, and its next turn can be undone alone", async () => {
   await using station = await createTestStation({ script, files });
   const run = await turns(station, 2);
   const { sessions } = station.verbs;
@@ -58,7 +58,7 @@ test("the agent is told, once, and what it does then can be taken back alone", a
   expect((await sessions.undo(run)).files).toEqual(["a.txt"]);
 });
 
-test("what was applied stays applied", async () => {
+test("does not undo applied changes", async () => {
   await using station = await createTestStation({ script, files });
   const run = await turns(station, 1);
   const { sessions } = station.verbs;
@@ -67,7 +67,7 @@ test("what was applied stays applied", async () => {
   expect(await readFile(join(station.folder, "a.txt"), "utf8")).toBe("one\n");
 });
 
-test("nothing is taken back while the run goes on, or after another has worked on the same files", async () => {
+test("rejects undo during a run, or after another run in the same session", async () => {
   await using station = await createTestStation({ script, files });
   const run = await turns(station, 1);
   const { sessions, runs } = station.verbs;
@@ -79,7 +79,7 @@ test("nothing is taken back while the run goes on, or after another has worked o
   await expect(sessions.undo(open)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("so many turns can be taken back, and no more is kept than they need", async () => {
+test("undoes up to ten turns, and stores no more than they need", async () => {
   const many: Script = {
     turns: Array.from({ length: 30 }, (_, index) => (index % 2 === 0 ? { calls: [write("a.txt", `${index}\n`)] } : { say: "Done." })),
   };

@@ -1,23 +1,23 @@
-import { CaissonError } from "../../contract/error.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { RunFacts } from "../../contract/run-facts.ts";
-import type { SessionEvent } from "../../contract/session-event.ts";
-import { type UndoneTurn, UndoTurns } from "../../contract/session-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import type { SessionEvent } from "../../contract/session/session-event.ts";
+import { type UndoneTurn, UndoTurns } from "../../contract/session/session-verbs.ts";
 import { type Changes, type FileSide, sameSide } from "../../workspace/change.ts";
-import type { Turn } from "../runs/run-turns.ts";
+import type { Turn } from "../vocabulary/turn.ts";
 import { restoreFiles } from "./restore-points.ts";
 import { type ChangesOptions, changesOf } from "./session-changes.ts";
 import { keptBefore, type StepFilesOptions, turnAt } from "./step-files.ts";
 
 export interface UndoOptions extends ChangesOptions, StepFilesOptions {
   sessions: ChangesOptions["sessions"];
-  /** Of a run. Throws `not_found`. */
+  /** Returns a run's facts. Throws `not_found`. */
   facts: (run: string) => Promise<RunFacts>;
 }
 
 /** See `SessionVerbs.undo`. */
 export async function undoTurn(run: string, request: UndoTurns, options: UndoOptions): Promise<UndoneTurn> {
-  const { to } = parseRequest(UndoTurns, request, "to take turns back");
+  const { to } = parseRequest(UndoTurns, request, "to undo turns");
   const { sessions } = options;
   const facts = await options.facts(run);
   if (facts.status !== "ended")
@@ -28,14 +28,14 @@ export async function undoTurn(run: string, request: UndoTurns, options: UndoOpt
   const first = to === undefined ? undoable.at(-1) : await turnAt(session, { run, step: to }, options);
   const undone = undoable.filter(({ seq }) => first !== undefined && seq >= first.seq);
   const [turn] = undone;
-  if (turn === undefined) throw new CaissonError("not_found", `there is no turn of ${run} left to take back`);
-  // No sandbox was ever on it: there is nothing to take back.
+  if (turn === undefined) throw new CaissonError("not_found", `${run} has no turn left to undo`);
+  // It never had a sandbox, so there is nothing to undo.
   if (session.runtime === null) return { session: session.id, files: [] };
   const runtime = await options.runtime(session.runtime);
   const files = keptBefore(turn, { run, session, history, points: await sessions.restorePoints(session.id) });
   if (files === undefined) {
-    throw new CaissonError("unsupported", `the files were not kept as they were before the last turn of ${run}`, {
-      hint: "Some changes are too much to be kept; ask the agent to take back what it did.",
+    throw new CaissonError("unsupported", `the files from before the last turn of ${run} were not stored`, {
+      hint: "Caisson does not store very large changes. Ask the agent to undo its work.",
     });
   }
   const before = await changesOf(session, options);
@@ -44,13 +44,16 @@ export async function undoTurn(run: string, request: UndoTurns, options: UndoOpt
     await restoreFiles(await sessions.get(session.id), files, { sessions, runtime });
   }
   const changed = differing(before, await changesOf(await sessions.get(session.id), options));
-  // The last one first, as if each had been taken back by itself.
+  // The last turn comes first, as if each had been undone separately.
   for (const { seq } of undone.toReversed())
     await sessions.record(session.id, { type: "session.undone", data: { run, turnSeq: seq, count: changed.length } });
   return { session: session.id, files: changed };
 }
 
-/** Those that nobody took back, oldest first. Throws `conflict` when another run has worked there since the last. */
+/**
+ * Returns the turns that were not undone, oldest first. Throws `conflict` if another run has worked in the session
+ * since the last turn.
+ */
 function turnsLeft(run: string, turns: readonly Turn[], history: readonly SessionEvent[]): Turn[] {
   const undone = history.flatMap((event) => (event.type === "session.undone" && event.data.run === run ? [event.data.turnSeq] : []));
   const left = turns.filter(({ seq }) => !undone.includes(seq));
@@ -59,7 +62,7 @@ function turnsLeft(run: string, turns: readonly Turn[], history: readonly Sessio
   const later = history.find((event) => event.type === "session.run_started" && event.data.run !== run && event.at > turn.at);
   if (later?.type === "session.run_started") {
     throw new CaissonError("conflict", `the run ${later.data.run} has worked on the same files since`, {
-      hint: "Its changes would be undone as well.",
+      hint: "Undoing would also undo its changes.",
     });
   }
   return left;

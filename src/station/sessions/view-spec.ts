@@ -1,33 +1,33 @@
-import { AgentDefinition } from "../../contract/agent.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
-import type { Session } from "../../contract/session.ts";
+import { AgentDefinition } from "../../contract/agent/agent.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import type { Session } from "../../contract/session/session.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import { guardedRunSpec, runSpec } from "../runs/run-spec.ts";
+import { guardedRunSpec, runSpec } from "../sandboxes/run-config.ts";
 
 export interface ViewOptions {
   runtime: Runtime;
   sessions: SessionStore;
-  /** What the session began from, instead of what became of it. */
+  /** True to show the files that the session started with, instead of the current ones. */
   asBegun?: boolean;
 }
 
-/** What a sandbox is made of through which somebody looks at the files of a session. */
-export type MakeViewSpec = (session: Session, options: ViewOptions) => Promise<SandboxSpec>;
+/** Returns the configuration of a sandbox for viewing a session's files. */
+export type MakeViewSpec = (session: Session, options: ViewOptions) => Promise<SandboxConfig>;
 
-/** With everything that is in the user's folder: what is compared with that must be seen. */
-export async function viewSpec(session: Session, { runtime, sessions, asBegun = false }: ViewOptions): Promise<SandboxSpec> {
+/** Shares the user's folder without hiding anything, because we compare files with it. */
+export async function viewSpec(session: Session, { runtime, sessions, asBegun = false }: ViewOptions): Promise<SandboxConfig> {
   const hasLayer = !asBegun && (await runtime.capabilities()).workspaceLayer;
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
-  return SandboxSpec.parse({
+  return SandboxConfig.parse({
     ...runSpec({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer }),
     keep: false,
     labels: { viewer: session.id },
   });
 }
 
-/** The same without what the session's own runs do not see of the user's folder. */
-export async function guardedViewSpec(session: Session, options: ViewOptions & { stateDir: string }): Promise<SandboxSpec> {
+/** Returns the same configuration, but hides what the session's own runs do not see of the user's folder. */
+export async function guardedViewSpec(session: Session, options: ViewOptions & { stateDir: string }): Promise<SandboxConfig> {
   const capabilities = await options.runtime.capabilities();
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
   const places = { home: "", stateDir: options.stateDir };

@@ -1,11 +1,11 @@
-import type { Session } from "../../contract/session.ts";
+import type { Session } from "../../contract/session/session.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
-import { snapshotName } from "../runs/run-sandbox.ts";
+import { snapshotName } from "../vocabulary/station-names.ts";
 import { dropSnapshot } from "./restore-points.ts";
 import type { ChangesOptions } from "./session-changes.ts";
 import { viewSpec } from "./view-spec.ts";
 
-/** Changes the files of a session through a sandbox of our own. Throws `conflict` while somebody works there. */
+/** Changes the files of a session through a separate sandbox. Throws `conflict` while a run works in the session. */
 export async function writeSession<Result>(
   { id, runtime: name }: Session,
   options: ChangesOptions,
@@ -26,7 +26,7 @@ export async function writeSession<Result>(
       await sessions.update(id, { snapshot: { id: snapshot, runtime: runtime.name } });
     }
   }
-  // Only now: the sandbox began from it.
+  // Not earlier, because the sandbox was based on it.
   if (!workspaceLayer && session.snapshot !== null) await dropSnapshot(session.snapshot.id, id, { sessions, runtime });
   return result;
 }

@@ -1,13 +1,13 @@
-import type { CoverageRow, SpecData } from "../../contract/spec.ts";
+import type { CoverageRow, SpecData } from "../../contract/spec/spec.ts";
 
 export interface DoneTask {
   task: string;
   isDone: boolean;
-  /** What its run really changed. */
+  /** The files that its run really changed. */
   changed: readonly string[];
 }
 
-/** Requirement by requirement: which tasks are for it, and which files they changed, as the sessions say. */
+/** Returns for each requirement the tasks that implement it and the files they changed, according to their sessions. */
 export function coverage(spec: Pick<SpecData, "requirements" | "tasks">, done: readonly DoneTask[]): CoverageRow[] {
   const tasks = spec.tasks?.tasks ?? [];
   return (spec.requirements?.requirements ?? []).map(({ id, statement }) => {

@@ -1,34 +1,32 @@
-import { MERGED_SESSIONS_MAX } from "../../contract/merge-verbs.ts";
-import { type GatePhase, phases, type SpecTask, type WrittenPhase } from "../../contract/spec.ts";
+import { MERGED_SESSIONS_MAX } from "../../contract/merge/merge-verbs.ts";
+import { type GatePhase, phases, type SpecTask, type WrittenPhase } from "../../contract/spec/spec.ts";
 import { evaluators } from "./evaluators.ts";
 import { dataOf, isApproved, type MergeState, openAttempt, type PhaseAttempt, type SpecState, type TaskState } from "./spec-state.ts";
 import { taskGraph } from "./task-graph.ts";
 
 type Outcome = NonNullable<SpecState["ended"]>["outcome"];
 
-/** What is to be done next for a spec. Moves of one answer may be made at the same time. */
+/** The next steps of a spec. All moves of one decision may be made at the same time. */
 export type SpecMove =
-  /** Intents: to be put down before anything is asked for. */
+  /** Intents, which are recorded before anything is requested. */
   | { kind: "startPhase"; phase: WrittenPhase; attempt: number; key: string; feedback: string[] }
   | { kind: "startTask"; task: SpecTask; attempt: number; key: string; base: string | null }
   | { kind: "startMerge"; step: number; key: string; sessions: string[] }
   | { kind: "conclude"; outcome: Outcome; text: string; session: string | null }
-  /**
-   * Effects of intents that are put down: a run or a merge is looked for by its key, and made where it is not there.
-   */
+  /** Effects of recorded intents. A run or merge is looked up by its key, and created if it does not exist. */
   | { kind: "runPhase"; attempt: PhaseAttempt }
   | { kind: "runTask"; task: SpecTask; state: TaskState }
   | { kind: "runMerge"; merge: MergeState }
-  /** What was asked for is waited for, and judged. */
+  /** Effects that wait for a run or merge, and judge its result. */
   | { kind: "judgePhase"; attempt: PhaseAttempt; run: string }
   | { kind: "awaitTask"; state: TaskState; run: string }
   | { kind: "awaitMerge"; merge: MergeState; id: string }
-  /** Nothing to do until then, until a person has decided, or until somebody asks for it. */
+  /** Nothing to do until this time, until a person decides, or until the spec is executed again. */
   | { kind: "sleep"; until: string }
   | { kind: "ask"; phase: GatePhase; version: number }
   | { kind: "rest" };
 
-/** Pure: from what a spec has come to, whether somebody cancels it, and the time. */
+/** Decides from the spec's state, a possible cancellation and the time. A pure function. */
 export function decideSpec(state: SpecState, { now, cancelledBy = null }: { now: string; cancelledBy?: string | null }): SpecMove[] {
   if (cancelledBy !== null) return state.ended === null ? cancel(state, cancelledBy) : [{ kind: "rest" }];
   if (!state.isDriven) return [{ kind: "rest" }];
@@ -41,16 +39,16 @@ export function decideSpec(state: SpecState, { now, cancelledBy = null }: { now:
     if (current === undefined || current.isStale) return [nextAttempt(state, phase, now)];
     if (!isApproved(state, phase)) return [{ kind: "ask", phase: phase as GatePhase, version: current.version }];
   }
-  return state.until === "sync" ? [concluded("planned", "the plan is written and agreed to")] : build(state);
+  return state.until === "sync" ? [concluded("planned", "the plan is written and approved")] : build(state);
 }
 
-/** What is under way is ended first. */
+/** Ends work in progress first. */
 function cancel(state: SpecState, by: string): SpecMove[] {
   const open = openMoves(state);
   return open.length > 0 ? open : [concluded("cancelled", `cancelled by ${by}`)];
 }
 
-/** Everything that was begun and has no outcome. */
+/** Returns a move for everything that was started and has no outcome. */
 function openMoves(state: SpecState): SpecMove[] {
   const tasks = new Map((dataOf(state).tasks?.tasks ?? []).map((task) => [task.id, task]));
   const attempt = openAttempt(state);
@@ -86,9 +84,8 @@ function failedPhase(phase: WrittenPhase, last: PhaseAttempt | undefined): strin
 }
 
 /**
- * Wave by wave: the tasks of one, each on a session of its own, then their merge, on which the next wave begins. One
- * after the other where nothing may be done at the same time: each begins with the last one's files, and nothing has to
- * be merged.
+ * Proceeds wave by wave: runs the tasks of a wave, each in its own session, then merges them; the next wave starts from
+ * the result. Without parallelism, each task starts with the previous one's files, and there is nothing to merge.
  */
 function build(state: SpecState): SpecMove[] {
   const tasks = dataOf(state).tasks?.tasks ?? [];
@@ -98,14 +95,14 @@ function build(state: SpecState): SpecMove[] {
   for (const wave of state.parallel === 1 ? waves.flat().map((id) => [id]) : waves) {
     const moves = doWave(state, { tasks: wave.flatMap((id) => byId.get(id) ?? []), base });
     if (moves.length > 0) return moves;
-    const merged = joined(state, wave);
+    const merged = joinWave(state, wave);
     if ("move" in merged) return [merged.move];
     base = merged.session;
   }
   return [concluded("done", "all tasks are done", base)];
 }
 
-/** Empty once all of them are done. */
+/** Returns the moves of a wave; empty once all its tasks are done. */
 function doWave(state: SpecState, { tasks, base }: { tasks: readonly SpecTask[]; base: string | null }): SpecMove[] {
   const states = new Map(state.tasks.map((each) => [each.task, each]));
   const failed = tasks.filter(({ id }) => (states.get(id)?.finish ?? "done") !== "done");
@@ -124,10 +121,10 @@ function failedTasks(tasks: readonly SpecTask[], states: ReadonlyMap<string, Tas
   return tasks.map(({ id }) => `${id} ended with ${states.get(id)?.finish}: ${states.get(id)?.text.slice(0, 500)}`).join("; ");
 }
 
-/** The session that holds what a wave came to, or what is missing to have one. */
-function joined(state: SpecState, wave: readonly string[]): { session: string | null } | { move: SpecMove } {
+/** Returns the session with a wave's result, or the next move towards it. */
+function joinWave(state: SpecState, wave: readonly string[]): { session: string | null } | { move: SpecMove } {
   let sessions = wave.flatMap((id) => state.tasks.find(({ task }) => task === id)?.session ?? []);
-  // More than one merge takes are merged in several, and what comes of these then.
+  // If there are more sessions than one merge accepts, we merge them in groups, and then the results.
   while (sessions.length > 1) {
     const results: string[] = [];
     for (const group of groupsOf(sessions)) {
@@ -140,7 +137,9 @@ function joined(state: SpecState, wave: readonly string[]): { session: string | 
   return { session: sessions[0] ?? null };
 }
 
-/** As few as can be, and of about the same size, so that none is of one session alone. */
+/**
+ * Splits the sessions into as few groups as possible, of about the same size, so that no group has only one session.
+ */
 function groupsOf(sessions: readonly string[]): string[][] {
   const count = Math.ceil(sessions.length / MERGED_SESSIONS_MAX);
   return Array.from({ length: count }, (_, index) =>

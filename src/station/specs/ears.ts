@@ -1,6 +1,6 @@
 /**
- * The Easy Approach to Requirements Syntax: a requirement is one sentence with `shall`, and its condition comes first,
- * by a word that says what kind it is.
+ * The Easy Approach to Requirements Syntax: a requirement is one sentence with `shall`. Its condition comes first,
+ * introduced by a word that tells its kind.
  */
 export type EarsForm = "ubiquitous" | "event" | "state" | "option" | "unwanted" | "complex";
 
@@ -11,7 +11,7 @@ const openings: readonly { word: string; form: EarsForm }[] = [
   { word: "if", form: "unwanted" },
 ];
 
-/** The form of a requirement; null for a sentence that has none. */
+/** Returns the form of a requirement, or null if it is not in EARS. */
 export function earsForm(statement: string): EarsForm | null {
   const text = statement.trim().replace(/\s+/g, " ").toLowerCase();
   const shall = text.indexOf(" shall ");
@@ -19,7 +19,7 @@ export function earsForm(statement: string): EarsForm | null {
   const before = text.slice(0, shall);
   const clauses = before.split(", ");
   const subject = (clauses.at(-1) ?? "").replace(/^then /, "");
-  // Whoever shall do it is a system, not "it" or nobody.
+  // The subject must be a named system, not "it" or nothing.
   if (!/^the \S/.test(subject)) return null;
   const conditions = clauses.slice(0, -1);
   if (conditions.length === 0) return "ubiquitous";

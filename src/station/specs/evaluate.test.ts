@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { SpecData } from "../../contract/spec.ts";
+import type { SpecData } from "../../contract/spec/spec.ts";
 import { coverage } from "./coverage.ts";
 import { earsForm } from "./ears.ts";
 import { evaluate } from "./evaluate.ts";
@@ -8,14 +8,14 @@ import { judgeOutput } from "./phase-output.ts";
 import { phaseTask, workTask } from "./phase-task.ts";
 import { specDiff, specMarkdown } from "./spec-markdown.ts";
 import { taskGraph } from "./task-graph.ts";
-import { goodData } from "./testing.ts";
+import { goodData } from "./testing-specs.ts";
 
 const phasesWritten = Object.keys(evaluators) as (keyof typeof evaluators)[];
 
 test.each([
   ["The parser shall reject an empty file.", "ubiquitous"],
   ["When a file is empty, the parser shall say so.", "event"],
-  ["While it is offline, the client shall keep what it was told.", "state"],
+  ["While it is offline, the client shall keep its messages.", "state"],
   ["Where colours are on, the printer shall use them.", "option"],
   ["If the disk is full, then the writer shall keep the old file.", "unwanted"],
   ["While it is offline, when a key is pressed, the client shall say so.", "complex"],
@@ -26,14 +26,14 @@ test.each([
   ["it shall work", null],
   ["Sometimes, the parser shall rest.", null],
   ["", null],
-])("the form of %j is %s", (statement, form) => {
+])("the EARS form of %j is %s", (statement, form) => {
   expect(earsForm(statement)).toBe(form);
 });
 
-describe("tasks", () => {
+describe("the task graph", () => {
   const task = (id: string, dependsOn: string[] = [], hours = 1) => ({ id, dependsOn, hours });
 
-  test("are done in waves, and the longest way through is known", () => {
+  test("has waves and a critical path", () => {
     const { waves, criticalPath, criticalHours, problems } = taskGraph([
       task("C", ["A", "B"]),
       task("A", [], 3),
@@ -51,21 +51,21 @@ describe("tasks", () => {
   test.each([
     ["wait for each other", [task("A", ["C"]), task("B", ["A"]), task("C", ["B"])], "tasks wait for each other: A → C → B → A"],
     ["wait for themselves", [task("A", ["A"])], "tasks wait for each other: A → A"],
-    ["wait for what is not there", [task("A", ["X"])], "A waits for X, which is not there"],
+    ["wait for what is not there", [task("A", ["X"])], "A waits for X, which does not exist"],
     ["have the same id", [task("A"), task("A")], "two tasks have the id A"],
-  ])("that %s are refused", (_, tasks, problem) => {
+  ])("rejects tasks that %s", (_, tasks, problem) => {
     expect(taskGraph(tasks).problems).toEqual([problem]);
   });
 });
 
 describe("evaluators", () => {
-  test.each(phasesWritten)("weights of %s come to 1, and good data passes whole", (phase) => {
+  test.each(phasesWritten)("of %s have weights that add up to 1, and accept good data", (phase) => {
     const { checks } = evaluators[phase];
     expect(checks.reduce((sum, { weight }) => sum + weight, 0)).toBeCloseTo(1);
     expect(evaluate(phase, goodData)).toMatchObject({ passed: true, score: 1, threshold: 0.7 });
   });
 
-  /** For each check, data that fails it and nothing else. */
+  /** For each check, data that fails only this check. */
   const broken: Record<string, Partial<SpecData>> = {
     "explore summary": { explore: { ...goodData.explore, summary: "x".repeat(50) } },
     "explore key-files": { explore: { ...goodData.explore, keyFiles: goodData.explore.keyFiles.slice(0, 2) } },
@@ -91,7 +91,7 @@ describe("evaluators", () => {
     "sync ready": { sync: { ...goodData.sync, ready: false } },
   };
 
-  test.each(Object.keys(broken))("%s is missed, and what is wrong is said", (name) => {
+  test.each(Object.keys(broken))("report a failed check with feedback: %s", (name) => {
     const [phase, check] = name.split(" ") as [keyof typeof evaluators, string];
     const judged = evaluate(phase, { ...goodData, ...broken[name] });
     const result = judged.checks.find((each) => each.check === check);
@@ -100,13 +100,13 @@ describe("evaluators", () => {
     expect(judged.score).toBeLessThan(1);
   });
 
-  test("what must be fails an attempt whatever the rest is worth", () => {
+  test("fail an attempt if a mandatory check fails, whatever its score", () => {
     const { passed, score } = evaluate("sync", { ...goodData, ...broken["sync ready"] });
     expect({ passed, score }).toEqual({ passed: false, score: 0.7 });
     expect(evaluate("tasks", { ...goodData, ...broken["tasks graph"] }).passed).toBe(false);
   });
 
-  test("below the threshold an attempt has failed, above it has not", () => {
+  test("fail attempts below the threshold and accept those above it", () => {
     expect(evaluate("requirements", { ...goodData, ...broken["requirements ears"] })).toMatchObject({ passed: false, score: 0.65 });
     expect(evaluate("design", { ...goodData, ...broken["design security"] })).toMatchObject({ passed: true, score: 0.8 });
   });
@@ -122,40 +122,40 @@ function withTasks(change: (each: (typeof goodData.tasks.tasks)[number]) => (typ
   return { tasks: { ...goodData.tasks, tasks: goodData.tasks.tasks.map(change) } };
 }
 
-describe("what an agent hands in", () => {
+describe("an agent's output", () => {
   const json = JSON.stringify(goodData.explore);
 
   test.each([
     ["alone", json],
     ["in a block", `Here it is.\n\n\`\`\`json\n${json}\n\`\`\``],
     ["in the last of several blocks", `\`\`\`json\n{"a": 1}\n\`\`\`\nand\n\`\`\`\n${json}\n\`\`\`\n`],
-  ])("is read %s", (_, text) => {
+  ])("is parsed %s", (_, text) => {
     expect(judgeOutput("explore", text, {})).toMatchObject({ judgement: { passed: true }, data: goodData.explore });
   });
 
   test.each([
     ["nonsense", "I am done.", "no JSON"],
     ["nothing", "", "no JSON"],
-    ["a list of its own", "[1, 2]", "another shape"],
-    ["fields that nobody knows", JSON.stringify({ ...goodData.explore, command: "rm -rf /" }), 'no setting "command"'],
-    ["a path into objects", `{"__proto__": {"summary": "x"}}`, "another shape"],
+    ["a bare list", "[1, 2]", "not match the schema"],
+    ["unknown fields", JSON.stringify({ ...goodData.explore, command: "rm -rf /" }), 'no setting "command"'],
+    ["a path into objects", `{"__proto__": {"summary": "x"}}`, "not match the schema"],
     ["more than is taken", JSON.stringify({ ...goodData.explore, summary: "x".repeat(300_000) }), "longer than 256 KiB"],
-  ])("is refused when it is %s", (_, text, why) => {
+  ])("is rejected if it is %s", (_, text, why) => {
     const { judgement, data } = judgeOutput("explore", text, {});
     expect(data).toBeNull();
     expect(judgement).toMatchObject({ passed: false, score: 0, checks: [{ check: "format", feedback: expect.stringContaining(why) }] });
   });
 });
 
-test("a phase's task has the idea, what was written before, what was wrong, and what is wanted", () => {
+test("a phase's task contains idea, earlier phases, feedback and expectations", () => {
   const task = phaseTask({ phase: "design", attempt: 2, idea: "Count words.", data: goodData, feedback: ["say what is kept"] });
   expect(task).toContain("Spec phase: design (attempt 2)");
   for (const part of ["> Count words.", "REQ-001", "- say what is kept", "`security` says", '"overview"']) expect(task).toContain(part);
-  // Later phases are not there yet, as far as it knows.
+  // It does not mention later phases.
   expect(task).not.toContain("TASK-001");
 });
 
-test("a task of a spec has its requirements and no others", () => {
+test("a task's prompt contains its own requirements and no others", () => {
   const [task] = goodData.tasks.tasks;
   const text = workTask({ task: task as NonNullable<typeof task>, idea: "Count words.", data: goodData });
   expect(text).toContain("Spec task: TASK-001");
@@ -163,7 +163,7 @@ test("a task of a spec has its requirements and no others", () => {
   expect(text).not.toContain("an empty file gives 0");
 });
 
-test("coverage says which tasks are for a requirement, and what they really changed", () => {
+test("coverage lists each requirement's tasks and the files they really changed", () => {
   const rows = coverage(goodData, [
     { task: "TASK-001", isDone: true, changed: ["src/count.ts"] },
     { task: "TASK-002", isDone: true, changed: [] },
@@ -176,7 +176,7 @@ test("coverage says which tasks are for a requirement, and what they really chan
   expect(coverage({ requirements: goodData.requirements }, []).map(({ state }) => state)).toEqual(["missing", "missing"]);
 });
 
-test("a spec is a document, and two states of it differ where they do", () => {
+test("exports a spec as Markdown, and diffs only what differs", () => {
   const before = specMarkdown({ title: "Words", idea: "Count words.", data: goodData });
   for (const part of ["# Words", "### REQ-001 (US-001)", "- [ ] ", "### TASK-002", "| REQ-002 |"]) expect(before).toContain(part);
   const [first, ...rest] = goodData.requirements.requirements;

@@ -1,14 +1,14 @@
-import type { CheckResult, Judgement, SpecData, WrittenPhase } from "../../contract/spec.ts";
+import type { CheckResult, Judgement, SpecData, WrittenPhase } from "../../contract/spec/spec.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import { earsForm } from "./ears.ts";
 import { type Evaluator, evaluators, type Rule } from "./evaluators.ts";
 import { taskGraph } from "./task-graph.ts";
 
-/** Of what one check has to say. */
+/** The longest feedback of one check. */
 const FEEDBACK_CHARACTERS_MAX = 1000;
 const NAMED_MAX = 8;
 
-/** What a phase's data is worth, by its evaluator; `spec` is what is written, this phase included. */
+/** Scores a phase's data with its evaluator. `spec` contains everything written so far, including this phase. */
 export function evaluate(phase: WrittenPhase, spec: SpecData, evaluator: Evaluator = evaluators[phase]): Judgement {
   const data = spec[phase] ?? {};
   const results = evaluator.checks.map((check) => {
@@ -23,13 +23,13 @@ export function evaluate(phase: WrittenPhase, spec: SpecData, evaluator: Evaluat
   return { passed, score, threshold: evaluator.threshold, checks };
 }
 
-interface Verdict {
+interface RuleVerdict {
   score: number;
-  /** What in particular is wrong. */
+  /** What exactly is wrong. */
   feedback: string;
 }
 
-function judge(rule: Rule, data: object, spec: SpecData): Verdict {
+function judge(rule: Rule, data: object, spec: SpecData): RuleVerdict {
   switch (rule.kind) {
     case "text": {
       const { length } = textAt(data, rule.path).trim();
@@ -65,28 +65,28 @@ function judge(rule: Rule, data: object, spec: SpecData): Verdict {
     }
     case "covers": {
       const named = new Set(listAt(data, rule.path).flatMap((item) => namesIn(valueAt(item, rule.field))));
-      const asked = idsIn(spec[rule.phase], rule.of);
-      const missing = asked.filter((id) => !named.has(id));
-      const score = asked.length === 0 ? 1 : 1 - missing.length / asked.length;
+      const requiredIds = idsIn(spec[rule.phase], rule.of);
+      const missing = requiredIds.filter((id) => !named.has(id));
+      const score = requiredIds.length === 0 ? 1 : 1 - missing.length / requiredIds.length;
       return { score: round(score), feedback: `nothing names ${some(missing)}` };
     }
     case "isTrue":
-      return verdict(valueAt(data, rule.path) === true, "it is not");
+      return verdict(valueAt(data, rule.path) === true, "it is false or missing");
     default:
       return unreachable(rule);
   }
 }
 
-const verdict = (passed: boolean, feedback: string): Verdict => ({ score: passed ? 1 : 0, feedback: passed ? "" : feedback });
+const verdict = (passed: boolean, feedback: string): RuleVerdict => ({ score: passed ? 1 : 0, feedback: passed ? "" : feedback });
 
-/** The share of a list that is as it should be; none at all is worth nothing. */
-function each(items: readonly unknown[], isGood: (item: unknown) => boolean): Verdict {
+/** Scores the share of correct items. An empty list scores 0. */
+function each(items: readonly unknown[], isGood: (item: unknown) => boolean): RuleVerdict {
   const bad = items.filter((item) => !isGood(item));
   const score = items.length === 0 ? 0 : round(1 - bad.length / items.length);
-  return { score, feedback: items.length === 0 ? "there is none" : `not so: ${some(bad.map(nameOf))}` };
+  return { score, feedback: items.length === 0 ? "the list is empty" : `fails for ${some(bad.map(nameOf))}` };
 }
 
-function ids(items: readonly unknown[], prefix: string): Verdict {
+function ids(items: readonly unknown[], prefix: string): RuleVerdict {
   const form = new RegExp(`^${prefix}-[0-9]{3,6}$`);
   const all = items.map((item) => textAt(item, "id"));
   return each(items, (item) => {
@@ -95,7 +95,9 @@ function ids(items: readonly unknown[], prefix: string): Verdict {
   });
 }
 
-/** How long a chain of tasks takes; null for what is none: each waits for the one before. */
+/**
+ * Returns the hours of a chain of tasks, or null if it is not a chain in which each task depends on the previous one.
+ */
 function hoursAlong(path: unknown, tasks: ReturnType<typeof tasksAt>): number | null {
   if (!Array.isArray(path) || path.length === 0) return null;
   let hours = 0;
@@ -110,7 +112,7 @@ function hoursAlong(path: unknown, tasks: ReturnType<typeof tasksAt>): number | 
 const round = (score: number) => Math.round(score * 1000) / 1000;
 const some = (names: readonly string[]) =>
   names.length > NAMED_MAX ? `${names.slice(0, NAMED_MAX).join(", ")} and ${names.length - NAMED_MAX} more` : names.join(", ");
-const nameOf = (item: unknown) => (textAt(item, "id") || textAt(item, "requirement") || "one without an id").slice(0, 64);
+const nameOf = (item: unknown) => (textAt(item, "id") || textAt(item, "requirement") || "an item without an id").slice(0, 64);
 const idsIn = (data: unknown, path: string): string[] => listAt(data, path).map((item) => textAt(item, "id"));
 const namesIn = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : value === undefined ? [] : [String(value)]);
 const isBetween = (value: unknown, { min, max }: { min: number; max: number }) => typeof value === "number" && value >= min && value <= max;

@@ -1,39 +1,39 @@
-import type { WrittenPhase } from "../../contract/spec.ts";
+import type { WrittenPhase } from "../../contract/spec/spec.ts";
 
 /**
- * What a phase's output must have to pass, as data: weighted checks, and how much of their weight is enough. A check is
- * a kind that `evaluate.ts` knows, with its parameters; paths are those of the phase's schema.
+ * The rules that a phase's output must pass, as data: weighted checks, and the share of the weight that is enough.
+ * `evaluate.ts` implements each kind of rule. Paths refer to the phase's schema.
  */
 export interface Check {
   id: string;
   weight: number;
-  /** What is wanted, as a fragment that an agent is told before it begins. */
+  /** The expectation, as a fragment of the agent's task. */
   wants: string;
   rule: Rule;
-  /** Without it the attempt has failed, whatever the rest is worth. */
+  /** If this check fails, the attempt fails whatever its score. */
   must?: true;
 }
 
 export type Rule =
-  /** A text of more than so many characters. */
+  /** A text longer than this many characters. */
   | { kind: "text"; path: string; moreThan: number }
-  /** A list of at least so many. */
+  /** A list of at least this many items. */
   | { kind: "count"; path: string; min: number }
-  /** Each of a list has its own id, of this form. */
+  /** A list whose items have unique ids of this form. */
   | { kind: "ids"; path: string; prefix: string }
-  /** Each of a list has a list of at least so many. */
+  /** A list whose items each have a list of at least this many. */
   | { kind: "countEach"; path: string; field: string; min: number }
-  /** Each of a list has a number between these. */
+  /** A list whose items each have a number in this range. */
   | { kind: "numberEach"; path: string; field: string; min: number; max: number }
-  /** Each of a list has a text in the Easy Approach to Requirements Syntax. */
+  /** A list whose items each have a text in the Easy Approach to Requirements Syntax. */
   | { kind: "ears"; path: string; field: string }
-  /** No two of a list wait for each other, and none for what is not there. */
+  /** A task list without cycles and without unknown dependencies. */
   | { kind: "graph"; path: string }
-  /** The path is the longest way through the tasks. */
+  /** The path is the longest chain through the tasks. */
   | { kind: "criticalPath"; path: string; tasks: string }
-  /** What each of a list names in a field is there, in another phase or the same. */
+  /** A list whose items name, in a field, only ids that exist in this or another phase. */
   | { kind: "known"; path: string; field: string; phase: WrittenPhase; among: string }
-  /** Each of a list of another phase is named by one of this. */
+  /** A list that names every id of another phase's list. */
   | { kind: "covers"; path: string; field: string; phase: WrittenPhase; of: string }
   | { kind: "isTrue"; path: string };
 
@@ -43,9 +43,9 @@ export interface Evaluator {
   checks: readonly Check[];
 }
 
-/** Enough of the weight of all checks. */
+/** The share of the total weight that is enough. */
 const THRESHOLD = 0.7;
-/** How often a phase is tried before it has failed. */
+/** How many attempts a phase has. */
 const ATTEMPTS = 3;
 const usual = { threshold: THRESHOLD, attempts: ATTEMPTS };
 
@@ -56,19 +56,19 @@ export const evaluators: Readonly<Record<WrittenPhase, Evaluator>> = {
       {
         id: "summary",
         weight: 0.4,
-        wants: "`summary` says in more than 50 characters what is there",
+        wants: "`summary` describes the project in more than 50 characters",
         rule: { kind: "text", path: "summary", moreThan: 50 },
       },
       {
         id: "key-files",
         weight: 0.4,
-        wants: "`keyFiles` names at least 3 files, each with why it matters",
+        wants: "`keyFiles` lists at least 3 files and why each one matters",
         rule: { kind: "count", path: "keyFiles", min: 3 },
       },
       {
         id: "scope",
         weight: 0.2,
-        wants: "`scope.inside` says what belongs to the work",
+        wants: "`scope.inside` lists what is in scope",
         rule: { kind: "count", path: "scope.inside", min: 1 },
       },
     ],
@@ -76,18 +76,23 @@ export const evaluators: Readonly<Record<WrittenPhase, Evaluator>> = {
   prd: {
     ...usual,
     checks: [
-      { id: "problem", weight: 0.2, wants: "`problem` says whose problem it is", rule: { kind: "text", path: "problem", moreThan: 30 } },
+      {
+        id: "problem",
+        weight: 0.2,
+        wants: "`problem` describes the problem and who has it",
+        rule: { kind: "text", path: "problem", moreThan: 30 },
+      },
       { id: "stories", weight: 0.25, wants: "`stories` has at least one story", rule: { kind: "count", path: "stories", min: 1 } },
       {
         id: "story-ids",
         weight: 0.3,
-        wants: "each story has an `id` of its own such as US-001",
+        wants: "each story has a unique `id` such as US-001",
         rule: { kind: "ids", path: "stories", prefix: "US" },
       },
       {
         id: "metrics",
         weight: 0.25,
-        wants: "`metrics` has at least one figure by which success is known",
+        wants: "`metrics` has at least one measure of success",
         rule: { kind: "count", path: "metrics", min: 1 },
       },
     ],
@@ -105,7 +110,7 @@ export const evaluators: Readonly<Record<WrittenPhase, Evaluator>> = {
       {
         id: "ids",
         weight: 0.2,
-        wants: "each requirement has an `id` of its own such as REQ-001",
+        wants: "each requirement has a unique `id` such as REQ-001",
         rule: { kind: "ids", path: "requirements", prefix: "REQ" },
         must: true,
       },
@@ -119,7 +124,7 @@ export const evaluators: Readonly<Record<WrittenPhase, Evaluator>> = {
       {
         id: "criteria",
         weight: 0.35,
-        wants: "each requirement has at least 2 `criteria` that somebody can check",
+        wants: "each requirement has at least 2 `criteria` that can be checked",
         rule: { kind: "countEach", path: "requirements", field: "criteria", min: 2 },
       },
     ],
@@ -127,15 +132,15 @@ export const evaluators: Readonly<Record<WrittenPhase, Evaluator>> = {
   design: {
     ...usual,
     checks: [
-      { id: "overview", weight: 0.25, wants: "`overview` says how it works", rule: { kind: "text", path: "overview", moreThan: 50 } },
+      { id: "overview", weight: 0.25, wants: "`overview` explains how it works", rule: { kind: "text", path: "overview", moreThan: 50 } },
       {
         id: "components",
         weight: 0.25,
-        wants: "`components` names the parts, and what each does",
+        wants: "`components` names the parts and what each one does",
         rule: { kind: "count", path: "components", min: 1 },
       },
-      { id: "api", weight: 0.15, wants: "`api` says what others call", rule: { kind: "text", path: "api", moreThan: 10 } },
-      { id: "data", weight: 0.15, wants: "`data` says what is kept, and where", rule: { kind: "text", path: "data", moreThan: 10 } },
+      { id: "api", weight: 0.15, wants: "`api` describes what callers use", rule: { kind: "text", path: "api", moreThan: 10 } },
+      { id: "data", weight: 0.15, wants: "`data` says what is stored, and where", rule: { kind: "text", path: "data", moreThan: 10 } },
       {
         id: "security",
         weight: 0.2,
@@ -151,14 +156,14 @@ export const evaluators: Readonly<Record<WrittenPhase, Evaluator>> = {
       {
         id: "ids",
         weight: 0.15,
-        wants: "each task has an `id` of its own such as TASK-001",
+        wants: "each task has a unique `id` such as TASK-001",
         rule: { kind: "ids", path: "tasks", prefix: "TASK" },
         must: true,
       },
       {
         id: "graph",
         weight: 0.2,
-        wants: "`dependsOn` names tasks that are there, and no tasks wait for each other",
+        wants: "`dependsOn` names existing tasks, and no tasks wait for each other",
         rule: { kind: "graph", path: "tasks" },
         must: true,
       },

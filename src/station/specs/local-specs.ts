@@ -1,10 +1,9 @@
-import type { DrivenFacts, DrivenView } from "../../contract/driven.ts";
-import type { NewDrivenEvent } from "../../contract/driven-event.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { NewSpecEvent } from "../../contract/spec-event.ts";
-import type { SpecFacts } from "../../contract/spec-facts.ts";
+import type { NewJobEvent } from "../../contract/durable/durable-event.ts";
+import type { JobFacts, JobView } from "../../contract/durable/durable-job.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import type { NewSpecEvent } from "../../contract/spec/spec-event.ts";
+import type { SpecFacts } from "../../contract/spec/spec-facts.ts";
 import {
   CreateSpec,
   DecideSpec,
@@ -15,28 +14,29 @@ import {
   ListSpecs,
   type SpecSummary,
   type SpecView,
-} from "../../contract/spec-verbs.ts";
+} from "../../contract/spec/spec-verbs.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import { asJson } from "../../lib/as-json.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Log } from "../../log/log.ts";
+import type { NumberedSpecEvent, SpecVerbs } from "../../verbs/specs.ts";
+import type { Station } from "../../verbs/station.ts";
 import { refuseSecretIn } from "../../workspace/git/address.ts";
-import type { Folded } from "../driven/driven-log.ts";
-import type { DrivenThings } from "../driven/driven-verbs.ts";
+import type { Folded } from "../durable/durable-log.ts";
+import type { Jobs } from "../durable/durable-verbs.ts";
 import type { ClaimName } from "../names/claim-name.ts";
-import { isIdPrefix, oneOf } from "../names/one-of.ts";
-import type { Station } from "../station.ts";
+import { CANDIDATES_MAX, isIdPrefix, oneOf } from "../names/one-of.ts";
 import { SPEC_PREFIX } from "./spec-kind.ts";
 import { openAttempt, type SpecState } from "./spec-state.ts";
 import { cancelled, decided, diffOf, edited, executed, exportOf } from "./spec-verbs.ts";
 import { specSummary, specView } from "./spec-view.ts";
-import type { NumberedSpecEvent, SpecVerbs } from "./verbs.ts";
 
-const CANDIDATES_MAX = 100;
 const WORDS = { what: "spec", listedBy: "caisson spec ls" };
-/** How long an execution waits at most to say with which run it began. */
+/** How long an execution waits for its first run to be known. */
 const BEGIN_MS_MAX = 20_000;
 
 export interface LocalSpecsOptions {
-  things: DrivenThings<SpecState, NewSpecEvent>;
+  things: Jobs<SpecState, NewSpecEvent>;
   log: Log;
   runs: Pick<Station["runs"], "get">;
   claimName: ClaimName;
@@ -48,7 +48,7 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
   const now = () => (options.now?.() ?? new Date()).toISOString();
   const find = (word: string) => findSpec(word, log);
   const view = async (id: string): Promise<SpecView> => specView(await things.fold(id), now());
-  const say = async (word: string, make: (thing: Folded<SpecState>) => readonly (NewSpecEvent | NewDrivenEvent)[]): Promise<string> => {
+  const say = async (word: string, make: (thing: Folded<SpecState>) => readonly (NewSpecEvent | NewJobEvent)[]): Promise<string> => {
     const id = await find(word);
     await things.say(id, make);
     return id;
@@ -60,37 +60,37 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
     return await view(id);
   };
   return {
-    async create(given, { owner = LOCAL_OWNER } = {}) {
-      const { idea, name, source, gates, runs, parallel } = parseRequest(CreateSpec, given, "a spec");
+    async create(input, { owner = LOCAL_OWNER } = {}) {
+      const { idea, name, source, gates, runs, parallel } = parseRequest(CreateSpec, input, "a spec");
       refuseSecretIn(source);
       await using _ = name === undefined ? null : await options.claimName(name, { owner });
-      if (name !== undefined && (await specsNamed(name, log, owner)).length > 0) throw taken(name);
-      const data = { idea, source: source ?? null, gates, runs: runs as never, parallel, ...defined({ name }) };
+      if (name !== undefined && (await specsNamed(name, log, owner)).length > 0) throw nameTaken(name);
+      const data = { idea, source: source ?? null, gates, runs: asJson(runs), parallel, ...defined({ name }) };
       return await view(await things.start({ title: idea, owner, events: [{ type: "spec.proposed", data }] }));
     },
     get: async (spec) => await view(await find(spec)),
-    async list(given = {}) {
-      const { status, createdAfter, createdBefore, ...asked } = parseRequest(ListSpecs, given, "a list of specs");
+    async list(input = {}) {
+      const { status, createdAfter, createdBefore, ...query } = parseRequest(ListSpecs, input, "a list of specs");
       const isAny = status === undefined && createdAfter === undefined && createdBefore === undefined;
-      const isAsked = (facts: DrivenFacts) =>
+      const isAsked = (facts: JobFacts) =>
         (status === undefined || summaryOf({ ...facts, seq: 0, updatedAt: "" }).status === status) &&
         (createdAfter === undefined || Date.parse(facts.createdAt) >= Date.parse(createdAfter)) &&
         (createdBefore === undefined || Date.parse(facts.createdAt) < Date.parse(createdBefore));
-      const page = await things.list(defined(asked), isAny ? undefined : isAsked);
+      const page = await things.list(defined(query), isAny ? undefined : isAsked);
       return { ...page, items: page.items.map(summaryOf) };
     },
-    async execute(spec, given) {
-      const request = parseRequest(ExecuteSpec, given, "to execute a spec");
+    async execute(spec, input) {
+      const request = parseRequest(ExecuteSpec, input, "to execute a spec");
       const id = await say(spec, (thing) => executed(thing, request));
       things.drive(id);
       return { spec: id, ...(await begunWith(id, options)) };
     },
-    async decide(spec, given) {
-      const request = parseRequest(DecideSpec, given, "a decision");
+    async decide(spec, input) {
+      const request = parseRequest(DecideSpec, input, "a decision");
       return await view(await say(spec, ({ state }) => decided(state, request, now())));
     },
-    async edit(spec, given) {
-      const request = parseRequest(EditSpec, given, "a version");
+    async edit(spec, input) {
+      const request = parseRequest(EditSpec, input, "a version");
       return await view(await say(spec, ({ state }) => edited(state, request)));
     },
     cancel,
@@ -99,11 +99,11 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
       await things.wait(id, { orPerson: true, ...(signal && { signal }) });
       return await view(id);
     },
-    async *events(spec, asked) {
-      yield* things.events(await find(spec), asked) as AsyncIterable<NumberedSpecEvent>;
+    async *events(spec, eventOptions) {
+      yield* things.events(await find(spec), eventOptions) as AsyncIterable<NumberedSpecEvent>;
     },
-    diff: async (spec, asked = {}) => diffOf((await things.fold(await find(spec))).state, parseRequest(DiffSpec, asked, "a diff")),
-    export: async (spec, asked = {}) => exportOf((await things.fold(await find(spec))).state, parseRequest(ExportSpec, asked, "an export")),
+    diff: async (spec, input = {}) => diffOf((await things.fold(await find(spec))).state, parseRequest(DiffSpec, input, "a diff")),
+    export: async (spec, input = {}) => exportOf((await things.fold(await find(spec))).state, parseRequest(ExportSpec, input, "an export")),
     async remove(spec) {
       const id = await find(spec);
       const removed = await view(id);
@@ -114,7 +114,7 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
   };
 }
 
-/** By its id, the beginning of it, or its name: the machine's own user's first. */
+/** Finds a spec by id, id prefix or name. A name of the machine's own user takes precedence. */
 async function findSpec(word: string, log: Log): Promise<string> {
   if (/^spec_[a-z2-7]{12}$/.test(word)) return word;
   if (!isIdPrefix("spec", word)) {
@@ -130,18 +130,19 @@ async function findSpec(word: string, log: Log): Promise<string> {
 }
 
 async function specsNamed(name: string, log: Log, owner?: string): Promise<{ id: string; name: string }[]> {
-  const matches = (head: unknown) => (head as DrivenView & { own: SpecFacts }).own.name === name;
+  const matches = (head: unknown) => (head as JobView & { own: SpecFacts }).own.name === name;
   const where = owner === undefined ? {} : { owner: [owner] };
   const { heads } = await log.heads({ prefix: SPEC_PREFIX, where, matches, limit: CANDIDATES_MAX });
   return heads.map(({ stream }) => ({ id: stream.slice(SPEC_PREFIX.length), name }));
 }
 
-function summaryOf(head: DrivenFacts & Pick<DrivenView, "seq" | "updatedAt">): SpecSummary {
+function summaryOf(head: JobFacts & Pick<JobView, "seq" | "updatedAt">): SpecSummary {
   return specSummary(head, head.own as unknown as SpecFacts);
 }
 
 /**
- * The run that it goes on with, and its sandbox where that is there already; null when a person has to decide first.
+ * Returns the run that the spec continues with, and its sandbox if it exists already. Null if a person has to decide
+ * first.
  */
 async function begunWith(id: string, { things, runs }: LocalSpecsOptions): Promise<{ run: string | null; sandbox: string | null }> {
   const first = await things.fold(id);
@@ -154,14 +155,14 @@ async function begunWith(id: string, { things, runs }: LocalSpecsOptions): Promi
   if (already !== null) return already;
   const signal = AbortSignal.timeout(BEGIN_MS_MAX);
   for await (const _ of things.events(id, { fromSeq: first.seq + 1, follow: true, signal })) {
-    const begun = await settled(await things.fold(id));
-    if (begun !== null) return begun;
+    const result = await settled(await things.fold(id));
+    if (result !== null) return result;
   }
   return { run: null, sandbox: null };
 }
 
-function taken(name: string): CaissonError {
-  return new CaissonError("exists", `there is a spec named ${name} already`, {
-    hint: "Choose another name: `caisson spec ls` lists them.",
+function nameTaken(name: string): CaissonError {
+  return new CaissonError("exists", `there is already a spec named ${name}`, {
+    hint: "Choose another name. Run `caisson spec ls` to list specs.",
   });
 }

@@ -1,26 +1,26 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { FinishReason } from "../../contract/run.ts";
-import type { StartRunInput } from "../../contract/run-verbs.ts";
-import type { Judgement, SpecData, WrittenPhase } from "../../contract/spec.ts";
-import type { NewSpecEvent } from "../../contract/spec-event.ts";
-import type { SpecRuns } from "../../contract/spec-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { FinishReason } from "../../contract/outcome.ts";
+import type { StartRunInput } from "../../contract/run/run-verbs.ts";
+import type { Judgement, SpecData, WrittenPhase } from "../../contract/spec/spec.ts";
+import type { NewSpecEvent } from "../../contract/spec/spec-event.ts";
+import type { SpecRuns } from "../../contract/spec/spec-verbs.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import type { Effect } from "../driven/kind.ts";
-import type { Station } from "../station.ts";
+import type { Station } from "../../verbs/station.ts";
+import type { Effect } from "../durable/kind.ts";
 import { evaluators } from "./evaluators.ts";
 import { judgeNoAnswer, judgeOutput } from "./phase-output.ts";
 
-/** The pause after the nth attempt of a phase: this much, times two to the n. */
+/** The pause after the nth attempt of a phase is this, times two to the n. */
 const BACKOFF_MS = 1000;
-/** What a task changed, as far as it is put down. */
+/** How many changed files of a task we record. */
 const CHANGED_MAX = 1000;
 const TEXT_CHARACTERS_MAX = 10_000;
-/** Finds the run of an intent again. */
+/** The label by which we find the run of an intent. */
 export const SPEC_KEY_LABEL = "spec-key";
 
 type Attempt = { phase: WrittenPhase; attempt: number; inRound: number };
 
-/** What is done outside for a spec, with everything that is needed for it. */
+/** An effect on runs or merges, with everything needed to perform it. */
 export type SpecEffect = Effect & { owner: string } & (
     | { kind: "runPhase"; attempt: Attempt; key: string; start: StartRunInput }
     | { kind: "judgePhase"; attempt: Attempt; run: string; data: SpecData; version: number }
@@ -31,23 +31,23 @@ export type SpecEffect = Effect & { owner: string } & (
   );
 
 export interface MergeRequest {
-  /** Finds it again. */
+  /** The unique key by which the merge is found again. */
   key: string;
   sessions: readonly string[];
   owner: string;
-  /** The stream of the spec, which is told of its end. */
+  /** The stream of the spec, which is notified of the merge's end. */
   parent: string;
   runs: SpecRuns;
 }
 
-/** How the work of several sessions becomes one. */
+/** Merges the work of several sessions into one. */
 export interface SpecMerges {
-  /** The one of this key, or a new one. */
+  /** Returns the merge with this key, or starts it. */
   start(request: MergeRequest): Promise<string>;
-  /** Of one that is over; `session` is null when nothing came of it. */
+  /** Returns the result of a finished merge; `session` is null if it produced none. */
   result(merge: string): Promise<{ session: string | null; text: string }>;
   cancel(merge: string, options: { by: string }): Promise<void>;
-  /** Of its log, where its end is heard of. */
+  /** Returns the merge's stream, in which its end is recorded. */
   streamOf(merge: string): string;
 }
 
@@ -58,7 +58,7 @@ export interface SpecEffectParts {
   now: () => number;
 }
 
-/** Does what was decided, and gives what came of it. Asked for again, it finds what is there. */
+/** Performs an effect and returns the resulting events. Performed again, it finds the existing run or merge. */
 export async function performSpecEffect(effect: SpecEffect, parts: SpecEffectParts): Promise<NewSpecEvent[]> {
   if (effect.cancel === true) return await cancelEffect(effect, parts);
   switch (effect.kind) {
@@ -85,7 +85,7 @@ export async function performSpecEffect(effect: SpecEffect, parts: SpecEffectPar
   }
 }
 
-/** What an effect comes to that cannot be done. */
+/** Returns the events for an effect that cannot be performed. */
 export function failedSpecEffect(effect: SpecEffect, why: string, now: () => number): NewSpecEvent[] {
   switch (effect.kind) {
     case "runPhase":
@@ -115,7 +115,7 @@ async function judgePhase(effect: Extract<SpecEffect, { kind: "judgePhase" }>, p
   const { judgement, data } = judgeOutput(phase, text, effect.data);
   const event = judged(attempt, { judgement, run }, parts.now);
   if (!judgement.passed || data === null) return [event];
-  // One append: a phase that passed is written.
+  // We append both at once, so that a phase that passed is always written.
   const content = { phase, data } as Extract<NewSpecEvent, { type: "spec.written" }>["data"]["content"];
   return [event, { type: "spec.written", data: { version, by: { kind: "run", run }, content } }];
 }
@@ -136,7 +136,8 @@ async function endTask(effect: Extract<SpecEffect, { kind: "awaitTask" }>, parts
 }
 
 /**
- * What its session differs in, without what earlier tasks had changed in it, but for what its run says that it edited.
+ * Returns the files that a task changed: the session's changes, minus those of earlier tasks, unless the run's own
+ * events show that it edited them.
  */
 async function changedBy(
   { session, changedBefore }: Extract<SpecEffect, { kind: "awaitTask" }>,
@@ -153,14 +154,14 @@ function taskEnded(
   { finish, text, changed = [] }: { finish: FinishReason; text: string; changed?: readonly string[] },
 ): NewSpecEvent {
   const run = effect.kind === "awaitTask" ? effect.run : null;
-  const kept = changed.slice(0, CHANGED_MAX);
+  const paths = changed.slice(0, CHANGED_MAX);
   const data = {
     task: effect.task,
     run,
     finish,
     text: text.slice(0, TEXT_CHARACTERS_MAX),
-    changed: kept,
-    changedMore: changed.length > kept.length,
+    changed: paths,
+    changedMore: changed.length > paths.length,
   };
   return { type: "spec.task_ended", data };
 }
@@ -169,7 +170,7 @@ function mergeEnded(step: number, { session, text }: { session: string | null; t
   return { type: "spec.merge_ended", data: { step, session, text: text.slice(0, TEXT_CHARACTERS_MAX) } };
 }
 
-/** The run of an intent: the one that is there, or a new one. */
+/** Returns the run of an intent, or starts it. */
 async function begin(
   { owner, key, start }: Extract<SpecEffect, { kind: "runPhase" | "runTask" }>,
   { runs }: SpecEffectParts,
@@ -182,7 +183,7 @@ async function runOf({ owner, key }: { owner: string; key: string }, { runs }: P
   return found[0] ?? null;
 }
 
-/** How a run ended, what it said last, and the files that it edited. */
+/** Returns how a run ended, its last message, and the files that it edited. */
 async function lastWords(run: string, { runs }: SpecEffectParts): Promise<{ finish: FinishReason; text: string; edited: string[] }> {
   const { finish } = await runs.get(run);
   let text = "";

@@ -1,21 +1,21 @@
-import type { StartRunInput } from "../../contract/run-verbs.ts";
-import type { WrittenPhase } from "../../contract/spec.ts";
-import { type NewSpecEvent, type SpecEvent, specEvents } from "../../contract/spec-event.ts";
-import type { SpecRuns } from "../../contract/spec-verbs.ts";
-import { DRIVEN_LABEL } from "../../contract/station-labels.ts";
+import { JOB_LABEL } from "../../contract/label/station-labels.ts";
+import type { StartRunInput } from "../../contract/run/run-verbs.ts";
+import type { WrittenPhase } from "../../contract/spec/spec.ts";
+import { type NewSpecEvent, type SpecEvent, specEvents } from "../../contract/spec/spec-event.ts";
+import type { SpecRuns } from "../../contract/spec/spec-verbs.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import type { Kind } from "../driven/kind.ts";
+import type { Kind } from "../durable/kind.ts";
 import { decideSpec, type SpecMove } from "./decide-spec.ts";
 import { phaseTask, workTask } from "./phase-task.ts";
 import { failedSpecEffect, performSpecEffect, SPEC_KEY_LABEL, type SpecEffect, type SpecEffectParts } from "./spec-effects.ts";
 import { applyToSpec, dataOf, emptySpecState, lastVersion, type SpecState } from "./spec-state.ts";
 
-/** Of specs' streams. */
+/** The prefix of spec streams. */
 export const SPEC_PREFIX = "spec/";
 
 export type SpecKind = Kind<SpecState, NewSpecEvent, SpecEffect>;
 
-/** Specs, as the driver knows them. */
+/** Creates the definition by which the driver drives specs. */
 export function specKind(parts: SpecEffectParts): SpecKind {
   return {
     name: "spec",
@@ -27,14 +27,14 @@ export function specKind(parts: SpecEffectParts): SpecKind {
     apply: (state, event) => void applyToSpec(state, event as SpecEvent),
     decide(state, { facts, now }) {
       const isCancelled = facts.cancelRequested !== null;
-      // It has come to a conclusion, and nobody has asked for more since.
+      // It has ended, and no new execution was requested since.
       if (state.ended !== null) return { end: { finish: finishes[state.ended.outcome], text: state.ended.text } };
       const moves = decideSpec(state, { now: now.toISOString(), cancelledBy: facts.cancelRequested?.by ?? null });
       const append = moves.flatMap(intentOf);
       if (append.length > 0) return { append };
       const [move] = moves;
       if (move?.kind === "sleep") return { effects: [], waits: { due: new Date(move.until) } };
-      if (move?.kind === "ask") return { effects: [], waits: { person: `agree to ${move.phase} (version ${move.version})` } };
+      if (move?.kind === "ask") return { effects: [], waits: { person: `approve ${move.phase} (version ${move.version})` } };
       if (move?.kind === "rest") return { effects: [], waits: { signal: "its execution" } };
       return { effects: moves.flatMap((each) => effectOf(each, { state, isCancelled, merges: parts.merges })) };
     },
@@ -72,7 +72,7 @@ function intentOf(move: SpecMove): NewSpecEvent[] {
   }
 }
 
-/** The effect of a move, with what is needed for it: whoever performs it has no state. */
+/** Returns the effects of a move, with all they need, because the code that performs them has no state. */
 function effectOf(
   move: SpecMove,
   { state, isCancelled, merges }: { state: SpecState; isCancelled: boolean; merges: SpecEffectParts["merges"] },
@@ -145,14 +145,14 @@ function runRequest(
   const { model, settings, budgets } = runs as SpecRuns;
   const agent = agentFor(by, runs as Partial<SpecRuns>);
   return {
-    ...{ task, settings, budgets, labels: { spec, [SPEC_KEY_LABEL]: key, [DRIVEN_LABEL]: `${SPEC_PREFIX}${spec}` } },
+    ...{ task, settings, budgets, labels: { spec, [SPEC_KEY_LABEL]: key, [JOB_LABEL]: `${SPEC_PREFIX}${spec}` } },
     ...(model !== undefined && { model }),
     ...(agent !== undefined && { agent }),
     ...(from === null ? { source: source ?? { kind: "empty" } } : { from: { session: from } }),
   };
 }
 
-/** Undefined for what a spec that was written down before there were such agents does not say. */
+/** Returns the agent, or undefined for a spec from before such agents were recorded. */
 function agentFor(by: WrittenPhase | "task", { planner, coder, phaseAgents }: Partial<SpecRuns>): string | undefined {
   return by === "task" ? coder : (phaseAgents?.[by] ?? planner);
 }

@@ -1,11 +1,11 @@
-import type { CoverageRow, DataOf, SpecData, WrittenPhase } from "../../contract/spec.ts";
+import type { CoverageRow, DataOf, SpecData, WrittenPhase } from "../../contract/spec/spec.ts";
 import { diffLines } from "../../workspace/text-diff.ts";
 
 const CONTEXT_LINES = 3;
 
 const titles: Readonly<Record<WrittenPhase, string>> = {
-  explore: "What is there",
-  prd: "What is wanted",
+  explore: "Current state",
+  prd: "What is needed",
   requirements: "Requirements",
   design: "Design",
   tasks: "Tasks",
@@ -17,26 +17,26 @@ type Writers = { [Phase in WrittenPhase]: (data: DataOf<Phase>) => string[] };
 const writers: Writers = {
   explore: ({ summary, keyFiles, scope, questions }) => [
     ...paragraph(summary),
-    ...listed(
+    ...listSection(
       "Key files",
       keyFiles.map(({ path, why }) => `\`${path}\`${why === "" ? "" : `: ${why}`}`),
     ),
-    ...listed("Within its scope", scope.inside),
-    ...listed("Outside its scope", scope.outside),
-    ...listed("Open questions", questions),
+    ...listSection("In scope", scope.inside),
+    ...listSection("Out of scope", scope.outside),
+    ...listSection("Open questions", questions),
   ],
   prd: ({ problem, goals, stories, metrics, outOfScope }) => [
     ...paragraph(problem),
-    ...listed("Goals", goals),
-    ...listed(
+    ...listSection("Goals", goals),
+    ...listSection(
       "Stories",
       stories.map(({ id, as, want, so }) => `**${id}**: as ${as}, I want ${want}${so === "" ? "" : `, so that ${so}`}`),
     ),
-    ...listed(
+    ...listSection(
       "Metrics",
       metrics.map(({ name, target }) => `${name}: ${target}`),
     ),
-    ...listed("Not part of it", outOfScope),
+    ...listSection("Out of scope", outOfScope),
   ],
   requirements: ({ requirements }) =>
     requirements.flatMap(({ id, statement, story, criteria }) => [
@@ -47,7 +47,7 @@ const writers: Writers = {
     ]),
   design: ({ overview, components, api, data, security }) => [
     ...paragraph(overview),
-    ...listed(
+    ...listSection(
       "Components",
       components.map(
         ({ name, does, requirements }) => `**${name}**: ${does}${requirements.length === 0 ? "" : ` (${requirements.join(", ")})`}`,
@@ -76,13 +76,13 @@ const writers: Writers = {
       ({ requirement, components, tasks }) => `| ${cell(requirement)} | ${cell(components.join(", "))} | ${cell(tasks.join(", "))} |`,
     ),
     "",
-    ...listed("Gaps", gaps),
+    ...listSection("Gaps", gaps),
     ready ? "Ready." : "Not ready.",
     "",
   ],
 };
 
-/** A spec as a document. `coverage`: with what was really changed, where tasks were done. */
+/** Renders a spec as Markdown. `coverage` adds the files that its tasks really changed. */
 export function specMarkdown(spec: { title: string; idea: string; data: SpecData; coverage?: readonly CoverageRow[] }): string {
   const lines = [`# ${oneLine(spec.title)}`, "", ...paragraph(spec.idea)];
   for (const phase of Object.keys(writers) as WrittenPhase[]) lines.push(...phaseLines(phase, spec.data));
@@ -104,9 +104,7 @@ function coverageLine({ requirement, tasks, changes }: CoverageRow): string {
   return `| ${cell(requirement)} | ${cell(tasks.join(", "))} | ${cell(paths.join(", "))} |`;
 }
 
-/**
- * What differs between two states of a spec, as lines that begin with a sign; the same lines far from it are left out.
- */
+/** Returns the difference of two versions, each line with its sign. Unchanged lines are included only near changes. */
 export function specDiff(before: string, after: string): string {
   const pieces = diffLines(before.split("\n"), after.split("\n"));
   if (pieces.every(({ sign }) => sign === " ")) return "";
@@ -125,5 +123,5 @@ const oneLine = (text: string) => text.replace(/\s+/g, " ").trim();
 const cell = (text: string) => oneLine(text).replaceAll("|", "\\|");
 const paragraph = (text: string): string[] => (text.trim() === "" ? [] : [text.trim(), ""]);
 const section = (title: string, text: string): string[] => (text.trim() === "" ? [] : [`### ${title}`, "", text.trim(), ""]);
-const listed = (title: string, items: readonly string[]): string[] =>
+const listSection = (title: string, items: readonly string[]): string[] =>
   items.length === 0 ? [] : [`### ${title}`, "", ...items.map((item) => `- ${oneLine(item)}`), ""];

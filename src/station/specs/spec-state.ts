@@ -1,15 +1,16 @@
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import type { FinishReason } from "../../contract/run.ts";
-import type { WorkspaceSource } from "../../contract/session.ts";
-import { type GatePhase, type Judgement, phases, type SpecData, type SpecPhase, type WrittenPhase } from "../../contract/spec.ts";
-import type { SpecEvent } from "../../contract/spec-event.ts";
-import { unreachable } from "../../lib/unreachable.ts";
+import type { EventFor } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import type { FinishReason } from "../../contract/outcome.ts";
+import type { WorkspaceSource } from "../../contract/session/session.ts";
+import { type GatePhase, type Judgement, phases, type SpecData, type SpecPhase, type WrittenPhase } from "../../contract/spec/spec.ts";
+import type { SpecEvent, specEvents } from "../../contract/spec/spec-event.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 
 export interface PhaseAttempt {
   phase: WrittenPhase;
-  /** Counted over the spec's whole life: it is part of what finds its run again. */
+  /** Counted over the spec's whole life, because it is part of the key of its run. */
   attempt: number;
-  /** Attempts since somebody asked for the phase. */
+  /** Attempts since the phase was last requested. */
   inRound: number;
   key: string;
   feedback: string[];
@@ -28,7 +29,7 @@ export interface WrittenVersion {
   data: SpecData[WrittenPhase];
 }
 
-export interface Verdict {
+export interface GateVerdict {
   phase: GatePhase;
   version: number;
   by: string;
@@ -41,7 +42,7 @@ export interface TaskState {
   task: string;
   attempt: number;
   key: string;
-  /** The session with whose files it begins; null: the project's. */
+  /** The session whose files it starts with; null for the project's. */
   base: string | null;
   run: string | null;
   session: string | null;
@@ -56,12 +57,12 @@ export interface MergeState {
   key: string;
   sessions: string[];
   merge: string | null;
-  /** Undefined until it has ended. */
+  /** Undefined until the merge has ended. */
   session?: string | null;
   text: string;
 }
 
-/** What a spec has come to: a fold of its log. */
+/** The state of a spec, folded from its log. */
 export interface SpecState {
   spec: string;
   name: string | null;
@@ -73,19 +74,19 @@ export interface SpecState {
   parallel: number;
   createdAt: string;
   updatedAt: string;
-  /** Whether somebody asked for it to be driven, and it has come to no conclusion since. */
+  /** Whether an execution was requested and has not finished. */
   isDriven: boolean;
   until: "sync" | "complete";
   versions: WrittenVersion[];
-  /** The version of each phase that holds. */
+  /** The current version of each phase. */
   current: Partial<Record<WrittenPhase, { version: number; isStale: boolean }>>;
   attempts: PhaseAttempt[];
-  /** What the next attempt of a phase is told. */
+  /** The feedback for the next attempt of a phase. */
   feedback: Partial<Record<WrittenPhase, string[]>>;
-  /** Attempts of each phase since somebody asked for it. */
+  /** Attempts of each phase since it was last requested. */
   round: Partial<Record<WrittenPhase, number>>;
-  verdicts: Verdict[];
-  /** The last attempt of each task of the tasks that hold now. */
+  verdicts: GateVerdict[];
+  /** The last attempt at each of the current tasks. */
   tasks: TaskState[];
   merges: MergeState[];
   /** Counted over the spec's whole life. */
@@ -113,53 +114,35 @@ export function emptySpecState(): SpecState {
   };
 }
 
-/** Adds one event; the state is changed in place. */
+/** Applies one event to the state, in place. */
 export function applyToSpec(state: SpecState, event: SpecEvent): SpecState {
   state.updatedAt = event.at;
-  switch (event.type) {
-    case "driven.created": {
-      const { id, owner } = event.data;
-      return Object.assign(state, { spec: id, owner: owner ?? LOCAL_OWNER, createdAt: event.at });
-    }
-    case "spec.proposed": {
-      const { name, idea, source, gates, runs, parallel } = event.data;
-      return Object.assign(state, { name: name ?? null, idea, source, gates, runs, parallel });
-    }
-    case "spec.executed":
-      return execute(state, event.data);
-    case "spec.phase_started":
-    case "spec.phase_running":
-    case "spec.phase_judged":
-      return applyAttempt(state, event);
-    case "spec.written":
-      return write(state, event);
-    case "spec.approved":
-    case "spec.rejected":
-      return decideGate(state, event);
-    case "spec.task_started":
-    case "spec.task_running":
-    case "spec.task_ended":
-      return applyTask(state, event);
-    case "spec.merge_started":
-    case "spec.merge_running":
-    case "spec.merge_ended":
-      return applyMerge(state, event);
-    case "spec.concluded":
-      return Object.assign(state, { ended: { ...event.data, at: event.at }, isDriven: false });
-    // What they say is in the facts that all driven things share.
-    case "driven.waiting":
-    case "driven.paused":
-    case "driven.continued":
-    case "driven.cancel_requested":
-    case "driven.ended":
-    case "driven.reopened":
-      return state;
-    default:
-      return unreachable(event);
-  }
+  return handle(handlers, event, state) ?? state;
 }
 
-/** What is written, with the last version of each phase, or as it was at a version. */
+type EventOf<Type extends SpecEvent["type"]> = Extract<SpecEvent, { type: Type }>;
+
+const handlers: Handlers<EventFor<typeof specEvents, "state"> | EventOf<"driven.created">, SpecState, SpecState> = {
+  "driven.created": ({ at, data: { id, owner = LOCAL_OWNER } }, state) => Object.assign(state, { spec: id, owner, createdAt: at }),
+  "spec.proposed": ({ data: { name = null, idea, source, gates, runs, parallel } }, state) =>
+    Object.assign(state, { name, idea, source, gates, runs, parallel }),
+  "spec.executed": execute,
+  "spec.phase_started": applyAttempt,
+  "spec.phase_running": applyAttempt,
+  "spec.phase_judged": applyAttempt,
+  "spec.written": write,
+  "spec.approved": decideGate,
+  "spec.rejected": decideGate,
+  "spec.task_started": applyTask,
+  "spec.task_running": applyTask,
+  "spec.task_ended": applyTask,
+  "spec.merge_started": applyMerge,
+  "spec.merge_running": applyMerge,
+  "spec.merge_ended": applyMerge,
+  "spec.concluded": ({ at, data }, state) => Object.assign(state, { ended: { ...data, at }, isDriven: false }),
+};
+
+/** Returns the latest content of each phase, or the content as of a version. */
 export function dataOf(state: SpecState, atVersion = Number.POSITIVE_INFINITY): SpecData {
   const data: Record<string, unknown> = {};
   for (const { version, phase, data: written } of state.versions) if (version <= atVersion) data[phase] = written;
@@ -173,13 +156,13 @@ export function isApproved(state: SpecState, phase: WrittenPhase): boolean {
   return !state.gates.includes(phase as GatePhase) || verdictOn(state, phase, version)?.approved === true;
 }
 
-export function verdictOn(state: SpecState, phase: WrittenPhase, version: number | undefined): Verdict | undefined {
+export function verdictOn(state: SpecState, phase: WrittenPhase, version: number | undefined): GateVerdict | undefined {
   return state.verdicts.findLast((verdict) => verdict.phase === phase && verdict.version === version);
 }
 
 export const openAttempt = (state: SpecState): PhaseAttempt | undefined => state.attempts.findLast(({ judgement }) => judgement === null);
 
-/** The phase that is worked on, or waited for. */
+/** Returns the phase that is being written or waits for approval. */
 export function phaseOf(state: SpecState): SpecPhase {
   for (const phase of phases) {
     if (phase === "complete") break;
@@ -189,9 +172,9 @@ export function phaseOf(state: SpecState): SpecPhase {
   return "complete";
 }
 
-function execute(state: SpecState, { from, until, source }: Extract<SpecEvent, { type: "spec.executed" }>["data"]): SpecState {
+function execute({ data: { from, until, source } }: EventOf<"spec.executed">, state: SpecState): SpecState {
   if (from !== null) for (const phase of phases.slice(phases.indexOf(from))) outdate(state, phase);
-  // Whoever asks for it again wants what failed tried anew.
+  // Executing again means that the failed part is retried.
   state.round = {};
   state.tasks = from === "complete" ? [] : state.tasks.filter(({ finish }) => finish === "done");
   state.merges = from === "complete" ? [] : state.merges.filter(({ session }) => session !== null && session !== undefined);
@@ -203,9 +186,7 @@ function outdate(state: SpecState, phase: SpecPhase): void {
   if (current !== undefined) current.isStale = true;
 }
 
-type AttemptEvent = Extract<SpecEvent, { type: "spec.phase_started" | "spec.phase_running" | "spec.phase_judged" }>;
-
-function applyAttempt(state: SpecState, event: AttemptEvent): SpecState {
+function applyAttempt(event: EventOf<"spec.phase_started" | "spec.phase_running" | "spec.phase_judged">, state: SpecState): SpecState {
   if (event.type === "spec.phase_started") {
     const { phase, attempt, key, feedback } = event.data;
     const inRound = (state.round[phase] ?? 0) + 1;
@@ -231,33 +212,30 @@ function applyAttempt(state: SpecState, event: AttemptEvent): SpecState {
   return state;
 }
 
-function write(state: SpecState, { at, data: { version, by, content } }: Extract<SpecEvent, { type: "spec.written" }>): SpecState {
+function write({ at, data: { version, by, content } }: EventOf<"spec.written">, state: SpecState): SpecState {
   const { phase, data } = content;
   state.versions.push({ version, phase, by: by.kind === "run" ? by.run : by.name, at, data });
   state.current[phase] = { version, isStale: false };
   for (const later of phases.slice(phases.indexOf(phase) + 1)) outdate(state, later);
   delete state.round[phase];
   state.feedback[phase] = [];
-  // What was done was done for other tasks.
+  // Finished work belonged to the old tasks.
   if (phase === "tasks") Object.assign(state, { tasks: [], merges: [] });
   return state;
 }
 
-function decideGate(state: SpecState, event: Extract<SpecEvent, { type: "spec.approved" | "spec.rejected" }>): SpecState {
+function decideGate(event: EventOf<"spec.approved" | "spec.rejected">, state: SpecState): SpecState {
   const { phase, version, by, text } = event.data;
   const approved = event.type === "spec.approved";
   state.verdicts.push({ phase, version, by, at: event.at, approved, text });
   if (approved) return state;
   outdate(state, phase);
   delete state.round[phase];
-  state.feedback[phase] = [`${by} did not agree: ${text}`];
+  state.feedback[phase] = [`${by} rejected it: ${text}`];
   return state;
 }
 
-function applyTask(
-  state: SpecState,
-  event: Extract<SpecEvent, { type: "spec.task_started" | "spec.task_running" | "spec.task_ended" }>,
-): SpecState {
+function applyTask(event: EventOf<"spec.task_started" | "spec.task_running" | "spec.task_ended">, state: SpecState): SpecState {
   if (event.type === "spec.task_started") {
     const { task, attempt, key, base } = event.data;
     state.taskAttempts = Math.max(state.taskAttempts, attempt);
@@ -270,10 +248,7 @@ function applyTask(
   return state;
 }
 
-function applyMerge(
-  state: SpecState,
-  event: Extract<SpecEvent, { type: "spec.merge_started" | "spec.merge_running" | "spec.merge_ended" }>,
-): SpecState {
+function applyMerge(event: EventOf<"spec.merge_started" | "spec.merge_running" | "spec.merge_ended">, state: SpecState): SpecState {
   if (event.type === "spec.merge_started") {
     state.mergeSteps = Math.max(state.mergeSteps, event.data.step);
     state.merges.push({ ...event.data, merge: null, text: "" });

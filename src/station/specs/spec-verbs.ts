@@ -1,12 +1,12 @@
 import type { z } from "zod";
-import type { NewDrivenEvent } from "../../contract/driven-event.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
-import { type GatePhase, PHASE_BYTES_MAX, phaseData, phases, type SpecData, type WrittenPhase } from "../../contract/spec.ts";
-import type { NewSpecEvent } from "../../contract/spec-event.ts";
-import type { DecideSpec, DiffSpec, EditSpec, ExecuteSpec, ExportSpec, SpecDiff } from "../../contract/spec-verbs.ts";
+import type { NewJobEvent } from "../../contract/durable/durable-event.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { checkValue, tellProblems } from "../../contract/error/plain-problems.ts";
+import { type GatePhase, PHASE_BYTES_MAX, phaseData, phases, type SpecData, type WrittenPhase } from "../../contract/spec/spec.ts";
+import type { NewSpecEvent } from "../../contract/spec/spec-event.ts";
+import type { DecideSpec, DiffSpec, EditSpec, ExecuteSpec, ExportSpec, SpecDiff } from "../../contract/spec/spec-verbs.ts";
 import { refuseSecretIn } from "../../workspace/git/address.ts";
-import type { Folded } from "../driven/driven-log.ts";
+import type { Folded } from "../durable/durable-log.ts";
 import { coverage } from "./coverage.ts";
 import { decideSpec } from "./decide-spec.ts";
 import { specDiff, specMarkdown } from "./spec-markdown.ts";
@@ -14,19 +14,21 @@ import { dataOf, lastVersion, openAttempt, type SpecState } from "./spec-state.t
 import { doneTasks, titleOf } from "./spec-view.ts";
 import { taskGraph } from "./task-graph.ts";
 
-/** What people say to a spec, as events; each is judged by what the spec has come to, and throws for what cannot be. */
+/**
+ * Functions that turn requests of people into events. Each checks the spec's state and throws for what is not possible.
+ */
 
 export function executed(
   { state, facts }: Pick<Folded<SpecState>, "state" | "facts">,
   { from, until, source, by }: z.output<typeof ExecuteSpec>,
-): (NewSpecEvent | NewDrivenEvent)[] {
+): (NewSpecEvent | NewJobEvent)[] {
   const isAtWork = facts.finish === null && (state.isDriven || facts.cancelRequested !== null);
-  // Paused by a station that it took down: somebody has looked, and lets it go on.
+  // It was paused because it had crashed a station. This request shows that a person has looked, so it continues.
   if (isAtWork && facts.paused !== null) return [{ type: "driven.continued", data: { by } }];
-  // Whoever asks for what is under way anyway only wants it driven.
+  // A request for work in progress only makes sure that it is driven.
   if (isAtWork && from === undefined && source === undefined && facts.cancelRequested === null) return [];
   if (isAtWork) {
-    throw new CaissonError("conflict", `${state.spec} is driven already`, { hint: `Follow it: caisson spec run ${state.spec}` });
+    throw new CaissonError("conflict", `${state.spec} is already being executed`, { hint: `Follow it: caisson spec run ${state.spec}` });
   }
   refuseSecretIn(source);
   if ((source ?? state.source) === null) {
@@ -35,7 +37,7 @@ export function executed(
     });
   }
   if (state.source !== null && source !== undefined)
-    throw new CaissonError("invalid", `${state.spec} has a project already`, { hint: "Leave the project out, or make another spec." });
+    throw new CaissonError("invalid", `${state.spec} already has a project`, { hint: "Omit the project, or create another spec." });
   if (from !== undefined) refuseAhead(state, from);
   const execution: NewSpecEvent = {
     type: "spec.executed",
@@ -44,12 +46,12 @@ export function executed(
   return facts.finish === null ? [execution] : [{ type: "driven.reopened", data: { by } }, execution];
 }
 
-/** A phase is written from what those before it say. */
+/** Throws if an earlier phase is missing, because each phase is written from the previous ones. */
 function refuseAhead(state: SpecState, from: z.output<typeof ExecuteSpec>["from"] & string): void {
   const missing = phases.slice(0, phases.indexOf(from)).find((phase) => phase !== "complete" && state.current[phase] === undefined);
   if (missing !== undefined)
-    throw new CaissonError("invalid", `${state.spec} cannot begin with ${from}: ${missing} is not written yet`, {
-      hint: "Leave the phase out to go on from where it is.",
+    throw new CaissonError("invalid", `${state.spec} cannot start with ${from}: ${missing} is not written yet`, {
+      hint: "Omit the phase to continue where the spec is.",
     });
 }
 
@@ -58,23 +60,23 @@ export function decided(
   { approved, phase, version, text, by }: z.output<typeof DecideSpec>,
   now: string,
 ): NewSpecEvent[] {
-  const asked = askedOf(state, now);
-  if (asked === null || (phase !== undefined && phase !== asked.phase)) {
-    throw new CaissonError("conflict", `${state.spec} does not wait for anybody to agree to ${phase ?? "anything"}`, {
-      hint: `\`caisson spec show ${state.spec}\` says what it does.`,
+  const pendingGate = pendingGateOf(state, now);
+  if (pendingGate === null || (phase !== undefined && phase !== pendingGate.phase)) {
+    throw new CaissonError("conflict", `${state.spec} is not waiting for approval${phase === undefined ? "" : ` of ${phase}`}`, {
+      hint: `Run \`caisson spec show ${state.spec}\` to see its state.`,
     });
   }
-  if (version !== undefined && version !== asked.version) {
-    throw new CaissonError("stale", `${asked.phase} of ${state.spec} is version ${asked.version}, not ${version}`, {
-      hint: `Look at it first: caisson spec diff ${state.spec} --from ${version}`,
+  if (version !== undefined && version !== pendingGate.version) {
+    throw new CaissonError("stale", `${pendingGate.phase} of ${state.spec} is version ${pendingGate.version}, not ${version}`, {
+      hint: `Review the change first: caisson spec diff ${state.spec} --from ${version}`,
     });
   }
   if (!approved && text === "")
-    throw new CaissonError("invalid", "a rejection says what must change", { hint: "Its words are given to the next attempt." });
-  return [{ type: approved ? "spec.approved" : "spec.rejected", data: { ...asked, by, text } }];
+    throw new CaissonError("invalid", "a rejection must say what to change", { hint: "Give a comment, which the next attempt receives." });
+  return [{ type: approved ? "spec.approved" : "spec.rejected", data: { ...pendingGate, by, text } }];
 }
 
-function askedOf(state: SpecState, now: string): { phase: GatePhase; version: number } | null {
+function pendingGateOf(state: SpecState, now: string): { phase: GatePhase; version: number } | null {
   const [move] = decideSpec(state, { now });
   return move?.kind === "ask" ? { phase: move.phase, version: move.version } : null;
 }
@@ -83,7 +85,7 @@ export function edited(state: SpecState, { phase, data, by }: z.output<typeof Ed
   const isBuilding = state.tasks.some(({ finish }) => finish === null) || state.merges.some(({ session }) => session === undefined);
   if (state.isDriven && (openAttempt(state) !== undefined || isBuilding)) {
     throw new CaissonError("conflict", `an agent is at work on ${state.spec}`, {
-      hint: `End that first: caisson spec cancel ${state.spec}`,
+      hint: `Cancel it first: caisson spec cancel ${state.spec}`,
     });
   }
   refuseAhead(state, phase);
@@ -95,20 +97,21 @@ export function edited(state: SpecState, { phase, data, by }: z.output<typeof Ed
   ];
 }
 
-/** A person may know better than an evaluator; what cannot be is refused all the same. */
-function checkedContent(phase: WrittenPhase, given: unknown): Extract<NewSpecEvent, { type: "spec.written" }>["data"]["content"] {
-  const bytes = Buffer.byteLength(JSON.stringify(given));
-  if (bytes > PHASE_BYTES_MAX) throw new CaissonError("too_large", `${phase} has ${bytes} bytes; at most ${PHASE_BYTES_MAX} are taken`);
-  const parsed = checkValue(phaseData[phase], given);
-  if (!parsed.success) throw new CaissonError("invalid", `this is not what ${phase} looks like: ${tellProblems(parsed.problems)}`);
+/** Accepts a person's content without an evaluator, but rejects what is impossible. */
+function checkedContent(phase: WrittenPhase, data: unknown): Extract<NewSpecEvent, { type: "spec.written" }>["data"]["content"] {
+  const bytes = Buffer.byteLength(JSON.stringify(data));
+  if (bytes > PHASE_BYTES_MAX) throw new CaissonError("too_large", `${phase} has ${bytes} bytes; the limit is ${PHASE_BYTES_MAX}`);
+  const parsed = checkValue(phaseData[phase], data);
+  if (!parsed.success)
+    throw new CaissonError("invalid", `the data does not match the schema of ${phase}: ${tellProblems(parsed.problems)}`);
   const content = { phase, data: parsed.data } as ReturnType<typeof checkedContent>;
   const problems = content.phase === "tasks" ? taskGraph(content.data.tasks).problems : [];
   if (problems.length > 0) throw new CaissonError("invalid", `these tasks cannot be done: ${problems.join("; ")}`);
   return content;
 }
 
-export function cancelled({ state, facts }: Pick<Folded<SpecState>, "state" | "facts">, { by }: { by: string }): NewDrivenEvent[] {
-  if (facts.finish !== null) throw new CaissonError("conflict", `${state.spec} is over`, { hint: "There is nothing to cancel." });
+export function cancelled({ state, facts }: Pick<Folded<SpecState>, "state" | "facts">, { by }: { by: string }): NewJobEvent[] {
+  if (facts.finish !== null) throw new CaissonError("conflict", `${state.spec} has ended`, { hint: "There is nothing to cancel." });
   return facts.cancelRequested === null ? [{ type: "driven.cancel_requested", data: { by, text: "" } }] : [];
 }
 
@@ -138,5 +141,5 @@ export function exportOf(
 
 function refuseUnknown(state: SpecState, version: number): void {
   if (version <= lastVersion(state)) return;
-  throw new CaissonError("not_found", `${state.spec} has no version ${version}`, { hint: `Its last one is ${lastVersion(state)}.` });
+  throw new CaissonError("not_found", `${state.spec} has no version ${version}`, { hint: `The latest version is ${lastVersion(state)}.` });
 }

@@ -1,9 +1,9 @@
-import type { DrivenFacts } from "../../contract/driven.ts";
-import { phases, type SpecTask } from "../../contract/spec.ts";
-import type { SpecFacts } from "../../contract/spec-facts.ts";
-import type { SpecSummary, SpecView } from "../../contract/spec-verbs.ts";
+import type { JobFacts } from "../../contract/durable/durable-job.ts";
+import { phases, type SpecTask } from "../../contract/spec/spec.ts";
+import type { SpecFacts } from "../../contract/spec/spec-facts.ts";
+import type { SpecSummary, SpecView } from "../../contract/spec/spec-verbs.ts";
 import { withoutSecret } from "../../workspace/git/address.ts";
-import type { Folded } from "../driven/driven-log.ts";
+import type { Folded } from "../durable/durable-log.ts";
 import { coverage } from "./coverage.ts";
 import { decideSpec } from "./decide-spec.ts";
 import { evaluators } from "./evaluators.ts";
@@ -11,9 +11,9 @@ import { dataOf, lastVersion, openAttempt, phaseOf, type SpecState, type TaskSta
 
 const TITLE_CHARACTERS_MAX = 100;
 
-/** From what lists know, or from the spec itself. */
+/** Builds a summary from a list's facts, or from the spec itself. */
 export function specSummary(
-  facts: DrivenFacts & { seq: number; updatedAt: string },
+  facts: JobFacts & { seq: number; updatedAt: string },
   { name, isDraft, outcome, phase, version }: SpecFacts,
 ): SpecSummary {
   const { id, owner, title, createdAt, updatedAt, seq, waits, paused, finish } = facts;
@@ -38,7 +38,7 @@ export function specView({ state, facts, seq }: Folded<SpecState>, now: string):
   const { idea, gates, parallel, ended, name, updatedAt } = state;
   const data = dataOf(state);
   const [move] = decideSpec(state, { now, cancelledBy: facts.cancelRequested?.by ?? null });
-  const asked = move?.kind === "ask" && facts.finish === null ? { phase: move.phase, version: move.version } : null;
+  const pendingGate = move?.kind === "ask" && facts.finish === null ? { phase: move.phase, version: move.version } : null;
   const own = {
     name,
     isDraft: !state.isDriven && ended === null,
@@ -52,10 +52,10 @@ export function specView({ state, facts, seq }: Folded<SpecState>, now: string):
     gates,
     parallel,
     source: state.source === null ? null : withoutSecret(state.source),
-    asked,
+    asked: pendingGate,
     dueAt: facts.waits?.due ?? null,
     ended: ended === null ? null : { text: ended.text, at: ended.at },
-    phases: phases.map((phase) => phaseView(state, phase, asked?.phase ?? null)),
+    phases: phases.map((phase) => phaseView(state, phase, pendingGate?.phase ?? null)),
     versions: state.versions.map(({ version, phase, by, at }) => ({ version, phase, by, at })),
     attempts: state.attempts.map(({ phase, attempt, run, judgement, startedAt, endedAt }) => ({
       ...{ phase, attempt, run, judgement, startedAt, endedAt },
@@ -74,7 +74,7 @@ export function specView({ state, facts, seq }: Folded<SpecState>, now: string):
   };
 }
 
-/** The first line of the idea. */
+/** Returns the first line of the idea, truncated. */
 export function titleOf({ idea }: Pick<SpecState, "idea">): string {
   const [first = ""] = idea.split("\n");
   return first.length > TITLE_CHARACTERS_MAX ? `${first.slice(0, TITLE_CHARACTERS_MAX - 1)}…` : first;
@@ -84,7 +84,7 @@ export function doneTasks(state: SpecState) {
   return state.tasks.map(({ task, finish, changed }) => ({ task, isDone: finish === "done", changed }));
 }
 
-function phaseView(state: SpecState, phase: (typeof phases)[number], asked: string | null): SpecView["phases"][number] {
+function phaseView(state: SpecState, phase: (typeof phases)[number], gatePhase: string | null): SpecView["phases"][number] {
   if (phase === "complete") {
     const isWorking = state.isDriven && phaseOf(state) === "complete";
     const end = state.ended?.outcome === "done" ? "written" : isWorking ? "working" : "missing";
@@ -93,7 +93,7 @@ function phaseView(state: SpecState, phase: (typeof phases)[number], asked: stri
   const current = state.current[phase];
   const version = current?.version ?? null;
   if (openAttempt(state)?.phase === phase) return { phase, version, state: "working" };
-  if (asked === phase) return { phase, version, state: "asked" };
+  if (gatePhase === phase) return { phase, version, state: "asked" };
   if ((state.round[phase] ?? 0) >= evaluators[phase].attempts) return { phase, version, state: "failed" };
   return { phase, version, state: current === undefined ? "missing" : current.isStale ? "stale" : "written" };
 }
@@ -101,6 +101,6 @@ function phaseView(state: SpecState, phase: (typeof phases)[number], asked: stri
 function taskView({ id, title, dependsOn }: SpecTask, state: TaskState | undefined): SpecView["tasks"][number] {
   const { run = null, session = null, finish = null, changed = [] } = state ?? {};
   const isOver = finish !== null;
-  const shown = state === undefined ? "waiting" : !isOver ? "running" : finish === "done" ? "done" : "failed";
-  return { id, title, dependsOn, run, session, finish, changed, state: shown };
+  const taskStatus = state === undefined ? "waiting" : !isOver ? "running" : finish === "done" ? "done" : "failed";
+  return { id, title, dependsOn, run, session, finish, changed, state: taskStatus };
 }

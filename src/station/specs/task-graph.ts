@@ -1,23 +1,23 @@
-import type { SpecTask } from "../../contract/spec.ts";
+import type { SpecTask } from "../../contract/spec/spec.ts";
 
 export interface TaskGraph {
-  /** What cannot be: the same id twice, a task that waits for one that is not there, tasks that wait for each other. */
+  /** Duplicate ids, unknown dependencies and cycles. */
   problems: string[];
-  /** Tasks that wait for nothing but tasks of earlier waves; all of one wave can be done at the same time. */
+  /** Sets of tasks that depend only on earlier waves. All tasks of a wave can run at the same time. */
   waves: string[][];
-  /** The longest way through, by hours. */
+  /** The longest chain, by hours. */
   criticalPath: string[];
   criticalHours: number;
 }
 
 export function taskGraph(tasks: readonly Pick<SpecTask, "id" | "dependsOn" | "hours">[]): TaskGraph {
   const byId = new Map(tasks.map((task) => [task.id, task]));
-  const problems = [...repeated(tasks.map(({ id }) => id)).map((id) => `two tasks have the id ${id}`), ...unknown(tasks, byId)];
+  const problems = [...duplicatesIn(tasks.map(({ id }) => id)).map((id) => `two tasks have the id ${id}`), ...unknown(tasks, byId)];
   const waves: string[][] = [];
   const done = new Set<string>();
   let left = [...byId.values()];
   while (left.length > 0) {
-    // What is not there is a problem of its own, and holds nobody up here.
+    // A missing task is reported as its own problem, and blocks nothing here.
     const ready = left.filter(({ dependsOn }) => dependsOn.every((id) => done.has(id) || !byId.has(id)));
     if (ready.length === 0) break;
     waves.push(ready.map(({ id }) => id));
@@ -29,17 +29,19 @@ export function taskGraph(tasks: readonly Pick<SpecTask, "id" | "dependsOn" | "h
   return { problems, waves, ...longest(waves.flat(), byId) };
 }
 
-function repeated(ids: readonly string[]): string[] {
+function duplicatesIn(ids: readonly string[]): string[] {
   return [...new Set(ids.filter((id, index) => ids.indexOf(id) !== index))];
 }
 
 function unknown(tasks: readonly Pick<SpecTask, "id" | "dependsOn">[], byId: ReadonlyMap<string, unknown>): string[] {
   return tasks.flatMap(({ id, dependsOn }) =>
-    dependsOn.filter((other) => !byId.has(other)).map((other) => `${id} waits for ${other}, which is not there`),
+    dependsOn.filter((other) => !byId.has(other)).map((other) => `${id} waits for ${other}, which does not exist`),
   );
 }
 
-/** One of them, from a task back to itself. All that are left wait for another that is left. */
+/**
+ * Returns one cycle, from a task back to itself. Every remaining task waits for another remaining one, so there is one.
+ */
 function cycleAmong(left: readonly Pick<SpecTask, "id" | "dependsOn">[]): string[] {
   const byId = new Map(left.map((task) => [task.id, task]));
   const path: string[] = [];

@@ -1,6 +1,6 @@
 import { spanIdOf } from "../../lib/trace-ids.ts";
 
-/** A span that has ended, as plain data. Ids are in hexadecimal, times in milliseconds since 1970. */
+/** An ended span as plain data. Ids are hexadecimal, times in milliseconds since 1970. */
 export interface EndedSpan {
   traceId: string;
   spanId: string;
@@ -9,7 +9,7 @@ export interface EndedSpan {
   kind: "internal" | "client" | "server";
   startMs: number;
   endMs: number;
-  /** What went wrong, in a word; null when nothing did. */
+  /** A short error name, or null. */
   error: string | null;
   attributes: Attributes;
 }
@@ -25,23 +25,23 @@ interface OpenSpan {
   attributes: Attributes;
 }
 
-/** Calls that are open at once in one run; more would be a mistake of ours. */
+/** The most calls that may be open at once in one run. More would be a defect of ours. */
 const OPEN_MAX = 1000;
 
-/** The spans of one run that have begun, by a key that is theirs within the run: `run`, `step 3`, `tool t3.1`. */
+/** The open spans of one run, each with a key that is unique within the run: `run`, `step 3`, `tool t3.1`. */
 export interface OpenSpans {
   readonly rootId: string;
-  /** Of all spans from here on. */
+  /** Sets the trace of all spans from now on. */
   trace(trace: { traceId: string; sampled: boolean }): void;
-  /** One of the same key that had not ended is lost. */
+  /** Opens a span. An open span with the same key ends as lost. */
   begin(key: string, span: Omit<OpenSpan, "spanId">): EndedSpan[];
   end(key: string, outcome: { atMs: number; error: string | null; more?: Attributes }): EndedSpan[];
   endAll(isMeant: (key: string) => boolean, outcome: { atMs: number; error: string | null }): EndedSpan[];
-  /** What calls are below: the step, or the run itself. */
+  /** Returns the parent span for calls: the current step, or else the run. */
   current(): string;
-  /** Of one that has begun. */
+  /** Returns the id of an open span, or null. */
   idOf(key: string): string | null;
-  /** Where the run works from here on. */
+  /** Sets the attributes of the sandbox in which the run works from now on. */
   enter(place: Attributes): void;
   place(): Attributes;
 }
@@ -53,7 +53,7 @@ export function createOpenSpans(run: string, firstTraceId: string): OpenSpans {
   let sampled = true;
   let place: Attributes = {};
   const rootId = spanIdOf(run, "run");
-  /** The first of its key has the id that others compute for it, too. */
+  /** The first span of a key gets an id that other processes can compute, too. */
   const nextId = (key: string) => {
     const count = counts.get(key) ?? 0;
     counts.set(key, count + 1);

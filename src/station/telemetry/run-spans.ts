@@ -1,40 +1,41 @@
-import type { NewRunEvent } from "../../contract/run-event.ts";
-import type { Usage } from "../../contract/usage.ts";
+import type { EventFor, NewEventOf } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import type { Usage } from "../../contract/model/usage.ts";
+import type { NewRunEvent, runEvents } from "../../contract/run/run-event.ts";
 import { parseTraceparent, spanIdOf, traceIdOf } from "../../lib/trace-ids.ts";
 import { type Attributes, createOpenSpans, type EndedSpan, type OpenSpans } from "./open-spans.ts";
 
 export interface RunSpans {
-  /** Takes the next event of the run; gives the spans that it ends. */
+  /** Processes the next event of the run, and returns the spans that it ends. */
   take(event: NewRunEvent, atMs: number): EndedSpan[];
 }
 
 interface Taking {
   run: string;
   spans: OpenSpans;
-  /** Of a sub-run: the trace that its parent is in. */
+  /** The trace of the parent run, for a sub-run. */
   parentTraceId: string | undefined;
   atMs: number;
 }
 
-type DataOf<Type extends NewRunEvent["type"]> = Extract<NewRunEvent, { type: Type }>["data"];
-type Takers = { [Type in NewRunEvent["type"]]?: (data: DataOf<Type>, taking: Taking) => EndedSpan[] };
+type SpanEvent = NewEventOf<EventFor<typeof runEvents, "spans">>;
 
 /**
- * The spans of one run, from its events: the run, its steps, and in these the calls of models and tools. Of what was
- * said, asked or answered nothing is in them.
+ * Creates the spans of one run from its events: the run, its steps, and their model and tool calls. Spans contain no
+ * text of messages, prompts or answers.
  */
 export function createRunSpans(run: string, { parentTraceId }: { parentTraceId?: string } = {}): RunSpans {
   const spans = createOpenSpans(run, traceIdOf(run));
   return {
-    take({ type, data }, atMs) {
-      const taker = takers[type] as ((given: unknown, taking: Taking) => EndedSpan[]) | undefined;
-      return taker?.(data, { run, spans, parentTraceId, atMs }) ?? [];
-    },
+    take: (event, atMs) => handle(handlers, event, { run, spans, parentTraceId, atMs }) ?? [],
   };
 }
 
-const takers: Takers = {
-  "run.created": ({ agent, model, session, parent, traceparent }, { run, spans, parentTraceId, atMs }) => {
+/** Returns whether an event affects spans; most events do not. */
+export const concernsSpans = ({ type }: { type: string }): boolean => Object.hasOwn(handlers, type);
+
+const handlers: Handlers<SpanEvent, Taking, EndedSpan[]> = {
+  "run.created": ({ data: { agent, model, session, parent, traceparent } }, { run, spans, parentTraceId, atMs }) => {
     const caller = parseTraceparent(traceparent);
     spans.trace({ traceId: parentTraceId ?? caller?.traceId ?? traceIdOf(run), sampled: caller?.sampled ?? true });
     const attributes = {
@@ -47,25 +48,25 @@ const takers: Takers = {
     const parentSpanId = parent === null ? (caller?.spanId ?? null) : spanIdOf(parent.run, `tool ${parent.call}`);
     return spans.begin("run", { parentSpanId, name: `invoke_agent ${agent.name}`, kind: "internal", startMs: atMs, attributes });
   },
-  // Whoever had it before is gone, and so are its calls of models.
+  // The previous driver is dead, and its model calls are lost.
   "run.claimed": (_, { spans, atMs }) => spans.endAll((key) => key.startsWith("model "), { atMs, error: "lost" }),
-  "step.started": ({ step }, { run, spans, atMs }) => {
+  "step.started": ({ data: { step } }, { run, spans, atMs }) => {
     const before = spans.endAll((key) => key.startsWith("step "), { atMs, error: null });
     const attributes = { "caisson.run": run, "caisson.step": step };
-    const begun = { parentSpanId: spans.rootId, name: `step ${step}`, kind: "internal" as const, startMs: atMs, attributes };
-    return [...before, ...spans.begin(`step ${step}`, begun)];
+    const span = { parentSpanId: spans.rootId, name: `step ${step}`, kind: "internal" as const, startMs: atMs, attributes };
+    return [...before, ...spans.begin(`step ${step}`, span)];
   },
-  "model.requested": ({ call, model, attempt }, { run, spans, atMs }) => {
+  "model.requested": ({ data: { call, model, attempt } }, { run, spans, atMs }) => {
     const attributes = { "gen_ai.operation.name": "chat", ...ofModel(model), "caisson.run": run, "caisson.attempt": attempt };
     const name = `chat ${modelName(model)}`;
     return spans.begin(`model ${call}`, { parentSpanId: spans.current(), name, kind: "client", startMs: atMs, attributes });
   },
-  "model.ended": ({ call, usage, stop, costUsd }, { spans, atMs }) => {
+  "model.ended": ({ data: { call, usage, stop, costUsd } }, { spans, atMs }) => {
     const more = { ...ofUsage(usage, costUsd), "gen_ai.response.finish_reasons": stop };
     return spans.end(`model ${call}`, { atMs, error: null, more });
   },
-  "model.failed": ({ call, error }, { spans, atMs }) => spans.end(`model ${call}`, { atMs, error: error.code }),
-  "tool.requested": ({ call, name }, { run, spans, atMs }) => {
+  "model.failed": ({ data: { call, error } }, { spans, atMs }) => spans.end(`model ${call}`, { atMs, error: error.code }),
+  "tool.requested": ({ data: { call, name } }, { run, spans, atMs }) => {
     const attributes = {
       "gen_ai.operation.name": "execute_tool",
       "gen_ai.tool.name": name,
@@ -76,30 +77,30 @@ const takers: Takers = {
     const parentSpanId = spans.current();
     return spans.begin(`tool ${call}`, { parentSpanId, name: `execute_tool ${name}`, kind: "internal", startMs: atMs, attributes });
   },
-  // From here on it works in the sandbox; before, somebody may have been asked whether it may.
-  "tool.started": ({ call }, { run, spans, atMs }) => {
+  // The sandbox span starts here, because the call may have waited for permission before.
+  "tool.started": ({ data: { call } }, { run, spans, atMs }) => {
     const tool = spans.idOf(`tool ${call}`);
     if (tool === null) return [];
     const attributes = { ...spans.place(), "caisson.run": run };
     return spans.begin(`inside ${call}`, { parentSpanId: tool, name: "sandbox", kind: "internal", startMs: atMs, attributes });
   },
-  "run.sandboxed": ({ sandbox, runtime }, { spans }) => {
+  "run.sandboxed": ({ data: { sandbox, runtime } }, { spans }) => {
     spans.enter({ "caisson.sandbox": sandbox, "caisson.runtime": runtime });
     return [];
   },
-  "tool.ended": ({ call, outcome, details }, { spans, atMs }) => {
+  "tool.ended": ({ data: { call, outcome, details } }, { spans, atMs }) => {
     const exitCode = (details as { exitCode?: unknown } | null | undefined)?.exitCode;
     const more = { "caisson.tool.outcome": outcome, ...(typeof exitCode === "number" && { "process.exit.code": exitCode }) };
     const error = outcome === "ok" ? null : outcome;
     return [...spans.end(`inside ${call}`, { atMs, error }), ...spans.end(`tool ${call}`, { atMs, error, more })];
   },
-  "run.ended": ({ reason, steps, usage, costUsd }, { spans, atMs }) => {
+  "run.ended": ({ data: { reason, steps, usage, costUsd } }, { spans, atMs }) => {
     const calls = spans.endAll((key) => !/^(step|run)/.test(key), { atMs, error: "lost" });
     const lastStep = spans.endAll((key) => key !== "run", { atMs, error: null });
     const more = { ...ofUsage(usage, costUsd), "caisson.finish": reason, "caisson.steps": steps };
     return [...calls, ...lastStep, ...spans.end("run", { atMs, error: reason === "done" ? null : reason, more })];
   },
-  // Another turn is another span of the same trace, below the first.
+  // Another turn gets its own span in the same trace, below the first.
   "run.reopened": (_, { run, spans, atMs }) => {
     const attributes = { "gen_ai.operation.name": "invoke_agent", "caisson.run": run };
     return spans.begin("run", { parentSpanId: spans.rootId, name: "invoke_agent again", kind: "internal", startMs: atMs, attributes });

@@ -3,26 +3,28 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace";
 import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
+import { ignore, ignoring } from "../../lib/failures.ts";
 import type { EndedSpan } from "./open-spans.ts";
 
-/** Spans that wait for the receiver; those beyond are dropped. */
+/** The most spans that may wait for the receiver; further spans are dropped. */
 const QUEUE_MAX = 2048;
 const BATCH_MAX = 256;
 const DELAY_MS = 1000;
 const EXPORT_MS = 5000;
-/** How long the end of a process waits for the last ones. */
+/** How long an ending process waits to export its last spans. */
 const FLUSH_MS = 2000;
 
-/** Where spans go. */
+/** A destination of spans. */
 export interface SpanSink extends AsyncDisposable {
-  /** Never throws, never waits. */
+  /** Never throws and never waits. */
   export(span: EndedSpan): void;
 }
 
 const kinds = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, server: SpanKind.SERVER } as const;
 
 /**
- * A receiver of OpenTelemetry's protocol over HTTP, in JSON. One that does not answer costs spans, and nothing else.
+ * Exports spans with OpenTelemetry's protocol over HTTP, in JSON. If the receiver does not respond, we lose spans and
+ * nothing else.
  */
 export function createSpanSink({ endpoint, version }: { endpoint: string; version: string }): SpanSink {
   const exporter = new OTLPTraceExporter({ url: `${withoutTrailingSlashes(endpoint)}/v1/traces`, timeoutMillis: EXPORT_MS });
@@ -56,16 +58,12 @@ export function createSpanSink({ endpoint, version }: { endpoint: string; versio
   });
   return {
     export(span) {
-      try {
-        processor.onEnd(readable(span));
-      } catch {
-        // A span less.
-      }
+      ignoring("a trace must not fail the work it describes", () => processor.onEnd(readable(span)));
     },
     async [Symbol.asyncDispose]() {
       const timeout = Promise.withResolvers<void>();
       const timer = setTimeout(timeout.resolve, FLUSH_MS);
-      await Promise.race([processor.shutdown().catch(() => {}), timeout.promise]);
+      await Promise.race([ignore(processor.shutdown(), "the collector may be down"), timeout.promise]);
       clearTimeout(timer);
     },
   };

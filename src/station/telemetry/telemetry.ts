@@ -1,26 +1,24 @@
 import { randomBytes } from "node:crypto";
-import type { NewRunEvent } from "../../contract/run-event.ts";
+import type { NewRunEvent } from "../../contract/run/run-event.ts";
 import { formatTraceparent, parseTraceparent, traceIdOf } from "../../lib/trace-ids.ts";
 import type { Log, StoredEvent } from "../../log/log.ts";
 import type { Appended } from "../../log/observed-log.ts";
 import { readPages } from "../../log/read-pages.ts";
 import type { EndedSpan } from "./open-spans.ts";
-import { createRunSpans, type RunSpans } from "./run-spans.ts";
+import { concernsSpans, createRunSpans, type RunSpans } from "./run-spans.ts";
 import type { SpanSink } from "./span-sink.ts";
 
 const RUN_PREFIX = "run/";
-/** Runs whose spans are kept open, and events of one that wait for the events before them to be read. */
+/** How many runs we keep open spans for, and how many events of one run may wait while we read the earlier ones. */
 const RUNS_MAX = 1000;
 const WAITING_MAX = 10_000;
-/** How many runs above a sub-run are looked at for its trace. */
+/** How many ancestors of a sub-run we follow to find its trace. */
 const DEPTH_MAX = 20;
-/** Not of interest for spans, and most of a log. */
-const streamed = new Set(["model.streamed", "tool.streamed"]);
 
 export interface Telemetry extends AsyncDisposable {
-  /** Of the runs that this process drives. */
+  /** Receives events of the runs that this process drives. */
   appended(appended: Appended, log: Pick<Log, "read">): void;
-  /** The span of a request to the station. */
+  /** Starts the span of a request to the station. */
   begin(request: { method: string; traceparent: string | null }): { traceparent: string; end(answered: Answered): void };
 }
 
@@ -31,35 +29,35 @@ interface Answered {
 }
 
 interface Followed {
-  /** Null while the events before the first that we saw are read. */
+  /** Null while we read the events before the first one that we received. */
   spans: RunSpans | null;
   waiting: { event: NewRunEvent; atMs: number }[];
 }
 
-/** Makes spans of what this process does. Nothing here can disturb it: what fails is given up. */
+/** Creates spans of this process's work. Tracing never disturbs the work: on a failure we drop the spans. */
 export function createTelemetry({ sink }: { sink: SpanSink }): Telemetry {
   const runs = new Map<string, Followed>();
-  /** Of runs whose earlier events are being read. */
+  /** Reads of earlier events in progress. */
   const reading = new Set<Promise<unknown>>();
-  const take = (run: string, followed: Followed, { event, atMs }: Followed["waiting"][number]) => {
-    for (const span of followed.spans?.take(event, atMs) ?? []) sink.export(span);
+  const take = (run: string, followedRun: Followed, { event, atMs }: Followed["waiting"][number]) => {
+    for (const span of followedRun.spans?.take(event, atMs) ?? []) sink.export(span);
     if (event.type === "run.ended") runs.delete(run);
   };
   const follow = (run: string, seq: number, log: Pick<Log, "read">): Followed => {
     if (runs.size >= RUNS_MAX) runs.delete(runs.keys().next().value as string);
-    const followed: Followed = { spans: null, waiting: [] };
-    runs.set(run, followed);
+    const followedRun: Followed = { spans: null, waiting: [] };
+    runs.set(run, followedRun);
     const read = spansUntil(run, { seq, log })
       .then(
         (spans) => {
-          followed.spans = spans;
-          for (const each of followed.waiting.splice(0)) take(run, followed, each);
+          followedRun.spans = spans;
+          for (const each of followedRun.waiting.splice(0)) take(run, followedRun, each);
         },
         () => runs.delete(run),
       )
       .finally(() => reading.delete(read));
     reading.add(read);
-    return followed;
+    return followedRun;
   };
   return {
     appended({ stream, events, firstSeq }, log) {
@@ -67,11 +65,10 @@ export function createTelemetry({ sink }: { sink: SpanSink }): Telemetry {
       const run = stream.slice(RUN_PREFIX.length);
       const atMs = Date.now();
       for (const event of events as readonly NewRunEvent[]) {
-        // Labels say nothing of work, and may change long after the end of it.
-        if (streamed.has(event.type) || event.type === "run.labelled") continue;
-        const followed = runs.get(run) ?? follow(run, firstSeq, log);
-        if (followed.spans !== null) take(run, followed, { event, atMs });
-        else if (followed.waiting.length < WAITING_MAX) followed.waiting.push({ event, atMs });
+        if (!concernsSpans(event)) continue;
+        const followedRun = runs.get(run) ?? follow(run, firstSeq, log);
+        if (followedRun.spans !== null) take(run, followedRun, { event, atMs });
+        else if (followedRun.waiting.length < WAITING_MAX) followedRun.waiting.push({ event, atMs });
       }
     },
     begin: ({ method, traceparent }) => requestSpan(sink, { method, traceparent }),
@@ -82,7 +79,7 @@ export function createTelemetry({ sink }: { sink: SpanSink }): Telemetry {
   };
 }
 
-/** The spans of a run as they are before this event: what ended earlier was told by whoever drove it then. */
+/** Returns the run's spans as of this event. An earlier driver has already reported the spans that ended before. */
 async function spansUntil(run: string, { seq, log }: { seq: number; log: Pick<Log, "read"> }): Promise<RunSpans> {
   const { read } = log;
   const [created] = await read(`${RUN_PREFIX}${run}`, { limit: 1 });
@@ -97,7 +94,7 @@ async function spansUntil(run: string, { seq, log }: { seq: number; log: Pick<Lo
   return spans;
 }
 
-/** Of a sub-run, the trace that the run at the top is in; null for one that is at the top itself. */
+/** Returns the trace of the topmost run for a sub-run; null for a run without a parent. */
 async function traceAbove(created: StoredEvent | undefined, read: Log["read"]): Promise<string | null> {
   let event = created;
   for (let depth = 0; depth < DEPTH_MAX; depth++) {

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { withoutFileHandles } from "../../lib/testing-lib.ts";
 import { createLocalTokens } from "./local-tokens.ts";
 
 let stateDir = "";
@@ -17,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
 describe("tokens", () => {
-  test("are known by any process, and kept as a hash alone", async () => {
+  test("are valid in any process, and stored only as a hash", async () => {
     const { token, ...view } = await tokens().create({ name: "ci", scope: "read" });
     expect(view).toMatchObject({ name: "ci", scope: "read", expiresAt: null });
     expect(await tokens().authenticate(token)).toEqual(view);
@@ -27,7 +28,7 @@ describe("tokens", () => {
     expect(statSync(file(name)).mode & 0o777).toBe(0o600);
   });
 
-  test("are worth nothing once they have expired or are revoked, by name or id", async () => {
+  test("are invalid once they expire or are revoked, by name or id", async () => {
     const brief = await tokens().create({ name: "brief", expiresInMs: 60_000 });
     const lasting = await tokens().create({ name: "lasting" });
     time += 60_000;
@@ -40,7 +41,7 @@ describe("tokens", () => {
     await expect(tokens().revoke("lasting")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("get another secret by rotation; the one before is taken as long as was said", async () => {
+  test("get a new secret by rotation; the old one is valid for the grace period", async () => {
     const first = await tokens().create({ name: "ci", scope: "read", expiresInMs: 3_600_000 });
     const second = await tokens().rotate("ci", { graceMs: 60_000 });
     expect({ ...second, token: "" }).toEqual({ ...first, token: "" });
@@ -57,7 +58,7 @@ describe("tokens", () => {
     await expect(tokens().rotate("ci", { graceMs: -1 })).rejects.toMatchObject({ code: "invalid" });
   });
 
-  test("that several rotate at once get one new secret: whoever lost is told, and nothing is left behind", async () => {
+  test("rotated by several callers at once get one secret, and the others fail", async () => {
     const { id } = await tokens().create({ name: "ci" });
     const rotated = await Promise.allSettled(Array.from({ length: 5 }, () => tokens().rotate("ci")));
     const won = rotated.flatMap((each) => (each.status === "fulfilled" ? [each.value.token] : []));
@@ -69,10 +70,10 @@ describe("tokens", () => {
     expect(await tokens().authenticate((await tokens().rotate("ci")).token)).not.toBeNull();
   });
 
-  test("that are revoked while somebody rotates them stay so", async () => {
+  test("revoked during a rotation stay revoked", async () => {
     const { id } = await tokens().create({ name: "ci" });
     let isRevoked = false;
-    // The rotation has read the token when it asks for the time.
+    // The rotation reads the time after it has read the token.
     const now = () => {
       if (!isRevoked) rmSync(file(`${id}.json`));
       isRevoked = true;
@@ -82,17 +83,17 @@ describe("tokens", () => {
     expect(await tokens().list()).toEqual([]);
   });
 
-  test.each(["", "_", "x", "tok_aaaaaaaaaaaa_", "../../etc/passwd_x", "tok_aaaaaaaaaaaa_wrong"])("%j is none", async (text) => {
+  test.each(["", "_", "x", "tok_aaaaaaaaaaaa_", "../../etc/passwd_x", "tok_aaaaaaaaaaaa_wrong"])("%j is not a token", async (text) => {
     await tokens().create({ name: "ci" });
     expect(await tokens().authenticate(text)).toBeNull();
   });
 
-  test("of another's secret are none", async () => {
+  test("with another token's secret are invalid", async () => {
     const [one, other] = [await tokens().create({ name: "one" }), await tokens().create({ name: "other" })];
     expect(await tokens().authenticate(`${one.id}_${other.token.split("_").at(-1)}`)).toBeNull();
   });
 
-  test("that others could have written, or that are damaged, are none", async () => {
+  test("are invalid if damaged or if other users could have written them", async () => {
     const { token, id } = await tokens().create({ name: "ci" });
     chmodSync(file(`${id}.json`), 0o620);
     expect(await tokens().authenticate(token)).toBeNull();
@@ -103,10 +104,17 @@ describe("tokens", () => {
     expect(await tokens().list()).toEqual([]);
   });
 
-  test("need a name of their own, and a scope that there is", async () => {
+  test("need a unique name and an existing scope", async () => {
     await tokens().create({ name: "ci" });
     await expect(tokens().create({ name: "ci" })).rejects.toMatchObject({ code: "exists" });
     await expect(tokens().create({ name: "../x" })).rejects.toMatchObject({ code: "invalid" });
     await expect(tokens().create({ name: "x", scope: "root" as never })).rejects.toMatchObject({ code: "invalid" });
   });
+});
+
+test("does not report a token as missing when too many files are open", async () => {
+  await tokens().create({ name: "ci", scope: "read" });
+  const module = new URL("./local-tokens.ts", import.meta.url);
+  const call = `own.createLocalTokens({ stateDir: ${JSON.stringify(stateDir)} }).list()`;
+  expect(await withoutFileHandles(module, call)).toBe("EMFILE");
 });

@@ -3,46 +3,47 @@ import { lstatSync, renameSync, rmSync } from "node:fs";
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import { CreateToken, type NewToken, RotateToken, TokenId, TokenView } from "../../contract/token-verbs.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { CreateToken, type NewToken, RotateToken, TokenId, TokenView } from "../../contract/token/token-verbs.ts";
+import { ABSENT, ifErrno, jsonOrNull, UNREACHABLE } from "../../lib/failures.ts";
 import { KnownFiles } from "../../lib/known-files.ts";
 import { newId, randomLetters } from "../../lib/new-id.ts";
+import { openPrivateDatabase } from "../../lib/private-database.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
-import type { TokenVerbs } from "./verbs.ts";
+import type { TokenVerbs } from "../../verbs/tokens.ts";
 
-/** Five bits each: nobody guesses it, so that a plain hash is enough to keep. */
+/** Letters of five bits each. Such a secret cannot be guessed, so storing a plain hash is enough. */
 const SECRET_LETTERS = 52;
 const RECORD_BYTES_MAX = 4096;
 const TOKENS_MAX = 1000;
-/** How long another process may take to put one file in place. */
+/** How long we wait for another process to write its file. */
 const LOCK_MS_MAX = 5_000;
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/);
 const TokenRecord = TokenView.extend({
   version: z.literal(1),
   hash: Hash,
-  /** Of the secret before the last rotation, as long as that is still taken. */
+  /** The hash of the previous secret, while it is still accepted. */
   previous: z.object({ hash: Hash, until: z.iso.datetime() }).optional(),
 });
 type TokenRecord = z.infer<typeof TokenRecord>;
 
 export interface LocalTokens extends TokenVerbs {
-  /** The token that this is, if it is one and has not expired; otherwise null. */
+  /** Returns the token if it is valid and has not expired; otherwise null. */
   authenticate(token: string): Promise<TokenView | null>;
 }
 
 /**
- * Tokens in the state folder, a file each: they are made and revoked by any process, whether a station runs or not, and
- * a station sees it with the next look.
+ * Stores tokens in the state folder, one file each. Any process can create and revoke them, with or without a running
+ * station, and a station notices it on the next request.
  */
 export function createLocalTokens(options: { stateDir: string; now?: () => number }): LocalTokens {
   const folder = join(options.stateDir, "tokens");
   const now = options.now ?? Date.now;
   const fileOf = (id: TokenId) => join(folder, `${id}.json`);
   const records = async (): Promise<TokenRecord[]> => {
-    const names = (await readdir(folder).catch(() => [] as string[])).filter((name) => name.endsWith(".json"));
+    const names = (await ifErrno(readdir(folder), ABSENT, [])).filter((name) => name.endsWith(".json"));
     const read = await Promise.all(names.map((name) => readRecord(join(folder, name))));
     return read.filter((record) => record !== null).sort((left, right) => left.name.localeCompare(right.name));
   };
@@ -52,16 +53,16 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
     throw noToken(token);
   };
   const known = new KnownFiles<TokenRecord | null>({ max: TOKENS_MAX });
-  /** Every request asks, and one look at the file is all it costs, unless that is another or was changed. */
+  /** This runs for every request. It costs one stat call, unless the file was replaced or changed. */
   const knownRecord = (id: TokenId) => known.get(fileOf(id), () => readRecord(fileOf(id)));
   const hasPassed = (time: string) => Date.parse(time) <= now();
   return {
-    async create(given) {
-      const request = parseRequest(CreateToken, given, "a token");
+    async create(input) {
+      const request = parseRequest(CreateToken, input, "a token");
       const before = await records();
       if (before.some(({ name }) => name === request.name)) {
-        throw new CaissonError("exists", `there is a token named ${request.name} already`, {
-          hint: "Choose another name, or revoke that one: caisson token rm",
+        throw new CaissonError("exists", `there is already a token named ${request.name}`, {
+          hint: "Choose another name, or revoke that token: caisson token rm",
         });
       }
       if (before.length >= TOKENS_MAX) throw new CaissonError("busy", `there are ${TOKENS_MAX} tokens already`, { hint: "Revoke some." });
@@ -85,8 +86,8 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
       await alone(folder, () => rmSync(fileOf(record.id), { force: true }));
       return viewOf(record);
     },
-    async rotate(token, given = {}) {
-      const { graceMs } = parseRequest(RotateToken, given, "a rotation");
+    async rotate(token, input = {}) {
+      const { graceMs } = parseRequest(RotateToken, input, "a rotation");
       const { id } = await find(token);
       const mark = markOf(fileOf(id));
       const found = await readRecord(fileOf(id));
@@ -103,18 +104,18 @@ export function createLocalTokens(options: { stateDir: string; now?: () => numbe
       if (!id.success) return null;
       const record = await knownRecord(id.data);
       if (record === null || record.id !== id.data) return null;
-      const given = hashOf(token.slice(at + 1));
+      const hash = hashOf(token.slice(at + 1));
       const { previous } = record;
-      const isPrevious = previous !== undefined && !hasPassed(previous.until) && isSame(previous.hash, given);
-      if (!isSame(record.hash, given) && !isPrevious) return null;
+      const isPrevious = previous !== undefined && !hasPassed(previous.until) && isSame(previous.hash, hash);
+      if (!isSame(record.hash, hash) && !isPrevious) return null;
       return record.expiresAt !== null && hasPassed(record.expiresAt) ? null : viewOf(record);
     },
   };
 }
 
 /**
- * Whole or not at all, for this user's eyes only, and in place of what has this mark alone: of two who change a token
- * at once one does, and none brings back what was revoked meanwhile. Throws `conflict`.
+ * Writes a record atomically, readable only by this user, and only if the file still has this mark: of two concurrent
+ * changes only one succeeds, and neither restores a revoked token. Throws `conflict`.
  */
 async function keep(record: TokenRecord, { folder, file, mark }: { folder: string; file: string; mark: string | null }): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -131,11 +132,10 @@ async function keep(record: TokenRecord, { folder, file, mark }: { folder: strin
 }
 
 /**
- * Does it while no other process does anything here. An empty database is the lock, since the system lets go of it with
- * a process that dies; what is done is done at once, so that this process never waits for itself.
+ * Runs `work` while no other process changes the folder. The lock is an empty database, because the system releases it
+ * when a process dies. `work` is synchronous, so this process never waits for itself.
  */
 async function alone(folder: string, work: () => void): Promise<void> {
-  const { openPrivateDatabase } = await import("../../lib/private-database.ts");
   using lock = openPrivateDatabase(join(folder, ".lock"), { timeout: LOCK_MS_MAX });
   lock.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   work();
@@ -145,20 +145,20 @@ const noToken = (token: string) =>
   new CaissonError("not_found", `there is no token ${JSON.stringify(token)}`, { hint: "`caisson token ls` lists them." });
 
 const wasChanged = ({ name }: TokenRecord) =>
-  new CaissonError("conflict", `the token ${name} was rotated or revoked by somebody else at the same time`, {
-    hint: "Look whether it is there (`caisson token ls`), and rotate it again if that is still wanted.",
+  new CaissonError("conflict", `the token ${name} was rotated or revoked by another process at the same time`, {
+    hint: "Check whether it still exists (`caisson token ls`), and rotate it again if necessary.",
   });
 
-/** Null for what is damaged, or could have been written by somebody else: that is no token. */
+/** Reads a record. Returns null if it is damaged, or if another user could have written it. */
 async function readRecord(file: string): Promise<TokenRecord | null> {
-  const found = await readRegularFile(file, { bytesMax: RECORD_BYTES_MAX }).catch(() => null);
+  const found = await ifErrno(readRegularFile(file, { bytesMax: RECORD_BYTES_MAX }), UNREACHABLE, null);
   if (found === null || typeof found === "string") return null;
   if ((found.mode & 0o077) !== 0 || (process.getuid !== undefined && found.uid !== process.getuid())) return null;
   const parsed = TokenRecord.safeParse(jsonOrNull(found.bytes.toString("utf8")));
   return parsed.success ? parsed.data : null;
 }
 
-/** Another one for another file, and for one that was changed in any way; null where there is none. */
+/** Returns a mark that differs for every other file and after every change; null if there is no file. */
 function markOf(file: string): string | null {
   const found = lstatSync(file, { bigint: true, throwIfNoEntry: false });
   return found === undefined ? null : `${found.ino} ${found.ctimeNs} ${found.size}`;

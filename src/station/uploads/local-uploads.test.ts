@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
 import { tarEnd } from "../../sandbox/tar/tar-header.ts";
-import { type FixtureEntry, tarOf } from "../../sandbox/tar/testing.ts";
+import { type FixtureEntry, tarOf } from "../../sandbox/tar/testing-tar.ts";
 import { createLocalUploads, type LocalUploadsOptions } from "./local-uploads.ts";
 
 let base: string;
@@ -38,22 +38,22 @@ async function folder(): Promise<string> {
   return path;
 }
 
-const kept = async () => (await readdir(join(base, "state", "uploads")).catch(() => [])).sort();
+const listStored = async () => (await readdir(join(base, "state", "uploads")).catch(() => [])).sort();
 
 describe("an upload", () => {
-  test("is a folder as it was, without bits that change who runs a file; the same one is kept once", async () => {
+  test("preserves the folder without setuid bits, and is stored only once", async () => {
     const path = await folder();
     const verbs = uploads();
     const first = await verbs.put(packFolder(path));
     const again = await verbs.put(packFolder(path), { digest: first.digest });
     expect(again.id).toBe(first.id);
-    expect(await kept()).toEqual([first.id]);
+    expect(await listStored()).toEqual([first.id]);
     const tree = await verbs.treeOf(first.id, { owner: "local" });
     expect(await readFile(join(tree, "link"), "utf8")).toBe("content\n");
     expect((await stat(join(tree, "deep/file"))).mode & 0o7777).toBe(0o755);
   });
 
-  test("is its owner's: another one neither uses it nor is told that it is there already", async () => {
+  test("belongs to its owner; others can neither use nor detect it", async () => {
     const path = await folder();
     const verbs = uploads();
     const mine = await verbs.put(packFolder(path), { owner: "ann" });
@@ -70,24 +70,24 @@ describe("an upload", () => {
     ["no archive at all", [Buffer.alloc(512, "x")], "invalid"],
     ["nothing", [], "invalid"],
     ["an archive that is cut off", [file("a", "x").subarray(0, 700)], "invalid"],
-  ])("with %s is refused, and nothing of it stays", async (_, parts, code) => {
+  ])("with %s is rejected completely", async (_, parts, code) => {
     await expect(uploads().put(pieces(...parts))).rejects.toMatchObject({ code });
-    expect(await kept()).toEqual([]);
+    expect(await listStored()).toEqual([]);
     expect(await readdir(base)).toEqual(["state"]);
   });
 
-  test("leaves out a link that leads out, and says so", async () => {
+  test("leaves out a link that leads outside, and reports it", async () => {
     const view = await uploads().put(pieces(entry({ name: "out", type: "2", link: "/etc/passwd" }), file("in", "x"), tarEnd));
     expect(view.skipped).toEqual([{ name: "out", reason: "it is a link to /etc/passwd" }]);
     expect(await readdir(join(base, "state", "uploads", view.id, "tree"))).toEqual(["in"]);
   });
 
-  test("with a device is refused", async () => {
+  test("with a device is rejected", async () => {
     await expect(uploads().put(pieces(entry({ name: "null", type: "3" }), tarEnd))).rejects.toMatchObject({ code: "unsafe" });
-    expect(await kept()).toEqual([]);
+    expect(await listStored()).toEqual([]);
   });
 
-  test("that lies about its digest, breaks off, or is given up leaves nothing", async () => {
+  test("leaves nothing if its digest is wrong, or it breaks off or is cancelled", async () => {
     const path = await folder();
     await expect(uploads().put(packFolder(path), { digest: "0".repeat(64) })).rejects.toMatchObject({ code: "invalid" });
     const broken = async function* () {
@@ -96,16 +96,16 @@ describe("an upload", () => {
     };
     await expect(uploads().put(broken())).rejects.toThrow("reset");
     await expect(uploads().put(packFolder(path), { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: "cancelled" });
-    expect(await kept()).toEqual([]);
+    expect(await listStored()).toEqual([]);
   });
 
-  test("is bounded in bytes, in entries, behind its end, and in number while nothing uses it", async () => {
+  test("is limited in size and entries, and in number while unused", async () => {
     const small = { bytesMax: 100, entriesMax: 2, unusedMax: 1 };
     const verbs = uploads({ limits: small });
     await expect(verbs.put(pieces(file("a", "x".repeat(101)), tarEnd))).rejects.toMatchObject({ code: "too_large" });
     await expect(verbs.put(pieces(file("a", ""), file("b", ""), file("c", ""), tarEnd))).rejects.toMatchObject({ code: "too_large" });
     await expect(verbs.put(pieces(tarEnd, Buffer.alloc(20_000)))).rejects.toMatchObject({ code: "too_large" });
-    expect(await kept()).toEqual([]);
+    expect(await listStored()).toEqual([]);
     const { id } = await verbs.put(pieces(file("a", "x"), tarEnd));
     await expect(verbs.put(pieces(file("b", "y"), tarEnd))).rejects.toMatchObject({ code: "busy" });
     const using = uploads({ limits: small, used: async () => new Set([id]) });
@@ -113,7 +113,7 @@ describe("an upload", () => {
     await expect(using.remove(id)).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("goes after a while unless something uses it, and so does what a dead process left", async () => {
+  test("expires if unused, and remains of dead processes are removed", async () => {
     let now = Date.now();
     const used = new Set<string>();
     const verbs = uploads({ now: () => now, used: async () => used });
@@ -124,10 +124,10 @@ describe("an upload", () => {
     await mkdir(join(base, "state", "uploads", `.part-${process.pid}-7-boot-up_bbbbbbbbbbbb`));
     await mkdir(join(base, "state", "uploads", ".gone-up_cccccccccccc"));
     await verbs.sweep();
-    expect(await kept()).toEqual([`.part-${process.pid}-7-boot-up_bbbbbbbbbbbb`, ...[one.id, two.id].sort()]);
+    expect(await listStored()).toEqual([`.part-${process.pid}-7-boot-up_bbbbbbbbbbbb`, ...[one.id, two.id].sort()]);
     now += 3_600_001;
     await verbs.sweep();
-    expect(await kept()).toEqual([`.part-${process.pid}-7-boot-up_bbbbbbbbbbbb`, two.id]);
+    expect(await listStored()).toEqual([`.part-${process.pid}-7-boot-up_bbbbbbbbbbbb`, two.id]);
     await expect(verbs.get(one.id)).rejects.toMatchObject({ code: "not_found" });
     expect((await verbs.get(two.id)).expiresAt).toBeNull();
   });

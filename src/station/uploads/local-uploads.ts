@@ -2,37 +2,37 @@ import { createHash } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
-import { LOCAL_OWNER } from "../../contract/owner.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { fromSystem } from "../../contract/error/system-error.ts";
 import type { ProcessIdentity } from "../../contract/process-identity.ts";
-import { fromSystem } from "../../contract/system-error.ts";
-import { UploadDigest, UploadId } from "../../contract/upload.ts";
-import { UploadView } from "../../contract/upload-verbs.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import { UploadDigest, UploadId } from "../../contract/upload/upload.ts";
+import { UploadView } from "../../contract/upload/upload-verbs.ts";
+import { ABSENT, ifErrno, jsonOrNull } from "../../lib/failures.ts";
 import { newId } from "../../lib/new-id.ts";
 import { createDiskShares, type DiskShares } from "../../sandbox/disk-shares.ts";
 import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
 import { uploadedTree, uploadsFolder } from "../../sandbox/uploaded-tree.ts";
+import type { UploadVerbs } from "../../verbs/uploads.ts";
 import { noSuchUpload } from "./no-such-upload.ts";
 import type { UsedUploads } from "./used-uploads.ts";
-import type { UploadVerbs } from "./verbs.ts";
 
-/** The bounds of a folder that is sent, and of what is kept. */
+/** The limits of an uploaded folder, and of stored uploads. */
 export const uploadLimits = {
   bytesMax: 4 * 1024 ** 3,
   entriesMax: 500_000,
-  /** Told of each upload. */
+  /** How many skipped entries we report per upload. */
   skippedMax: 100,
-  /** Of one owner, that nothing uses. */
+  /** Unused uploads per owner. */
   unusedMax: 50,
-  /** How long one stays that nothing uses. */
+  /** How long an unused upload is stored. */
   unusedMs: 3_600_000,
 } as const;
 
 const RECORD_NAME = "upload.json";
 const TREE_MODE = 0o755;
-/** What an archive needs for an entry besides its content, on average. */
+/** What an archive needs on average for an entry besides its content. */
 const HEADER_BYTES_MAX = 4096;
 
 const UploadRecord = UploadView.omit({ expiresAt: true }).extend({ version: z.literal(1) });
@@ -40,9 +40,9 @@ type UploadRecord = z.infer<typeof UploadRecord>;
 
 export interface LocalUploadsOptions {
   stateDir: string;
-  /** The uploads that sessions, sandboxes and snapshots are made of. */
+  /** Returns the uploads that sessions, sandboxes and snapshots use. */
   used: () => Promise<UsedUploads>;
-  /** This process, and whether another one lives. */
+  /** Identifies this process, and tells whether another one lives. */
   self: () => ProcessIdentity;
   alive: (maker: ProcessIdentity) => boolean;
   disk?: DiskShares;
@@ -51,11 +51,14 @@ export interface LocalUploadsOptions {
 }
 
 export interface LocalUploads extends UploadVerbs {
-  /** The folder that has its files. From now on it is used for as long as any other. Throws `not_found`. */
-  treeOf(id: string, asked: { owner: string }): Promise<string>;
+  /** Returns the folder with an upload's files. Restarts the time after which it expires. Throws `not_found`. */
+  treeOf(id: string, options: { owner: string }): Promise<string>;
 }
 
-/** Uploads in the state folder, a folder each. One that is being made has another name, which says by whom. */
+/**
+ * Stores uploads in the state folder, one folder each. The name of an unfinished upload contains the process that
+ * receives it.
+ */
 export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
   const { stateDir } = options;
   const limits = { ...uploadLimits, ...options.limits };
@@ -88,26 +91,26 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
       const used = await options.used();
       const unused = (await records()).filter((record) => record.owner === owner && !used.has(record.id));
       if (unused.length >= limits.unusedMax) {
-        throw new CaissonError("busy", `${unused.length} uploads are kept already that nothing uses`, {
-          hint: `Each goes ${limits.unusedMs / 60_000} minutes after it came, or when it is removed.`,
+        throw new CaissonError("busy", `${unused.length} unused uploads are stored already`, {
+          hint: `Remove some. Each unused upload expires after ${limits.unusedMs / 60_000} minutes.`,
         });
       }
       const id = newId("up");
       const part = join(root, partName(id, options.self()));
       try {
-        const made = await disk.write({ what: "the upload", owner, signal }, ({ add, signal: ending }) =>
+        const newRecord = await disk.write({ what: "the upload", owner, signal }, ({ add, signal: ending }) =>
           receive(archive, { part, id, owner, limits, now, add, signal: ending, ...(digest && { digest }) }),
         );
-        const same = (await records()).find((record) => record.owner === owner && record.digest === made.digest);
+        const same = (await records()).find((record) => record.owner === owner && record.digest === newRecord.digest);
         if (same !== undefined) {
           await rm(part, { recursive: true, force: true });
           return viewed(await renew(root, same, now), used);
         }
         await rename(part, join(root, id));
-        return viewed(made, used);
+        return viewed(newRecord, used);
       } catch (error) {
         await rm(part, { recursive: true, force: true });
-        throw translated(error);
+        throw toUploadError(error);
       }
     },
     async list({ digest, owner } = {}) {
@@ -124,7 +127,7 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
       await removeUpload(root, id);
     },
     async treeOf(id, { owner }) {
-      // Whoever is about to use it has as much time for that as if it had come now.
+      // The caller is about to use it, so it gets the full time again.
       const found = await find(id);
       if (found.owner !== owner) throw noSuchUpload(id);
       await renew(root, found, now);
@@ -141,7 +144,7 @@ async function receive(
     owner: string;
     digest?: string;
     signal: AbortSignal;
-    /** Asked before each piece is written. */
+    /** Called before each piece is written. */
     add: (bytes: number) => Promise<void>;
     limits: { bytesMax: number; entriesMax: number; skippedMax: number };
     now: () => number;
@@ -167,12 +170,12 @@ async function receive(
   if (received.bytes === 0) throw new CaissonError("invalid", "the upload is empty", { hint: "Send a tar archive of a folder." });
   const digest = hash.digest("hex");
   if (options.digest !== undefined && digest !== options.digest)
-    throw new CaissonError("invalid", "the upload has not the digest that was said", { hint: "It was changed on the way; send it again." });
+    throw new CaissonError("invalid", "the upload does not match the given digest", { hint: "It was changed in transit. Send it again." });
   const createdAt = new Date(options.now()).toISOString();
-  const told = skipped
+  const skippedEntries = skipped
     .slice(0, limits.skippedMax)
     .map(({ name, reason }) => ({ name: name.slice(0, 4096), reason: reason.slice(0, 4096) }));
-  const record: UploadRecord = { version: 1, id, owner, digest, entries, bytes, createdAt, skipped: told };
+  const record: UploadRecord = { version: 1, id, owner, digest, entries, bytes, createdAt, skipped: skippedEntries };
   await write(part, record);
   return record;
 }
@@ -188,9 +191,9 @@ async function* hashed(
   }: { received: { bytes: number }; bytesMax: number; signal: AbortSignal; add: (bytes: number) => Promise<void> },
 ): AsyncGenerator<Uint8Array> {
   for await (const piece of archive) {
-    if (signal.aborted) throw new CaissonError("cancelled", "the upload was given up");
+    if (signal.aborted) throw new CaissonError("cancelled", "the upload was cancelled");
     received.bytes += piece.length;
-    if (received.bytes > bytesMax) throw new CaissonError("too_large", `the archive has more than ${bytesMax} bytes`);
+    if (received.bytes > bytesMax) throw new CaissonError("too_large", `the archive exceeds ${bytesMax} bytes`);
     await add(piece.length);
     hash.update(piece);
     yield piece;
@@ -205,7 +208,7 @@ async function write(folder: string, record: UploadRecord): Promise<void> {
   await rename(part, join(folder, RECORD_NAME));
 }
 
-/** As if it had come now. */
+/** Restarts the time after which the upload expires. */
 async function renew(root: string, record: UploadRecord, now: () => number): Promise<UploadRecord> {
   const renewed = { ...record, createdAt: new Date(now()).toISOString() };
   await write(join(root, record.id), renewed);
@@ -213,12 +216,12 @@ async function renew(root: string, record: UploadRecord, now: () => number): Pro
 }
 
 async function readRecords(root: string): Promise<UploadRecord[]> {
-  const names = (await readdir(root).catch(() => [] as string[])).filter((name) => UploadId.safeParse(name).success);
+  const names = (await ifErrno(readdir(root), ABSENT, [])).filter((name) => UploadId.safeParse(name).success);
   return (await Promise.all(names.map((name) => readRecord(join(root, name))))).filter((record) => record !== null);
 }
 
 async function readRecord(folder: string): Promise<UploadRecord | null> {
-  const text = await readFile(join(folder, RECORD_NAME), "utf8").catch(() => null);
+  const text = await ifErrno(readFile(join(folder, RECORD_NAME), "utf8"), ABSENT, null);
   const parsed = UploadRecord.safeParse(text === null ? null : jsonOrNull(text));
   return parsed.success ? parsed.data : null;
 }
@@ -227,23 +230,23 @@ const PART = /^\.part-(\d+)-(\d+)-(.+)-up_[a-z2-7]{12}$/;
 const partName = (id: string, { pid, startTicks, bootId }: ProcessIdentity) => `.part-${pid}-${startTicks}-${bootId}-${id}`;
 const GONE = ".gone-";
 
-/** First under another name, so that nobody finds a part of it. */
+/** Renames the upload first, so that no process finds a part of it. */
 async function removeUpload(root: string, id: string): Promise<void> {
-  const gone = join(root, `${GONE}${id}`);
-  await rename(join(root, id), gone).catch(() => undefined);
-  await rm(gone, { recursive: true, force: true });
+  const trashFolder = join(root, `${GONE}${id}`);
+  await ifErrno(rename(join(root, id), trashFolder), [...ABSENT, "ENOTEMPTY", "EEXIST"], undefined);
+  await rm(trashFolder, { recursive: true, force: true });
 }
 
-/** What died in the middle: of a process that is no more, or a removal that was cut off. */
+/** Removes unfinished uploads of dead processes, and interrupted removals. */
 async function removeRemains(root: string, { alive }: Pick<LocalUploadsOptions, "alive">): Promise<void> {
-  for (const name of await readdir(root).catch(() => [] as string[])) {
+  for (const name of await ifErrno(readdir(root), ABSENT, [])) {
     const [, pid, startTicks, bootId] = PART.exec(name) ?? [];
     const isDead = bootId !== undefined && !alive({ pid: Number(pid), startTicks: Number(startTicks), bootId });
     if (isDead || name.startsWith(GONE)) await rm(join(root, name), { recursive: true, force: true });
   }
 }
 
-function translated(error: unknown): unknown {
+function toUploadError(error: unknown): unknown {
   if (error instanceof CaissonError) return error;
   return fromSystem(error) ?? error;
 }

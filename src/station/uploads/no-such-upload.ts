@@ -1,7 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
 export function noSuchUpload(id: string): CaissonError {
   return new CaissonError("not_found", `there is no upload ${JSON.stringify(id.slice(0, 80))}`, {
-    hint: "One that nothing uses goes after a while; send it again.",
+    hint: "Unused uploads expire. Send it again.",
   });
 }

@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Store } from "../../sandbox/store.ts";
 import { uploadOfTree } from "../../sandbox/uploaded-tree.ts";
@@ -7,7 +7,7 @@ import type { SessionStore } from "../../workspace/sessions.ts";
 
 export type UsedUploads = Pick<ReadonlySet<string>, "has">;
 
-/** The uploads that something is made of: sessions, sandboxes, and snapshots of them. */
+/** Returns the uploads in use by sessions, sandboxes, and snapshots of them. */
 export async function usedUploads(options: {
   stateDir: string;
   store: Pick<Store, "list">;
@@ -20,7 +20,7 @@ export async function usedUploads(options: {
     options.store.list(),
     snapshotsOf(options),
   ]);
-  // What these are made of is not known, and must not go.
+  // We do not know which uploads the damaged sessions use, so we keep all.
   if (damaged.length > 0) return { has: () => true };
   const folders = [
     ...records.flatMap(({ spec: { workspace, mounts } }) => [
@@ -35,7 +35,7 @@ export async function usedUploads(options: {
   ]);
 }
 
-/** One whose engine does not run keeps nothing in the state folder. */
+/** A runtime whose engine does not run stores nothing in the state folder. */
 function ifUnavailable(error: unknown): [] {
   if (error instanceof CaissonError && error.code === "unavailable") return [];
   throw error;

@@ -1,11 +1,11 @@
 import { createHmac } from "node:crypto";
 import type { EntityKind } from "../../contract/api/streams.ts";
 
-/** What is longer is named, and left for its receiver to fetch. */
+/** A longer event is sent only as a link, from which its receiver can fetch it. */
 const BODY_BYTES_MAX = 256 * 1024;
 
 export interface ToldEvent {
-  /** Whose log it is in. */
+  /** The subject whose log contains the event. */
   of: { kind: EntityKind; id: string };
   seq: number;
   type: string;
@@ -13,7 +13,7 @@ export interface ToldEvent {
   data: unknown;
 }
 
-/** Where the things of a kind are found over HTTP. */
+/** The HTTP path segment for each kind of subject. */
 const folders: Readonly<Record<EntityKind, string>> = {
   run: "runs",
   sandbox: "sandboxes",
@@ -23,7 +23,7 @@ const folders: Readonly<Record<EntityKind, string>> = {
   merge: "merges",
 };
 
-/** An event of a run, a sandbox or a driven thing as a CloudEvent 1.0, as JSON. */
+/** Returns an event of a run, a sandbox or a durable job as a CloudEvent 1.0, in JSON. */
 export function cloudEvent({ of: { kind, id }, seq, type, at, data }: ToldEvent): string {
   const source = `/v1/${folders[kind]}/${id}`;
   const attributes = {
@@ -38,12 +38,15 @@ export function cloudEvent({ of: { kind, id }, seq, type, at, data }: ToldEvent)
   };
   const whole = JSON.stringify({ ...attributes, data });
   if (Buffer.byteLength(whole) <= BODY_BYTES_MAX) return whole;
-  // The events of a spec are a stream, which has no pages.
+  // The events of a spec are a stream without pages.
   const href = `${source}/events?fromSeq=${seq}${kind === "spec" ? "" : "&limit=1"}`;
   return JSON.stringify({ ...attributes, data: { tooLarge: true, href } });
 }
 
-/** The headers of the Standard Webhooks: the receiver checks the signature, and drops ids that it has seen. */
+/**
+ * Returns the headers of the Standard Webhooks specification. The receiver checks the signature, and ignores ids that
+ * it has seen.
+ */
 export function signedHeaders(message: { id: string; body: string; secret: string; nowMs: number }): Record<string, string> {
   const { id, body, secret } = message;
   const timestamp = String(Math.floor(message.nowMs / 1000));
@@ -58,7 +61,7 @@ export function signedHeaders(message: { id: string; body: string; secret: strin
   };
 }
 
-/** Whether one of the patterns (`run.ended`, `run.*`, `*`) means a type. */
+/** Returns whether one of the patterns (`run.ended`, `run.*`, `*`) matches an event type. */
 export function isMeant(patterns: readonly string[], type: string): boolean {
   return patterns.some(
     (pattern) => pattern === "*" || pattern === type || (pattern.endsWith(".*") && type.startsWith(pattern.slice(0, -1))),

@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { webhookEventsDefault } from "../../contract/webhook-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { webhookEventsDefault } from "../../contract/webhook/webhook-verbs.ts";
 import { isMeant } from "./cloud-event.ts";
 import { type DeliverParts, deliverAll } from "./deliver.ts";
 import type { WebhookStore } from "./webhook-store.ts";
 
 const full = new Error("the disk is full");
 let defects: unknown[];
-/** How many times the events were followed, and by how many at this moment. */
+/** How many times the events were followed, in total and at this moment. */
 let follows: { begun: number; open: number };
 let end: AbortController;
 
@@ -16,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-/** Follows events of which none comes. */
+/** Follows a feed without events. */
 async function* allEvents({ signal }: { signal: AbortSignal }) {
   follows.begun += 1;
   follows.open += 1;
@@ -24,9 +25,10 @@ async function* allEvents({ signal }: { signal: AbortSignal }) {
   follows.open -= 1;
 }
 
-function deliver(nextRetry: () => null): Promise<void> {
-  const store = { all: () => [{ id: "whk_a", paused: null, reached: 0, view: {} }], nextRetry } as unknown as WebhookStore;
-  const stationFor = () => ({ runs: { allEvents } }) as unknown as ReturnType<DeliverParts["stationFor"]>;
+function deliver(nextRetry: () => unknown, more: { keep?: unknown; events?: unknown } = {}): Promise<void> {
+  const record = { id: "whk_a", paused: null, reached: 0, view: {} };
+  const store = { all: () => [record], nextRetry, keep: more.keep } as unknown as WebhookStore;
+  const stationFor = () => ({ runs: { allEvents, events: more.events } }) as unknown as ReturnType<DeliverParts["stationFor"]>;
   const post = async () => ({ error: "nobody posts" });
   return deliverAll({
     store,
@@ -40,7 +42,7 @@ function deliver(nextRetry: () => null): Promise<void> {
 }
 
 describe("deliverAll", () => {
-  it("ends all of a webhook's work when part of it failed, and begins again after ever longer pauses", async () => {
+  it("stops a webhook's work if part of it fails, and restarts it with backoff", async () => {
     const delivering = deliver(() => {
       throw full;
     });
@@ -55,7 +57,21 @@ describe("deliverAll", () => {
     expect(follows.open).toBe(0);
   });
 
-  it("goes on where nothing fails", async () => {
+  it("retries a delivery whose event could not be read", async () => {
+    const keep = vi.fn();
+    const busy = new CaissonError("busy", "the log is busy");
+    const due = { run: "run_a", seq: 1, position: 1, attempts: 1, state: "retrying", nextAt: new Date(0).toISOString() };
+    const events = () => {
+      throw busy;
+    };
+    const delivering = deliver(() => due, { keep, events });
+    await vi.advanceTimersByTimeAsync(1_500);
+    expect([defects, keep.mock.calls]).toEqual([[busy], []]);
+    end.abort();
+    await delivering;
+  });
+
+  it("continues if nothing fails", async () => {
     const delivering = deliver(() => null);
     await vi.advanceTimersByTimeAsync(10_000);
     expect([follows, defects]).toEqual([{ begun: 1, open: 1 }, []]);
@@ -65,8 +81,8 @@ describe("deliverAll", () => {
   });
 });
 
-describe("a webhook that asked for nothing in particular", () => {
-  it("is told what is left to a person, of whatever it is", () => {
+describe("a webhook without an event list", () => {
+  it("receives every event that needs a person", () => {
     for (const type of ["health.escalated", "permission.asked", "run.ended"]) expect(isMeant(webhookEventsDefault, type), type).toBe(true);
     expect(isMeant(webhookEventsDefault, "model.streamed")).toBe(false);
   });

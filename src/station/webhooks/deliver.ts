@@ -1,54 +1,58 @@
-import type { OwnerView } from "../../contract/owner.ts";
-import type { Attempt, WebhookId } from "../../contract/webhook-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { OwnerView } from "../../contract/token/owner.ts";
+import type { Attempt, WebhookId } from "../../contract/webhook/webhook-verbs.ts";
 import type { OutboundAnswer, OutboundPost } from "../../network/outbound/post-outbound.ts";
-import type { InsideVerbs } from "../inside/verbs.ts";
-import type { RunVerbs } from "../runs/verbs.ts";
+import type { InsideVerbs } from "../../verbs/inside.ts";
+import type { RunVerbs } from "../../verbs/runs.ts";
 import { cloudEvent, isMeant, signedHeaders } from "./cloud-event.ts";
 import type { Delivery, WebhookRecord, WebhookStore } from "./webhook-store.ts";
 
-/** Between the attempts, with a little chance; after the last one it is given up. About a day and a half in all. */
+/**
+ * Pauses between attempts, with some jitter. After the last attempt the delivery is dead. About a day and a half in
+ * all.
+ */
 const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 10 * 60_000, 3_600_000, 3 * 3_600_000, 6 * 3_600_000, 24 * 3_600_000];
 const RETRY_AFTER_SECONDS_MAX = 3_600;
-/** Of one webhook; while there are so many, no new event is taken from the log. */
+/** The limit for one webhook. At this number, it takes no new events from the log. */
 const RETRYING_MAX = 100;
-/** How often the list of webhooks is looked at, since other processes change it, too; and how long a retry sleeps. */
+/** How often we read the list of webhooks, which other processes change, too; and how long a retry sleeps at most. */
 const LOOK_MS = 1_000;
 const SLEEP_MS_MAX = 60_000;
-/** After a failure of our own, such as a full disk: doubled with each that follows soon. */
+/** The pause after a failure on our side, such as a full disk. It doubles with each failure that follows soon. */
 const FAILURE_PAUSE_MS = 2_000;
 const FAILURE_PAUSE_MS_MAX = 60_000;
-/** Events that are none of a webhook's business, after which it is put down how far it came. */
+/** How many events without a match pass before we record a webhook's position. */
 const REACHED_EVERY = 1_000;
-/** The receiver wants no more. */
+/** The status by which a receiver ends its subscription. */
 const GONE = 410;
 
-/** Where events come from, and where they are read again. */
+/** Sources of events, which can also be read again. */
 export interface EventStation {
   runs: Pick<RunVerbs, "allEvents" | "events">;
   inside: Pick<InsideVerbs, "events">;
-  workflows: DrivenEvents;
-  specs: DrivenEvents;
-  ships: DrivenEvents;
-  merges: DrivenEvents;
+  workflows: JobEvents;
+  specs: JobEvents;
+  ships: JobEvents;
+  merges: JobEvents;
 }
 
-interface DrivenEvents {
-  events(word: string, options: { fromSeq: number; signal: AbortSignal }): AsyncIterable<Told["event"] & { seq: number }>;
+interface JobEvents {
+  events(word: string, options: { fromSeq: number; signal: AbortSignal }): AsyncIterable<DeliveredEvent["event"] & { seq: number }>;
 }
 
 export interface DeliverParts {
   store: WebhookStore;
-  /** The station as the webhook's owner sees it. */
+  /** Returns the station as the webhook's owner sees it. */
   stationFor(view: OwnerView): EventStation;
   post(post: OutboundPost): Promise<OutboundAnswer>;
   now(): number;
-  /** Called by whoever changes a webhook in this process. */
+  /** Functions to call after this process changes a webhook. */
   woken: Set<() => void>;
   onDefect(error: unknown): void;
   signal: AbortSignal;
 }
 
-/** Sends to every webhook what it is to be told, each at its own pace, until the signal. */
+/** Sends matching events to every webhook, each at its own pace, until the signal fires. */
 export async function deliverAll(parts: DeliverParts): Promise<void> {
   const working = new Map<WebhookId, { as: string; end: AbortController; done: Promise<unknown> }>();
   const failures = new Map<WebhookId, number>();
@@ -71,12 +75,12 @@ export async function deliverAll(parts: DeliverParts): Promise<void> {
   await Promise.all([...working.values()].map(({ done }) => done));
 }
 
-/** What a webhook works by, apart from how far it came. */
+/** Returns the settings of a webhook, without its progress. */
 function termsOf({ reached: _, ...terms }: WebhookRecord): string {
   return JSON.stringify(terms);
 }
 
-/** Pauses after a failure before it is over, so that nobody begins anew at once. */
+/** After a failure, pauses before it resolves, so that no caller restarts the work at once. */
 async function deliverUntilFailure(record: WebhookRecord, parts: DeliverParts & { failures: Map<WebhookId, number> }): Promise<void> {
   const { failures, signal } = parts;
   const began = performance.now();
@@ -93,7 +97,10 @@ async function deliverUntilFailure(record: WebhookRecord, parts: DeliverParts & 
   }
 }
 
-/** New events, and those to be told again, until the signal; when either fails, the other ends before it is thrown. */
+/**
+ * Delivers new events and retries until the signal fires. If either fails, the other is stopped before the error is
+ * thrown.
+ */
 async function deliverTo(record: WebhookRecord, parts: DeliverParts): Promise<void> {
   const end = new AbortController();
   const until = { ...parts, signal: AbortSignal.any([parts.signal, end.signal]), onGone: () => end.abort() };
@@ -107,7 +114,7 @@ async function deliverTo(record: WebhookRecord, parts: DeliverParts): Promise<vo
 }
 
 interface TellParts extends DeliverParts {
-  /** Told when the receiver wants no more. */
+  /** Called when the receiver ends its subscription. */
   onGone(): void;
 }
 
@@ -139,7 +146,7 @@ async function tellAgain(record: WebhookRecord, parts: TellParts): Promise<void>
     }
     const event = await eventAt(record, { delivery: due, parts });
     if (event === null) {
-      store.keep(record.id, { ...due, state: "dead", nextAt: null, error: "what it is of was removed" });
+      store.keep(record.id, { ...due, state: "dead", nextAt: null, error: "the subject of the event was removed" });
       continue;
     }
     const { seq, position } = due;
@@ -149,7 +156,7 @@ async function tellAgain(record: WebhookRecord, parts: TellParts): Promise<void>
 
 type Place = Pick<Delivery, "run" | "sandbox" | "driven">;
 
-/** Whose event it is; what was put down before there were sandboxes or driven things among them names none. */
+/** Returns the subject of an event. Records from before sandboxes or durable jobs had events do not name those. */
 function placeOf({ run = null, sandbox = null, driven = null }: Partial<Place>): Place {
   return { run, sandbox, driven };
 }
@@ -164,26 +171,30 @@ async function eventAt(record: WebhookRecord, { delivery, parts }: { delivery: D
     const events =
       driven === null
         ? station.runs.events(run as string, { fromSeq: seq })
-        : station[drivenGroups[driven.kind]].events(driven.id, { fromSeq: seq, signal: parts.signal });
+        : station[jobGroups[driven.kind]].events(driven.id, { fromSeq: seq, signal: parts.signal });
     for await (const event of events) return event.seq === seq ? event : null;
-  } catch {
-    // Removed, or damaged since.
+  } catch (error) {
+    // It was removed or damaged since. Any other failure is retried.
+    if (!(error instanceof CaissonError) || !["not_found", "internal"].includes(error.code)) throw error;
   }
   return null;
 }
 
-const drivenGroups = { workflow: "workflows", spec: "specs", ship: "ships", merge: "merges" } as const;
+const jobGroups = { workflow: "workflows", spec: "specs", ship: "ships", merge: "merges" } as const;
 
-type Told = Place & Pick<Delivery, "seq" | "position"> & { event: { type: string; at: string; data: unknown } };
+type DeliveredEvent = Place & Pick<Delivery, "seq" | "position"> & { event: { type: string; at: string; data: unknown } };
 
-async function tell(record: WebhookRecord, { parts, fed, attempts }: { parts: TellParts; fed: Told; attempts: number }): Promise<void> {
+async function tell(
+  record: WebhookRecord,
+  { parts, fed, attempts }: { parts: TellParts; fed: DeliveredEvent; attempts: number },
+): Promise<void> {
   const { store, now, signal } = parts;
   const { type, at, data } = fed.event;
   const { run, sandbox, driven, seq } = fed;
   const of = driven ?? (run === null ? { kind: "sandbox" as const, id: sandbox as string } : { kind: "run" as const, id: run });
   const body = cloudEvent({ of, seq, type, at, data });
   const result = await attempt(record, { id: `msg_${record.id}_${fed.position}`, body, post: parts.post, now, signal });
-  // Given up in the middle: nobody knows whether it arrived, so it is sent again, with the same id.
+  // After an interruption we do not know whether it arrived, so it is sent again with the same id.
   if (signal.aborted && !result.ok) return;
   const pauseMs = result.ok ? null : pauseAfter(attempts, result.retryAfterSeconds);
   store.keep(record.id, {
@@ -201,11 +212,11 @@ async function tell(record: WebhookRecord, { parts, fed, attempts }: { parts: Te
     error: result.error,
   });
   if (result.status !== GONE) return;
-  store.change({ ...record, paused: "its receiver answered that it is gone" });
+  store.change({ ...record, paused: "its receiver answered 410 Gone" });
   parts.onGone();
 }
 
-/** Null when it was the last attempt. */
+/** Returns the pause before the next attempt, or null after the last one. */
 function pauseAfter(attempts: number, retryAfterSeconds: number | null): number | null {
   const pauseMs = PAUSES_MS[attempts - 1];
   if (pauseMs === undefined) return null;
@@ -213,7 +224,7 @@ function pauseAfter(attempts: number, retryAfterSeconds: number | null): number 
   return Math.max(withChance, Math.min(retryAfterSeconds ?? 0, RETRY_AFTER_SECONDS_MAX) * 1000);
 }
 
-/** One message to a webhook, signed. */
+/** Sends one signed message to a webhook. */
 export async function attempt(
   { url, secret, allowPrivate }: Pick<WebhookRecord, "url" | "secret" | "allowPrivate">,
   message: { id: string; body: string; signal?: AbortSignal } & Pick<DeliverParts, "post" | "now">,
@@ -230,10 +241,10 @@ export async function attempt(
 }
 
 function refusalOf(status: number): string {
-  return status >= 300 && status < 400 ? `it answered ${status}, and redirects are not followed` : `it answered ${status}`;
+  return status >= 300 && status < 400 ? `it answered ${status}; redirects are not followed` : `it answered ${status}`;
 }
 
-/** Until the time, the signal, or until somebody changed a webhook. */
+/** Sleeps until the time is over, the signal fires or a webhook changes. */
 async function sleep(ms: number, { signal, woken }: Pick<DeliverParts, "signal" | "woken">): Promise<void> {
   if (signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();

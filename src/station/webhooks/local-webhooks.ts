@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { auditOrigin } from "../../contract/audit-text.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { LOCAL_OWNER, type OwnerView } from "../../contract/owner.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
+import { auditOrigin } from "../../contract/audit/audit-text.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { LOCAL_OWNER, type OwnerView } from "../../contract/token/owner.ts";
 import {
   type Attempt,
   CreateWebhook,
@@ -11,32 +11,32 @@ import {
   ListDeliveries,
   ReplayDeliveries,
   type WebhookView,
-} from "../../contract/webhook-verbs.ts";
+} from "../../contract/webhook/webhook-verbs.ts";
 import { newId } from "../../lib/new-id.ts";
 import { postOutbound } from "../../network/outbound/post-outbound.ts";
+import type { WebhookVerbs } from "../../verbs/webhooks.ts";
 import { cloudEvent } from "./cloud-event.ts";
 import { attempt, type DeliverParts, deliverAll } from "./deliver.ts";
 import { noSuchWebhook } from "./no-such-webhook.ts";
-import type { WebhookVerbs } from "./verbs.ts";
 import { type Delivery, openWebhookStore, type WebhookRecord } from "./webhook-store.ts";
 
 const WEBHOOKS_MAX = 200;
-/** Of one owner, so that others have room. */
+/** The limit for one owner, which leaves room for others. */
 const WEBHOOKS_PER_OWNER_MAX = 50;
 const SECRET_BYTES = 24;
 const everybody: OwnerView = { owner: LOCAL_OWNER, sees: "everything" };
 
 export interface LocalWebhooks extends WebhookVerbs {
-  /** Sends what happens, until the signal: for the one process that serves. */
+  /** Delivers events until the signal fires. Only the process that serves the station calls this. */
   deliver(options: Pick<DeliverParts, "stationFor" | "onDefect" | "signal">): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface WebhookOptions {
   stateDir: string;
-  /** Of the last event of all. */
+  /** Returns the position of the last event of the log. */
   lastPosition: () => Promise<number>;
-  /** Told what its user should know. */
+  /** Receives notices for the user. */
   notice?: (text: string) => void;
   post?: typeof postOutbound;
   now?: () => number;
@@ -45,7 +45,7 @@ export interface WebhookOptions {
 export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
   const { post = postOutbound, now = Date.now } = options;
   const store = openWebhookStore(join(options.stateDir, "webhooks.db"), {
-    onDamaged: (aside) => options.notice?.(`the file of webhooks was damaged, and is at ${aside}; webhooks have to be made again`),
+    onDamaged: (aside) => options.notice?.(`the webhook database was damaged and moved to ${aside}; create your webhooks again`),
   });
   const woken = new Set<() => void>();
   const wake = () => {
@@ -53,7 +53,7 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
   };
   const find = (word: string): WebhookRecord => {
     const found = store.all().filter(({ id, name }) => id === word || name === word);
-    // Names are an owner's own; the machine's user means theirs first.
+    // Names are unique per owner; the machine's own user takes precedence.
     const [chosen] = [...found.filter((record) => record.view.owner === LOCAL_OWNER), ...found];
     if (chosen !== undefined) return chosen;
     throw noSuchWebhook(word);
@@ -71,13 +71,13 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
     return view(record);
   };
   return {
-    async create(given, { as = everybody } = {}) {
-      const request = parseRequest(CreateWebhook, given, "a webhook");
+    async create(input, { as = everybody } = {}) {
+      const request = parseRequest(CreateWebhook, input, "a webhook");
       checkUrl(request);
       const before = store.all();
-      if (before.some(({ name, view: { owner } }) => name === request.name && owner === as.owner)) throw taken(request.name);
+      if (before.some(({ name, view: { owner } }) => name === request.name && owner === as.owner)) throw nameTaken(request.name);
       const own = before.filter(({ view: { owner } }) => owner === as.owner).length;
-      if (own >= WEBHOOKS_PER_OWNER_MAX) throw tooMany(`${as.owner} has ${own} webhooks already, as many as one owner may have`);
+      if (own >= WEBHOOKS_PER_OWNER_MAX) throw tooMany(`${as.owner} already has ${own} webhooks, the limit for one owner`);
       if (before.length >= WEBHOOKS_MAX) throw tooMany(`there are ${before.length} webhooks already`);
       const record: WebhookRecord = {
         ...request,
@@ -88,7 +88,7 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
         paused: null,
         reached: await options.lastPosition(),
       };
-      if (!store.add(record)) throw taken(request.name);
+      if (!store.add(record)) throw nameTaken(request.name);
       wake();
       return { ...view(record), secret: record.secret };
     },
@@ -96,26 +96,26 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
     list: async () => store.all().map(view),
     async remove(word) {
       const record = find(word);
-      const shown = view(record);
+      const webhookView = view(record);
       store.remove(record.id);
       wake();
-      return shown;
+      return webhookView;
     },
-    pause: async (word) => change(word, { paused: "it was paused" }),
+    pause: async (word) => change(word, { paused: "paused by a user" }),
     resume: async (word) => change(word, { paused: null }),
-    async deliveries(word, given = {}) {
-      const { state, limit } = parseRequest(ListDeliveries, given, "deliveries");
+    async deliveries(word, input = {}) {
+      const { state, limit } = parseRequest(ListDeliveries, input, "deliveries");
       const { id } = find(word);
       return store.deliveries(id, state, limit).map((each) => deliveryView(id, each));
     },
-    async replay(word, given = {}) {
-      const { delivery } = parseRequest(ReplayDeliveries, given, "a replay");
+    async replay(word, input = {}) {
+      const { delivery } = parseRequest(ReplayDeliveries, input, "a replay");
       const { id } = find(word);
-      const asked =
-        delivery === undefined ? store.deliveries(id, "dead", 1000) : [named(store.delivery(id, positionOf(delivery)), delivery)];
-      for (const each of asked) store.keep(id, { ...each, state: "retrying", attempts: 1, nextAt: new Date(now()).toISOString() });
+      const deliveries =
+        delivery === undefined ? store.deliveries(id, "dead", 1000) : [orNoDelivery(store.delivery(id, positionOf(delivery)), delivery)];
+      for (const each of deliveries) store.keep(id, { ...each, state: "retrying", attempts: 1, nextAt: new Date(now()).toISOString() });
       wake();
-      return { replayed: asked.length };
+      return { replayed: deliveries.length };
     },
     async test(word) {
       const record = find(word);
@@ -124,7 +124,7 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
       const { ok, status, error, durationMs } = await attempt(record, { id: `msg_${record.id}_test-${now()}`, body, post, now });
       return { ok, status, error, durationMs } satisfies Attempt;
     },
-    deliver: (given) => deliverAll({ ...given, store, post, now, woken }),
+    deliver: (parts) => deliverAll({ ...parts, store, post, now, woken }),
     close: async () => store.close(),
   };
 }
@@ -132,19 +132,19 @@ export function createLocalWebhooks(options: WebhookOptions): LocalWebhooks {
 function checkUrl({ url, allowPrivate }: { url: string; allowPrivate: boolean }): void {
   const { protocol, username, password } = new URL(url);
   if (username !== "" || password !== "") {
-    throw new CaissonError("invalid", "a webhook's address carries no name or password", {
-      hint: "Its receiver knows a message by its signature.",
+    throw new CaissonError("invalid", "a webhook URL must not contain a name or password", {
+      hint: "Receivers authenticate messages by their signature.",
     });
   }
   if (protocol === "https:" || allowPrivate) return;
-  throw new CaissonError("invalid", `${auditOrigin(url)} is not reached by https`, {
-    hint: "Only a webhook that may reach private addresses can do without.",
+  throw new CaissonError("invalid", `${auditOrigin(url)} does not use https`, {
+    hint: "Use https://. Only a webhook that may reach private addresses can do without.",
   });
 }
 
-function taken(name: string): CaissonError {
-  return new CaissonError("exists", `there is a webhook named ${name} already`, {
-    hint: "Choose another name: `caisson webhook ls` lists them.",
+function nameTaken(name: string): CaissonError {
+  return new CaissonError("exists", `there is already a webhook named ${name}`, {
+    hint: "Choose another name. Run `caisson webhook ls` to list webhooks.",
   });
 }
 
@@ -152,15 +152,15 @@ function positionOf(delivery: string): number {
   return Number(/_([0-9]{1,15})$/.exec(delivery)?.[1] ?? -1);
 }
 
-function named(delivery: Delivery | null, id: string): Delivery {
+function orNoDelivery(delivery: Delivery | null, id: string): Delivery {
   if (delivery !== null) return delivery;
-  throw new CaissonError("not_found", `the delivery ${JSON.stringify(id)} is not kept`, {
-    hint: "`caisson webhook deliveries` lists those that are.",
+  throw new CaissonError("not_found", `the delivery ${JSON.stringify(id)} is not stored`, {
+    hint: "Run `caisson webhook deliveries` to list the stored ones.",
   });
 }
 
 function deliveryView(webhook: string, { position, ...delivery }: Delivery): DeliveryView {
-  // What was put down before sandboxes and driven things had events names none.
+  // Records from before sandboxes and durable jobs had events do not name those.
   return { id: `msg_${webhook}_${position}`, ...delivery, sandbox: delivery.sandbox ?? null, driven: delivery.driven ?? null };
 }
 

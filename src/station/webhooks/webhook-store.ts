@@ -1,9 +1,9 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { OwnerView } from "../../contract/owner.ts";
-import type { DeliveryView, WebhookId } from "../../contract/webhook-verbs.ts";
+import type { OwnerView } from "../../contract/token/owner.ts";
+import type { DeliveryView, WebhookId } from "../../contract/webhook/webhook-verbs.ts";
 import { openMendedDatabase } from "../../lib/private-database.ts";
 
-/** Deliveries that went well, kept to be looked at; and those that were given up, kept to be sent again. */
+/** How many successful deliveries we keep for viewing, and how many dead ones for replay. */
 const DELIVERED_KEPT = 100;
 const DEAD_KEPT = 1000;
 
@@ -17,7 +17,7 @@ export interface WebhookRecord {
   secret: string;
   createdAt: string;
   paused: string | null;
-  /** The position of the last event that needs no more looking at. */
+  /** The position up to which all events are handled. */
   reached: number;
 }
 
@@ -26,8 +26,8 @@ export interface Delivery extends Omit<DeliveryView, "id"> {
 }
 
 /**
- * Webhooks and their deliveries, in a database of their own: secrets are in it, and what came of a delivery is nothing
- * that happened in a run. Several processes may use it at once.
+ * Opens the database of webhooks and their deliveries. It is separate because it contains secrets, and because the
+ * outcome of a delivery is not an event of a run. Several processes may use it at once.
  */
 export function openWebhookStore(path: string, { onDamaged }: { onDamaged: (aside: string) => void }) {
   const mended = openMendedDatabase(path, { timeout: 5000, prepare, onDamaged });
@@ -40,7 +40,7 @@ export function openWebhookStore(path: string, { onDamaged }: { onDamaged: (asid
   const deliveryIn = (row: unknown): Delivery | null => (row === undefined ? null : toDelivery(row));
   return {
     all: (): WebhookRecord[] => use(({ all }) => all.all()).map(toRecord),
-    /** False for a name that its owner has given already. */
+    /** Returns false if its owner already has a webhook with this name. */
     add: (record: WebhookRecord): boolean =>
       use(({ add }) => add.run(record.id, record.view.owner, record.name, JSON.stringify(record), record.reached)).changes > 0,
     change: (record: WebhookRecord) => void use(({ change }) => change.run(JSON.stringify(record), record.id)),
@@ -50,9 +50,9 @@ export function openWebhookStore(path: string, { onDamaged }: { onDamaged: (asid
     deliveries: (id: WebhookId, state: Delivery["state"] | undefined, limit: number): Delivery[] =>
       use(({ deliveries }) => deliveries.all(id, state ?? null, state ?? null, limit)).map(toDelivery),
     delivery: (id: WebhookId, position: number) => deliveryIn(use(({ delivery }) => delivery.get(id, position))),
-    /** The next one to be tried again, whenever that is. */
+    /** Returns the delivery whose retry comes next, whenever that is. */
     nextRetry: (id: WebhookId) => deliveryIn(use(({ nextRetry }) => nextRetry.get(id))),
-    /** What came of an attempt. A new event's moves `reached` with it. */
+    /** Records the outcome of an attempt. For a new event, this also advances `reached`. */
     keep: (id: WebhookId, delivery: Delivery) => use((statements) => keepDelivery(statements, id, delivery)),
     close: () => mended.close(),
   };
@@ -82,9 +82,9 @@ const tables = `
     next_ms INTEGER, record TEXT NOT NULL, PRIMARY KEY (webhook, position)) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS deliveries_by_state ON deliveries (webhook, state, next_ms);`;
 
-/** In a database of the first version a name was the machine's; since then it is an owner's. */
+/** Creates the tables. In the first version, names were unique per machine; now they are unique per owner. */
 function makeTables(database: DatabaseSync): void {
-  // Deliveries refer to webhooks, and stay while that table is made anew.
+  // Deliveries refer to webhooks, and must survive the rebuild of that table.
   database.exec("PRAGMA foreign_keys=OFF; BEGIN IMMEDIATE");
   try {
     const { user_version: version } = database.prepare("PRAGMA user_version").get() as { user_version: number };

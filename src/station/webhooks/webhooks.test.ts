@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { FedEvent, FedSandboxEvent } from "../../contract/run-verbs.ts";
+import type { FedEvent, FedSandboxEvent } from "../../contract/feed/fed-event.ts";
 import type { OutboundAnswer, OutboundPost } from "../../network/outbound/post-outbound.ts";
 import { createLocalWebhooks, type LocalWebhooks } from "./local-webhooks.ts";
 
@@ -15,14 +15,14 @@ let time = 0;
 let posts: OutboundPost[] = [];
 let answer: (post: OutboundPost) => OutboundAnswer | Promise<OutboundAnswer>;
 let feed: FedEvent[] = [];
-let heard: (() => void)[] = [];
+let waiters: (() => void)[] = [];
 let ended: AbortController;
 let working: Promise<void> | undefined;
 const defects: unknown[] = [];
 
 beforeEach(async () => {
   stateDir = await mkdtemp(join(tmpdir(), "caisson-test-webhooks-"));
-  [posts, feed, heard, defects.length] = [[], [], [], 0];
+  [posts, feed, waiters, defects.length] = [[], [], [], 0];
   time = Date.parse("2030-01-01T00:00:00Z");
   answer = () => ({ status: 204, retryAfterSeconds: null });
   ended = new AbortController();
@@ -48,14 +48,14 @@ function open(): LocalWebhooks {
   });
 }
 
-/** The runs of a log that is a list. */
+/** The runs of a log that is a plain list. */
 const runs = {
   async *allEvents({ afterPosition = 0, signal }: { afterPosition?: number; signal?: AbortSignal } = {}) {
     for (let at = afterPosition; signal?.aborted !== true; ) {
       const next = feed[at];
       if (next === undefined) {
         await new Promise<void>((resolve) => {
-          heard.push(resolve);
+          waiters.push(resolve);
           signal?.addEventListener("abort", () => resolve(), { once: true });
         });
         continue;
@@ -76,7 +76,7 @@ const inside = {
   },
 };
 
-/** What driven things have told, whatever their kind. */
+/** The events of durable jobs of any kind. */
 const driven = {
   async *events(id: string, { fromSeq = 1 }: { fromSeq?: number } = {}) {
     for (const fed of feed)
@@ -102,7 +102,7 @@ function happen(type: "run.ended" | "model.streamed", run = "run_a"): void {
   const seq = feed.length + 1;
   const event = { type, version: 1, at: "2030-01-01T00:00:00.000Z", data: { n: seq } } as unknown as FedEvent["event"];
   feed.push({ run, seq, position: seq, event, damage: null } as FedEvent);
-  for (const each of heard.splice(0)) each();
+  for (const each of waiters.splice(0)) each();
 }
 
 const hook = { name: "chat", url: "https://hook.test/7" };
@@ -110,7 +110,7 @@ const bodies = () => posts.map(({ body }) => (JSON.parse(body) as { id: string }
 const states = async () => (await webhooks.deliveries("chat")).map(({ state, attempts }) => [state, attempts]);
 
 describe("webhooks", () => {
-  test("are told what they asked for, as signed CloudEvents, from when they were made", async () => {
+  test("receive matching events as signed CloudEvents from their creation on", async () => {
     happen("run.ended");
     const { secret } = await webhooks.create(hook);
     work();
@@ -138,21 +138,21 @@ describe("webhooks", () => {
     expect(statSync(join(stateDir, "webhooks.db")).mode & 0o777).toBe(0o600);
   });
 
-  test("are told of sandboxes as well, again where that failed", async () => {
+  test("receive sandbox events with retries", async () => {
     await webhooks.create({ ...hook, events: ["sandbox.*"] });
     answer = () => ({ error: "no" });
     work();
     const event = { type: "sandbox.ended", version: 1, at: "2030-01-01T00:00:00.000Z", data: {} } as unknown as FedEvent["event"];
     feed.push({ sandbox: "sb_a", owner: "local", seq: 4, position: 1, event, damage: null } as FedEvent);
-    for (const each of heard.splice(0)) each();
+    for (const each of waiters.splice(0)) each();
     await expect.poll(states).toEqual([["retrying", 1]]);
     answer = () => ({ status: 200, retryAfterSeconds: null });
     time += 60_000;
     await webhooks.replay("chat", { delivery: (await webhooks.deliveries("chat"))[0]?.id });
     await expect.poll(async () => (await webhooks.deliveries("chat"))[0]).toMatchObject({ state: "delivered", run: null, sandbox: "sb_a" });
-    const told = posts.map(({ body }) => JSON.parse(body) as object);
-    expect(told).toEqual([told[0], told[0]]);
-    expect(told[0]).toMatchObject({ id: "sb_a.4", source: "/v1/sandboxes/sb_a", subject: "sb_a", type: "caisson.sandbox.ended" });
+    const payloads = posts.map(({ body }) => JSON.parse(body) as object);
+    expect(payloads).toEqual([payloads[0], payloads[0]]);
+    expect(payloads[0]).toMatchObject({ id: "sb_a.4", source: "/v1/sandboxes/sb_a", subject: "sb_a", type: "caisson.sandbox.ended" });
   });
 
   test.each([
@@ -160,24 +160,24 @@ describe("webhooks", () => {
     { kind: "spec", id: "spec_a", source: "/v1/specs/spec_a" },
     { kind: "ship", id: "ship_a", source: "/v1/ships/ship_a" },
     { kind: "merge", id: "mrg_a", source: "/v1/merges/mrg_a" },
-  ])("are told of a $kind as well, again where that failed", async ({ kind, id, source }) => {
+  ])("receive events of a $kind with retries", async ({ kind, id, source }) => {
     await webhooks.create({ ...hook, events: ["driven.ended"] });
     answer = () => ({ error: "no" });
     work();
     const event = { type: "driven.ended", version: 1, at: "2030-01-01T00:00:00.000Z", data: { finish: "completed" } };
     feed.push({ driven: { kind, id }, owner: "local", seq: 4, position: 1, event, damage: null } as unknown as FedEvent);
-    for (const each of heard.splice(0)) each();
+    for (const each of waiters.splice(0)) each();
     await expect.poll(states).toEqual([["retrying", 1]]);
     answer = () => ({ status: 200, retryAfterSeconds: null });
     time += 60_000;
     await webhooks.replay("chat", { delivery: (await webhooks.deliveries("chat"))[0]?.id });
     await expect.poll(async () => (await webhooks.deliveries("chat"))[0]).toMatchObject({ state: "delivered", driven: { kind, id } });
-    const told = posts.map(({ body }) => JSON.parse(body) as object);
-    expect(told).toEqual([told[0], told[0]]);
-    expect(told[0]).toMatchObject({ id: `${id}.4`, source, subject: id, type: "caisson.driven.ended" });
+    const payloads = posts.map(({ body }) => JSON.parse(body) as object);
+    expect(payloads).toEqual([payloads[0], payloads[0]]);
+    expect(payloads[0]).toMatchObject({ id: `${id}.4`, source, subject: id, type: "caisson.driven.ended" });
   });
 
-  test("that do not answer are asked again with the same id, and others do not wait for them", async () => {
+  test("are retried with the same id, and do not delay each other", async () => {
     await webhooks.create({ ...hook, events: ["*"] });
     await webhooks.create({ ...hook, name: "other" });
     answer = ({ headers }) => (headers["webhook-id"]?.includes("_1") ? { error: "no" } : { status: 200, retryAfterSeconds: null });
@@ -199,7 +199,7 @@ describe("webhooks", () => {
     expect(posts[before]?.headers["webhook-id"]).toBe(posts.find(({ body }) => body.includes("run_a.1"))?.headers["webhook-id"]);
   });
 
-  test("are given up on at last, which is seen, and can be replayed", async () => {
+  test("have dead deliveries after the last attempt, which can be replayed", async () => {
     await webhooks.create(hook);
     answer = () => ({ status: 500, retryAfterSeconds: null });
     work();
@@ -218,7 +218,7 @@ describe("webhooks", () => {
     await expect(webhooks.replay("chat", { delivery: "msg_whk_aaaaaaaaaaaa_99" })).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("lose nothing while nobody serves, and are told once", async () => {
+  test("lose nothing while no station serves, and receive each event once", async () => {
     await webhooks.create(hook);
     work();
     happen("run.ended");
@@ -233,19 +233,19 @@ describe("webhooks", () => {
     expect(bodies()).toEqual(["run_a.1", "run_a.2"]);
   });
 
-  test("that say they are gone are paused; what happens meanwhile waits", async () => {
+  test("are paused after 410 Gone, and get the events afterwards", async () => {
     await webhooks.create(hook);
     answer = () => ({ status: 410, retryAfterSeconds: null });
     work();
     happen("run.ended");
-    await expect.poll(async () => (await webhooks.get("chat")).paused).toMatch(/gone/);
+    await expect.poll(async () => (await webhooks.get("chat")).paused).toMatch(/410 Gone/);
     happen("run.ended");
     answer = () => ({ status: 200, retryAfterSeconds: null });
     await webhooks.resume("chat");
     await expect.poll(() => bodies().filter((id) => id === "run_a.2")).toHaveLength(1);
   });
 
-  test("can be tried, and are refused when they make no sense", async () => {
+  test("can be tested, and are rejected if invalid", async () => {
     await webhooks.create(hook);
     expect(await webhooks.test("chat")).toMatchObject({ ok: true, status: 204 });
     expect(JSON.parse(posts[0]?.body ?? "")).toMatchObject({ type: "caisson.webhook.test" });
@@ -263,7 +263,7 @@ describe("webhooks", () => {
   });
 });
 
-test("a database in which names were the machine's is taken over with its deliveries; from then on they are an owner's", async () => {
+test("migrates a database with machine-wide names and keeps its deliveries", async () => {
   const { id } = await webhooks.create(hook, { as: { owner: "ada", sees: "own" } });
   await webhooks.close();
   const path = join(stateDir, "webhooks.db");
@@ -281,6 +281,6 @@ test("a database in which names were the machine's is taken over with its delive
   await expect(webhooks.create(hook, { as: { owner: "ada", sees: "own" } })).rejects.toMatchObject({ code: "exists" });
   expect((await webhooks.create(hook, { as: { owner: "bob", sees: "own" } })).owner).toBe("bob");
   await webhooks.remove(id);
-  // What referred to it is gone with it, and to nothing else.
+  // Its own deliveries are removed with it, and no others.
   expect(await webhooks.list()).toMatchObject([{ owner: "bob", dead: 0 }]);
 });

@@ -1,27 +1,28 @@
-import { CaissonError } from "../../contract/error.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
-import type { WorkspaceSource } from "../../contract/session.ts";
-import { DRIVEN_LABEL, EFFECT_LABEL } from "../../contract/station-labels.ts";
-import type { StepOf } from "../../contract/workflow.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { EFFECT_LABEL, JOB_LABEL } from "../../contract/label/station-labels.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import type { WorkspaceSource } from "../../contract/session/session.ts";
+import type { StepOf } from "../../contract/workflow/workflow.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
+import type { HeldSandbox, Process } from "../../verbs/held-sandbox.ts";
+import type { SandboxVerbs } from "../../verbs/sandboxes.ts";
+import type { SessionVerbs } from "../../verbs/sessions.ts";
 import type { Json } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
-import type { EffectContext } from "../driven/kind.ts";
-import type { HeldSandbox, Process } from "../sandboxes/held-sandbox.ts";
-import type { SandboxVerbs } from "../sandboxes/verbs.ts";
-import type { SessionVerbs } from "../sessions/verbs.ts";
+import type { EffectContext } from "../durable/kind.ts";
 import { artifactsOf, putArtifacts } from "./artifacts.ts";
 import type { SessionCommands } from "./session-commands.ts";
 import { digestOfEffect, type StepOutcome, type StepWork, sessionOfCommand } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
-/** Of each stream, the end; a log is not where a build's output belongs. */
+/** How much of the end of each stream we store: a build's output does not belong in a log. */
 const OUTPUT_CHARS_MAX = 32_000;
 
 /**
- * Steps that are commands, in one sandbox for each instance. A command is started by an id that the guest remembers:
- * whoever asks again after a crash is given the same process and its outcome, never a second one.
+ * Implements command steps, in one sandbox per workflow instance. The guest remembers each command's id: after a crash,
+ * the same request returns the same process and its outcome, never a second process.
  */
 export function createCommandWork({
   sandboxes,
@@ -30,30 +31,30 @@ export function createCommandWork({
 }: {
   sandboxes: SandboxVerbs;
   sessions: SessionVerbs;
-  /** Of commands in the workspace of an earlier step. */
+  /** Runs commands in the workspace of an earlier step. */
   inSession: SessionCommands;
 }): { command: StepWork; clean: (context: EffectContext) => Promise<number> } {
   const opening = new Map<string, Promise<unknown>>();
   const labelOf = ({ facts }: EffectContext) => `${workflowKind.prefix}${facts.id}`;
   const findAll = async (context: EffectContext) =>
-    (await sandboxes.list({ label: [`${DRIVEN_LABEL}=${labelOf(context)}`], sweep: false })).sandboxes;
+    (await sandboxes.list({ label: [`${JOB_LABEL}=${labelOf(context)}`], sweep: false })).sandboxes;
   const find = async (context: EffectContext) => (await findAll(context)).filter(({ labels }) => labels[EFFECT_LABEL] === undefined);
   const work = async (sandbox: Sandbox, effect: StepEffect, context: EffectContext) => {
     const { files = {} } = effect.given as { files?: Record<string, Json> };
     if (!(await isBegun(sandbox, effect))) await putArtifacts(sandbox, files, { sessions, owner: context.facts.owner });
     return await run(sandbox, effect, context);
   };
-  /** Two commands beside each other have the same one. */
+  /** Opens the sandbox of the instance, which concurrent commands share. */
   const hold = async (effect: StepEffect, context: EffectContext): Promise<HeldSandbox> => {
     const label = labelOf(context);
     const before = opening.get(label) ?? Promise.resolve();
     const held = before.then(async () => {
       const [there] = await find(context);
       if (there !== undefined) return await sandboxes.hold(there.id);
-      const spec = SandboxSpec.parse({ workspace: workspaceOf(effect.source), keep: true, labels: { [DRIVEN_LABEL]: label } });
+      const spec = SandboxConfig.parse({ workspace: workspaceOf(effect.source), keep: true, labels: { [JOB_LABEL]: label } });
       return await sandboxes.create({ spec }, { owner: context.facts.owner });
     });
-    const settled = held.catch(() => undefined);
+    const settled = ignore(held, "returned below; the next command opens it again");
     opening.set(label, settled);
     void settled.then(() => opening.get(label) === settled && opening.delete(label));
     return await held;
@@ -92,7 +93,7 @@ function workspaceOf(source: WorkspaceSource | null): { kind: "empty" } | { kind
     "unsupported",
     `a command's workspace cannot come from ${source.kind === "git" ? "a repository" : "another machine"}`,
     {
-      hint: "Let an agent's step do it, or start the workflow with a folder.",
+      hint: "Use an agent step instead, or start the workflow with a folder.",
     },
   );
 }
@@ -117,7 +118,7 @@ async function run(sandbox: Sandbox, effect: StepEffect, { signal, isCancelled }
     signal.throwIfAborted();
     const { check = true } = effect.step as StepOf<"command">;
     if (ended.kind !== "exited")
-      return { status: "failed", error: { code: ended.kind, text: `${argv[0]} was not run to its end (${ended.kind})` } };
+      return { status: "failed", error: { code: ended.kind, text: `${argv[0]} did not exit normally (${ended.kind})` } };
     if (check && ended.exitCode !== 0) {
       return {
         status: "failed",
@@ -142,7 +143,7 @@ async function lastOf({ output }: Process): Promise<{ stdout: string; stderr: st
   return texts;
 }
 
-/** Files that a command is given are put there once, before it. */
+/** Returns whether the command was started. Its files are copied only once, before that. */
 async function isBegun(sandbox: Pick<Sandbox, "processes">, effect: StepEffect): Promise<boolean> {
   return (await sandbox.processes()).some(({ ref }) => ref === refOf(effect));
 }

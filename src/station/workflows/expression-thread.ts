@@ -1,6 +1,6 @@
 import { extname, join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import {
   type EvaluationAnswer,
   type EvaluationRequest,
@@ -13,15 +13,21 @@ import {
 } from "../../workflow/expressions/evaluate.ts";
 import { type DefinitionProblem, isTooDeep, readDefinition } from "../../workflow/validate.ts";
 
-/** An evaluation has a budget of steps and bytes; this ends one that gets around it. Long, as machines may be busy. */
+/**
+ * A safety net: evaluations have budgets of steps and bytes, and this limit ends one that escapes them. It is long
+ * because machines may be busy.
+ */
 const TIME_MAX_MS = 10_000;
 const MEMORY_MAX_MB = 256;
-/** A thread without work ends. */
+/** How long a thread without work stays. */
 const IDLE_MS = 60_000;
 
 export interface ExpressionThread extends AsyncDisposable {
   evaluate: Evaluator;
-  /** What is wrong with a workflow's definition. Throws `timeout`, `too_large`, and `invalid` for what is not JSON. */
+  /**
+   * Returns the problems of a workflow definition. Throws `timeout`, `too_large`, and `invalid` for values that are not
+   * JSON.
+   */
   check: DefinitionCheck;
 }
 export type DefinitionCheck = (definition: unknown, options: { owner: string }) => Promise<DefinitionProblem[]>;
@@ -35,14 +41,14 @@ interface Failure {
 
 interface Job {
   request: ThreadRequest;
-  /** With what the thread says to this request. */
+  /** Called with the thread's answer to this request. */
   answered: (answer: unknown) => void;
   failed: (why: Failure) => void;
 }
 
 /**
- * Evaluates expressions and checks definitions in a worker thread, so that the station answers meanwhile whatever they
- * do, and one that does not end is ended. Owners take turns.
+ * Evaluates expressions and checks definitions in a worker thread, so that the station stays responsive, and an
+ * evaluation that does not finish can be ended. Owners take turns.
  */
 export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?: number } = {}): ExpressionThread {
   const waiting = new Map<string, Job[]>();
@@ -57,12 +63,12 @@ export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?
     if (job !== null) how(job);
     next();
   };
-  /** Takes the thread away from what it does. The next job gets another one. */
+  /** Ends the thread in the middle of its work. The next job gets a new one. */
   const end = (why: Failure | null) => {
     const ended = thread;
     thread = null;
     ended?.removeAllListeners();
-    // It may have thrown on its way out, which is not news.
+    // It may throw while it exits, which does not matter.
     ended?.on("error", () => undefined);
     const stopped = ended?.terminate();
     if (current !== null) settle((job) => job.failed(why ?? THREAD_ENDED));
@@ -70,15 +76,15 @@ export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?
   };
   const open = (): Worker => {
     const program = join(import.meta.dirname, `expression-thread-main${extname(import.meta.filename)}`);
-    // It needs nothing of the environment, and what it evaluates comes from others.
-    const made = new Worker(program, { env: {}, resourceLimits: { maxOldGenerationSizeMb: MEMORY_MAX_MB } });
-    made.on("message", (answer: unknown) => settle((job) => job.answered(answer)));
-    made.on("error", (error: NodeJS.ErrnoException) => {
+    // It needs no environment, and must not have one: it evaluates input from users.
+    const worker = new Worker(program, { env: {}, resourceLimits: { maxOldGenerationSizeMb: MEMORY_MAX_MB } });
+    worker.on("message", (answer: unknown) => settle((job) => job.answered(answer)));
+    worker.on("error", (error: NodeJS.ErrnoException) => {
       const isFull = error.code === "ERR_WORKER_OUT_OF_MEMORY";
       void end(isFull ? { code: "too_large", why: `it needs more than ${MEMORY_MAX_MB} MiB` } : { code: "internal", why: error.message });
     });
-    made.on("exit", () => void end(null));
-    return made;
+    worker.on("exit", () => void end(null));
+    return worker;
   };
   const next = () => {
     const [owner, jobs] = waiting.entries().next().value ?? [];
@@ -91,7 +97,7 @@ export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?
     }
     waiting.delete(owner);
     const [job, ...others] = jobs;
-    // The last in turn again.
+    // This owner goes to the end of the queue.
     if (others.length > 0) waiting.set(owner, others);
     current = job as Job;
     thread ??= open();
@@ -140,5 +146,5 @@ export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?
   };
 }
 
-const HINT = "Do less in one expression, or compute it in a step with a command.";
-const THREAD_ENDED = { code: "internal", why: "its thread ended" } as const;
+const HINT = "Do less in one expression, or compute the value in a command step.";
+const THREAD_ENDED = { code: "internal", why: "its thread exited" } as const;

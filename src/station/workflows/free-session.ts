@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { SessionLock } from "../../contract/session.ts";
+import type { SessionLock } from "../../contract/session/session.ts";
 
 const POLL_MS = 50;
-/** A run that has said its last word puts its sandbox away soon. */
+/** How long an ended run may take to release its session. */
 const LEAVE_WAIT_MS_MAX = 60_000;
 
-/** A run is over before it has left its session: whoever works there next waits for that. */
+/** Waits until an ended run has left its session, so that the next run can use it. */
 export async function untilLeft(run: string, lockOf: () => Promise<SessionLock | null>, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + LEAVE_WAIT_MS_MAX;
   while (performance.now() < deadline) {

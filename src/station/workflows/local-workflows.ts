@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
-import type { DrivenView } from "../../contract/driven.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { parseRequest } from "../../contract/parse-request.ts";
-import type { WorkflowDefinition } from "../../contract/workflow.ts";
-import type { NewWorkflowEvent, WorkflowEvent, WorkflowSchedule } from "../../contract/workflow-event.ts";
-import { AnswerApproval, SendSignal, StartWorkflow, type WorkflowView } from "../../contract/workflow-verbs.ts";
+import type { JobView } from "../../contract/durable/durable-job.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import type { WorkflowDefinition } from "../../contract/workflow/workflow.ts";
+import type { NewWorkflowEvent, WorkflowEvent, WorkflowSchedule } from "../../contract/workflow/workflow-event.ts";
+import { AnswerApproval, SendSignal, StartWorkflow, type WorkflowView } from "../../contract/workflow/workflow-verbs.ts";
 import { idFrom, newId } from "../../lib/new-id.ts";
+import type { JobVerbs } from "../../verbs/durable-jobs.ts";
+import type { WorkflowVerbs } from "../../verbs/workflows.ts";
 import { checkAgainst, withDefaults } from "../../workflow/check-value.ts";
 import { outputOf } from "../../workflow/decide.ts";
 import type { Evaluator } from "../../workflow/expressions/evaluate.ts";
@@ -14,36 +16,34 @@ import type { Json, WorkflowState } from "../../workflow/state.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { isTooDeep, refusedDefinition } from "../../workflow/validate.ts";
 import { refuseSecretIn } from "../../workspace/git/address.ts";
-import type { Folded } from "../driven/driven-log.ts";
-import { type DrivenThings, refuseEnded } from "../driven/driven-verbs.ts";
-import type { DrivenVerbs } from "../driven/verbs.ts";
+import type { Folded } from "../durable/durable-log.ts";
+import { type Jobs, refuseEnded } from "../durable/durable-verbs.ts";
 import type { ExpressionThread } from "./expression-thread.ts";
-import type { WorkflowVerbs } from "./verbs.ts";
 import { digestOfEffect, type StepWork } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
 const INPUT_BYTES_MAX = 256 * 1024;
 const SIGNALS_MAX = 1000;
 
-export type WorkflowThings = DrivenThings<WorkflowState, NewWorkflowEvent>;
+export type WorkflowThings = Jobs<WorkflowState, NewWorkflowEvent>;
 
-/** The verbs, over the things that the driver drives. */
+/** Creates the workflow verbs over the jobs that the driver drives. */
 export function createLocalWorkflows(
   things: WorkflowThings,
   { evaluate: evaluator, check }: Pick<ExpressionThread, "evaluate" | "check">,
 ): WorkflowVerbs {
-  const shown = async ({ id }: { id: string }): Promise<WorkflowView> => {
+  const toWorkflowView = async ({ id }: { id: string }): Promise<WorkflowView> => {
     const [head, folded] = [await things.get(id), await things.fold(id)];
     return { ...head, ...detailsOf(folded, await outputShown(folded, evaluator)) };
   };
-  const said = async (saying: Promise<DrivenView>) => await shown(await saying);
+  const viewAfter = async (saying: Promise<JobView>) => await toWorkflowView(await saying);
   return {
-    ...(things as unknown as DrivenVerbs<WorkflowEvent, WorkflowView>),
-    get: async (word) => await shown({ id: await things.find(word) }),
-    wait: async (word, options) => await said(things.wait(word, options)),
-    cancel: async (word, options) => await said(things.cancel(word, options)),
-    pause: async (word, options) => await said(things.pause(word, options)),
-    resume: async (word, options) => await said(things.resume(word, options)),
+    ...(things as unknown as JobVerbs<WorkflowEvent, WorkflowView>),
+    get: async (word) => await toWorkflowView({ id: await things.find(word) }),
+    wait: async (word, options) => await viewAfter(things.wait(word, options)),
+    cancel: async (word, options) => await viewAfter(things.cancel(word, options)),
+    pause: async (word, options) => await viewAfter(things.pause(word, options)),
+    resume: async (word, options) => await viewAfter(things.resume(word, options)),
     async remove(word) {
       const { id, finish, damage } = await things.get(word);
       if (finish !== null || damage !== null) await forgetParts(things, id);
@@ -52,8 +52,8 @@ export function createLocalWorkflows(
     async validate(definition) {
       return { problems: await check(definition, { owner: "" }) };
     },
-    async start(given, { owner } = {}) {
-      const request = parseRequest(StartWorkflow, given, "a workflow");
+    async start(rawRequest, { owner } = {}) {
+      const request = parseRequest(StartWorkflow, rawRequest, "a workflow");
       const problems = await check(request.definition, { owner: owner ?? "" });
       if (problems.length > 0) throw refusedDefinition(problems);
       const definition = request.definition as unknown as WorkflowDefinition;
@@ -69,24 +69,24 @@ export function createLocalWorkflows(
         owner,
         events: [defined({ definition, input, source, model, root, depth: 0, ...(schedule && { schedule }) })],
       });
-      return await shown({ id });
+      return await toWorkflowView({ id });
     },
-    async signal(word, given) {
-      const { name, data, key = null, by } = parseRequest(SendSignal, given, "a signal");
+    async signal(word, request) {
+      const { name, data, key = null, by } = parseRequest(SendSignal, request, "a signal");
       checkSize(data, "the signal's data");
-      return await said(
+      return await viewAfter(
         things.say(word, ({ facts, state }) => {
           refuseEnded(workflowKind, facts);
           if (key !== null && state.signals.some((signal) => signal.key === key)) return [];
           if (state.signals.length >= SIGNALS_MAX)
-            throw new CaissonError("busy", `the workflow ${facts.id} has had ${SIGNALS_MAX} signals`);
+            throw new CaissonError("busy", `the workflow ${facts.id} has received ${SIGNALS_MAX} signals, the limit`);
           return [{ type: "workflow.signalled", data: { name, key, data, by } }];
         }),
       );
     },
-    async approve(word, given) {
-      const { path: wanted, approved, text, by } = parseRequest(AnswerApproval, given, "an answer");
-      return await said(
+    async approve(word, request) {
+      const { path: wanted, approved, text, by } = parseRequest(AnswerApproval, request, "an answer");
+      return await viewAfter(
         things.say(word, ({ facts, state }) => {
           refuseEnded(workflowKind, facts);
           const { path, attempt } = waitingApproval(state, facts.id, wanted);
@@ -103,11 +103,12 @@ export function createLocalWorkflows(
           ];
         }
         throw new CaissonError("conflict", `the workflow ${facts.id} has not failed (it is ${facts.finish ?? facts.status})`, {
-          hint: facts.finish === null ? `It may be waiting: caisson workflow show ${facts.id}` : "Start it anew: caisson workflow run FILE",
+          hint:
+            facts.finish === null ? `It may be waiting: caisson workflow show ${facts.id}` : "Start it again: caisson workflow run FILE",
         });
       });
       things.drive(view.id);
-      return await shown(view);
+      return await toWorkflowView(view);
     },
   };
 }
@@ -118,20 +119,20 @@ function waitingApproval(state: WorkflowState, id: string, wanted: string | unde
   });
   const [only] = waiting;
   if (only === undefined) {
-    throw new CaissonError("not_found", `no ${wanted === undefined ? "step" : `step ${wanted}`} of ${id} waits for an answer`, {
+    throw new CaissonError("not_found", `no ${wanted === undefined ? "step" : `step ${wanted}`} of ${id} is waiting for an answer`, {
       hint: `It may have been answered already: caisson workflow show ${id}`,
     });
   }
   if (waiting.length > 1) {
-    throw new CaissonError("invalid", `${waiting.length} steps of ${id} wait for an answer`, {
-      hint: `Say which: --step ${waiting.map(([path]) => path).join(" | ")}`,
+    throw new CaissonError("invalid", `${waiting.length} steps of ${id} are waiting for an answer`, {
+      hint: `Name one: --step ${waiting.map(([path]) => path).join(" | ")}`,
       details: { candidates: waiting.map(([path]) => path) },
     });
   }
   return { path: only[0], attempt: only[1].attempt };
 }
 
-function defined(made: {
+function defined(data: {
   definition: WorkflowDefinition;
   input: Json;
   source: WorkflowState["source"];
@@ -140,16 +141,16 @@ function defined(made: {
   depth: number;
   schedule?: WorkflowSchedule;
 }): NewWorkflowEvent {
-  const digest = createHash("sha256").update(JSON.stringify(made.definition)).digest("hex");
-  return { type: "workflow.defined", data: { ...made, definition: made.definition as unknown as Json, digest } };
+  const digest = createHash("sha256").update(JSON.stringify(data.definition)).digest("hex");
+  return { type: "workflow.defined", data: { ...data, definition: data.definition as unknown as Json, digest } };
 }
 
-/** As the definition says, with what it says where nothing is given. */
-function checkedInput({ input: schema }: WorkflowDefinition, given: Json): Json {
-  if (isTooDeep(given)) throw new CaissonError("invalid", "the input is nested too deeply");
-  checkSize(given, "the input");
-  if (schema === undefined) return given;
-  const input = withDefaults(schema, given);
+/** Checks the input against the definition's schema, and fills in its defaults. */
+function checkedInput({ input: schema }: WorkflowDefinition, rawInput: Json): Json {
+  if (isTooDeep(rawInput)) throw new CaissonError("invalid", "the input is nested too deeply");
+  checkSize(rawInput, "the input");
+  if (schema === undefined) return rawInput;
+  const input = withDefaults(schema, rawInput);
   checkAgainst(schema, input, "input");
   return input;
 }
@@ -158,11 +159,14 @@ function checkSize(value: Json, what: string): void {
   const bytes = Buffer.byteLength(JSON.stringify(value));
   if (bytes <= INPUT_BYTES_MAX) return;
   throw new CaissonError("too_large", `${what} has ${bytes} bytes; at most ${INPUT_BYTES_MAX} are taken`, {
-    hint: "Put what is larger into the workspace, as a file.",
+    hint: "Put larger data into the workspace as a file.",
   });
 }
 
-/** What came of one that has completed. It could be computed when it ended; where it cannot be now, it is left out. */
+/**
+ * Returns the output of a completed workflow. It could be computed when the workflow ended; if it cannot be computed
+ * now, we return null.
+ */
 async function outputShown({ state, facts }: Folded<WorkflowState>, evaluator: Evaluator): Promise<Json> {
   if (facts.finish !== "completed") return null;
   return await outputOf(state, facts, evaluator).catch((error: unknown) => {
@@ -171,7 +175,7 @@ async function outputShown({ state, facts }: Folded<WorkflowState>, evaluator: E
   });
 }
 
-function detailsOf({ state, facts }: Folded<WorkflowState>, output: Json): Omit<WorkflowView, keyof DrivenView> {
+function detailsOf({ state, facts }: Folded<WorkflowState>, output: Json): Omit<WorkflowView, keyof JobView> {
   const { definition, digest, input, data, root } = state;
   const steps = [...state.steps].map(([path, { kind, status, attempt, child, output, error, due, retryAt, startedAt, endedAt }]) => {
     return { path, kind, status, attempt, child, output, error, due: retryAt ?? due, startedAt, endedAt };
@@ -185,10 +189,10 @@ function scheduleOf({ schedule, started }: WorkflowState, { finish }: Folded<Wor
   return { cron, overlap, next: finish === null ? (nextTime(schedule)?.toISOString() ?? null) : null, started, passedOver };
 }
 
-/** Of the instances of a schedule that are over, as many are kept as there may be to look at. */
+/** How many ended instances of a schedule we keep. */
 const INSTANCES_KEPT = 100;
 
-/** Steps that are workflows: driven things of their own, with the workflow as their parent. */
+/** Implements workflow steps as separate durable jobs whose parent is the workflow. */
 export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: Evaluator): StepWork {
   const idOf = (effect: Pick<StepEffect, "id">) => idFrom("wf", digestOfEffect(effect.id));
   return {
@@ -198,14 +202,14 @@ export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: E
         await cancelled(things(), id);
         return { status: "cancelled" };
       }
-      if (effect.step.kind !== "workflow") throw new CaissonError("internal", `${effect.path} is no workflow`);
+      if (effect.step.kind !== "workflow") throw new CaissonError("internal", `${effect.path} is not a workflow`);
       const { definition } = effect.step;
-      const given = (effect.given as { input: Json }).input;
+      const rawInput = (effect.given as { input: Json }).input;
       const stream = `${workflowKind.prefix}${facts.id}`;
       const events = [
         defined({
           definition,
-          input: checkedInput(definition, given),
+          input: checkedInput(definition, rawInput),
           source: effect.source,
           model: effect.model,
           root: effect.root ?? `${workflowKind.prefix}${id}`,
@@ -231,11 +235,11 @@ export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: E
   };
 }
 
-/** Forgets one that is over, with those that were its steps. What their agents changed is theirs: it stays. */
+/** Removes an ended workflow and those that were its steps. The sessions of its agents stay. */
 async function forget(things: WorkflowThings, id: string): Promise<void> {
   await forgetParts(things, id);
   await things.remove(id).catch((error: unknown) => {
-    // Gone before, or gone on with by somebody: then it is theirs to remove.
+    // It was removed before, or a user continued it and has to remove it.
     if (!(error instanceof CaissonError) || (error.code !== "not_found" && error.code !== "conflict")) throw error;
   });
 }
@@ -245,7 +249,7 @@ async function forgetParts(things: WorkflowThings, id: string): Promise<void> {
   for (const part of items) await forget(things, part.id);
 }
 
-/** Of one that was made. */
+/** Cancels a workflow if it was created. */
 async function cancelled(things: WorkflowThings, id: string): Promise<void> {
   try {
     await things.cancel(id, { by: "workflow" });

@@ -1,19 +1,20 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { StepOf } from "../../contract/workflow.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
+import type { StepOf } from "../../contract/workflow/workflow.ts";
 import { defined } from "../../lib/defined.ts";
 import { idFrom } from "../../lib/new-id.ts";
+import type { MergeVerbs } from "../../verbs/merges.ts";
+import type { SessionVerbs } from "../../verbs/sessions.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { mergeKindFacts } from "../merges/merge-kind-facts.ts";
-import type { MergeVerbs } from "../merges/verbs.ts";
-import type { SessionVerbs } from "../sessions/verbs.ts";
 import { artifactsOf } from "./artifacts.ts";
 import { digestOfEffect, type StepOutcome, type StepWork } from "./workflow-kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
-/** Steps that are merges: the station's own, with the workflow as what they are a part of. */
+/** Implements merge steps as merges of the station that belong to the workflow. */
 export function createMergeWork({ merges, sessions }: { merges: MergeVerbs; sessions: SessionVerbs }): StepWork {
   const idOf = (effect: StepEffect) => idFrom(mergeKindFacts.idPrefix, digestOfEffect(effect.id));
-  const isThere = async (id: string) => await merges.get(id).then(() => true, absent);
+  const isThere = async (id: string) => (await foundOrNull(merges.get(id))) !== null;
   return {
     async start(effect, { facts }) {
       const id = idOf(effect);
@@ -23,12 +24,12 @@ export function createMergeWork({ merges, sessions }: { merges: MergeVerbs; sess
         return { status: "cancelled" };
       }
       const step = effect.step as StepOf<"merge">;
-      const { sessions: given } = effect.given as { sessions: string[] };
-      const [only] = given;
-      if (given.length === 1 && only !== undefined) return await mergedTo(only, { merge: null, sessions: given }, step, sessions);
+      const { sessions: sessionIds } = effect.given as { sessions: string[] };
+      const [only] = sessionIds;
+      if (sessionIds.length === 1 && only !== undefined) return await mergedTo(only, { merge: null, sessions: sessionIds }, step, sessions);
       if (!there) {
         const { conflicts, agent } = step;
-        const request = { sessions: given, ...defined({ conflicts, agent, model: effect.model ?? step.model }) };
+        const request = { sessions: sessionIds, ...defined({ conflicts, agent, model: effect.model ?? step.model }) };
         const parent = `${workflowKind.prefix}${facts.id}`;
         await merges.start(request, { owner: facts.owner, id, parent });
       }
@@ -56,7 +57,7 @@ async function mergedTo(
   return { status: "completed", output: { session, ...about, ...(await artifactsOf(step, session, sessions)) } };
 }
 
-/** One that is over is not there to be cancelled. */
+/** Cancels a merge. Does nothing if it has ended. */
 async function cancel(merges: MergeVerbs, id: string): Promise<void> {
   try {
     await merges.cancel(id, { by: "workflow" });
@@ -64,9 +65,4 @@ async function cancel(merges: MergeVerbs, id: string): Promise<void> {
   } catch (error) {
     if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
   }
-}
-
-function absent(error: unknown): false {
-  if (error instanceof CaissonError && error.code === "not_found") return false;
-  throw error;
 }

@@ -1,11 +1,11 @@
-import { AgentDefinition } from "../../contract/agent.ts";
-import { CaissonError } from "../../contract/error.ts";
-import { DRIVEN_LABEL, EFFECT_LABEL } from "../../contract/station-labels.ts";
+import { AgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { EFFECT_LABEL, JOB_LABEL } from "../../contract/label/station-labels.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { Crashpoint } from "../crashpoint.ts";
-import type { EffectContext } from "../driven/kind.ts";
+import type { EffectContext } from "../durable/kind.ts";
 import { createRunSandbox, type RunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
 import type { ChangesOptions } from "../sessions/session-changes.ts";
 import { effectLabel } from "./agent-work.ts";
@@ -19,13 +19,14 @@ export interface SessionCommandsOptions extends Pick<RunSandboxOptions, "removeR
 }
 
 /**
- * Commands in the workspace of an earlier step. Like a run, such a command holds the session, and works in a sandbox of
- * its own that outlives this process: whoever comes after a crash finds it by the effect. It is there until the
- * command's outcome is in the log, so that no command is run twice, and gone before the next one works there.
+ * Runs commands in the workspace of an earlier step. Such a command holds the session, as a run does, and works in a
+ * separate sandbox that outlives this process: after a crash, the next driver finds it by the effect. The sandbox
+ * exists until the command's outcome is in the log, so that no command runs twice, and ends before the next command
+ * works in the session.
  */
 export interface SessionCommands {
   run(effect: StepEffect, context: EffectContext, work: (sandbox: Sandbox) => Promise<StepOutcome>): Promise<StepOutcome>;
-  /** Ends what is left of it, and keeps its files. */
+  /** Ends the command's sandbox and stores its files. */
   leave(effect: StepEffect, context: EffectContext): Promise<void>;
 }
 
@@ -42,9 +43,9 @@ export function createSessionCommands(options: SessionCommandsOptions): SessionC
     const key = keyOf(effect);
     await using _lock = await sessions.lock(id, key);
     const session = await sessions.get(id);
-    if (session.owner !== context.facts.owner) throw new CaissonError("denied", `the session ${id} is somebody else's`);
+    if (session.owner !== context.facts.owner) throw new CaissonError("denied", `the session ${id} belongs to another owner`);
     const runtime = await options.runtime(session.runtime ?? undefined);
-    const labels = { [DRIVEN_LABEL]: `${workflowKind.prefix}${context.facts.id}`, [EFFECT_LABEL]: key };
+    const labels = { [JOB_LABEL]: `${workflowKind.prefix}${context.facts.id}`, [EFFECT_LABEL]: key };
     const onReady = async () => void (session.runtime === null && (await sessions.update(id, { runtime: runtime.name })));
     const place = createRunSandbox({ ...options, run: key, labels, runtime, definition, session, previous: () => null, onReady });
     return await work(place);
@@ -58,7 +59,7 @@ export function createSessionCommands(options: SessionCommandsOptions): SessionC
           isOver = outcome.status === "cancelled";
           return outcome;
         } catch (error) {
-          // Whoever was told to let go leaves it to the next one.
+          // A driver that is asked to release the command leaves the sandbox to the next one.
           isOver = context.isCancelled() || !context.signal.aborted;
           throw error;
         } finally {
@@ -70,5 +71,5 @@ export function createSessionCommands(options: SessionCommandsOptions): SessionC
   };
 }
 
-/** By which its sandbox is found, and as whom it holds the session. */
+/** Returns the key by which the sandbox is found and the session is held. */
 const keyOf = ({ id }: StepEffect): string => effectLabel(id.replace(/:leave$/, ""));

@@ -1,2 +1,2 @@
-/** What workflows are called in the log and by people. */
+/** The names of workflows in the log and for users. */
 export const workflowKind = { name: "workflow", prefix: "workflow/", idPrefix: "wf", listedBy: "caisson workflow ls" } as const;

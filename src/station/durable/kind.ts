@@ -1,0 +1,130 @@
+import type { z } from "zod";
+import type { JobEvent, JobFinish } from "../../contract/durable/durable-event.ts";
+import type { JobFacts } from "../../contract/durable/durable-job.ts";
+import type { CaissonError } from "../../contract/error/error.ts";
+import type { AnyEventDefinition } from "../../contract/event/define-event.ts";
+import type { EventFamily } from "../../contract/event/event-family.ts";
+
+/**
+ * A kind of durable job: a fold of its stream in the log that is driven to its end, even if drivers die on the way
+ * (ADR 41). A kind defines its jobs; the driver provides leases, appends, timers and recovery (`createDriver`), and
+ * `createJobs` the verbs that all kinds share.
+ *
+ * To add a kind: declare its events in `src/contract`, with a golden file each, and their family with `jobFamily`; add
+ * a line to `projections` in `src/log/projection.ts`, which gives it heads; write `apply` and `decide` as pure
+ * functions; pass the kind to the driver in `src/compose/durable-jobs.ts`.
+ *
+ *     const ships: Kind<ShipState, NewShipEvent, ShipEffect> = {
+ *       name: "ship", prefix: "ship/", idPrefix: "ship", events: shipEvents,
+ *       empty: () => ({ pushed: null }),
+ *       apply: (state, event) => applyToShip(state, event),
+ *       decide: (state, { facts }) =>
+ *         state.pushed === null
+ *           ? state.push === null
+ *             ? { append: [{ type: "ship.push_started", data: { attempt: 1 } }] }             // the intent …
+ *             : { effects: [{ id: `${facts.id}/push/1`, branch: state.push.branch }] }          // … then the effect …
+ *           : { end: { finish: "completed", text: null } },
+ *       perform: async (effect) => [{ type: "ship.pushed", data: await push(effect) }],       // … and its outcome.
+ *       failed: (effect, error) => [{ type: "ship.push_failed", data: { code: error.code } }],
+ *     };
+ */
+export interface Kind<State = unknown, New extends NewKindEvent = NewKindEvent, Work extends Effect = Effect> {
+  /** The name that people use, in lower case: `workflow`. */
+  readonly name: string;
+  /** The prefix of its streams: `workflow/`. */
+  readonly prefix: string;
+  /** The prefix of its ids: `wf` for `wf_k3v7q2m5x4ab`. */
+  readonly idPrefix: string;
+  /** The command that lists its jobs: `caisson workflow ls`. */
+  readonly listedBy: string;
+  /** Created by `jobFamily`; all events of the stream are read with it. */
+  readonly events: EventFamily<AnyEventDefinition>;
+  /** Returns the state of a stream without events. */
+  empty(): State;
+  /**
+   * Folds one event into the state, in place. Also receives the shared events (`driven.created` …) and may ignore them:
+   * their content is in `facts`.
+   */
+  apply(state: State, event: ReadKindEvent): void;
+  /**
+   * Returns what follows from the state, and from nothing else: the same state and time give the same decision. A
+   * requested cancellation is in `facts.cancelRequested`; the kind carries it out (effects with `cancel`, then `end`).
+   * A kind that computes something elsewhere returns a promise: nothing else happens to the job until it resolves. The
+   * kind then makes its decision in `during`, so that a station knows whose turn it is.
+   */
+  decide(
+    state: State,
+    look: { facts: Readonly<JobFacts>; now: Date; during?: <Result>(work: () => Result) => Result },
+  ): JobDecision<New, Work> | Promise<JobDecision<New, Work>>;
+  /**
+   * Performs an effect whose intent is in the log, and returns the events that describe the outcome, at least one. It
+   * may be called again with the same id, by another process, if the first one died before the outcome was in the log:
+   * so it first looks for existing results by that id. An error it throws goes to `failed`. It gives up when the signal
+   * aborts; for an effect with `cancel` the signal is aborted from the start, and it ends what an earlier call may have
+   * started.
+   */
+  perform(effect: Work, context: EffectContext): Promise<readonly New[]>;
+  /**
+   * Returns the events for a failed effect, which has `cancel` even if the cancellation came while it ran. Only
+   * `decide` can retry: the driver never does.
+   */
+  failed(effect: Work, error: CaissonError): readonly New[];
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a kind's state and events are is known to the kind alone.
+export type AnyKind = Kind<any, any, any>;
+
+/** A new event of a kind. */
+export interface NewKindEvent {
+  type: string;
+  data: object;
+}
+
+/** An event to fold: one of the kind's family, already in its current version. */
+export type ReadKindEvent = JobEvent | { type: string; version: number; at: string; data: z.core.util.JSONType };
+
+export interface Effect {
+  /**
+   * The same for the same job, step and attempt in every process, and never reused. What the effect created outside is
+   * found by it after a crash.
+   */
+  readonly id: string;
+  /** The stream of a run or job. The effect is performed after that has ended, and is not held in memory until then. */
+  readonly after?: string;
+  /** Cancels the effect: its signal is aborted, and what it started outside is ended. */
+  readonly cancel?: boolean;
+}
+
+export interface EffectContext {
+  facts: Readonly<JobFacts>;
+  signal: AbortSignal;
+  /** Returns whether the signal means a cancellation, and not that this process releases the job. */
+  isCancelled(): boolean;
+}
+
+export type JobDecision<New extends NewKindEvent, Work extends Effect> =
+  /** Facts that follow, including intents; not empty. The kind decides again when they are in the log. */
+  | {
+      append: readonly New[];
+      /**
+       * The events contain all that is known of the job and replace its whole log, for a job that never ends. Folded on
+       * top of the existing state, they must give the same result as on their own.
+       */
+      isRetelling?: boolean;
+    }
+  /**
+   * Everything in progress: what the job waits for, and the effects whose intent is in the log but whose outcome is
+   * not, whichever process started them. Effects that already run here are left alone.
+   */
+  | { effects: readonly Work[]; waits?: Waits }
+  | { end: { finish: JobFinish; text: string | null } };
+
+/** What can continue a job besides the outcomes of its effects. */
+export interface Waits {
+  /** The time to decide again. */
+  due?: Date;
+  /** The decision that a person has to make, for lists and for waiters. */
+  person?: string;
+  /** The event that another process or person has to append with `say`. */
+  signal?: string;
+}
