@@ -1,4 +1,4 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { Caller } from "./call.ts";
 import {
   type Authenticate,
@@ -14,25 +14,25 @@ import type { PortConnection } from "./port-connections.ts";
 
 const RETRY_AFTER_S = 1;
 
-/** How a request came: by the socket in the state folder, over TCP from an address, or from inside a sandbox. */
+/** How a request arrived: over the socket in the state folder, over TCP from an address, or from inside a sandbox. */
 export type Arrival = { via: "socket" } | { via: "port"; address: string; connection?: PortConnection } | { via: "inside" };
 
 export interface Admitted {
   caller: Caller;
-  /** Whether its token still is one; absent for a caller that needs none. */
+  /** Checks that the token is still valid. Absent for callers that need no token. */
   stillValid: (() => Promise<boolean>) | undefined;
 }
 
-/** Throws `denied` for a foreign host or page, `unauthenticated`, and `busy` for one who tries too much. */
+/** Throws `denied` for a foreign host or page, `unauthenticated`, and `busy` after too many attempts. */
 export type Admit = (request: {
   headers: Headers;
   authorization: string | null;
   arrival: Arrival;
-  /** What it must come with, where that is not a token. */
+  /** The required credential, if it is not a token. */
   needs?: "code";
 }) => Promise<Admitted>;
 
-/** One for all ways in, so that wrong tokens are counted together. */
+/** Creates the admission that all entries share, so that invalid tokens are counted together. */
 export function createAdmission(options: {
   authenticate: Authenticate;
   authenticateSandbox: AuthenticateSandbox;
@@ -61,20 +61,20 @@ export function createAdmission(options: {
   };
 }
 
-/** Throws `busy` for an address whose callers have their share of connections in use. */
+/** Throws `busy` if the callers of this address have used up its share of connections. */
 function keepConnection(arrival: Arrival): void {
   if (arrival.via !== "port" || (arrival.connection?.admit() ?? true)) return;
-  throw new CaissonError("busy", "this address has its share of the station's connections in use", {
-    hint: `End some of its streams, or try again in ${RETRY_AFTER_S} s.`,
+  throw new CaissonError("busy", "this address has too many open connections", {
+    hint: `Close some of its streams, or try again in ${RETRY_AFTER_S} s.`,
     details: { retryAfterSeconds: RETRY_AFTER_S },
   });
 }
 
-/** From inside, it is the token of the very sandbox that the call comes from, or none that counts. */
+/** A call from inside a sandbox must carry the token of that same sandbox. */
 async function admitSandbox({ headers, authorization, arrival }: Parameters<Admit>[0], gate: Gate): Promise<Admitted> {
   const from = arrival.via === "inside" ? (headers.get("caisson-sandbox") ?? "nowhere") : null;
   const address = arrival.via === "port" ? arrival.address : `sandbox ${from}`;
   const { sandbox } = await gate.admitSandbox({ authorization, address });
-  if (from !== null && from !== sandbox) throw new CaissonError("unauthenticated", "the token is another sandbox's");
+  if (from !== null && from !== sandbox) throw new CaissonError("unauthenticated", "the token belongs to another sandbox");
   return { caller: { kind: "sandbox", sandbox }, stillValid: undefined };
 }

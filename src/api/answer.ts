@@ -1,14 +1,14 @@
 import { problemOf } from "../contract/api/problem.ts";
-import { CaissonError } from "../contract/error.ts";
-import { fromSystem } from "../contract/system-error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { fromSystem } from "../contract/error/system-error.ts";
 import type { SentEvent } from "./call.ts";
 import { type Conditions, etagOf, names } from "./conditions.ts";
 import { jsonPieces } from "./json-pieces.ts";
 import { type SentStream, withContent } from "./send-answer.ts";
 
-/** How often a stream of events that has nothing to say says that it is alive. */
+/** The interval at which an idle event stream sends a ping. */
 const PING_MS = 15_000;
-/** When to come again, where nothing says better. */
+/** The default for `retry-after`. */
 const RETRY_AFTER_SECONDS = 5;
 const encoder = new TextEncoder();
 
@@ -17,7 +17,7 @@ export async function jsonAnswer(value: unknown, status: number): Promise<Respon
   return withContent(new Response(null, { status, headers }), await jsonPieces(value));
 }
 
-/** Of something that can be asked for again: only that it is the same, where the caller has it already. */
+/** Answers with JSON and an ETag, or with 304 if the caller has this version. */
 export async function versionedAnswer(value: unknown, { ifNoneMatch }: Conditions): Promise<Response> {
   const pieces = await jsonPieces(value);
   const etag = await etagOf(pieces);
@@ -31,24 +31,27 @@ export function unchangedAnswer(etag: string): Response {
 
 const noSniff = { "x-content-type-options": "nosniff" };
 const noStore = { "cache-control": "no-store", ...noSniff };
-/** What is kept is looked at again before it is used. */
+/** Callers must revalidate what they cached. */
 const ownCache = { "cache-control": "private, no-cache" };
 
-/** Anything that is not ours by now is a defect of ours: `onDefect` hears of it, and the caller only that it is one. */
+/**
+ * An error that is not a `CaissonError` is a defect: `onDefect` receives it, and the caller learns only that the
+ * station failed.
+ */
 export function problemAnswer(error: unknown, { request, onDefect }: { request: Request; onDefect: (error: unknown) => void }): Response {
-  // What is left of a body is not read, so nothing more can be said on this connection.
+  // The rest of the body is not read, so the connection cannot be reused.
   const hasBody = request.headers.has("transfer-encoding") || (request.headers.get("content-length") ?? "0") !== "0";
-  const told = asCaissonError(error, onDefect);
-  const problem = problemOf(told);
+  const failure = asCaissonError(error, onDefect);
+  const problem = problemOf(failure);
   const retryAfter =
-    told.details?.retryAfterSeconds ?? (problem.status === 429 || problem.status === 503 ? RETRY_AFTER_SECONDS : undefined);
+    failure.details?.retryAfterSeconds ?? (problem.status === 429 || problem.status === 503 ? RETRY_AFTER_SECONDS : undefined);
   const headers = {
     "content-type": "application/problem+json",
     ...noStore,
     ...(hasBody && { connection: "close" }),
-    ...(told.code === "unauthenticated" && { "www-authenticate": 'Bearer realm="caisson"' }),
+    ...(failure.code === "unauthenticated" && { "www-authenticate": 'Bearer realm="caisson"' }),
     ...(typeof retryAfter === "number" && { "retry-after": String(retryAfter) }),
-    ...(told.code === "out_of_range" && { "content-range": `bytes */${String(told.details?.sizeBytes)}` }),
+    ...(failure.code === "out_of_range" && { "content-range": `bytes */${String(failure.details?.sizeBytes)}` }),
   };
   return withContent(new Response(null, { status: problem.status, headers }), [JSON.stringify(problem)]);
 }
@@ -58,8 +61,8 @@ export function asCaissonError(error: unknown, onDefect: (error: unknown) => voi
   const ofMachine = fromSystem(error);
   if (ofMachine !== null) return ofMachine;
   onDefect(error);
-  return new CaissonError("internal", "the station failed at this", {
-    hint: "This is a defect in Caisson; what went wrong is in the station's own output.",
+  return new CaissonError("internal", "the station failed to handle this request", {
+    hint: "This is a defect in Caisson; the station's own output has the details.",
   });
 }
 
@@ -67,16 +70,16 @@ type StreamLife = Pick<SentStream, "abort" | "release">;
 
 interface SentBytes {
   type: string;
-  /** Of what is sent, where that is known. */
+  /** The number of bytes sent, if known. */
   sizeBytes?: number;
   etag?: string;
-  /** Where what is sent begins, and how long the whole is. */
+  /** Where the sent part begins, and the length of the whole. */
   part?: { offset: number; wholeBytes: number };
   isHead?: boolean;
   parts?: boolean;
 }
 
-/** Read as fast as the caller takes it, and no faster. */
+/** Sends a byte stream, read only as fast as the caller accepts it. */
 export async function bytesAnswer(bytes: AsyncIterable<Uint8Array>, options: StreamLife & SentBytes): Promise<Response> {
   const { type, sizeBytes, etag, part, isHead = false, parts = false } = options;
   const headers = {
@@ -96,7 +99,9 @@ export async function bytesAnswer(bytes: AsyncIterable<Uint8Array>, options: Str
   return withContent(new Response(null, { status, headers }), { chunks, abort: options.abort, release: options.release });
 }
 
-/** What is shorter than was said breaks off, so that nobody takes it for the whole. */
+/**
+ * Fails if the content is shorter than announced. That breaks the connection, so no client mistakes it for the whole.
+ */
 async function* exactly(bytes: AsyncIterable<Uint8Array>, sizeBytes: number): AsyncGenerator<Uint8Array> {
   let left = sizeBytes;
   for await (const chunk of bytes) {
@@ -104,12 +109,12 @@ async function* exactly(bytes: AsyncIterable<Uint8Array>, sizeBytes: number): As
     left -= Math.min(left, chunk.length);
     if (left === 0) return;
   }
-  if (left > 0) throw new CaissonError("stale", "it became shorter while it was read");
+  if (left > 0) throw new CaissonError("stale", "the content became shorter while it was read");
 }
 
 /**
- * Server-sent events. The last one is `end`, or `problem` with what went wrong: a stream that breaks off without either
- * can be taken up again.
+ * Sends server-sent events. The last one is `end`, or `problem` with the error. A client can resume a stream that
+ * breaks off without either.
  */
 export function eventsAnswer(
   events: AsyncIterable<SentEvent<unknown>>,
@@ -124,14 +129,14 @@ async function* encodeEvents(
   events: AsyncIterable<SentEvent<unknown>>,
   { signal, onDefect }: { signal: AbortSignal; onDefect: (error: unknown) => void },
 ): AsyncGenerator<Uint8Array> {
-  // The caller sees at once that the stream is there.
+  // Shows the caller at once that the stream is open.
   yield encoder.encode(": open\n\n");
   try {
     for await (const event of withPings(events)) {
       if (event === "ping") yield encoder.encode(": ping\n\n");
       else yield encoder.encode(frameOf(event));
     }
-    // One that was cut short has no end: its reader may come back for the rest.
+    // An interrupted stream sends no `end`: its reader may come back for the rest.
     if (!signal.aborted) yield encoder.encode("event: end\ndata: {}\n\n");
   } catch (error) {
     if (signal.aborted) return;

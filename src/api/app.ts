@@ -1,14 +1,16 @@
 import type { IncomingMessage } from "node:http";
 import { type Context, Hono } from "hono";
-import { pathOf, type RouteName } from "../contract/api/paths.ts";
-import type { Route } from "../contract/api/route.ts";
-import { routes } from "../contract/api/routes.ts";
-import { CaissonError } from "../contract/error.ts";
-import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { LOCAL_OWNER, type OwnerView } from "../contract/token/owner.ts";
 import { defined } from "../lib/defined.ts";
-import type { Station } from "../station/station.ts";
+import type { Route } from "../verbs/route.ts";
+import type { RouteName } from "../verbs/routes.ts";
+import { routes } from "../verbs/routes.ts";
+import type { Station } from "../verbs/station.ts";
+import { pathOf } from "../verbs/verb-facts.ts";
 import type { Admit, Arrival } from "./admit.ts";
 import { bytesAnswer, eventsAnswer, jsonAnswer, problemAnswer, unchangedAnswer, versionedAnswer } from "./answer.ts";
+import type { AnswerStore } from "./answer-store.ts";
 import type { Audit, SeenCall } from "./audit.ts";
 import { type BodyBudget, createBodyBudget } from "./body-budget.ts";
 import { bodyChunks } from "./body-chunks.ts";
@@ -17,9 +19,8 @@ import { type Conditions, conditionsOf } from "./conditions.ts";
 import { createConsolePages } from "./console/console-pages.ts";
 import { checkOrigin, checkReach, checkScope, type StationNames } from "./gate.ts";
 import { allHandlers } from "./handlers/all-handlers.ts";
-import type { ServerControl } from "./handlers/station.ts";
+import type { StationControl } from "./handlers/station.ts";
 import { answeredOnce, keyedCall, type ReadCall } from "./idempotent.ts";
-import type { KeptAnswers } from "./kept-answers.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import type { ToolAudit } from "./mcp/mcp-tool.ts";
 import type { Observation } from "./observe/observation.ts";
@@ -30,33 +31,35 @@ import { readBody, readParams, readQuery } from "./read-call.ts";
 import { createSandboxCalls } from "./sandbox-calls.ts";
 
 export interface AppOptions {
-  /** The station as a caller sees it. */
+  /** Returns the station as a caller sees it. */
   stationFor(view: OwnerView): Station;
   admit: Admit;
   audit: Audit;
-  server: ServerControl;
+  server: StationControl;
   creations: Pick<CreationPlaces, "take">;
   requests: OpenRequests;
-  /** Of calls with a key, opened with the first. */
-  answers(): KeptAnswers;
-  /** Told what must not happen; callers are only told that it did. */
+  /** The answers to calls with a key, opened with the first such call. */
+  answers(): AnswerStore;
+  /** Receives defects. Callers only learn that the station failed. */
   onDefect: (error: unknown) => void;
-  /** Of MCP clients, loaded with the first. */
+  /** The connections of MCP clients, loaded with the first. */
   mcp(): Promise<McpConnections>;
   observation: Observation;
-  /** Where the built console is, if it was built. */
+  /** The folder of the built console, which may be missing. */
   consoleDir: string;
   names: StationNames;
 }
 
 export interface App {
-  /** `body` is that of the request, as it comes: to read it as a stream of the web would copy it. */
+  /** `body` is the request's raw body: reading it as a web stream would copy it. */
   fetch(request: Request, from: { arrival: Arrival; body: IncomingMessage }): Promise<Response>;
 }
 
-type Env = { Bindings: { arrival: Arrival; body: IncomingMessage; seen: SeenRequest } };
+type Env = { Bindings: { arrival: Arrival; body: IncomingMessage; summary: SeenRequest } };
 
-/** The table of routes over a station: a request is checked, becomes a call of one verb, and its answer is written. */
+/**
+ * Serves the route table over a station: checks each request, turns it into a call of one verb, and writes its answer.
+ */
 export function createApp(options: AppOptions): App {
   const { requests, onDefect, audit } = options;
   const handlers = allHandlers(options);
@@ -66,11 +69,11 @@ export function createApp(options: AppOptions): App {
   const admitted = async (
     context: Context<Env>,
     name: RouteName | null,
-    work: (caller: Caller, seen: { life: RequestLife; call: SeenCall }) => Promise<Response>,
+    work: (caller: Caller, admission: { life: RequestLife; call: SeenCall }) => Promise<Response>,
   ): Promise<Response> => {
     const call = seenCall(context, name);
-    const { seen } = context.env;
-    if (name !== null) seen.route = name;
+    const { summary } = context.env;
+    if (name !== null) summary.route = name;
     let life: RequestLife | undefined;
     try {
       const { req, env } = context;
@@ -83,13 +86,13 @@ export function createApp(options: AppOptions): App {
         ...defined({ needs }),
       });
       call.caller = caller;
-      seen.caller = caller;
+      summary.caller = caller;
       const token = caller.kind === "token" ? caller.token : undefined;
-      life = requests.begin({ gone: req.raw.signal, ...defined({ stillValid, token }) });
+      life = requests.begin({ disconnected: req.raw.signal, ...defined({ stillValid, token }) });
       return await work(caller, { life, call });
     } catch (error) {
       await audit.failed(call, error);
-      // Not before: a station that ends waits for what is put down.
+      // Only after the audit entry: a station that ends waits for pending ones.
       life?.end();
       return problemAnswer(error, { request: context.req.raw, onDefect });
     }
@@ -99,8 +102,8 @@ export function createApp(options: AppOptions): App {
     const route: Route = routes[name];
     const handle = handlers[name] as (call: unknown) => Promise<Reply<RouteName>>;
     app.on(method, path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) =>
-      admitted(context, name, async (caller, { life, call: seen }) => {
-        // The router takes HEAD for GET, and would leave a stream that nobody reads.
+      admitted(context, name, async (caller, { life, call: admittedCall }) => {
+        // The router treats HEAD as GET, and would leave a stream without a reader.
         const conditions = conditionsOf(context.req.raw);
         if (context.req.raw.method !== method && !(conditions.isHead && route.answer.parts === true)) throw notThere(context);
         if (caller.kind === "sandbox") sandboxCalls.count(caller.sandbox, name);
@@ -109,7 +112,7 @@ export function createApp(options: AppOptions): App {
         if (route.reaches !== undefined) checkReach(caller, route.reaches(call.body as never, call.query as never));
         const make = async () => {
           using _place = await options.creations.take(name, keyOfCaller(caller));
-          const audited = audit.made(seen, route.audited?.(call.body as never));
+          const audited = audit.record(admittedCall, route.audited?.(call.body as never));
           await (route.worksWithoutDisk === true ? audited.catch(onDefect) : audited);
           return await handle(call);
         };
@@ -125,7 +128,7 @@ export function createApp(options: AppOptions): App {
   }
   app.all("/mcp", (context) =>
     admitted(context, null, async (caller, { life, call }) => {
-      context.env.seen.route = "mcp";
+      context.env.summary.route = "mcp";
       const { station, by } = ofCaller(caller, options);
       if (caller.kind === "sandbox" || caller.kind === "code") checkScope(caller, "run");
       const ofMcp = {
@@ -142,7 +145,7 @@ export function createApp(options: AppOptions): App {
   app.notFound(async (context) => {
     const page = await consolePage(context.req.raw, context.env.arrival);
     if (page !== null) {
-      context.env.seen.route = "console";
+      context.env.summary.route = "console";
       const { arrival } = context.env;
       if (arrival.via === "port" && page.status < 400) arrival.connection?.servePage();
       return page;
@@ -152,24 +155,24 @@ export function createApp(options: AppOptions): App {
     });
   });
   const { observer } = options.observation;
-  return { fetch: (request, from) => observer.watch(request, async (seen) => app.fetch(request, { ...from, seen })) };
+  return { fetch: (request, from) => observer.watch(request, async (summary) => app.fetch(request, { ...from, summary })) };
 }
 
 type Admitted = (
   context: Context<Env>,
   name: null,
-  work: (caller: Caller, seen: { life: RequestLife }) => Promise<Response>,
+  work: (caller: Caller, admission: { life: RequestLife }) => Promise<Response>,
 ) => Promise<Response>;
 
-/** What is no verb of the station: how it is doing. */
+/** Adds the routes that are not verbs of the station: health and metrics. */
 function observeRoutes(
   app: Hono<Env>,
   { observation, admitted, names, onDefect }: Pick<AppOptions, "observation" | "names" | "onDefect"> & { admitted: Admitted },
 ): void {
   const { health } = observation;
-  const asked = (answer: () => Response | Promise<Response>, route: string) => (context: Context<Env>) => {
-    const { seen, arrival } = context.env;
-    seen.route = route;
+  const onRoute = (answer: () => Response | Promise<Response>, route: string) => (context: Context<Env>) => {
+    const { summary, arrival } = context.env;
+    summary.route = route;
     const request = context.req.raw;
     try {
       checkOrigin({ headers: request.headers, via: arrival.via, names });
@@ -178,11 +181,11 @@ function observeRoutes(
     }
     return answer();
   };
-  app.get("/healthz", asked(health.alive, "healthz"));
-  app.get("/readyz", asked(health.ready, "readyz"));
+  app.get("/healthz", onRoute(health.alive, "healthz"));
+  app.get("/readyz", onRoute(health.ready, "readyz"));
   app.get("/metrics", (context) => {
-    const { seen, arrival } = context.env;
-    seen.route = "metrics";
+    const { summary, arrival } = context.env;
+    summary.route = "metrics";
     if (observation.isOpenTo({ headers: context.req.raw.headers, arrival })) return observation.metrics();
     return admitted(context, null, async (caller, { life }) => {
       checkScope(caller, "read");
@@ -195,16 +198,16 @@ function observeRoutes(
 
 function seenCall({ req, env: { arrival } }: Context<Env>, name: RouteName | null): SeenCall {
   const address = arrival.via === "port" ? arrival.address : null;
-  // What is said from inside is in the log of the sandbox, or of its run.
+  // Calls from inside are in the log of the sandbox or its run.
   const changes = !["GET", "HEAD"].includes(req.raw.method) && (name === null || (routes[name] as Route).scope !== "sandbox");
   return { action: name, changes, caller: null, address, params: name === null ? { path: req.path } : req.param() };
 }
 
-/** A tool that a model calls is a call of its own. */
+/** Audits each tool call of a model as a separate call. */
 function auditOfTools(audit: Audit, { caller, address }: SeenCall): ToolAudit {
   const callOf = (tool: string): SeenCall => ({ action: `mcp.${tool}`, changes: true, caller, address, params: {} });
   return {
-    made: (tool, subject) => audit.made(callOf(tool), subject),
+    record: (tool, subject) => audit.record(callOf(tool), subject),
     failed: (tool, error) => audit.failed(callOf(tool), error),
   };
 }
@@ -224,7 +227,7 @@ async function readCall(
     body: await readBody(route, { headers: req.raw.headers, chunks: bodyChunks(env.body) }, { held }),
     wants,
     conditions: conditionsOf(req.raw),
-    traceparent: env.seen.traceparent,
+    traceparent: env.summary.traceparent,
     lastEventId: req.header("last-event-id") ?? null,
     signal: wants === "events" ? life.streamSignal : life.signal,
   };
@@ -232,7 +235,10 @@ async function readCall(
 
 type OfCaller = Pick<Call<RouteName>, "station" | "caller" | "owner" | "by" | "sandbox" | "scope">;
 
-/** Whoever may do everything sees everything; others see what is their owner's. What is inside only names itself. */
+/**
+ * Callers with every right see everything; others see what belongs to their owner. Programs inside can only name their
+ * own sandbox.
+ */
 export function ofCaller(caller: Caller, { stationFor }: Pick<AppOptions, "stationFor">): OfCaller {
   if (caller.kind === "code") {
     const { owner, name } = caller.pending.view;
@@ -292,6 +298,6 @@ async function answerOf(
 
 function notThere({ req }: Context<Env>): CaissonError {
   return new CaissonError("not_found", `there is no ${req.raw.method} ${req.path.slice(0, 200)}`, {
-    hint: "See /v1/openapi.json for what there is.",
+    hint: "See /v1/openapi.json for all calls.",
   });
 }

@@ -1,21 +1,21 @@
 import { describe, expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { connect } from "../client/connect.ts";
-import type { AuditEntry } from "../contract/audit-verbs.ts";
-import { CaissonError } from "../contract/error.ts";
-import { callTool, mcpOverHttp } from "./mcp/testing.ts";
-import { rawSocket, streamPrograms } from "./streams/testing.ts";
-import { useServer } from "./testing.ts";
+import type { AuditEntry } from "../contract/audit/audit-verbs.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { callTool, mcpOverHttp } from "./mcp/testing-mcp.ts";
+import { rawSocket, streamPrograms } from "./streams/testing-streams.ts";
 
 const { station, token, ask, server, defects } = useServer({ programs: streamPrograms });
 
-/** The oldest first. */
+/** Returns audit entries, oldest first. */
 async function entries(query = ""): Promise<AuditEntry[]> {
   return ((await (await ask(`/v1/audit${query}`)).json()) as { entries: AuditEntry[] }).entries.reverse();
 }
 const client = async () => connect({ url: server().status.url, token: await token("run") });
 
-describe("what is asked of the station over a WebSocket", () => {
-  test("is put down: a sandbox that is made and destroyed, its commands, terminals and connections", async () => {
+describe("a call over a WebSocket", () => {
+  test("is audited: sandbox creation and removal, commands, terminals, connections", async () => {
     const { streams } = await client();
     const held = await streams.createHeld({ spec: { name: "box" } });
     const { id } = held.info;
@@ -42,7 +42,7 @@ describe("what is asked of the station over a WebSocket", () => {
     expect((await entries(`?about=${id}&action=processes`)).length).toBe(3);
   });
 
-  test("is put down when it fails or is not let in; following events is not", async () => {
+  test("is audited when it fails or is denied, unless it only follows events", async () => {
     const as = await token("read");
     const events = rawSocket(server(), "/v1/stream", { as });
     await events.send({ type: "subscribe" });
@@ -61,24 +61,24 @@ describe("what is asked of the station over a WebSocket", () => {
     expect(JSON.stringify(all)).not.toMatch(/wrongsecret/);
   });
 
-  test("is refused when it cannot be put down", async () => {
+  test("is refused when it cannot be audited", async () => {
     const { streams } = await client();
-    const { made } = station().audit;
+    const { made: recordCall } = station().audit;
     station().audit.made = async () => {
       throw new CaissonError("no_space", "the disk is full");
     };
     try {
       await expect(streams.createHeld({ spec: {} })).rejects.toMatchObject({ code: "no_space" });
     } finally {
-      station().audit.made = made;
+      station().audit.made = recordCall;
     }
     expect((await station().sandboxes.list()).sandboxes).toEqual([]);
     expect(defects).toEqual([]);
   });
 });
 
-describe("what a model asks for over MCP", () => {
-  test("is put down when it changes something, with what it names; what it says is not", async () => {
+describe("an MCP tool call", () => {
+  test("is audited when it changes something, with names but not text", async () => {
     const { client: mcp } = await mcpOverHttp(server().status.url, await token("run"));
     const { structuredContent } = await callTool(mcp, "create_sandbox", { name: "mine" });
     const sandbox = String(structuredContent?.sandbox);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { AuditEntry } from "../contract/audit-verbs.ts";
-import { CaissonError } from "../contract/error.ts";
-import { useServer } from "./testing.ts";
+import { useServer } from "../../test/support/api-station.ts";
+import type { AuditEntry } from "../contract/audit/audit-verbs.ts";
+import { CaissonError } from "../contract/error/error.ts";
 
 const { station, token, ask, post, server, defects } = useServer();
 
@@ -9,11 +9,11 @@ async function entries(query = ""): Promise<AuditEntry[]> {
   return ((await (await ask(`/v1/audit${query}`)).json()) as { entries: AuditEntry[] }).entries;
 }
 
-describe("what is asked of the station", () => {
-  test("is put down when it changes something, with who asked and what it names", async () => {
+describe("an HTTP call", () => {
+  test("is audited when it changes something, with the caller and the names in it", async () => {
     const as = await token("run");
-    const made = (await (await post("/v1/sandboxes", { spec: { name: "box" } }, { as })).json()) as { id: string };
-    await ask(`/v1/sandboxes/${made.id}`, { as, method: "DELETE" });
+    const sandbox = (await (await post("/v1/sandboxes", { spec: { name: "box" } }, { as })).json()) as { id: string };
+    await ask(`/v1/sandboxes/${sandbox.id}`, { as, method: "DELETE" });
     await ask("/v1/sandboxes", { as });
     expect(await entries()).toMatchObject([
       {
@@ -21,13 +21,13 @@ describe("what is asked of the station", () => {
         action: "sandboxes.remove",
         caller: expect.stringMatching(/^token test-/),
         address: "127.0.0.1",
-        subject: { sandbox: made.id },
+        subject: { sandbox: sandbox.id },
       },
       { outcome: "made", action: "sandboxes.create", owner: "local", subject: { name: "box" } },
     ]);
   });
 
-  test("is put down when it fails or is not let in; a secret never is", async () => {
+  test("is audited when it fails or is denied, without secrets", async () => {
     const as = await token("read");
     await post("/v1/sandboxes", {}, { as });
     await ask("/v1/runs", { as: "tok_aaaaaaaaaaaa_wrongsecret" });
@@ -44,8 +44,8 @@ describe("what is asked of the station", () => {
     expect((await ask("/v1/audit", { as })).status).toBe(403);
   });
 
-  test("is refused when it cannot be put down", async () => {
-    const { made } = station().audit;
+  test("is refused when it cannot be audited", async () => {
+    const { made: recordCall } = station().audit;
     station().audit.made = async () => {
       throw new CaissonError("no_space", "the disk is full");
     };
@@ -53,20 +53,20 @@ describe("what is asked of the station", () => {
       expect((await post("/v1/sandboxes")).status).toBe(507);
       expect((await ask("/v1/sandboxes")).status).toBe(200);
     } finally {
-      station().audit.made = made;
+      station().audit.made = recordCall;
     }
     expect((await station().sandboxes.list()).sandboxes).toEqual([]);
     expect(defects).toEqual([]);
   });
 
-  test("does not fill the log from an address that is not let in", async () => {
-    const asked = 200;
+  test("does not fill the audit log from an address that is denied access", async () => {
+    const requestCount = 200;
     const began = performance.now();
-    for (let n = 0; n < asked; n++) await fetch(`${server().status.url}/v1/runs`);
+    for (let n = 0; n < requestCount; n++) await fetch(`${server().status.url}/v1/runs`);
     const seconds = Math.ceil((performance.now() - began) / 1000);
     const { length } = await entries("?limit=1000");
     expect(length).toBeGreaterThanOrEqual(60);
-    // One more with every second that went by.
-    expect(length).toBeLessThanOrEqual(Math.min(asked, 60 + seconds));
+    // The rate allows one more entry for each second that passed.
+    expect(length).toBeLessThanOrEqual(Math.min(requestCount, 60 + seconds));
   });
 });

@@ -1,49 +1,49 @@
-import type { AuditedCall } from "../contract/audit-event.ts";
-import { type AuditSubject, type AuditText, auditName, auditPath } from "../contract/audit-text.ts";
-import { CaissonError } from "../contract/error.ts";
+import type { AuditedCall } from "../contract/audit/audit-event.ts";
+import { type AuditSubject, type AuditText, auditName, auditPath } from "../contract/audit/audit-text.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { Caller } from "./call.ts";
 import { createRates } from "./rates.ts";
 
-/** Of one address, calls that were not let in and are put down; of what comes beyond them nothing new is learned. */
+/** How many denied calls of one address are recorded per minute; more would reveal nothing new. */
 const REFUSALS_PER_MINUTE = 60;
 const VALUE_LENGTH_MAX = 200;
 const VALUES_MAX = 20;
 
-/** Where calls are put down. */
+/** The store that records calls. */
 export interface AuditSink {
   made(call: AuditedCall): Promise<void>;
   failed(call: AuditedCall, code: string): Promise<void>;
 }
 
-/** A call as far as it is known. */
+/** A call, as much as is known about it. */
 export interface SeenCall {
-  /** As the tables of routes and of streams name it; null for one that is in neither. */
+  /** The name in the route or stream tables; null for a call that is in neither. */
   action: string | null;
-  /** Whether it may change something. */
+  /** Whether the call may change something. */
   changes: boolean;
-  /** Null before it was let in. */
+  /** Null until the caller is admitted. */
   caller: Caller | null;
-  /** Null by the socket. */
+  /** Null for a call over the socket. */
   address: string | null;
   params: Readonly<Record<string, string>>;
 }
 
 export interface Audit {
-  /** Before the call has any effect. Throws what keeps it from being put down: then it must not have one. */
-  made(call: SeenCall, subject?: AuditSubject): Promise<void>;
-  /** Never throws. */
+  /** Records the call before it has any effect. If this throws, the call must not be made. */
+  record(call: SeenCall, subject?: AuditSubject): Promise<void>;
+  /** Records a failure. Never throws. */
   failed(call: SeenCall, error: unknown): Promise<void>;
 }
 
-/** Puts down who asked for what: calls that change something, and those that were not let in. */
+/** Records who requested what: calls that change something, and those that were denied access. */
 export function createAudit({ sink, onDefect }: { sink: AuditSink; onDefect: (error: unknown) => void }): Audit {
   const refusals = createRates({ perMinute: REFUSALS_PER_MINUTE });
   return {
-    async made(call, subject = {}) {
+    async record(call, subject = {}) {
       if (call.changes) await sink.made(audited(call, subject));
     },
     async failed(call, error) {
-      // It was refused before it was made, to save writes like this one.
+      // The call was refused early, to save writes like this one.
       if (error instanceof CaissonError && error.details?.overload === true) return;
       const code = error instanceof CaissonError ? error.code : "internal";
       const wasLetIn = call.caller !== null && code !== "denied";

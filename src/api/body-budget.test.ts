@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { createBodyBudget } from "./body-budget.ts";
-import { useServer } from "./testing.ts";
 
 const { server, token, post, defects } = useServer();
 
@@ -13,7 +13,7 @@ afterEach(() => {
   for (const socket of open.splice(0)) socket.destroy();
 });
 
-/** A request whose body lacks its last byte. */
+/** Sends a request whose body lacks its last byte. */
 async function slowBody(as: string): Promise<Socket> {
   const { port } = new URL(server().status.url as string);
   const socket = connect(Number(port), "127.0.0.1");
@@ -25,11 +25,11 @@ async function slowBody(as: string): Promise<Socket> {
   return socket;
 }
 
-test("one owner's slow bodies have a bound, and others are answered", async () => {
+test("limits one owner's slow bodies without affecting other owners", async () => {
   const [ada, bob] = [await token("run", { owner: "ada" }), await token("run", { owner: "bob" })];
   const sockets: Socket[] = [];
   for (let count = 0; count < 20; count += 1) sockets.push(await slowBody(ada));
-  // Those that came too late are answered before their body is complete.
+  // Requests above the limit are answered before their body is complete.
   const refused = await Promise.race(sockets.map((socket) => text(socket)));
   expect(refused).toMatch(/^HTTP\/1\.1 429 /);
   expect(refused).toMatch(/^retry-after: \d+/im);
@@ -41,7 +41,7 @@ test("one owner's slow bodies have a bound, and others are answered", async () =
   expect(defects).toEqual([]);
 });
 
-test("all callers' bodies together have a bound", () => {
+test("limits the bodies of all callers together", () => {
   const bodies = createBodyBudget({ perKeyBytes: 10, totalBytes: 15 });
   const first = bodies.hold("ada");
   first.add(10);

@@ -1,13 +1,13 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { showBytes } from "../lib/quantity.ts";
 
 const MIB = 1024 ** 2;
-/** A body of JSON is held whole until it is parsed: this many bytes of one caller's, and of all callers'. */
+/** A JSON body stays in memory until it is parsed. These bound the bytes of one caller and of all callers. */
 const budget = { perKeyBytes: 16 * MIB, totalBytes: 128 * MIB } as const;
 
 /** The bytes of one body, from its first piece until it is parsed. */
 export interface HeldBody extends Disposable {
-  /** Throws `busy` where the caller, and `unavailable` where the station holds as much as it may. */
+  /** Throws `busy` above the caller's limit, and `unavailable` above the station's. */
   add(bytes: number): void;
 }
 
@@ -15,7 +15,7 @@ export interface BodyBudget {
   hold(key: string): HeldBody;
 }
 
-/** Bounds what bodies that are still coming take of the memory: many slow ones are as large as one that is too long. */
+/** Bounds the memory for bodies that are still arriving: many slow ones cost as much as one that is too long. */
 export function createBodyBudget({ perKeyBytes, totalBytes }: { perKeyBytes: number; totalBytes: number } = budget): BodyBudget {
   const byKey = new Map<string, number>();
   let total = 0;
@@ -42,7 +42,7 @@ export function createBodyBudget({ perKeyBytes, totalBytes }: { perKeyBytes: num
 }
 
 function tooMuch(code: "busy" | "unavailable", whose: string, bytesMax: number): CaissonError {
-  return new CaissonError(code, `bodies ${whose} that are not complete yet have ${showBytes(bytesMax)}`, {
+  return new CaissonError(code, `incomplete request bodies ${whose} exceed ${showBytes(bytesMax)}`, {
     hint: "Send fewer requests at once, or send them faster.",
     details: { retryAfterSeconds: 5 },
   });

@@ -5,7 +5,7 @@ import { bodyChunks } from "./body-chunks.ts";
 
 const PIECE_BYTES = 1024;
 
-/** A body that could go on for ever, and counts what was read of it. */
+/** Returns an endless body that counts the pieces read from it. */
 function endless(): { body: IncomingMessage; pieces: () => number } {
   let pieces = 0;
   const body = new Readable({
@@ -20,21 +20,21 @@ function endless(): { body: IncomingMessage; pieces: () => number } {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test("a body comes in its own pieces, in order, to its end", async () => {
+test("yields a body in its original pieces, in order", async () => {
   const body = Readable.from([Buffer.from("a"), Buffer.from("bc"), Buffer.from("d")], { objectMode: false }) as IncomingMessage;
   const seen: string[] = [];
   for await (const piece of bodyChunks(body)) seen.push(Buffer.from(piece).toString());
   expect(seen).toEqual(["a", "bc", "d"]);
 });
 
-test("no more is read than the bound while nobody asks", async () => {
+test("reads no further than the limit while no consumer asks", async () => {
   const { body, pieces } = endless();
   const reader = bodyChunks(body)[Symbol.asyncIterator]();
   const first = await reader.next();
   expect((first.value as Uint8Array)[0]).toBe(1);
   for (let turn = 0; turn < 50; turn++) await settled();
   const ahead = pieces();
-  // What waits here and what the stream itself holds.
+  // The queue here plus the stream's own buffer.
   expect(ahead).toBeLessThanOrEqual(12);
   for (let turn = 0; turn < 50; turn++) await settled();
   expect(pieces()).toBe(ahead);
@@ -42,7 +42,7 @@ test("no more is read than the bound while nobody asks", async () => {
   await reader.return?.();
 });
 
-test("a body that is given up is read no further, and its connection stays", async () => {
+test("stops reading an abandoned body but keeps its connection open", async () => {
   const { body, pieces } = endless();
   const reader = bodyChunks(body)[Symbol.asyncIterator]();
   await reader.next();
@@ -55,7 +55,7 @@ test("a body that is given up is read no further, and its connection stays", asy
   expect(await reader.next()).toEqual({ done: true, value: undefined });
 });
 
-test("one that breaks off says so after what came, also to who waits, and to who comes too late", async () => {
+test("reports a broken body to pending and late readers", async () => {
   const waiting = new Readable({ read() {} }) as IncomingMessage;
   const reader = bodyChunks(waiting)[Symbol.asyncIterator]();
   const next = reader.next();

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 
 /**
- * The body of a request, in the pieces that it came in: a stream's own iterator puts them together, which is a copy of
- * everything. Nothing is read while nobody asks and a bound of the connection's is reached. Its connection is not
- * closed with it: there is an answer to be given. Throws what broke the connection off.
+ * Yields a request body in the pieces in which it arrived: a stream's own iterator joins them, which copies everything.
+ * Stops reading at the high-water mark while no consumer asks. Ending the iteration does not close the connection,
+ * which still carries the answer. Throws the error that broke the connection.
  */
 export function bodyChunks(incoming: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => new BodyChunks(incoming) };
@@ -79,7 +79,7 @@ class BodyChunks implements AsyncIterator<Uint8Array, undefined> {
     else if (!this.#isOver && this.#failure === null) this.#incoming.resume();
   }
 
-  /** What is left of a body that nobody wants is not read. */
+  /** Leaves the rest of an unwanted body unread. */
   #stop(): void {
     const incoming = this.#incoming;
     incoming.off("data", this.#onData).off("end", this.#onEnd).off("error", this.#onBroken).off("close", this.#onBroken).pause();

@@ -1,54 +1,53 @@
-import type { RouteName } from "../contract/api/paths.ts";
-import type { Body, EventData, Json, Params, Query } from "../contract/api/routes.ts";
 import type { SandboxId } from "../contract/ids.ts";
-import type { Scope, TokenView } from "../contract/token-verbs.ts";
-import type { Station } from "../station/station.ts";
+import type { Scope, TokenView } from "../contract/token/token-verbs.ts";
+import type { Body, EventData, Json, Params, Query, RouteName } from "../verbs/routes.ts";
+import type { Station } from "../verbs/station.ts";
 import type { Conditions } from "./conditions.ts";
 import type { PendingCode } from "./sign-in-codes.ts";
 
-/** Who makes a call: whoever can open the station's socket is the user whose file it is; all others have a token. */
+/** The caller. A process that can open the station's socket acts for the user who owns it; all others have a token. */
 export type Caller =
   | { kind: "socket" }
   | { kind: "token"; token: TokenView }
   | { kind: "sandbox"; sandbox: SandboxId }
-  /** A browser that is about to sign in; only routes with the scope `code` let it in. */
+  /** A browser that is signing in. Only routes with the scope `code` accept it. */
   | { kind: "code"; pending: PendingCode };
 
-/** A call that was checked: the caller may make it, and everything in it has the shape that its route names. */
+/** A checked call: the caller may make it, and its input has the shape that the route declares. */
 export interface Call<Name extends RouteName> {
   readonly params: Params<Name>;
   readonly query: Query<Name>;
   readonly body: Body<Name>;
-  /** As this caller may see it: what is somebody else's is not there. */
+  /** The station as this caller sees it: other owners' resources do not exist in it. */
   readonly station: Station;
-  /** To whom the caller belongs, and what it makes. */
+  /** The owner of the caller, and of what it creates. */
   readonly owner: string;
-  /** The sandbox that the caller is in, where it came with that one's token. */
+  /** The sandbox that the caller is in, if it came with that sandbox's token. */
   readonly sandbox: SandboxId | null;
-  /** What the caller may do; null for one in a sandbox. */
+  /** The caller's scope; null for a caller inside a sandbox. */
   readonly scope: Scope | null;
   readonly caller: Caller;
-  /** As a log of events shall name the caller. */
+  /** The caller's name in event logs. */
   readonly by: string;
-  /** Of a route that has events and something else; `json` stands for that. */
+  /** What the caller wants from a route that has both. `json` also means a byte stream. */
   readonly wants: "json" | "events";
   readonly conditions: Conditions;
   /** Where an earlier stream of the same route broke off. */
   readonly lastEventId: string | null;
-  /** Of what the call starts, in traces. */
+  /** The trace context of what the call starts. */
   readonly traceparent: string | null;
-  /** Aborted when the caller has gone away or may do this no longer, and when the station ends. */
+  /** Aborted when the caller disconnects or loses the right to this call, and when the station ends. */
   readonly signal: AbortSignal;
 }
 
 export interface SentEvent<Data> {
-  /** What the caller may send back as `Last-Event-ID`; absent where nothing can be taken up again. */
+  /** The value for `Last-Event-ID`. Absent if the stream cannot be resumed. */
   id?: number;
   type: string;
   data: Data;
 }
 
-/** A stream ends with its last item; `release` is called once then, also when nobody reads it to its end, or at all. */
+/** A stream ends with its last item. Then `release` is called once, even if no client read the stream. */
 type Streamed = { release?: () => Promise<void> };
 export type Reply<Name extends RouteName> =
   | { json: Json<Name> }
@@ -57,12 +56,12 @@ export type Reply<Name extends RouteName> =
   | { unchanged: { etag: string } }
   | { nothing: true };
 
-/** For each route, the verb of the station that it calls. */
+/** The handler of each route, which calls a verb of the station. */
 export type Handlers<Names extends RouteName = RouteName> = { [Name in Names]: (call: Call<Name>) => Promise<Reply<Name>> };
 
 export const nothing = { nothing: true } as const;
 
-/** Whose share a call counts against. */
+/** Returns the key of the share that a call counts against. */
 export function keyOfCaller(caller: Caller): string {
   if (caller.kind === "token") return `owner ${caller.token.owner}`;
   return caller.kind === "sandbox" ? `inside ${caller.sandbox}` : "socket";

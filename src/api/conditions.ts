@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { createPauses } from "../lib/pauses.ts";
 
-/** What a request says of the version that its caller has, and of the part that it wants (RFC 9110). */
+/** The conditions of a request: the version that its caller has, and the range that it requests (RFC 9110). */
 export interface Conditions {
   readonly ifMatch: string | null;
   readonly ifNoneMatch: string | null;
   readonly ifRange: string | null;
   readonly range: string | null;
-  /** Asks for everything but the content. */
+  /** Whether the caller requests everything but the content. */
   readonly isHead: boolean;
 }
 
@@ -22,7 +22,7 @@ export function conditionsOf({ method, headers }: Request): Conditions {
   };
 }
 
-/** Of a text as it is sent. */
+/** Returns the ETag of a text as it is sent. */
 export async function etagOf(pieces: readonly string[]): Promise<string> {
   const hash = createHash("sha256");
   const pause = createPauses();
@@ -33,7 +33,7 @@ export async function etagOf(pieces: readonly string[]): Promise<string> {
   return `"${hash.digest("base64url").slice(0, 27)}"`;
 }
 
-/** Whether one of the versions in a header is this one. A weak one is the same for a reader, never for a writer. */
+/** Whether a header lists this version. A weak tag matches for readers, never for writers. */
 export function names(header: string, etag: string, { weakly }: { weakly: boolean }): boolean {
   if (header.trim() === "*") return true;
   const tags = header.match(/(?:W\/)?"[^"]*"/g) ?? [];
@@ -41,14 +41,14 @@ export function names(header: string, etag: string, { weakly }: { weakly: boolea
 }
 
 export interface Part {
-  /** The first byte, and how many. */
+  /** The first byte and the length. */
   offset: number;
   length: number;
 }
 
 /**
- * The one part that is asked for; null for everything: also where several are, where it is not understood, or where
- * what the caller has the beginning of is another version by now. Throws `out_of_range`.
+ * Returns the single range that the caller requests. Returns null, for the whole content, if there are several ranges,
+ * if the header is malformed, or if the caller's partial content is of another version. Throws `out_of_range`.
  */
 export function partOf({ range, ifRange }: Conditions, { sizeBytes, etag }: { sizeBytes: number; etag: string }): Part | null {
   if (range === null || (ifRange !== null && ifRange !== etag)) return null;
@@ -58,15 +58,17 @@ export function partOf({ range, ifRange }: Conditions, { sizeBytes, etag }: { si
   const end = first === "" || last === "" ? sizeBytes : Math.min(Number(last) + 1, sizeBytes);
   if (first !== "" && last !== "" && Number(last) < offset) return null;
   if (offset < sizeBytes && end > offset) return { offset, length: end - offset };
-  throw new CaissonError("out_of_range", `there are only ${sizeBytes} bytes`, { details: { sizeBytes } });
+  throw new CaissonError("out_of_range", `the content has only ${sizeBytes} bytes`, { details: { sizeBytes } });
 }
 
-/** Throws `stale` where what is to be replaced is not what the caller knows. `etag` is null where there is nothing. */
+/**
+ * Throws `stale` if the version to be replaced is not the one that the caller knows. `etag` is null if nothing exists.
+ */
 export function checkMatch({ ifMatch, ifNoneMatch }: Conditions, etag: string | null): void {
   const isOther = ifMatch !== null && (etag === null || !names(ifMatch, etag, { weakly: false }));
   const isThere = ifNoneMatch !== null && etag !== null && names(ifNoneMatch, etag, { weakly: true });
   if (!isOther && !isThere) return;
-  throw new CaissonError("stale", etag === null ? "it is not there any more" : "it is another version by now", {
-    hint: "Read it again, and decide anew.",
+  throw new CaissonError("stale", etag === null ? "the file no longer exists" : "the file is not the expected version", {
+    hint: "Read it again, then retry with its current ETag.",
   });
 }

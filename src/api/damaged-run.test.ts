@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { connect } from "../client/connect.ts";
-import { useServer } from "./testing.ts";
 
 const { server, token, endedRun, base } = useServer();
 
-test("of a run whose log is damaged all that can be read is given, then what is wrong with it", async () => {
+test("reads the intact events of a damaged run log, then reports the damage", async () => {
   const run = await endedRun();
   const database = new DatabaseSync(join(base(), "state", "log.db"));
   database.prepare("UPDATE events SET data = '{\"oops\":1}' WHERE stream = ? AND seq = 4").run(`run/${run}`);

@@ -4,17 +4,17 @@ import { request } from "node:https";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { judgeExposure } from "./exposure.ts";
-import { useServer } from "./testing.ts";
 import { useCertificate } from "./testing-certificate.ts";
 
 const certificate = useCertificate();
 const tls = certificate.files;
 
-describe("who may reach the port", () => {
+describe("judgeExposure", () => {
   const publicUrl = "https://caisson.test";
 
-  test("this machine alone, unless something encrypts and the station knows its name", async () => {
+  test("requires TLS or a proxy and a public URL, except on loopback", async () => {
     expect(await judgeExposure({ listenHost: "localhost" })).toMatchObject({ host: "127.0.0.1", publicUrl: null, scheme: "http" });
     for (const listenHost of ["0.0.0.0", "::", "10.1.2.3"]) {
       await expect(judgeExposure({ listenHost, publicUrl })).rejects.toMatchObject({ code: "invalid", hint: /--tls-cert/ });
@@ -24,7 +24,7 @@ describe("who may reach the port", () => {
     await expect(judgeExposure({ listenHost: "example.com" })).rejects.toMatchObject({ code: "invalid" });
   });
 
-  test("a certificate that is none, and a key of another, are refused", async () => {
+  test("rejects an invalid certificate and a key that does not match", async () => {
     const other = join(certificate.folder(), "other.pem");
     await writeFile(other, generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "pkcs8", format: "pem" }));
     for (const files of [
@@ -36,13 +36,13 @@ describe("who may reach the port", () => {
   });
 
   test.each(["http://caisson.test", "https://caisson.test/path", "https://user@caisson.test", "caisson.test", ""])(
-    "%j is not what a station is called",
+    "rejects the public URL %j",
     async (url) => {
       await expect(judgeExposure({ listenHost: "127.0.0.1", publicUrl: url })).rejects.toMatchObject({ code: "invalid" });
     },
   );
 
-  test("behind a proxy only it may connect, and only it is believed about others' addresses", async () => {
+  test("allows only the proxy to connect, and trusts only its forwarded addresses", async () => {
     const exposure = await judgeExposure({ listenHost: "0.0.0.0", publicUrl, proxies: ["10.0.0.7", "10.1.0.0/16"] });
     const may = ["10.0.0.7", "::ffff:10.0.0.7", "10.1.200.3", "127.0.0.1", "::1", "10.0.0.8", "192.0.2.1", ""].map(exposure.mayConnect);
     expect(may).toEqual([true, true, true, true, true, false, false, false]);
@@ -57,10 +57,10 @@ describe("who may reach the port", () => {
   });
 });
 
-describe("a station that others reach", () => {
+describe("a station that other machines reach", () => {
   const { server, start, token } = useServer();
 
-  test("speaks TLS and nothing else", async () => {
+  test("speaks only TLS", async () => {
     await server().close();
     await using again = await start({ tls: tls() });
     expect(again.status.url).toMatch(/^https:\/\/127\.0\.0\.1:/);
@@ -74,7 +74,7 @@ describe("a station that others reach", () => {
     await expect(fetch(`${again.status.url.replace("https", "http")}/v1/status`, { headers })).rejects.toThrow();
   });
 
-  test("hangs up on whoever comes past the proxy", async () => {
+  test("hangs up on clients that bypass the proxy", async () => {
     const address = Object.values(networkInterfaces())
       .flat()
       .find((each) => each?.family === "IPv4" && !each.internal)?.address;
@@ -83,7 +83,7 @@ describe("a station that others reach", () => {
     const { port } = again;
     const headers = { authorization: `Bearer ${await token("read")}` };
     expect((await fetch(`http://127.0.0.1:${port}/v1/status`, { headers })).status).toBe(200);
-    // A machine without a network has no other address to come from.
+    // A machine without a network has no other address to connect from.
     if (address !== undefined) await expect(fetch(`http://${address}:${port}/v1/status`, { headers })).rejects.toThrow();
   });
 });

@@ -1,56 +1,61 @@
 import { readFile } from "node:fs/promises";
 import { BlockList, isIP } from "node:net";
-import { CaissonError } from "../contract/error.ts";
+import { createSecureContext } from "node:tls";
+import { CaissonError } from "../contract/error/error.ts";
 import { isLoopback, type StationNames } from "./gate.ts";
 import { type PreviewNames, previewNames } from "./previews/preview-names.ts";
 
 const FORWARDED_MAX = 32;
 
-/** Who may reach the port, and what lies between: what `caisson up` was told. */
+/** The options of `caisson up` that decide who may reach the port, and through what. */
 export interface ExposureOptions {
   listenHost: string;
-  /** Files of a certificate (with its chain) and its key, in PEM. */
+  /** The PEM files of a certificate (with its chain) and of its key. */
   tls?: { certPath: string; keyPath: string };
-  /** What the station is called from elsewhere, such as `https://caisson.example.com`. */
+  /** The station's public URL, such as `https://caisson.example.com`. */
   publicUrl?: string;
-  /** Addresses or ranges of proxies that encrypt in front of it: besides this machine, only they may connect. */
+  /**
+   * Addresses or ranges of proxies that terminate TLS in front of the station. Only they and this machine may connect.
+   */
   proxies?: readonly string[];
-  /** What its previews are called from elsewhere, such as `https://*.previews.example.com`. */
+  /** The public URL pattern of its previews, such as `https://*.previews.example.com`. */
   previewsAt?: string;
 }
 
 export interface Exposure extends StationNames {
   /** The address to listen on. */
   readonly host: string;
-  /** Null without TLS of our own. Reads the files anew: they are renewed every few weeks. */
+  /** Null without our own TLS. Reads the files again, since they are renewed every few weeks. */
   readonly certificate: (() => Promise<{ cert: string; key: string }>) | null;
-  /** Null where previews are reached on this machine alone. */
+  /** Null if previews are only reachable on this machine. */
   readonly previews: PreviewNames | null;
   mayConnect(address: string): boolean;
-  /** Whether it is a proxy of ours, which speaks for many callers. */
+  /** Whether the address is one of our proxies, which act for many callers. */
   isProxy(address: string): boolean;
-  /** The address that a request came from, before the proxies. What others say of it is not believed. */
+  /**
+   * The address that a request came from before it reached the proxies. Forwarding headers from other machines are
+   * ignored.
+   */
   callerOf(address: string, forwardedFor: string | null): string;
 }
 
 /**
- * Throws `invalid` for an address that others could reach while nothing encrypts the tokens on their way, and for files
- * that are no certificate.
+ * Throws `invalid` for a listen address that other machines can reach without TLS, and for invalid certificate files.
  */
 export async function judgeExposure(options: ExposureOptions): Promise<Exposure> {
   const { tls, publicUrl } = options;
   const host = options.listenHost === "localhost" ? "127.0.0.1" : options.listenHost;
   if (isIP(host) === 0) {
-    throw new CaissonError("invalid", `--listen-host ${JSON.stringify(host)} is not an address`, {
-      hint: "Such as 127.0.0.1, or 0.0.0.0 for every one of this machine's.",
+    throw new CaissonError("invalid", `--listen-host ${JSON.stringify(host)} is not an IP address`, {
+      hint: "Use an address such as 127.0.0.1, or 0.0.0.0 for all addresses of this machine.",
     });
   }
   const proxies = blockListOf(options.proxies ?? []);
   const isPublic = !isLoopback(host);
   if (isPublic && tls === undefined && proxies === null) throw notEncrypted(host);
   if ((isPublic || proxies !== null) && publicUrl === undefined) {
-    throw new CaissonError("invalid", "a station that others reach has to know what they call it", {
-      hint: "Name it: --public-url https://caisson.example.com",
+    throw new CaissonError("invalid", "a station that other machines can reach needs a public URL", {
+      hint: "Add --public-url https://caisson.example.com",
     });
   }
   const url = publicUrl === undefined ? null : checkedUrl(publicUrl);
@@ -68,7 +73,7 @@ export async function judgeExposure(options: ExposureOptions): Promise<Exposure>
     callerOf(address, forwardedFor) {
       const plain = plainAddress(address);
       if (forwardedFor === null || !isProxy(address)) return plain;
-      // The last one was added by our proxy; those before it only where that one is a proxy of ours, too.
+      // Our proxy appended the last hop. An earlier one counts only if the hop after it is also one of our proxies.
       const hops = forwardedFor.slice(-4096).split(",").slice(-FORWARDED_MAX).reverse();
       let caller = plain;
       for (const hop of hops.map((each) => plainAddress(each.trim()))) {
@@ -82,18 +87,18 @@ export async function judgeExposure(options: ExposureOptions): Promise<Exposure>
 }
 
 function notEncrypted(host: string): CaissonError {
-  return new CaissonError("invalid", `the station does not listen on ${host} without TLS: others would read the tokens on their way`, {
+  return new CaissonError("invalid", `the station does not listen on ${host} without TLS, which would expose tokens on the network`, {
     hint:
-      "Give it a certificate (--tls-cert FILE --tls-key FILE), name the proxy that encrypts (--proxy ADDRESS), " +
-      "or listen on 127.0.0.1 and come through an SSH tunnel.",
+      "Give it a certificate (--tls-cert FILE --tls-key FILE), name the proxy that terminates TLS (--proxy ADDRESS), " +
+      "or listen on 127.0.0.1 and connect through an SSH tunnel.",
   });
 }
 
 function checkedUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol === "https:" && url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "") return url.origin;
-  throw new CaissonError("invalid", `--public-url ${JSON.stringify(text)} is not the address of a station`, {
-    hint: "It looks like https://caisson.example.com, without a path.",
+  throw new CaissonError("invalid", `--public-url ${JSON.stringify(text)} is not a station's URL`, {
+    hint: "Use an https URL without a path, such as https://caisson.example.com.",
   });
 }
 
@@ -105,8 +110,8 @@ function blockListOf(proxies: readonly string[]): BlockList | null {
     const widest = isIP(address) === 4 ? 32 : 128;
     const isRange = bits !== undefined && /^[0-9]{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= widest;
     if (isIP(address) === 0 || rest.length > 0 || (bits !== undefined && !isRange)) {
-      throw new CaissonError("invalid", `--proxy ${JSON.stringify(proxy)} is neither an address nor a range`, {
-        hint: "Such as 10.0.0.7 or 10.0.0.0/24.",
+      throw new CaissonError("invalid", `--proxy ${JSON.stringify(proxy)} is neither an IP address nor a range`, {
+        hint: "Use an address or a range, such as 10.0.0.7 or 10.0.0.0/24.",
       });
     }
     if (bits === undefined) list.addAddress(address, family(address));
@@ -115,7 +120,7 @@ function blockListOf(proxies: readonly string[]): BlockList | null {
   return list;
 }
 
-/** IPv4 as IPv4, however the socket names it. */
+/** Unwraps IPv4-mapped IPv6 addresses. */
 function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=[0-9.]+$)/i, "");
 }
@@ -127,13 +132,12 @@ function family(address: string): "ipv4" | "ipv6" {
 async function readCertificate({ certPath, keyPath }: { certPath: string; keyPath: string }): Promise<{ cert: string; key: string }> {
   try {
     const [cert, key] = await Promise.all([readFile(certPath, "utf8"), readFile(keyPath, "utf8")]);
-    const { createSecureContext } = await import("node:tls");
     createSecureContext({ cert, key });
     return { cert, key };
   } catch (cause) {
     throw new CaissonError("invalid", `the certificate ${certPath} with the key ${keyPath} cannot be used: ${(cause as Error).message}`, {
       cause,
-      hint: "Both are PEM files: the certificate with its chain, and the key that belongs to it.",
+      hint: "Both must be PEM files: the certificate with its chain, and its key.",
     });
   }
 }

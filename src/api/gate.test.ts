@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { CaissonError } from "../contract/error.ts";
-import type { TokenView } from "../contract/token-verbs.ts";
+import type { CaissonError } from "../contract/error/error.ts";
+import type { TokenView } from "../contract/token/token-verbs.ts";
 import { checkOrigin, createGate, isLoopback, type StationNames } from "./gate.ts";
 
 const view: TokenView = {
@@ -29,7 +29,7 @@ function gateAt() {
 }
 
 describe("the gate", () => {
-  test("lets tokens in that are right, and says what is missing", async () => {
+  test("accepts valid tokens only", async () => {
     const { admit } = gateAt();
     expect(await admit("right")).toBe("in");
     expect(await admit("wrong")).toBe("unauthenticated");
@@ -37,7 +37,7 @@ describe("the gate", () => {
     expect(await admit("with space")).toBe("unauthenticated");
   });
 
-  test("answers wrong tokens of an address with busy past its bound, until time has passed", async () => {
+  test("answers busy after too many invalid tokens from an address, for a while", async () => {
     const { admit, pass } = gateAt();
     for (let each = 0; each < 20; each++) expect(await admit(`wrong${each}`)).toBe("unauthenticated");
     expect(await admit("wrong")).toBe("busy");
@@ -46,22 +46,22 @@ describe("the gate", () => {
     expect(await admit("wrong")).toBe("unauthenticated");
   });
 
-  test("lets a right token in that it never saw, however many wrong ones its address sent", async () => {
+  test("accepts a valid token despite many invalid ones from the same address", async () => {
     const { admit } = gateAt();
     for (let each = 0; each < 10_000; each++) await admit(`wrong${each}`);
     expect(await admit("right")).toBe("in");
     expect(await admit("other")).toBe("in");
   });
 
-  test("a request without a token is no attempt", async () => {
+  test("does not count requests without a token as attempts", async () => {
     const { admit } = gateAt();
     for (let each = 0; each < 100; each++) await admit(null);
     expect(await admit("other")).toBe("in");
   });
 });
 
-describe("how often", () => {
-  test("a token or an address may ask is bounded, and comes back with time", async () => {
+describe("the request rate", () => {
+  test("is limited for each token and address, and recovers with time", async () => {
     let time = 0;
     const view = (id: string) => ({ id, name: id, scope: "run", owner: "local", createdAt: "", expiresAt: null }) as TokenView;
     const gate = createGate({
@@ -91,7 +91,7 @@ describe("how often", () => {
   });
 });
 
-describe("whom a request is for, and where it comes from", () => {
+describe("checkOrigin", () => {
   const here: StationNames = { publicUrl: null, scheme: "http" };
   const check = (headers: Record<string, string>, via: "socket" | "port" = "port", names = here) => {
     try {
@@ -101,16 +101,19 @@ describe("whom a request is for, and where it comes from", () => {
       return (error as { code: string }).code;
     }
   };
-  test.each(["127.0.0.1:7433", "localhost:7433", "LOCALHOST", "[::1]:7433", "127.0.0.1", "127.1.2.3:80"])("%s is this machine", (host) => {
-    expect(check({ host })).toBe("in");
-  });
+  test.each(["127.0.0.1:7433", "localhost:7433", "LOCALHOST", "[::1]:7433", "127.0.0.1", "127.1.2.3:80"])(
+    "accepts the host %s as this machine",
+    (host) => {
+      expect(check({ host })).toBe("in");
+    },
+  );
   test.each(["evil.test", "evil.test:7433", "localhost.evil.test", "127.0.0.1.evil.test", "10.0.0.1", "", "[::2]:1", "127.evil.test"])(
-    "%j is another name",
+    "rejects the host %j",
     (host) => {
       expect(check({ host })).toBe("denied");
     },
   );
-  test("pages of other origins are refused, on the socket, too", () => {
+  test("rejects pages of other origins, even on the socket", () => {
     expect(check({ host: "127.0.0.1:7433", origin: "http://127.0.0.1:7433" })).toBe("in");
     for (const origin of ["http://evil.test", "null", "https://127.0.0.1:7433", "http://127.0.0.1:80"]) {
       expect(check({ host: "127.0.0.1:7433", origin })).toBe("denied");
@@ -118,16 +121,16 @@ describe("whom a request is for, and where it comes from", () => {
     }
     expect(check({ host: "station" }, "socket")).toBe("in");
   });
-  test("a station that others reach is called by its public name, too, and by no other", () => {
+  test("accepts the public name of a station that other machines reach, and no other", () => {
     const names: StationNames = { publicUrl: "https://caisson.test", scheme: "http" };
     expect(check({ host: "Caisson.test", origin: "https://caisson.test" }, "port", names)).toBe("in");
-    // Behind a proxy that passes its own name for it on.
+    // Behind a proxy that replaces the host name with its own.
     expect(check({ host: "127.0.0.1:7433", origin: "https://caisson.test" }, "port", names)).toBe("in");
     expect(check({ host: "evil.test" }, "port", names)).toBe("denied");
     expect(check({ host: "caisson.test", origin: "https://evil.test" }, "port", names)).toBe("denied");
     expect(check({ host: "127.0.0.1:1", origin: "https://127.0.0.1:1" }, "port", { publicUrl: null, scheme: "https" })).toBe("in");
   });
-  test("loopback addresses are known as such", () => {
+  test("recognizes loopback addresses", () => {
     for (const address of ["127.0.0.1", "127.255.0.1", "::1"]) expect(isLoopback(address), address).toBe(true);
     for (const address of ["0.0.0.0", "::", "10.0.0.1", "127.x", "localhost", "1127.0.0.1", ""])
       expect(isLoopback(address), address).toBe(false);

@@ -13,12 +13,15 @@ import type { Upgrades } from "./streams/upgrades.ts";
 const HEADERS_MS = 5_000;
 const HANDSHAKE_MS = 5_000;
 const KEEP_ALIVE_MS = 5_000;
-/** Of a socket in the state folder, which only this machine's user and sandboxes reach. */
+/** The limit for a socket in the state folder, which only this machine's user and sandboxes reach. */
 const SOCKET_CONNECTIONS_MAX = 1024;
-/** Read and written ahead on a connection: Node's 64 KiB are one piece of a file, and each would be waited for. */
+/**
+ * The read and write buffer of a connection. Node's default of 64 KiB is one piece of a file, so each piece would wait
+ * for the last.
+ */
 export const AHEAD_BYTES = 256 * 1024;
 
-/** What answers: requests, and those that want a WebSocket, both as the intake lets them in. */
+/** The handlers of requests and of WebSocket upgrades, both behind the intake. */
 export interface Faces {
   app: App;
   upgrades: Upgrades;
@@ -28,14 +31,14 @@ export interface Faces {
 interface HttpServer {
   server: typeof createServer | typeof createTlsServer;
   arrivalOf: (incoming: IncomingMessage) => Arrival;
-  /** Where previews have names of their own: what comes by one is theirs. */
+  /** Serves requests to preview host names, if previews have such names. */
   previews?: ServePreviews | null;
   tls?: { cert: string; key: string; minVersion: "TLSv1.2" };
-  /** Of a port: what each address has of it. */
+  /** The connection shares of each address. Only for the port. */
   connections?: PortConnections;
 }
 
-/** One way in, which does not listen yet. */
+/** Creates a server for one entry, without listening. */
 export function serverOf({ app, upgrades, intake }: Faces, options: HttpServer): Server {
   const { server: create, arrivalOf, previews = null, tls, connections } = options;
   const timeouts = { headersTimeout: HEADERS_MS, requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connectionsCheckingInterval: 1000 };
@@ -74,7 +77,7 @@ export function serverOf({ app, upgrades, intake }: Faces, options: HttpServer):
   return server;
 }
 
-/** A connection is for callers with a token; without one it is closed with the answer. */
+/** Only callers with a token keep their connection; others lose it with the answer. */
 function keepsConnection({ status }: Response, { connection }: { connection?: PortConnection }): boolean {
   return status !== 401 && connection?.staysOpen !== false;
 }

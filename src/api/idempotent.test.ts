@@ -2,9 +2,9 @@ import { createServer, request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { connect } from "../client/connect.ts";
-import { answerLimits, openKeptAnswers } from "./kept-answers.ts";
-import { useServer } from "./testing.ts";
+import { answerLimits, openAnswerStore } from "./answer-store.ts";
 
 const { server, start, token, ask, post, station, base, defects } = useServer();
 const answersPath = () => join(base(), "state", "station", "answers.db");
@@ -14,14 +14,14 @@ async function sandboxesNow(): Promise<number> {
 }
 
 describe("a request with an Idempotency-Key", () => {
-  test("is done once, and answered alike ever after, also by the next station", async () => {
+  test("is executed once, even if the station restarts in between", async () => {
     const as = await token("run");
     const headers = { "idempotency-key": "one" };
     const first = await post("/v1/sandboxes", { spec: { labels: { a: "b" } } }, { as, headers });
-    const made = await first.json();
+    const sandbox = await first.json();
     expect([first.status, first.headers.get("idempotency-replayed")]).toEqual([201, null]);
     const second = await post("/v1/sandboxes", { spec: { labels: { a: "b" } } }, { as, headers });
-    expect([second.status, second.headers.get("idempotency-replayed"), await second.json()]).toEqual([201, "true", made]);
+    expect([second.status, second.headers.get("idempotency-replayed"), await second.json()]).toEqual([201, "true", sandbox]);
     expect(await sandboxesNow()).toBe(1);
     await server().close();
     await using next = await start();
@@ -30,11 +30,11 @@ describe("a request with an Idempotency-Key", () => {
       headers: { ...headers, authorization: `Bearer ${as}`, "content-type": "application/json" },
       body: JSON.stringify({ spec: { labels: { a: "b" } } }),
     });
-    expect([third.headers.get("idempotency-replayed"), await third.json()]).toEqual(["true", made]);
+    expect([third.headers.get("idempotency-replayed"), await third.json()]).toEqual(["true", sandbox]);
     expect(await sandboxesNow()).toBe(1);
   });
 
-  test("stands for one thing, of one caller", async () => {
+  test("identifies one request of one caller", async () => {
     const [as, other] = [await token("run"), await token("run")];
     const headers = { "idempotency-key": "one" };
     await post("/v1/sandboxes", {}, { as, headers });
@@ -45,7 +45,7 @@ describe("a request with an Idempotency-Key", () => {
     expect(await sandboxesNow()).toBe(2);
   });
 
-  test("is not begun again while it is under way", async () => {
+  test("is refused while the first one is in progress", async () => {
     const as = await token("run");
     const { id } = (await (await post("/v1/sandboxes", {}, { as })).json()) as { id: string };
     const exec = (key: string) => post(`/v1/sandboxes/${id}/exec`, { argv: ["sleep", "0.5"] }, { as, headers: { "idempotency-key": key } });
@@ -61,13 +61,13 @@ describe("a request with an Idempotency-Key", () => {
     expect(await (await exec("slow")).json()).toEqual(answer);
   });
 
-  test("of which nobody knows how far it came is not done again", async () => {
+  test("is not repeated if its outcome is unknown", async () => {
     const as = await token("run");
     const headers = { "idempotency-key": "cut" };
     await post("/v1/sandboxes", {}, { as, headers });
     await server().close();
     const database = new DatabaseSync(answersPath());
-    // As it is when a station is killed in the middle.
+    // The state that a station killed during the request leaves behind.
     database.exec("UPDATE answers SET status = NULL, body = NULL, whole = 0");
     database.close();
     await using next = await start();
@@ -80,28 +80,28 @@ describe("a request with an Idempotency-Key", () => {
     expect(await sandboxesNow()).toBe(1);
   });
 
-  test("fails alike, unless it may succeed later", async () => {
+  test("repeats a permanent failure", async () => {
     const as = await token("run");
     const headers = { "idempotency-key": "gone" };
     for (let n = 0; n < 2; n++) expect((await post("/v1/runs/nobody/stop", {}, { as, headers })).status).toBe(404);
     const bad = await post("/v1/sandboxes", { nonsense: 1 }, { as, headers: { "idempotency-key": "bad" } });
     expect(bad.status).toBe(400);
-    // What was refused before it was begun does not take the key.
+    // A request that was rejected before it started does not use up the key.
     expect((await post("/v1/sandboxes", {}, { as, headers: { "idempotency-key": "bad" } })).status).toBe(201);
   });
 
-  test("shows what is shown once only once, and keeps it nowhere", async () => {
+  test("does not repeat or store secrets that are shown once", async () => {
     const headers = { "idempotency-key": "token" };
-    const made = (await (await post("/v1/tokens", { name: "new" }, { headers })).json()) as { token: string };
+    const newToken = (await (await post("/v1/tokens", { name: "new" }, { headers })).json()) as { token: string };
     const again = await post("/v1/tokens", { name: "new" }, { headers });
     expect([again.status, await again.json()]).toMatchObject([409, { details: { done: true } }]);
     await server().close();
     const database = new DatabaseSync(answersPath());
-    expect(JSON.stringify(database.prepare("SELECT * FROM answers").all())).not.toContain(made.token);
+    expect(JSON.stringify(database.prepare("SELECT * FROM answers").all())).not.toContain(newToken.token);
     database.close();
   });
 
-  test("is refused where nothing can be given again, and for what is no key", async () => {
+  test("is rejected if the answer is a stream or the key is malformed", async () => {
     const { id } = (await (await post("/v1/sandboxes")).json()) as { id: string };
     const headers = { "idempotency-key": "x", accept: "text/event-stream" };
     expect((await post(`/v1/sandboxes/${id}/exec`, { argv: ["true"] }, { headers })).status).toBe(400);
@@ -113,9 +113,9 @@ describe("a request with an Idempotency-Key", () => {
     expect(defects).toEqual([]);
   });
 
-  test("is refused where the answer is bytes, and is not offered there", async () => {
+  test("is rejected for routes that answer with bytes, as the document specifies", async () => {
     const refused = await post("/v1/machine/backup", {}, { headers: { "idempotency-key": "x" } });
-    expect([refused.status, await refused.json()]).toMatchObject([400, { code: "invalid", hint: "Leave the key out." }]);
+    expect([refused.status, await refused.json()]).toMatchObject([400, { code: "invalid", hint: "Omit the key." }]);
     const { paths } = (await (await ask("/v1/openapi.json")).json()) as { paths: Record<string, { post?: { parameters?: unknown } }> };
     const key = expect.objectContaining({ name: "Idempotency-Key" });
     expect(paths["/v1/sandboxes"]?.post?.parameters).toContainEqual(key);
@@ -123,7 +123,7 @@ describe("a request with an Idempotency-Key", () => {
     expect(defects).toEqual([]);
   });
 
-  test("of bytes compares them", async () => {
+  test("compares the bytes of a binary body", async () => {
     const { id } = (await (await post("/v1/sandboxes")).json()) as { id: string };
     const { ref } = (await (await post(`/v1/sandboxes/${id}/processes`, { argv: ["cat"], stdin: "pipe" })).json()) as { ref: string };
     const input = (text: string) =>
@@ -139,17 +139,17 @@ describe("a request with an Idempotency-Key", () => {
   });
 });
 
-test("answers are kept for a day, so many of each caller, and only as long as they are short", () => {
+test("stores answers for a day, up to a limit in number and size", () => {
   let now = 0;
-  using answers = openKeptAnswers({ path: join(base(), "answers.db"), now: () => now });
-  const asked = (key: string) => ({ caller: "c", key, digest: "d" });
+  using answers = openAnswerStore({ path: join(base(), "answers.db"), now: () => now });
+  const callWithKey = (key: string) => ({ caller: "c", key, digest: "d" });
   const keep = (key: string, body: string) => {
-    const begun = answers.begin(asked(key));
-    if (begun.kind === "first") begun.keep({ status: 200, body, isWhole: true });
-    return begun.kind;
+    const call = answers.begin(callWithKey(key));
+    if (call.kind === "first") call.keep({ status: 200, body, isWhole: true });
+    return call.kind;
   };
   expect(keep("long", "x".repeat(answerLimits.bodyCharactersMax + 1))).toBe("first");
-  expect(answers.begin(asked("long"))).toMatchObject({ answer: { isWhole: false, body: null } });
+  expect(answers.begin(callWithKey("long"))).toMatchObject({ answer: { isWhole: false, body: null } });
   expect(keep("old", "{}")).toBe("first");
   now = answerLimits.keptMs - 1;
   expect(keep("old", "{}")).toBe("again");
@@ -157,14 +157,14 @@ test("answers are kept for a day, so many of each caller, and only as long as th
   expect(keep("old", "{}")).toBe("first");
 });
 
-test("the client asks again over connections that break, and what it asked for is done once", async () => {
+test("the client retries over broken connections without repeating the effect", async () => {
   let broken = 0;
   const proxy = createServer((incoming, outgoing) => {
     const onward = httpRequest(
       `${server().status.url}${incoming.url}`,
       { method: incoming.method ?? "GET", headers: { ...incoming.headers, host: new URL(server().status.url).host } },
       (answer) => {
-        // The first answer of each kind is lost on the way.
+        // The first two answers are lost on the way.
         if (broken < 2) {
           broken += 1;
           incoming.socket.destroy();

@@ -1,19 +1,19 @@
 import { createHash } from "node:crypto";
-import type { RouteName } from "../contract/api/paths.ts";
-import type { Route } from "../contract/api/route.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { unreachable } from "../lib/unreachable.ts";
+import type { Route } from "../verbs/route.ts";
+import type { RouteName } from "../verbs/routes.ts";
 import { jsonAnswer } from "./answer.ts";
+import type { AnswerStore, AskedOnce, KeptAnswer } from "./answer-store.ts";
 import type { Caller, Reply } from "./call.ts";
-import type { AskedOnce, KeptAnswer, KeptAnswers } from "./kept-answers.ts";
 
-/** A call with a key: the same once more gives the same answer, and does nothing. */
+/** A call with an idempotency key: repeating it gives the same answer and has no further effect. */
 export interface KeyedCall {
   route: Route;
-  asked: AskedOnce;
+  request: AskedOnce;
 }
 
-/** As far as it is looked at here. */
+/** The parts of a call that matter here. */
 export interface ReadCall {
   params: unknown;
   query: unknown;
@@ -22,8 +22,8 @@ export interface ReadCall {
 }
 
 /**
- * What a call asks for only once, if it says so. The body of one that sends bytes is read to its end for it, and is in
- * `call` from then on. Throws `invalid` for a key that cannot be one, or where nothing can be given again.
+ * Returns the keyed call if the request has an idempotency key. Reads a byte body to its end, and stores it in `call`.
+ * Throws `invalid` for a malformed key, or if the answer cannot be repeated.
  */
 export async function keyedCall(
   call: ReadCall,
@@ -31,11 +31,13 @@ export async function keyedCall(
 ): Promise<KeyedCall | null> {
   if (key === null || method !== "POST" || route.worksWithoutDisk === true) return null;
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw new CaissonError("invalid", "the Idempotency-Key is not 1 to 255 visible ASCII characters", { hint: "A random UUID will do." });
+    throw new CaissonError("invalid", "the Idempotency-Key must be 1 to 255 visible ASCII characters", {
+      hint: "Use a random UUID, for example.",
+    });
   }
   if (call.wants === "events" || !takesKey(route)) {
-    throw new CaissonError("invalid", "a stream cannot be given again, so it takes no Idempotency-Key", {
-      hint: takesKey(route) ? "Leave the key out, or ask for JSON." : "Leave the key out.",
+    throw new CaissonError("invalid", "a stream cannot be repeated, so it takes no Idempotency-Key", {
+      hint: takesKey(route) ? "Omit the key, or request JSON." : "Omit the key.",
     });
   }
   const digest = createHash("sha256").update(JSON.stringify([name, call.params, call.query]));
@@ -44,10 +46,10 @@ export async function keyedCall(
     call.body = [bytes];
     digest.update(bytes);
   } else digest.update(JSON.stringify(call.body ?? null));
-  return { route, asked: { caller: callerOf(caller), key, digest: digest.digest("base64") } };
+  return { route, request: { caller: callerOf(caller), key, digest: digest.digest("base64") } };
 }
 
-/** Whether a call of this route can be told from another, and its answer given again: no stream can be either. */
+/** Whether calls of this route can be compared and their answers repeated. Streams allow neither. */
 export function takesKey({ answer, body, bodyBytesMax }: Route): boolean {
   const givesStream = answer.json === undefined && (answer.events !== undefined || answer.bytes !== undefined);
   return !givesStream && (body !== "bytes" || bodyBytesMax !== undefined);
@@ -74,28 +76,29 @@ async function collected(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(all);
 }
 
-/** Does it, unless it was done: then what was answered is answered again. `onDefect` hears what could not be noted. */
+/** Makes the call, or repeats its answer if it was already made. `onDefect` receives failures to record the outcome. */
 export async function answeredOnce(
-  { route, asked }: KeyedCall,
-  { answers, onDefect, make }: { answers: KeptAnswers; onDefect: (error: unknown) => void; make: () => Promise<Reply<RouteName>> },
+  { route, request }: KeyedCall,
+  { answers, onDefect, make }: { answers: AnswerStore; onDefect: (error: unknown) => void; make: () => Promise<Reply<RouteName>> },
 ): Promise<{ reply: Reply<RouteName> } | { again: Response }> {
-  const begun = answers.begin(asked);
-  if (begun.kind === "again") return { again: await replayed(begun.answer) };
+  const attempt = answers.begin(request);
+  if (attempt.kind === "again") return { again: await replayed(attempt.answer) };
   try {
     const reply = await make();
-    // It was done: that its answer could not be kept must not make it look undone.
-    noted(() => begun.keep(answerOf(route, reply)), onDefect);
+    // The call has taken effect. A failure to store its answer must not make it look otherwise.
+    noteOrReport(() => attempt.keep(answerOf(route, reply)), onDefect);
     return { reply };
   } catch (error) {
     const failure = error instanceof CaissonError ? error : null;
-    // What may succeed later may be tried again; so may what its caller gave up, of which nothing is left.
+    // A failure that may succeed later can be retried. So can a call that its caller cancelled, which leaves nothing
+    // behind.
     const mayTryAgain = failure !== null && (failure.retryable || failure.code === "cancelled");
-    noted(() => (mayTryAgain ? begun.forget() : begun.keep(failureOf(failure))), onDefect);
+    noteOrReport(() => (mayTryAgain ? attempt.forget() : attempt.keep(failureOf(failure))), onDefect);
     throw error;
   }
 }
 
-function noted(note: () => void, onDefect: (error: unknown) => void): void {
+function noteOrReport(note: () => void, onDefect: (error: unknown) => void): void {
   try {
     note();
   } catch (error) {
@@ -109,16 +112,16 @@ function answerOf({ answer, shownOnce }: Route, reply: Reply<RouteName>): KeptAn
   return { status: answer.status ?? 200, body: isWhole ? JSON.stringify(reply.json) : null, isWhole };
 }
 
-/** A failure of the station's own is one whose outcome nobody knows. */
+/** After an internal failure of the station, the outcome is unknown. */
 function failureOf(failure: CaissonError | null): KeptAnswer {
-  const told = failure ?? new CaissonError("internal", "the station failed at this");
-  return { status: 0, body: JSON.stringify(told.toJSON()), isWhole: true };
+  const problem = failure ?? new CaissonError("internal", "the station failed to handle this request");
+  return { status: 0, body: JSON.stringify(problem.toJSON()), isWhole: true };
 }
 
 async function replayed({ status, body, isWhole }: KeptAnswer): Promise<Response> {
   if (!isWhole) {
-    throw new CaissonError("conflict", "this was done, and its answer is not kept", {
-      hint: "Look at what there is; to do it again, ask with another key.",
+    throw new CaissonError("conflict", "the request was already completed, but its answer was not stored", {
+      hint: "Check the current state. To repeat the request, use a new key.",
       details: { done: true },
     });
   }

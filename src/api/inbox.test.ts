@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { type Client, connect } from "../client/connect.ts";
-import type { InboxItem } from "../contract/inbox-verbs.ts";
+import type { InboxItem } from "../contract/inbox/inbox-verbs.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
-import { useServer } from "./testing.ts";
-import { goldenEvent, putThing } from "./testing-driven.ts";
+import { goldenEvent, putThing } from "./testing-durable.ts";
 
 const { server, token, base, station, defects } = useServer();
 
@@ -19,7 +19,7 @@ const asking = { definition: { name: "release", steps: [{ name: "sure", kind: "a
 const inboxOf = async (client: Client): Promise<string[]> =>
   (await client.inbox.list()).items.map(({ of, asks, text }: InboxItem) => `${of.kind} ${of.id} ${asks} ${text}`).sort();
 
-/** A run that waits with a question about its budget. */
+/** Starts a run that waits with a question about its budget. */
 async function askingRun(owner: string): Promise<string> {
   const file = join(base(), "asks.yaml");
   await writeFile(file, "turns: [{ calls: [{ tool: shell, arguments: { command: 'true' } }] }, { say: Done. }]\n");
@@ -31,20 +31,20 @@ async function askingRun(owner: string): Promise<string> {
   return run;
 }
 
-test("everything that waits for a person is in their inbox, and nowhere once it is answered", async () => {
+test("lists what waits for a person in the owner's inbox until it is answered", async () => {
   const [ada, bob] = [await clientOf("ada"), await clientOf("bob")];
   const run = await askingRun("ada");
   const { id: workflow } = await ada.workflows.start(asking);
   await ada.workflows.wait(workflow, { orPerson: true });
   await using log = createSqliteLog({ path: join(base(), "state", "log.db") });
   const spec = await putThing(log, "spec", "ada", [waiting("agree to design (version 2)")]);
-  const open = await putThing(log, "ship", "ada", [waiting("Shall it be merged?")]);
+  const open = await putThing(log, "ship", "ada", [waiting("May it be merged?")]);
   const failed = { ...goldenEvent("ship.step_failed.1"), data: { ...(goldenEvent("ship.step_failed.1").data as object), nextAt: null } };
   const blocked = await putThing(log, "ship", "ada", [goldenEvent("ship.step_started.1"), failed, waiting("It was refused.")]);
   const merge = await putThing(log, "merge", "ada", [waiting("a.txt is in conflict")]);
-  // None of these asks anybody: it waits for a time, it is held, it is over.
+  // None of these waits for a person: they wait for a timer, are paused or have ended.
   await putThing(log, "workflow", "ada", [waiting(null)]);
-  await putThing(log, "ship", "ada", [waiting("Shall it be merged?"), goldenEvent("driven.paused.1")]);
+  await putThing(log, "ship", "ada", [waiting("May it be merged?"), goldenEvent("driven.paused.1")]);
   await putThing(log, "merge", "ada", [waiting("b.txt"), goldenEvent("driven.paused.1")]);
   await putThing(log, "spec", "ada", [waiting("agree"), goldenEvent("driven.ended.1")]);
 
@@ -52,7 +52,7 @@ test("everything that waits for a person is in their inbox, and nowhere once it 
     `merge ${merge} conflict a.txt is in conflict`,
     `run ${run} budget ${(await ada.runs.get(run)).asked[0]?.text}`,
     `ship ${blocked} failure It was refused.`,
-    `ship ${open} merge Shall it be merged?`,
+    `ship ${open} merge May it be merged?`,
     `spec ${spec} gate agree to design (version 2)`,
     `workflow ${workflow} approval Release it?`,
   ];
@@ -68,7 +68,7 @@ test("everything that waits for a person is in their inbox, and nowhere once it 
   expect(defects).toEqual([]);
 });
 
-test("a sandbox that restarts did not help waits for its owner until it is removed", async () => {
+test("lists a sandbox that restarts did not fix until it is removed", async () => {
   const [ada, bob] = [await clientOf("ada"), await clientOf("bob")];
   const { id } = await ada.sandboxes.create({ runtime: "fake", spec: { name: "stubborn" } });
   await using log = createSqliteLog({ path: join(base(), "state", "log.db") });
@@ -81,7 +81,7 @@ test("a sandbox that restarts did not help waits for its owner until it is remov
 
   const [item] = (await ada.inbox.list()).items.filter(({ of }) => of.kind === "sandbox");
   expect(item).toMatchObject({ of: { kind: "sandbox", id }, owner: "ada", title: "stubborn", asks: "unresponsive", question: null });
-  expect(item?.text).toContain(`Sandbox ${id} gives no sign of life: it was stopped (SIGSTOP)`);
+  expect(item?.text).toContain(`Sandbox ${id} does not respond: it was stopped (SIGSTOP)`);
   expect((await bob.inbox.list()).items.filter(({ of }) => of.kind === "sandbox")).toEqual([]);
 
   await ada.sandboxes.remove(id);

@@ -10,11 +10,11 @@ describe("jsonPieces", () => {
     { a: undefined, b: 1, "c\n": [undefined, () => 0, null, [1], new Date(0)], d: new Date(0), e: [] },
     { toJSON: () => "own" },
     { items: Array.from({ length: 5_000 }, (_, at) => ({ at, text: "ü".repeat(50) })), next: null },
-  ])("gives the text of JSON.stringify (%#)", async (value) => {
+  ])("returns the text of JSON.stringify (%#)", async (value) => {
     expect((await jsonPieces(value)).join("")).toBe(JSON.stringify(value));
   });
 
-  test("lets the event loop turn between large items", async () => {
+  test("yields to the event loop between large items", async () => {
     const events = Array.from({ length: 40 }, () => "Line.\n".repeat(150_000));
     let turns = 0;
     const timer = setInterval(() => turns++, 1);

@@ -1,11 +1,11 @@
 import { createPauses } from "../lib/pauses.ts";
 
-/** Items are put together into pieces of about this size. */
+/** The approximate size of a piece. */
 const PIECE_CHARACTERS = 64 * 1024;
 
 /**
- * The text that `JSON.stringify` gives, in pieces. Items of lists are written one by one, and the event loop has turns
- * in between: a page of large events would hold it for a tenth of a second.
+ * Serializes like `JSON.stringify`, but in pieces. Writes list items one by one and yields to the event loop in
+ * between, which a page of large events would block for a tenth of a second.
  */
 export async function jsonPieces(value: unknown): Promise<string[]> {
   if (typeof value !== "object" || value === null || Array.isArray(value) || "toJSON" in value) return [JSON.stringify(value)];

@@ -1,12 +1,12 @@
 import { connect as connectSocket, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { routes } from "../contract/api/routes.ts";
+import { useServer } from "../../test/support/api-station.ts";
+import { routes } from "../verbs/routes.ts";
 import { readBody } from "./read-call.ts";
-import { useServer } from "./testing.ts";
 
 const { server, token, ask, post, defects } = useServer();
 
-/** Bytes as they are; resolves with all that came until the connection was closed. */
+/** Sends raw bytes. Resolves with everything received until the connection is closed. */
 function raw(text: string, after: (socket: Socket) => void = () => {}): Promise<string> {
   const { port } = new URL(server().status.url);
   return new Promise((resolve) => {
@@ -25,8 +25,8 @@ function raw(text: string, after: (socket: Socket) => void = () => {}): Promise<
 const head = (as: string, line: string, ...more: string[]) =>
   [line, "host: 127.0.0.1", `authorization: Bearer ${as}`, "connection: close", ...more, "", ""].join("\r\n");
 
-describe("a request that is too much", () => {
-  test("is refused: a long address, long headers, a long query", async () => {
+describe("an oversized request", () => {
+  test("is refused for a long path, long headers or a long query", async () => {
     const as = await token("run");
     expect(await raw(head(as, `GET /v1/sandboxes/${"a".repeat(20_000)} HTTP/1.1`))).toMatch(/^HTTP\/1\.1 (414|431) /);
     expect(await raw(head(as, "GET /v1/status HTTP/1.1", `x-long: ${"a".repeat(20_000)}`))).toMatch(/^HTTP\/1\.1 431 /);
@@ -37,13 +37,13 @@ describe("a request that is too much", () => {
     expect(defects).toEqual([]);
   });
 
-  test("is refused before it is read, where it says how long it is", async () => {
+  test("is refused by its content length, before its body is read", async () => {
     const as = await token("run");
     const answer = await raw(head(as, "POST /v1/sandboxes HTTP/1.1", "content-type: application/json", "content-length: 99999999"));
     expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"bytesMax":1048576/);
   });
 
-  test("is refused where it is nested without end, and its brackets in texts are not counted", async () => {
+  test("is refused for deep nesting, not for brackets within strings", async () => {
     const as = await token("run");
     const headers = { "content-type": "application/json" };
     for (const body of ["[".repeat(500_000), `${'{"a":'.repeat(100)}1${"}".repeat(100)}`]) {
@@ -58,19 +58,19 @@ describe("a request that is too much", () => {
   });
 });
 
-describe("a body that is not what it says", () => {
-  test("longer than it says is not another request", async () => {
+describe("a body that contradicts its headers", () => {
+  test("is not read as a second request if it is too long", async () => {
     const as = await token("run");
     const answer = await raw(`${head(as, "POST /v1/sandboxes/none/pause HTTP/1.1", "content-length: 2")}{}GET /v1/status HTTP/1.1\r\n\r\n`);
     // Refused as a whole, or answered once.
     expect((answer.match(/HTTP\/1\.1 /g) ?? []).length).toBeLessThanOrEqual(1);
     expect(answer).not.toMatch(/^HTTP\/1\.1 200 /m);
-    // Its end is put down, whether or not anybody hears of it.
+    // The failure is audited even if no client receives it.
     const failed = async () => (await (await ask("/v1/audit?action=sandboxes.pause&outcome=failed")).json()) as { entries: unknown[] };
     await expect.poll(async () => (await failed()).entries.length).toBe(1);
   });
 
-  test("shorter than it says ends with its connection, and leaves nothing", async () => {
+  test("has no effect if the connection ends before it is complete", async () => {
     const as = await token("run");
     await raw(head(as, "POST /v1/sandboxes HTTP/1.1", "content-type: application/json", "content-length: 100"), (socket) =>
       socket.end("{}"),
@@ -80,14 +80,14 @@ describe("a body that is not what it says", () => {
     expect(defects).toEqual([]);
   });
 
-  test("of two lengths is refused", async () => {
+  test("is refused if it has two lengths", async () => {
     const as = await token("run");
     const both = head(as, "POST /v1/sandboxes HTTP/1.1", "content-length: 2", "transfer-encoding: chunked");
     expect(await raw(`${both}2\r\n{}\r\n0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
     expect(await raw(head(as, "POST /v1/sandboxes HTTP/1.1", "content-length: 2", "content-length: 3"))).toMatch(/^HTTP\/1\.1 400 /);
   });
 
-  test("that comes a byte at a time has as long as any other", async () => {
+  test("times out if it arrives one byte at a time", async () => {
     const drip = new ReadableStream<Uint8Array>(
       {
         async pull(controller) {
@@ -103,7 +103,7 @@ describe("a body that is not what it says", () => {
 });
 
 test.each(["..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "a%2fb", "%00", "a%0ab", "~root", "%ff"])(
-  "an id that is a path leads nowhere: %s",
+  "rejects an id that is a path: %s",
   async (id) => {
     const as = await token("admin");
     for (const path of [

@@ -2,16 +2,16 @@ import { chmod } from "node:fs/promises";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { isErrno } from "../lib/failures.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Exposure } from "./exposure.ts";
 
 const GUARD_ENDS_MS = 3_000;
 
 /**
- * Gives the address that others reach it by. The stall guard of a station that was killed holds the port until it
- * notices, which is waited for. Throws `conflict` for a port that is taken, `denied`.
+ * Listens, and returns the URL for other machines. If the last station was killed, waits for its stall guard to notice
+ * and free the port. Throws `conflict` for a port in use, `denied`.
  */
 export async function listenOnPort(
   server: Server,
@@ -22,13 +22,19 @@ export async function listenOnPort(
     await listeningWithin(server, { waitMs: wasKilled ? GUARD_ENDS_MS : 0, listen: () => server.listen({ host, port }) });
   } catch (cause) {
     if (isErrno(cause, "EADDRINUSE")) {
-      throw new CaissonError("conflict", `port ${port} of ${host} is taken`, { cause, hint: "Choose another one: caisson up --port PORT" });
+      throw new CaissonError("conflict", `port ${port} on ${host} is in use`, {
+        cause,
+        hint: "Choose another one: caisson up --port PORT",
+      });
     }
     if (!isErrno(cause, "EACCES")) throw cause;
-    throw new CaissonError("denied", `port ${port} may not be used`, { cause, hint: "Choose one above 1023: caisson up --port PORT" });
+    throw new CaissonError("denied", `no permission to listen on port ${port}`, {
+      cause,
+      hint: "Choose one above 1023: caisson up --port PORT",
+    });
   }
-  const { address, port: taken, family } = server.address() as AddressInfo;
-  return publicUrl ?? `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
+  const { address, port: boundPort, family } = server.address() as AddressInfo;
+  return publicUrl ?? `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${boundPort}`;
 }
 
 export async function listenOnSocket(server: Server, socketPath: string): Promise<void> {

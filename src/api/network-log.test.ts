@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { connect } from "../client/connect.ts";
-import { SecretRevoked } from "../contract/network-event.ts";
-import { openNetworkLog } from "../network/held/network-log.ts";
-import { useServer } from "./testing.ts";
+import { SecretRevoked } from "../contract/network/network-event.ts";
+import { openNetworkLog } from "../network/sandbox-network/network-log.ts";
 
 const { server, token, ask, base, station } = useServer();
 
-/** A sandbox with so many events in its network's log, of which some eighty fit. */
+/** Creates a sandbox with this many events in its network log, which has room for about eighty. */
 async function withEvents(count: number) {
   const as = await token("run");
   const client = connect({ url: server().status.url, token: as });
@@ -32,7 +32,7 @@ async function numbersOf(events: AsyncIterable<{ seq: number; data: object }>): 
 
 const upTo = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at);
 
-test("the log of a network has numbers that stay when its oldest are dropped, page by page and by the sandbox's name", async () => {
+test("a network log keeps its event numbers when its oldest entries are dropped", async () => {
   const { as, id, networks } = await withEvents(150);
   const all = await numbersOf(networks.log(id));
   expect(all.length).toBeLessThan(150);
@@ -43,7 +43,7 @@ test("the log of a network has numbers that stay when its oldest are dropped, pa
   expect(page).toMatchObject({ events: [{ seq: 145 }, { seq: 146 }], next: 147 });
 });
 
-test("whoever follows it and comes back goes on after the last event that came, also when others were dropped meanwhile", async () => {
+test("a follower that reconnects continues after its last event", async () => {
   const { as, id, write } = await withEvents(3);
   const follow = async (headers: Record<string, string>, enough: number) => {
     const ends = new AbortController();
@@ -64,7 +64,7 @@ test("whoever follows it and comes back goes on after the last event that came, 
     return ids;
   };
   expect(await follow({}, 3)).toEqual([1, 2, 3]);
-  // The file before is dropped with those; of what was not told yet, all is there.
+  // The older log file is dropped with events already sent; all later ones remain.
   write(4, 90);
   const ids = await follow({ "last-event-id": "60" }, 30);
   expect(ids).toEqual(upTo(61, 90));

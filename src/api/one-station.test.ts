@@ -12,13 +12,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(stateDir, { recursive: true, force: true }));
 
-test("a damaged lock is made again, and excludes a second station as before", async () => {
+test("replaces a damaged lock, which then excludes a second station", async () => {
   writeFileSync(join(stateDir, "station/lock"), "this is not a database, and was never one".repeat(100));
   await using _ = await takePlace(stateDir, note);
   await expect(takePlace(stateDir, note)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a lock that cannot be opened is said to be so, and not to be held", async () => {
+test("reports a lock that cannot be opened as unusable, not as held", async () => {
   mkdirSync(join(stateDir, "station/lock"));
   await expect(takePlace(stateDir, note)).rejects.toMatchObject({
     code: "unavailable",

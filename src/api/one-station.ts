@@ -1,33 +1,34 @@
 import { chmod, mkdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { readStationNote, type StationNote, stationFolder } from "../contract/station-note.ts";
+import { ABSENT, ifErrno } from "../lib/failures.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
 import { openPrivateDatabase } from "../lib/private-database.ts";
 
-/** How long a station that is just ending is waited for. */
+/** How long to wait for a station that is ending. */
 const WAIT_MS = 3_000;
 const LOOK_MS = 20;
 
 export interface StationPlace extends AsyncDisposable {
   readonly socketPath: string;
-  /** Whether the last station here did not end by itself. */
+  /** Whether the last station here died without shutting down. */
   readonly wasKilled: boolean;
 }
 
 /**
- * Takes the state folder's place for a station, until it is disposed of or the process dies in whatever way: the lock
- * is the kernel's, on a file that SQLite holds. What a station that was killed left is removed. Throws `conflict` with
- * the pid of the station that is there.
+ * Claims the state folder for one station, until disposal or the death of the process: the lock is a kernel lock on a
+ * file that SQLite holds. Removes what a killed station left behind. Throws `conflict` with the pid of the running
+ * station.
  */
 export async function takePlace(stateDir: string, note: Omit<StationNote, "pid">): Promise<StationPlace> {
   const { folder, socketPath, lockPath, notePath } = stationFolder(stateDir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  // The socket is open to whoever may enter its folder, until it has its own mode.
+  // Anyone who may enter the folder can open the socket until the socket has its own mode.
   await chmod(folder, 0o700);
   const lock = await lockFile(lockPath, { isServing: async () => (await pidIn(notePath)) !== null });
-  if (lock === null) throw taken(await pidIn(notePath));
+  if (lock === null) throw alreadyRunning(await pidIn(notePath));
   const leave = async () => {
     await rm(socketPath, { force: true });
     await rm(insideSocket(stateDir), { force: true });
@@ -48,7 +49,7 @@ export async function takePlace(stateDir: string, note: Omit<StationNote, "pid">
     wasKilled,
     async [Symbol.asyncDispose]() {
       if (!lock.isOpen) return;
-      // While nobody else can have taken the place.
+      // Before the lock is released, so that no other process can have claimed the folder.
       await leave();
       lock.close();
     },
@@ -56,8 +57,9 @@ export async function takePlace(stateDir: string, note: Omit<StationNote, "pid">
 }
 
 /**
- * Null when another process has it. One that is just ending, and has said so, is waited for. A file that is damaged is
- * emptied: SQLite reads it only while no process holds it, and it keeps nothing but the lock. Throws `unavailable`.
+ * Returns null if another process holds the lock. Waits for a station that is ending, which has removed its note.
+ * Empties a damaged file: SQLite reads it only while no process holds it, and it contains nothing but the lock. Throws
+ * `unavailable`.
  */
 async function lockFile(path: string, { isServing }: { isServing: () => Promise<boolean> }): Promise<DatabaseSync | null> {
   const deadline = performance.now() + WAIT_MS;
@@ -66,7 +68,7 @@ async function lockFile(path: string, { isServing }: { isServing: () => Promise<
     if (tried.lock !== null) return tried.lock;
     const fault = faultOf(tried.error);
     if (fault === "damaged" && !isEmptied) {
-      // In place: a process that opened it before must keep the same file.
+      // In place: a process that opened the file earlier must keep the same file.
       await truncate(path);
       isEmptied = true;
       continue;
@@ -89,7 +91,7 @@ function tryLock(path: string): { lock: DatabaseSync } | { lock: null; error: un
   }
 }
 
-/** SQLite's primary codes: busy and locked; damaged and not a database. */
+/** The primary codes of SQLite: 5 busy, 6 locked; 11 damaged, 26 not a database. */
 function faultOf(error: unknown): "held" | "damaged" | "other" {
   const code = typeof error === "object" && error !== null && "errcode" in error ? Number(error.errcode) & 0xff : -1;
   if (code === 5 || code === 6) return "held";
@@ -99,18 +101,18 @@ function faultOf(error: unknown): "held" | "damaged" | "other" {
 function unusable(path: string, cause: unknown): CaissonError {
   const why = cause instanceof Error ? cause.message : String(cause);
   return new CaissonError("unavailable", `the station's lock ${path} cannot be used: ${why}`, {
-    hint: "No station holds it. See that it is a file of yours on a disk that can be written to, or remove it.",
+    hint: "No station holds it. Make sure that you own the file and that its disk is writable, or remove it.",
     cause,
   });
 }
 
 async function pidIn(notePath: string): Promise<number | null> {
-  return readStationNote(await readFile(notePath, "utf8").catch(() => ""))?.pid ?? null;
+  return readStationNote(await ifErrno(readFile(notePath, "utf8"), ABSENT, ""))?.pid ?? null;
 }
 
-function taken(pid: number | null): CaissonError {
-  return new CaissonError("conflict", `a station of this state folder runs already${pid === null ? "" : `, as process ${pid}`}`, {
-    hint: "`caisson status` shows it, `caisson down` ends it.",
+function alreadyRunning(pid: number | null): CaissonError {
+  return new CaissonError("conflict", `a station is already running on this state folder${pid === null ? "" : `, as process ${pid}`}`, {
+    hint: "Show it with `caisson status`, or end it with `caisson down`.",
     ...(pid !== null && { details: { pid } }),
   });
 }

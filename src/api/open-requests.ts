@@ -1,34 +1,38 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ignore } from "../lib/failures.ts";
 
-/** How often a token is looked at while a request that was made with it goes on. */
+/** How often a token is checked during its requests. */
 const LOOK_MS = 500;
-/** Of one token, so that its streams leave connections for the others. */
+/** The limit for one token, so that its streams leave connections for others. */
 const REQUESTS_PER_TOKEN_MAX = 400;
-/** Of all tokens of an owner together. */
+/** The limit for all tokens of one owner. */
 const REQUESTS_PER_OWNER_MAX = 800;
 const RETRY_AFTER_S = 5;
 
-/** One request that is under way. */
+/** One request in progress. */
 export interface RequestLife {
-  /** Aborted when its caller has gone away or may do this no longer, and when the server does not wait any more. */
+  /** Aborted when the caller disconnects or loses the right to this call, and when the server stops waiting. */
   readonly signal: AbortSignal;
-  /** The same for a stream of events, which ends as soon as the server begins to end. */
+  /** The same for an event stream, which ends as soon as the server starts to end. */
   readonly streamSignal: AbortSignal;
   abort(): void;
-  /** It was answered to its end. Idempotent. */
+  /** Marks the request as completely answered. Idempotent. */
   end(): void;
 }
 
-/** Every request that is under way, streams that are open among them. */
+/** The requests in progress, including open streams. */
 export interface OpenRequests {
-  /** `token`: by which it was let in, if by one. Throws `busy` for a token or an owner with too many under way. */
-  begin(options: { gone: AbortSignal; token?: { id: string; owner: string }; stillValid?: () => Promise<boolean> }): RequestLife;
+  /**
+   * `token` is the one that admitted the request, if any. Throws `busy` for a token or an owner with too many requests
+   * in progress.
+   */
+  begin(options: { disconnected: AbortSignal; token?: { id: string; owner: string }; stillValid?: () => Promise<boolean> }): RequestLife;
   count(): number;
-  /** Whether the server has begun to end. */
+  /** Whether the server has started to end. */
   isEnding(): boolean;
   endStreams(): void;
   abortAll(): void;
-  /** Resolves when none is under way. */
+  /** Resolves when no request is in progress. */
   idle(): Promise<void>;
 }
 
@@ -47,13 +51,13 @@ export function createOpenRequests(): OpenRequests {
   let timer: NodeJS.Timeout | undefined;
   const look = async () => {
     for (const { stillValid, controller } of [...open]) {
-      // What cannot be looked up may not go on.
-      if (stillValid !== undefined && !(await stillValid().catch(() => false))) controller.abort();
+      if (stillValid === undefined) continue;
+      if ((await ignore(stillValid(), "a token that cannot be looked up is refused")) !== true) controller.abort();
     }
     timer = [...open].some((entry) => entry.stillValid) ? setTimeout(() => void look(), LOOK_MS) : undefined;
   };
   return {
-    begin({ gone, token, stillValid }) {
+    begin({ disconnected, token, stillValid }) {
       if (token !== undefined) {
         checkShare(perToken.get(token.id), REQUESTS_PER_TOKEN_MAX, "this token");
         checkShare(perOwner.get(token.owner), REQUESTS_PER_OWNER_MAX, token.owner);
@@ -64,8 +68,8 @@ export function createOpenRequests(): OpenRequests {
       open.add(entry);
       const abort = () => entry.controller.abort();
       entry.controller.signal.addEventListener("abort", () => entry.streamController.abort(), { once: true });
-      if (gone.aborted) abort();
-      else gone.addEventListener("abort", abort, { once: true });
+      if (disconnected.aborted) abort();
+      else disconnected.addEventListener("abort", abort, { once: true });
       if (streamsEnd) entry.streamController.abort();
       if (stillValid !== undefined) timer ??= setTimeout(() => void look(), LOOK_MS);
       return {
@@ -73,7 +77,7 @@ export function createOpenRequests(): OpenRequests {
         streamSignal: entry.streamController.signal,
         abort,
         end() {
-          gone.removeEventListener("abort", abort);
+          disconnected.removeEventListener("abort", abort);
           if (open.delete(entry) && token !== undefined) {
             countDown(perToken, token.id);
             countDown(perOwner, token.owner);
@@ -105,8 +109,8 @@ export function createOpenRequests(): OpenRequests {
 
 function checkShare(count = 0, max: number, whose: string): void {
   if (count < max) return;
-  throw new CaissonError("busy", `${count} requests of ${whose} are under way already`, {
-    hint: `End some of the streams, or try again in ${RETRY_AFTER_S} s.`,
+  throw new CaissonError("busy", `${count} requests of ${whose} are already in progress`, {
+    hint: `Close some of the streams, or try again in ${RETRY_AFTER_S} s.`,
     details: { retryAfterSeconds: RETRY_AFTER_S },
   });
 }

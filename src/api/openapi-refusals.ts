@@ -1,18 +1,19 @@
-import { pathOf, type RouteName } from "../contract/api/paths.ts";
-import type { Route } from "../contract/api/route.ts";
+import type { Route } from "../verbs/route.ts";
+import type { RouteName } from "../verbs/routes.ts";
+import { pathOf } from "../verbs/verb-facts.ts";
 
-/** Answers to what the caller did wrong, by their names. */
+/** The answers to mistakes of the caller, by name. */
 export const refusals = {
-  400: ["Invalid", "The request is malformed, or says something that cannot be."],
-  401: ["Unauthenticated", "There is no token, or one that is not valid."],
-  403: ["Denied", "The token's scope is not enough for it."],
-  404: ["NotFound", "There is no such thing, or it belongs to another owner."],
-  409: ["Conflict", "It cannot be done in the state that the thing is in."],
-  413: ["TooLarge", "The body is larger than what the station takes."],
-  429: ["Busy", "The caller makes too many requests, or has too much at once; see Retry-After."],
+  400: ["Invalid", "The request is malformed, or asks for something impossible."],
+  401: ["Unauthenticated", "The token is missing or invalid."],
+  403: ["Denied", "The token lacks the required scope."],
+  404: ["NotFound", "It does not exist, or belongs to another owner."],
+  409: ["Conflict", "The current state does not allow this."],
+  413: ["TooLarge", "The body exceeds the station's limit."],
+  429: ["Busy", "The caller sends too many requests, or holds too much at once; see Retry-After."],
 } as const;
 
-/** Those that a route can answer with, as the OpenAPI document says it. */
+/** Returns the refusals that a route can answer with, for the OpenAPI document. */
 export function refusalsOf(name: RouteName, { params, query, body }: Route): Record<string, unknown> {
   const isChange = pathOf(name).method !== "GET";
   const named = Object.keys(params ?? {}).length > 0;

@@ -1,16 +1,16 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { paths } from "../contract/api/paths.ts";
+import { paths } from "../verbs/verb-facts.ts";
 import { openApiDocument } from "./openapi.ts";
 
 const committed = join(import.meta.dirname, "..", "..", "docs", "openapi.json");
 
-test("docs/openapi.json is what the table of routes says; `node scripts/openapi.ts` writes it anew", () => {
+test("docs/openapi.json matches the routes; `node scripts/openapi.ts` updates it", () => {
   expect(JSON.parse(readFileSync(committed, "utf8"))).toEqual(JSON.parse(JSON.stringify(openApiDocument())));
 });
 
-test("every reference of the document leads somewhere, and every route is in it", () => {
+test("contains every route, and every reference resolves", () => {
   const text = JSON.stringify(openApiDocument());
   const document = JSON.parse(text) as { paths: Record<string, object>; components: { schemas: object; responses: object } };
   for (const [, kind = "", name = ""] of text.matchAll(/"\$ref":"#\/components\/(\w+)\/([^"]+)"/g)) {
@@ -28,7 +28,7 @@ interface Operation {
   responses: Record<string, object>;
 }
 
-test("linters and generators of types find nothing wrong with it", () => {
+test("satisfies linters and type generators", () => {
   const document = JSON.parse(JSON.stringify(openApiDocument())) as {
     tags: { name: string; description: string }[];
     paths: Record<string, Record<string, Operation>>;
@@ -47,7 +47,7 @@ test("linters and generators of types find nothing wrong with it", () => {
         `${method} ${path}`,
       ).not.toEqual([]);
     }
-  // A tuple is said by its length, and no schema is an array of itself.
+  // Tuples are declared by their length, and no schema is an array of itself.
   expect(JSON.stringify(document)).not.toContain('"items":false');
   for (const [name, schema] of Object.entries(document.components.schemas))
     expect(JSON.stringify(schema), name).not.toContain(`"items":{"$ref":"#/components/schemas/${name}"}`);

@@ -1,44 +1,46 @@
 import { z } from "zod";
-import { AgentView } from "../contract/agent-verbs.ts";
+import { AgentView } from "../contract/agent/agent-verbs.ts";
 import { ExecEvent, ExecResult } from "../contract/api/exec.ts";
 import { FileEntry, FileList } from "../contract/api/files.ts";
-import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import { Problem } from "../contract/api/problem.ts";
-import type { Route } from "../contract/api/route.ts";
-import { routes } from "../contract/api/routes.ts";
-import { NumberedEvent } from "../contract/api/run-routes.ts";
-import { StationStatus } from "../contract/api/station-routes.ts";
-import { DrivenEvent } from "../contract/driven-event.ts";
-import { DoctorReport } from "../contract/machine-verbs.ts";
-import { MergeEvent } from "../contract/merge-event.ts";
+import { JobEvent } from "../contract/durable/durable-event.ts";
+import { FedJobEvent, FedRunEvent, FedSandboxEvent } from "../contract/feed/fed-event.ts";
+import { DoctorReport } from "../contract/machine/machine-verbs.ts";
+import { MergeEvent } from "../contract/merge/merge-event.ts";
 import { Ended } from "../contract/outcome.ts";
-import { RunEvent } from "../contract/run-event.ts";
-import { FedDrivenEvent, FedRunEvent, FedSandboxEvent, RunList, RunView } from "../contract/run-verbs.ts";
-import { SandboxInfo } from "../contract/sandbox.ts";
-import { SandboxList, SnapshotView } from "../contract/sandbox-verbs.ts";
-import { AppliedSession, BranchedSession, SessionDetails, SessionDiff, SessionView } from "../contract/session-verbs.ts";
-import { ShipEvent } from "../contract/ship-event.ts";
-import { OwnSpecEvent } from "../contract/spec-event.ts";
-import { NewToken, TokenView } from "../contract/token-verbs.ts";
-import { OwnWorkflowEvent } from "../contract/workflow-event.ts";
+import { RunEvent } from "../contract/run/run-event.ts";
+import { RunList, RunView } from "../contract/run/run-verbs.ts";
+import { SandboxInfo } from "../contract/sandbox/sandbox.ts";
+import { SandboxList, SnapshotView } from "../contract/sandbox/sandbox-verbs.ts";
+import { AppliedSession, BranchedSession, SessionDetails, SessionDiff, SessionView } from "../contract/session/session-verbs.ts";
+import { ShipEvent } from "../contract/ship/ship-event.ts";
+import { OwnSpecEvent } from "../contract/spec/spec-event.ts";
+import { NewToken, TokenView } from "../contract/token/token-verbs.ts";
+import { OwnWorkflowEvent } from "../contract/workflow/workflow-event.ts";
 import { defined } from "../lib/defined.ts";
+import type { Route } from "../verbs/route.ts";
+import type { RouteName } from "../verbs/routes.ts";
+import { routes } from "../verbs/routes.ts";
+import { NumberedEvent } from "../verbs/runs.ts";
+import { StationStatus } from "../verbs/station-routes.ts";
+import { pathOf } from "../verbs/verb-facts.ts";
 import { takesKey } from "./idempotent.ts";
 import { refusals, refusalsOf } from "./openapi-refusals.ts";
 import { tagDescriptions } from "./openapi-tags.ts";
 
 type Schema = Record<string, unknown>;
 
-/** What answers are made of, by the names that they have in the document. */
+/** The schemas of answers, by their names in the document. */
 const named = {
   AgentView,
   AppliedSession,
   BranchedSession,
   DoctorReport,
-  DrivenEvent,
+  JobEvent,
   Ended,
   ExecEvent,
   ExecResult,
-  FedDrivenEvent,
+  FedJobEvent,
   FedRunEvent,
   FedSandboxEvent,
   FileEntry,
@@ -63,7 +65,7 @@ const named = {
   TokenView,
 };
 
-/** The HTTP API as an OpenAPI 3.1 document, from the table of routes. */
+/** Derives the HTTP API as an OpenAPI 3.1 document from the route table. */
 export function openApiDocument(): Record<string, unknown> {
   const components = createComponents();
   const paths: Record<string, Record<string, unknown>> = {};
@@ -78,7 +80,7 @@ export function openApiDocument(): Record<string, unknown> {
       title: "Caisson",
       version: "1",
       description:
-        "Sandboxes and agents of one station. Every call needs `Authorization: Bearer TOKEN`, except over the station's own socket.",
+        "Sandboxes and agents of one station. Every call requires `Authorization: Bearer TOKEN`, except over the station's own socket.",
       contact: { name: "Caisson" },
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
@@ -111,14 +113,16 @@ function createComponents(): Components {
   const registry = z.registry<{ id?: string }>();
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
   const requests = z.registry<{ id?: string }>();
-  const found = new Map<string, Schema>();
+  const schemas = new Map<string, Schema>();
   const keep = (name: string, schema: Schema) => {
-    const before = found.get(name);
-    if (before !== undefined && JSON.stringify(before) !== JSON.stringify(schema)) throw new Error(`two schemas are called ${name}`);
-    found.set(name, schema);
+    const before = schemas.get(name);
+    if (before !== undefined && JSON.stringify(before) !== JSON.stringify(schema))
+      throw new Error(`two different schemas are named ${name}`);
+    schemas.set(name, schema);
   };
   /**
-   * What a schema says of others, and of itself again, stands beside it; in the document all of these have one place.
+   * Moves the definitions that a schema carries for its references, including those to itself, into the document's one
+   * place for schemas.
    */
   const place = (schema: z.ZodType, options: { io: "input" | "output"; metadata: typeof registry }): Schema => {
     const {
@@ -131,21 +135,22 @@ function createComponents(): Components {
     const renamed = new Map<string, string>();
     for (const name of Object.keys($defs)) renamed.set(name, name.startsWith("__") ? "Json" : name);
     for (const [name, definition] of Object.entries($defs))
-      keep(renamed.get(name) as string, readable(placed(definition, { renamed, io: options.io }), renamed.get(name)));
-    return placed(rest, { renamed, io: options.io });
+      keep(renamed.get(name) as string, readable(resolveReferences(definition, { renamed, io: options.io }), renamed.get(name)));
+    return resolveReferences(rest, { renamed, io: options.io });
   };
   return {
     request: (schema) => place(schema, { io: "input", metadata: requests }),
-    // One that has a name is a reference already.
+    // A schema with a name becomes a reference.
     answer: (schema) => place(schema, { io: "output", metadata: registry }),
-    all: () => Object.fromEntries([...found].sort(([left], [right]) => left.localeCompare(right))),
+    all: () => Object.fromEntries([...schemas].sort(([left], [right]) => left.localeCompare(right))),
   };
 }
 
 /**
- * Refers to the document's own place of what has a name. Answers may have more fields one day, so nothing forbids them.
+ * Redirects references to the document's own schemas. Answers may get more fields later, so nothing forbids additional
+ * ones.
  */
-function placed(value: unknown, { renamed, io }: { renamed: ReadonlyMap<string, string>; io: "input" | "output" }): Schema {
+function resolveReferences(value: unknown, { renamed, io }: { renamed: ReadonlyMap<string, string>; io: "input" | "output" }): Schema {
   const walk = (each: unknown): unknown => {
     if (Array.isArray(each)) return each.map(walk);
     if (typeof each !== "object" || each === null) return each;
@@ -161,8 +166,8 @@ function placed(value: unknown, { renamed, io }: { renamed: ReadonlyMap<string, 
 }
 
 /**
- * Some readers of the document want an array's `items` to be a schema, so that a tuple is said by its length; and some
- * cannot write down a type that is an array of itself.
+ * Adapts schemas for readers that require an array's `items` to be a schema, so a tuple is declared by its length, and
+ * for readers that cannot express a type that is an array of itself.
  */
 function readable(each: Record<string, unknown>, name?: string): Record<string, unknown> {
   const { items, prefixItems, ...rest } = each;
@@ -179,7 +184,7 @@ function readable(each: Record<string, unknown>, name?: string): Record<string, 
 
 function referenceTo(reference: string, renamed: ReadonlyMap<string, string>): string {
   const name = /^#\/\$defs\/(.+)$/.exec(reference)?.[1];
-  if (name === undefined) throw new Error(`a schema of the contract refers to ${reference}`);
+  if (name === undefined) throw new Error(`unexpected schema reference ${reference}`);
   return `#/components/schemas/${renamed.get(name) ?? name}`;
 }
 
@@ -202,47 +207,48 @@ function operationOf(name: RouteName, components: Components): Schema {
     ...(route.scope === "code" && { security: [{ code: [] }] }),
     description:
       route.scope === "code"
-        ? "Needs a sign-in code."
-        : `Needs the scope \`${route.scope}\`${route.reaches === undefined ? "" : ", or `admin` where the body names something of the station's machine"}.`,
+        ? "Requires a sign-in code."
+        : `Requires the scope \`${route.scope}\`${route.reaches === undefined ? "" : ", or `admin` if the body names something on the station's machine"}.`,
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && { requestBody: requestBodyOf(route, components) }),
     responses: {
       [status]: { description: "Done.", ...(Object.keys(content).length > 0 && { content }) },
-      ...(answer.parts && { 206: { description: "The part that was asked for.", content } }),
+      ...(answer.parts && { 206: { description: "The requested part.", content } }),
       ...refusalsOf(name, route),
       default: { $ref: "#/components/responses/Problem" },
     },
   };
 }
 
-/** Of what does something, and whose answer can be given again. */
+/** Returns the key parameter of calls that have an effect and a repeatable answer. */
 function keyParameter(name: RouteName, route: Route): Schema[] {
   if (pathOf(name).method !== "POST" || !takesKey(route)) return [];
   return [
     {
       name: "Idempotency-Key",
       in: "header",
-      description: "Chosen by the caller: the same request with the same key is answered alike for a day, and does nothing again.",
+      description:
+        "A key chosen by the caller: repeating the request with the same key within a day gives the same answer, and has no further effect.",
       schema: { type: "string", minLength: 1, maxLength: 255 },
     },
   ];
 }
 
-/** Of what can be asked for again, in parts, or only where it is what the caller knows. */
+/** Returns the parameters for conditional and partial requests. */
 function versionParameters(name: RouteName, { answer, body }: Route): Schema[] {
   const header = (title: string, description: string) => ({ name: title, in: "header", description, schema: { type: "string" } });
   const { method } = pathOf(name);
   const isRead = method === "GET" && (answer.json !== undefined || answer.parts === true);
   return [
-    ...(isRead ? [header("If-None-Match", "An `ETag` that came before: 304 where it is still the same.")] : []),
+    ...(isRead ? [header("If-None-Match", "An earlier `ETag`: answered with 304 if it still matches.")] : []),
     ...(answer.parts
-      ? [header("Range", "One part, such as `bytes=0-99`: answered with 206."), header("If-Range", "The `ETag` that the part is of.")]
+      ? [header("Range", "One part, such as `bytes=0-99`: answered with 206."), header("If-Range", "The `ETag` that the part belongs to.")]
       : []),
     ...(name === "files.write" && body === "bytes"
       ? [
           header(
             "If-Match",
-            "The `ETag` of what is to be replaced: 412 for any other. Of several requests that name the same one, one is done.",
+            "The expected `ETag` of the file to replace: answered with 412 if it differs. Of several requests with the same one, only one succeeds.",
           ),
         ]
       : []),
@@ -274,7 +280,7 @@ function parametersOf({ params = {}, query, answer }: Route, components: Compone
   const header = {
     name: "Last-Event-ID",
     in: "header",
-    description: "The id of the last event that came.",
+    description: "The id of the last event received.",
     schema: { type: "integer", minimum: 0 },
   };
   return [...inPath, ...inQuery, ...(resumes ? [header] : [])].map((each) => defined(each));

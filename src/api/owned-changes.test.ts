@@ -4,16 +4,16 @@ import { expect, test } from "vitest";
 import type { Client } from "../client/connect.ts";
 import { codesOf, refused, useOwners } from "./testing-owners.ts";
 
-/** What becomes of the work of runs, by owners: each is answered for another's as for what does not exist. */
+/** The results of runs, by owner: other owners get the same answers as for missing things. */
 const { base, twoOwners, endedRun } = useOwners();
 
-test("a spec is shipped by its owner alone, by id, by the beginning of it and by name; others have names of their own", async () => {
+test("lets only its owner ship a spec, by id, prefix and name", async () => {
   const { ada, bob, admin } = await twoOwners();
   const { spec } = await ada.specs.create({ idea: "count words", name: "words" });
   const ship = (client: Client, of: string) =>
-    client.ships.start({ of, to: "https://git.invalid/team/project.git", forge: "git", withoutTests: "there are none" });
+    client.ships.start({ of, to: "https://git.invalid/team/project.git", forge: "git", withoutTests: "it has no tests" });
   await refused([ship(bob, spec), ship(bob, spec.slice(0, 9)), ship(bob, "words")]);
-  // It is found, and is not done.
+  // The spec is found, but is not finished.
   const found = [ship(ada, spec), ship(ada, spec.slice(0, 9)), ship(ada, "words"), ship(admin, spec), ship(admin, "words")];
   expect(await codesOf(found)).toEqual(found.map(() => "conflict"));
   const others = await bob.specs.create({ idea: "count lines", name: "words" });
@@ -21,11 +21,11 @@ test("a spec is shipped by its owner alone, by id, by the beginning of it and by
   await refused([ship(ada, "nothing"), ship(ada, "spec_aaaaaaaaaaaa")]);
 });
 
-test("sessions are merged by their owner alone, and so are merges looked at, told something and removed", async () => {
+test("lets only their owner merge sessions, and use the merges", async () => {
   const { ada, bob, admin } = await twoOwners();
   const path = await mkdtemp(join(base(), "project-"));
-  const made = async (owner: string) => await endedRun({ owner, source: { kind: "folder", path } });
-  const [one, two, other] = [await made("ada"), await made("ada"), await made("bob")];
+  const createRun = async (owner: string) => await endedRun({ owner, source: { kind: "folder", path } });
+  const [one, two, other] = [await createRun("ada"), await createRun("ada"), await createRun("bob")];
   await refused([
     bob.merges.start({ sessions: [one, two] }),
     bob.merges.start({ sessions: [other, one] }),

@@ -2,25 +2,26 @@ import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { type ConnectionShare, createConnectionShares } from "../lib/connection-shares.ts";
+import { ifErrnoSync, UNREACHABLE } from "../lib/failures.ts";
 
 const CONNECTIONS_MAX = 4096;
-/** Accepted beyond the bound while an older connection makes room. */
+/** Connections accepted above the limit while an older one makes room. */
 const SPARE = 64;
-/** Pages of the console that a connection without a token gets before it is closed. */
+/** The console pages that a connection without a token gets before it is closed. */
 const PAGES_MAX = 64;
 
-/** One connection of the port: its share, and the pages it was given without a token. */
+/** A connection of the port: its share, and the pages it received without a token. */
 export interface PortConnection extends ConnectionShare {
   /** Whether it stays open after the answer to its current request. */
   readonly staysOpen: boolean;
-  /** What it asked for is a page of the console, which needs no token. */
+  /** Marks the current request as one for a console page, which needs no token. */
   servePage(): void;
 }
 
-/** The connections of a port, in shares for each address. */
+/** The connections of a port, with a share for each address. */
 export interface PortConnections {
   watch(server: Server): void;
-  /** With TLS, the socket of a request is another than the one that was accepted; both have the same peer. */
+  /** With TLS, a request's socket differs from the accepted one; both have the same peer. */
   of(socket: Socket): PortConnection | undefined;
   count(): number;
 }
@@ -73,12 +74,9 @@ function withPages(share: ConnectionShare): PortConnection {
   };
 }
 
-/** At most a quarter of the files that this process may have open, so that strangers never use them up. */
+/** Returns at most a quarter of the files that this process may have open, so that strangers cannot exhaust them. */
 function connectionsMax(): number {
-  try {
-    const files = Number(/^Max open files +([0-9]+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1] ?? Number.NaN);
-    return Number.isNaN(files) ? CONNECTIONS_MAX : Math.max(64, Math.min(CONNECTIONS_MAX, Math.floor(files / 4)));
-  } catch {
-    return CONNECTIONS_MAX;
-  }
+  const text = ifErrnoSync(() => readFileSync("/proc/self/limits", "latin1"), UNREACHABLE, "");
+  const files = Number(/^Max open files +([0-9]+)/m.exec(text)?.[1] ?? Number.NaN);
+  return Number.isNaN(files) ? CONNECTIONS_MAX : Math.max(64, Math.min(CONNECTIONS_MAX, Math.floor(files / 4)));
 }

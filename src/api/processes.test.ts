@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { type Client, connect } from "../client/connect.ts";
-import { useServer } from "./testing.ts";
 
 const { server, token, post, defects } = useServer();
 
@@ -12,7 +12,7 @@ async function withSandbox(): Promise<{ client: Client; sandbox: string }> {
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-test("a process outlives its request, is listed, written to, listened to and forgotten", async () => {
+test("a process outlives its request, and can be listed, used and forgotten", async () => {
   const { client, sandbox } = await withSandbox();
   const { processes } = client;
   const { ref } = await processes.start(sandbox, { argv: ["cat"], stdin: "pipe", ref: "reader" });
@@ -24,14 +24,14 @@ test("a process outlives its request, is listed, written to, listened to and for
   const first = events.next();
   await expect.poll(() => server().status.requests).toBe(1);
   await processes.input(sandbox, ref, bytes("typed"));
-  // Whoever listens is not cut off by those who write.
+  // A writer does not cut off a listener.
   expect((await first).value).toEqual({ type: "output", stream: "stdout", offset: 0, encoding: "utf8", text: "typed" });
   await processes.input(sandbox, ref, bytes(" on"));
   expect((await events.next()).value).toMatchObject({ offset: 5, text: " on" });
   await processes.closeInput(sandbox, ref);
   expect((await events.next()).value).toMatchObject({ type: "ended", ended: { kind: "exited", exitCode: 0 } });
   expect((await events.next()).done).toBe(true);
-  // What it wrote is kept, and can be had again, also from somewhere in the middle.
+  // The output is stored, and can be read again from any offset.
   expect(await processes.output(sandbox, ref)).toMatchObject({ ended: { kind: "exited" }, stdout: { offset: 0, text: "typed on" } });
   expect(await processes.output(sandbox, ref, { stdoutOffset: 5 })).toMatchObject({ stdout: { offset: 5, text: " on" } });
   await processes.forget(sandbox, ref);
@@ -40,7 +40,7 @@ test("a process outlives its request, is listed, written to, listened to and for
   expect(defects).toEqual([]);
 });
 
-test("signals and kills reach one that nobody listens to, and one that somebody does", async () => {
+test("signals and kills reach a process with and without a listener", async () => {
   const { client, sandbox } = await withSandbox();
   const { processes } = client;
   const { ref } = await processes.start(sandbox, { argv: ["sleep", "1000"] });
@@ -61,14 +61,14 @@ test("signals and kills reach one that nobody listens to, and one that somebody 
   await expect(processes.kill(sandbox, "nobody")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("what is given to a process at once is bounded", async () => {
+test("the input of a process is limited per request", async () => {
   const { client, sandbox } = await withSandbox();
   const { ref } = await client.processes.start(sandbox, { argv: ["cat"], stdin: "pipe" });
   await expect(client.processes.input(sandbox, ref, new Uint8Array(1024 * 1024 + 1))).rejects.toMatchObject({ code: "too_large" });
   await client.processes.kill(sandbox, ref);
 });
 
-test("files: what they are, folders, moves, archives, and what changes", async () => {
+test("files can be inspected, moved, archived and watched, and folders created", async () => {
   const { client, sandbox } = await withSandbox();
   const { files } = client;
   await files.makeFolder(sandbox, { path: "/workspace/a/b", parents: true });
@@ -93,7 +93,7 @@ test("files: what they are, folders, moves, archives, and what changes", async (
   await expect.poll(() => server().status.requests).toBe(0);
 });
 
-test("a body that leaves its folder is refused before it is looked at", async () => {
+test("a path outside its folder is rejected before anything is looked up", async () => {
   const { sandbox } = await withSandbox();
   const as = await token("run");
   for (const path of ["/workspace/../etc/passwd", "relative", "/a\0b"]) {

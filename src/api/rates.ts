@@ -4,13 +4,13 @@ interface Bucket {
 }
 
 export interface Rates {
-  /** Counts one more; otherwise the seconds after which there is room again. */
+  /** Counts one more if there is room. Otherwise, returns the seconds after which there is room again. */
   take(key: string): { ok: true } | { ok: false; retryAfterSeconds: number };
 }
 
 /**
- * So many a minute for each key, in bursts of at most `burst`. Keys that were not seen for long are forgotten first
- * when there are too many of them.
+ * Limits each key to a rate per minute, with bursts of at most `burst`. If there are too many keys, forgets those that
+ * were unused the longest.
  */
 export function createRates(options: { perMinute: number; burst?: number; keysMax?: number; now?: () => number }): Rates {
   const { perMinute, burst = perMinute, keysMax = 10_000, now = () => performance.now() } = options;

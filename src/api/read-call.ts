@@ -1,44 +1,44 @@
 import { z } from "zod";
 import { NameOrId } from "../contract/api/name-or-id.ts";
-import type { Route } from "../contract/api/route.ts";
-import { CaissonError } from "../contract/error.ts";
-import { checkValue, tellProblems } from "../contract/plain-problems.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { checkValue, tellProblems } from "../contract/error/plain-problems.ts";
 import { defined } from "../lib/defined.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { ignore, jsonOrNull } from "../lib/failures.ts";
+import type { Route } from "../verbs/route.ts";
 import type { HeldBody } from "./body-budget.ts";
 
 export const requestLimits = {
   jsonBytesMax: 1024 * 1024,
-  /** Deeper than any request is; what is deeper costs a parser its stack. */
+  /** Deeper than any valid request. Deeper nesting costs a parser its stack. */
   jsonDepthMax: 64,
-  /** More than any request has; to look at 500,000 takes longer than a caller may hold the others up. */
+  /** More than any valid request has. Checking 500,000 takes longer than one caller may block the others. */
   jsonValuesMax: 50_000,
   uploadBytesMax: 64 * 1024 * 1024 * 1024,
-  /** How long a JSON body may take, and how long a pause in an upload may be. */
+  /** How long a JSON body may take in total, and an upload may pause. */
   bodyMs: 30_000,
   queryCharactersMax: 16_384,
 } as const;
 
-/** Throws `invalid`. */
-export function readParams(route: Taking, given: Readonly<Record<string, string>>): unknown {
+/** Parses the path parameters. Throws `invalid`. */
+export function readParams(route: Taking, values: Readonly<Record<string, string>>): unknown {
   const { params } = derivedOf(route);
   if (params === null) return undefined;
   try {
-    return checked(params, given, "path");
+    return checked(params, values, "path");
   } catch (error) {
-    throw wrongName(route.params ?? {}, given) ?? error;
+    throw wrongName(route.params ?? {}, values) ?? error;
   }
 }
 
-/** What of a route says what a call of it takes; a stream's has it, too. */
+/** The input of a route or a stream. */
 type Taking = Pick<Route, "params" | "query">;
 
 type Kind = "text" | "number" | "boolean" | "list";
 
-/** What is made of a route with its first call, and not before: a station has to be there quickly. */
+/** Derived from a route with its first call, so that the station starts quickly. */
 interface Derived {
   params: z.ZodType | null;
-  /** How the text of each parameter of the query becomes a value, from the schema that the value must have. */
+  /** How to convert the text of each query parameter, according to its schema. */
   kinds: ReadonlyMap<string, Kind>;
 }
 
@@ -47,9 +47,9 @@ const derived = new WeakMap<Taking, Derived>();
 function derivedOf(route: Taking): Derived {
   const known = derived.get(route);
   if (known !== undefined) return known;
-  const made = { params: route.params === undefined ? null : z.object(route.params), kinds: queryKinds(route) };
-  derived.set(route, made);
-  return made;
+  const derivation = { params: route.params === undefined ? null : z.object(route.params), kinds: queryKinds(route) };
+  derived.set(route, derivation);
+  return derivation;
 }
 
 function queryKinds(route: Taking): ReadonlyMap<string, Kind> {
@@ -63,7 +63,7 @@ function kindOf(type: string | undefined): Kind {
   return type === "array" ? "list" : "text";
 }
 
-/** Which command lists what a part of a path may name. */
+/** The commands that list what a path parameter may name. */
 const listedBy: Readonly<Record<string, string>> = {
   sandbox: "caisson sandbox ls",
   run: "caisson ps",
@@ -74,42 +74,45 @@ const listedBy: Readonly<Record<string, string>> = {
 };
 const WORD_SHOWN_MAX = 100;
 
-/** What was typed in the place of a name is told as a station without a wire between tells it. Null: none is wrong. */
-function wrongName(params: NonNullable<Route["params"]>, given: Readonly<Record<string, string>>): CaissonError | null {
-  const [what] = Object.entries(params).find(([name, schema]) => schema === NameOrId && !NameOrId.safeParse(given[name]).success) ?? [];
+/** Reports an invalid name as a local station would. Returns null if all names are valid. */
+function wrongName(params: NonNullable<Route["params"]>, values: Readonly<Record<string, string>>): CaissonError | null {
+  const [what] = Object.entries(params).find(([name, schema]) => schema === NameOrId && !NameOrId.safeParse(values[name]).success) ?? [];
   if (what === undefined) return null;
-  const word = JSON.stringify((given[what] ?? "").slice(0, WORD_SHOWN_MAX));
+  const word = JSON.stringify((values[what] ?? "").slice(0, WORD_SHOWN_MAX));
   const list = listedBy[what];
-  return new CaissonError("invalid", `${word} is not a ${what}'s id or name`, defined({ hint: list && `\`${list}\` lists them.` }));
+  return new CaissonError("invalid", `${word} is not a ${what} id or name`, defined({ hint: list && `\`${list}\` lists them.` }));
 }
 
-/** Throws `invalid`, also for a parameter that is given twice or that nothing has. */
+/** Parses the query. Throws `invalid`, even for a duplicate or unknown parameter. */
 export function readQuery(route: Taking, search: URLSearchParams): unknown {
   if (search.toString().length > requestLimits.queryCharactersMax) throw new CaissonError("too_large", "the query is too long");
   const { kinds } = derivedOf(route);
   const names = [...new Set(search.keys())];
-  const given = names.map((name) => {
+  const entries = names.map((name) => {
     const texts = search.getAll(name);
     const kind = kinds.get(name);
     if (kind === "list") return [name, texts];
     if (texts.length > 1) throw new CaissonError("invalid", `the parameter ${JSON.stringify(name)} is given more than once`);
     return [name, typedValue(texts[0] as string, kind)];
   });
-  // No prototype: a parameter named __proto__ is one like any other.
-  const values = Object.assign(Object.create(null), Object.fromEntries(given));
+  // Without a prototype, a parameter named __proto__ is treated like any other.
+  const values = Object.assign(Object.create(null), Object.fromEntries(entries));
   return checked(route.query ?? noQuery, { ...values }, "query");
 }
 
 const noQuery = z.strictObject({});
 
-/** What is no value of its kind stays text, and the schema says so. */
+/** Converts a value to its kind. Otherwise it stays text, which the schema rejects. */
 function typedValue(text: string, kind: Kind | undefined): unknown {
   if (kind === "boolean" && (text === "true" || text === "false")) return text === "true";
   if (kind === "number" && /^-?[0-9]{1,15}(\.[0-9]{1,15})?$/.test(text)) return Number(text);
   return text;
 }
 
-/** Throws `invalid`, `too_large`, `timeout`, and what `held` throws. Bytes are given as they come, bounded as well. */
+/**
+ * Reads a body. Throws `invalid`, `too_large`, `timeout`, and what `held` throws. A byte body is returned as a bounded
+ * stream.
+ */
 export async function readBody(
   route: Route,
   { headers, chunks }: { headers: Headers; chunks: AsyncIterable<Uint8Array> | null },
@@ -119,13 +122,15 @@ export async function readBody(
   const type = headers.get("content-type");
   const { uploadBytesMax, jsonBytesMax } = requestLimits;
   const bytesMax = route.bodyBytesMax ?? (route.body === "bytes" ? uploadBytesMax : jsonBytesMax);
-  // Who says so beforehand is answered beforehand.
+  // A body that announces its excessive length is refused at once.
   if (Number(headers.get("content-length") ?? 0) > bytesMax) throw tooLong(bytesMax);
   if (route.body === "bytes") return boundedBody(chunks, bytesMax);
   const text = await wholeText(chunks, { bytesMax, bodyMs, held });
   if (text === "" && route.bodyOptional === true) return checked(route.body, {}, "body");
   if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {
-    throw new CaissonError("invalid", `the body is ${type.slice(0, 100)}`, { hint: "Send JSON, with `content-type: application/json`." });
+    throw new CaissonError("invalid", `the content type is ${type.slice(0, 100)}`, {
+      hint: "Send JSON, with `content-type: application/json`.",
+    });
   }
   refuseUnusualShape(text);
   const value = jsonOrNull(text);
@@ -133,7 +138,7 @@ export async function readBody(
   return checked(route.body, value, "body");
 }
 
-/** All of it within the time: one byte now and then must not hold a request for ever. */
+/** Reads the whole body within the time limit: one byte now and then must not hold a request indefinitely. */
 async function wholeText(
   body: AsyncIterable<Uint8Array> | null,
   { bytesMax, bodyMs, held }: { bytesMax: number; bodyMs: number; held: HeldBody | undefined },
@@ -147,7 +152,7 @@ async function wholeText(
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Throws `invalid` for more open brackets, or more values, than a request has. What is in strings does not count. */
+/** Throws `invalid` for deeper nesting or more values than any valid request has. Ignores the content of strings. */
 function refuseUnusualShape(text: string): void {
   const { jsonDepthMax, jsonValuesMax } = requestLimits;
   let depth = 0;
@@ -162,7 +167,7 @@ function refuseUnusualShape(text: string): void {
     else if (code === 0x2c) values++;
     else if (code === 0x5b || code === 0x7b) depth++;
     else if (code === 0x5d || code === 0x7d) depth--;
-    if (depth > jsonDepthMax) throw new CaissonError("invalid", `the body is nested more than ${jsonDepthMax} deep`);
+    if (depth > jsonDepthMax) throw new CaissonError("invalid", `the body is nested more than ${jsonDepthMax} levels deep`);
     if (values > jsonValuesMax) throw new CaissonError("invalid", `the body has more than ${jsonValuesMax} values`);
   }
 }
@@ -171,7 +176,7 @@ function tooLong(bytesMax: number): CaissonError {
   return new CaissonError("too_large", `the body has more than ${bytesMax} bytes`, { details: { bytesMax } });
 }
 
-/** Throws `too_large`, `timeout`. */
+/** Yields a body up to its size limit. Throws `too_large`, `timeout`. */
 export async function* boundedBody(
   body: AsyncIterable<Uint8Array> | null,
   bytesMax: number,
@@ -190,13 +195,13 @@ export async function* boundedBody(
       yield value;
     }
   } finally {
-    // Of a body that nobody wants any more, nothing is read. It is not waited for: it may never have anything to say.
-    reader.return?.().catch(() => {});
+    // Does not wait: an unwanted body is not read further, and may never send anything.
+    if (reader.return) void ignore(reader.return(), "the rest of the body is not needed");
     patience.end();
   }
 }
 
-/** Bounds one wait after another with one timer: to make one for every piece takes longer than to pass the piece on. */
+/** Times several waits in a row with one timer: creating one for every piece takes longer than forwarding the piece. */
 class Patience {
   #timer: NodeJS.Timeout | undefined;
   #waitMs = 0;
@@ -207,7 +212,11 @@ class Patience {
       this.#giveUp = reject;
       this.#arm(Math.max(0, waitMs));
       reading.then(resolve, (error: unknown) =>
-        reject(error instanceof CaissonError ? error : new CaissonError("cancelled", "the body broke off", defined({ cause: error }))),
+        reject(
+          error instanceof CaissonError
+            ? error
+            : new CaissonError("cancelled", "the connection broke during the body", defined({ cause: error })),
+        ),
       );
     });
   }
@@ -223,12 +232,12 @@ class Patience {
     }
     clearTimeout(this.#timer);
     this.#waitMs = waitMs;
-    this.#timer = setTimeout(() => this.#giveUp(new CaissonError("timeout", "the body did not come in time")), waitMs);
+    this.#timer = setTimeout(() => this.#giveUp(new CaissonError("timeout", "the body did not arrive in time")), waitMs);
   }
 }
 
 function checked<Schema extends z.ZodType>(schema: Schema, value: unknown, part: "path" | "query" | "body"): z.output<Schema> {
   const parsed = checkValue(schema, value);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `the ${part} of the request is not valid: ${tellProblems(parsed.problems)}`);
+  throw new CaissonError("invalid", `the request's ${part} is invalid: ${tellProblems(parsed.problems)}`);
 }

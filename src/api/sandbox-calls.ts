@@ -1,7 +1,7 @@
-import type { RouteName } from "../contract/api/paths.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { SandboxId } from "../contract/ids.ts";
-import { insideRates } from "../contract/inside-verbs.ts";
+import { insideRates } from "../contract/inside/inside-verbs.ts";
+import type { RouteName } from "../verbs/routes.ts";
 import { createRates } from "./rates.ts";
 
 type Kind = keyof typeof insideRates;
@@ -13,22 +13,25 @@ const kinds: Partial<Record<RouteName, Kind>> = {
 };
 
 export interface SandboxCalls {
-  /** Counts a call of a sandbox's token. Throws `busy` for one too many within a minute. */
+  /** Counts a call with a sandbox's token. Throws `busy` above the limit per minute. */
   count(sandbox: SandboxId, name: RouteName | null): void;
 }
 
-/** How often the programs in one sandbox may call, of each kind; what is refused for another reason counts, too. */
+/**
+ * Limits how often the programs in one sandbox may make each kind of call. Calls that are refused for another reason
+ * count as well.
+ */
 export function createSandboxCalls(options: { now?: () => number } = {}): SandboxCalls {
   const entries = Object.entries(insideRates) as [Kind, number][];
   const rates = Object.fromEntries(entries.map(([kind, perMinute]) => [kind, createRates({ perMinute, ...options })]));
   return {
     count(sandbox, name) {
       const kind = (name === null ? undefined : kinds[name]) ?? "others";
-      const taken = rates[kind]?.take(sandbox);
-      if (taken === undefined || taken.ok) return;
-      throw new CaissonError("busy", `the sandbox may make ${insideRates[kind]} such calls a minute`, {
-        hint: `Try again in ${taken.retryAfterSeconds} s.`,
-        details: { retryAfterSeconds: taken.retryAfterSeconds },
+      const rate = rates[kind]?.take(sandbox);
+      if (rate === undefined || rate.ok) return;
+      throw new CaissonError("busy", `the sandbox may make only ${insideRates[kind]} of these calls per minute`, {
+        hint: `Try again in ${rate.retryAfterSeconds} s.`,
+        details: { retryAfterSeconds: rate.retryAfterSeconds },
       });
     },
   };

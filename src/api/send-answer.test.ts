@@ -6,7 +6,7 @@ import { sendAnswer, withContent } from "./send-answer.ts";
 
 const CHUNK = new Uint8Array(256 * 1024).fill(7);
 
-/** A stream of the server's, and what became of it. */
+/** Records what happens to a stream of the server. */
 function watched(chunks: AsyncIterable<Uint8Array>) {
   const fate = { aborted: 0, released: 0 };
   const over = Promise.withResolvers<void>();
@@ -21,7 +21,7 @@ function watched(chunks: AsyncIterable<Uint8Array>) {
   return { content, fate, over: over.promise };
 }
 
-/** One request to a server that answers as told. */
+/** Sends one request to a server with this answer. */
 async function served(answer: (outgoing: ServerResponse) => Promise<unknown>) {
   const server = createServer((_, outgoing) => void answer(outgoing));
   server.listen(0, "127.0.0.1");
@@ -45,32 +45,32 @@ async function lengthOf(incoming: IncomingMessage): Promise<number> {
   return length;
 }
 
-describe("an answer that is written by the server itself", () => {
-  test("has all of a stream, and what it held is let go once", async () => {
+describe("an answer that the server writes itself", () => {
+  test("contains the whole stream, which is released once", async () => {
     const { content, fate } = watched(
       (async function* () {
         for (let n = 0; n < 40; n += 1) yield CHUNK;
       })(),
     );
-    await using asked = await served((outgoing) => sendAnswer(withContent(new Response(null), content), outgoing));
-    expect(await lengthOf(await asked.response)).toBe(40 * CHUNK.length);
+    await using exchange = await served((outgoing) => sendAnswer(withContent(new Response(null), content), outgoing));
+    expect(await lengthOf(await exchange.response)).toBe(40 * CHUNK.length);
     expect(fate).toEqual({ aborted: 0, released: 1 });
   });
 
-  test("of a stream that fails breaks off, so that nobody takes it for the whole", async () => {
+  test("breaks off if its stream fails, so no client mistakes it for the whole", async () => {
     const { content, fate, over } = watched(
       (async function* () {
         yield CHUNK;
         throw new Error("the disk went away");
       })(),
     );
-    await using asked = await served((outgoing) => sendAnswer(withContent(new Response(null), content), outgoing));
-    await expect(lengthOf(await asked.response)).rejects.toMatchObject({ code: "ECONNRESET" });
+    await using exchange = await served((outgoing) => sendAnswer(withContent(new Response(null), content), outgoing));
+    await expect(lengthOf(await exchange.response)).rejects.toMatchObject({ code: "ECONNRESET" });
     await over;
     expect(fate.released).toBe(1);
   });
 
-  test("whose reader goes away ends what the stream waits for", async () => {
+  test("aborts its stream if its reader disconnects", async () => {
     const stopped = Promise.withResolvers<void>();
     const { content, fate, over } = watched(
       (async function* () {
@@ -83,25 +83,25 @@ describe("an answer that is written by the server itself", () => {
       abort();
       stopped.resolve();
     };
-    await using asked = await served((outgoing) => sendAnswer(withContent(new Response(null), content), outgoing));
-    (await asked.response).destroy();
+    await using exchange = await served((outgoing) => sendAnswer(withContent(new Response(null), content), outgoing));
+    (await exchange.response).destroy();
     await over;
     expect(fate).toEqual({ aborted: 1, released: 1 });
   });
 
-  test("whose reader had gone before it began is not begun", async () => {
+  test("aborts its stream if its reader disconnected before the start", async () => {
     const { content, fate, over } = watched(
       (async function* () {
         await new Promise(() => {});
         yield CHUNK;
       })(),
     );
-    await using asked = await served(async (outgoing) => {
-      asked.request.destroy();
+    await using exchange = await served(async (outgoing) => {
+      exchange.request.destroy();
       await once(outgoing, "close");
       await sendAnswer(withContent(new Response(null), content), outgoing);
     });
-    await asked.response.catch(() => {});
+    await exchange.response.catch(() => {});
     await over;
     expect(fate).toEqual({ aborted: 1, released: 1 });
   });

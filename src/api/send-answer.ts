@@ -1,12 +1,13 @@
 import type { ServerResponse } from "node:http";
+import { ignore } from "../lib/failures.ts";
 import { createPauses } from "../lib/pauses.ts";
 
-/** What an answer carries, for a server that can write it itself: a text in pieces, or a stream. */
+/** The content of an answer that the server can write itself: a text in pieces, or a stream. */
 export type Content = readonly string[] | SentStream;
 
 export interface SentStream {
   chunks: AsyncIterable<Uint8Array>;
-  /** Ends what the stream waits for. */
+  /** Aborts what the stream waits for. */
   abort: () => void;
   /** Called once, however the stream ends. */
   release: () => Promise<void>;
@@ -15,23 +16,23 @@ export interface SentStream {
 const contents = new WeakMap<Response, Content>();
 
 /**
- * The same answer, whose content is known besides: the body of a `Response` is a stream of the web, which takes longer
- * than the work of most requests.
+ * Attaches the content to an answer. The body of a `Response` is a web stream, which takes longer than the work of most
+ * requests.
  */
 export function withContent(response: Response, content: Content): Response {
   contents.set(response, content);
   return response;
 }
 
-/** What tells the adaptor that everything was written. */
+/** Tells the adaptor that everything was written. */
 const alreadySent = () => new Response(null, { headers: { "x-hono-already-sent": "true" } });
 
-/** Writes an answer whose content is known, and gives the adaptor nothing more to do. */
+/** Writes an answer with attached content, and leaves the adaptor nothing to do. */
 export async function sendAnswer(response: Response, outgoing: ServerResponse): Promise<Response> {
   const content = contents.get(response);
   if (content === undefined) return response;
   const headers = Object.fromEntries(response.headers);
-  // The body came to its end after all: a connection that stays is one less to accept.
+  // The body was complete after all, so the connection can stay, which saves accepting another one.
   if (headers.connection === "close" && outgoing.req?.complete === true) delete headers.connection;
   if (isText(content)) {
     const sizeBytes = content.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
@@ -46,7 +47,7 @@ export async function sendAnswer(response: Response, outgoing: ServerResponse): 
 
 const isText = (content: Content): content is readonly string[] => Array.isArray(content);
 
-/** Each piece is copied into the connection's buffer, so that long texts hold the event loop otherwise. */
+/** Each write copies its piece into the connection's buffer, so long texts would otherwise block the event loop. */
 async function sendText(pieces: readonly string[], outgoing: ServerResponse): Promise<void> {
   const pause = createPauses();
   for (const piece of pieces.slice(0, -1)) {
@@ -56,14 +57,17 @@ async function sendText(pieces: readonly string[], outgoing: ServerResponse): Pr
   outgoing.end(pieces.at(-1));
 }
 
-/** As fast as its reader takes it, and no faster. One that fails breaks off, so that nobody takes it for the whole. */
+/**
+ * Sends a stream, read only as fast as its reader accepts it. A failing stream breaks off, so no client mistakes it for
+ * the whole.
+ */
 async function sendStream({ chunks, abort, release }: SentStream, outgoing: ServerResponse): Promise<void> {
   const iterator = chunks[Symbol.asyncIterator]();
   let isOver = false;
   let isClosed = false;
   let onRoom = () => {};
   let onClosed = () => {};
-  /** Not a race with one promise for all pieces: that one would remember every piece until it settles. */
+  /** Avoids a race with one promise for all pieces, which would remember every piece until it settles. */
   const unlessClosed = <Result>(work: Promise<Result>) =>
     new Promise<Result | "closed">((resolve, reject) => {
       onClosed = () => resolve("closed");
@@ -71,16 +75,16 @@ async function sendStream({ chunks, abort, release }: SentStream, outgoing: Serv
       work.then(resolve, reject);
     });
   const onClose = () => {
-    // What it waits for is told, whether or not anything ever comes.
+    // Ends what the stream waits for, even if nothing would ever arrive.
     if (!isOver) abort();
     isClosed = true;
     onClosed();
   };
   outgoing.once("close", onClose).on("drain", () => onRoom());
-  // Its reader may have gone while the answer was made; that is not told again.
+  // The reader may have disconnected before this listener was added.
   if (outgoing.destroyed) onClose();
   outgoing.flushHeaders();
-  try {
+  const sendAll = async () => {
     for (;;) {
       const next = await unlessClosed(iterator.next());
       if (next === "closed") break;
@@ -95,10 +99,9 @@ async function sendStream({ chunks, abort, release }: SentStream, outgoing: Serv
         }),
       );
     }
-  } catch {
-    // `isOver` says that it was not the whole.
-  }
-  // Before its end is seen: whoever has read it all finds everything let go.
+  };
+  await ignore(sendAll(), "the connection is cut below, so the client sees an incomplete answer");
+  // Before the end is sent, so that a client that has read everything finds everything released.
   await Promise.allSettled([iterator.return?.(), release()]);
   if (isOver) outgoing.end();
   else outgoing.destroy();

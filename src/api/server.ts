@@ -1,20 +1,20 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
-import { LOCAL_OWNER, type OwnerView } from "../contract/owner.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { stationFolder } from "../contract/station-note.ts";
+import { LOCAL_OWNER, type OwnerView } from "../contract/token/owner.ts";
 import { defined } from "../lib/defined.ts";
 import { insideSocket } from "../lib/inside-socket.ts";
-import type { Station } from "../station/station.ts";
+import type { Station } from "../verbs/station.ts";
+import type { ShutDown, StationStatus } from "../verbs/station-routes.ts";
 import { type Arrival, createAdmission } from "./admit.ts";
+import { lazyAnswers } from "./answer-store.ts";
 import { createApp } from "./app.ts";
 import { type AuditSink, createAudit } from "./audit.ts";
 import { type Exposure, type ExposureOptions, judgeExposure } from "./exposure.ts";
 import type { Authenticate, AuthenticateSandbox } from "./gate.ts";
 import { type Faces, serverOf } from "./http-server.ts";
-import { lazyAnswers } from "./kept-answers.ts";
 import { closedServer, listenOnPort, listenOnSocket } from "./listen.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import { createObservation, type ObserveOptions } from "./observe/observation.ts";
@@ -28,31 +28,31 @@ import { createSignInCodes } from "./sign-in-codes.ts";
 import type { ServeStreams } from "./streams/stream.ts";
 import { createUpgrades } from "./streams/upgrades.ts";
 
-/** How long requests that are under way may take once the server ends, and how long those that were told to end. */
+/** How long requests in progress may take after the server starts to end, and how long aborted ones may take. */
 const GRACE_MS = 5_000;
 const ABORT_MS = 1_000;
-/** How often the files of a certificate are looked at. */
+/** How often the certificate files are read again. */
 const CERTIFICATE_LOOK_MS = 60 * 60_000;
 
 export interface ServerOptions extends ExposureOptions {
-  /** The station as a caller sees it. */
+  /** Returns the station as a caller sees it. */
   stationFor(view: OwnerView): Station;
   authenticate: Authenticate;
   authenticateSandbox: AuthenticateSandbox;
   audit: AuditSink;
   stateDir: string;
   version: string;
-  /** The configuration that it works with, for commands that look whether it is theirs. */
+  /** The configuration in use, for commands that check whether it matches theirs. */
   settings: string;
-  /** 0: any that is free. */
+  /** 0 picks any free port. */
   port: number;
   onDefect: (error: unknown) => void;
   observe?: ObserveOptions;
-  /** The runs that it drives. */
+  /** The runs that the station drives. */
   runs: ServerRuns;
   consoleDir: string;
   intake?: IntakeOptions;
-  /** Of the port; absent: a quarter of the files that this process may have open. */
+  /** The connection limit of the port. Default: a quarter of the files that this process may have open. */
   connectionsMax?: number | undefined;
   /** Whether a second process answers while this one is blocked. */
   guardsStalls?: boolean;
@@ -60,39 +60,39 @@ export interface ServerOptions extends ExposureOptions {
 
 export interface ServerRuns {
   counts(): { atWork: number; queued: number; draining: boolean };
-  /** Starts nothing more, and takes no new work. */
+  /** Starts nothing more, and accepts no new work. */
   drain(): void;
-  /** Resolves when no run is driven. */
+  /** Resolves when the station drives no run. */
   idle(): Promise<void>;
 }
 
 export interface RunningServer extends AsyncDisposable {
   readonly status: StationStatus;
   readonly socketPath: string;
-  /** That was taken. */
+  /** The port in use. */
   readonly port: number;
-  /** Resolves when somebody asked over the API that it end. */
+  /** Resolves when a caller of the API requests the shutdown. */
   readonly askedToEnd: Promise<ShutDown>;
-  /** Resolves when somebody asked that it end and wait for no run. */
+  /** Resolves when a caller requests a shutdown that waits for no run. */
   readonly askedToEndAtOnce: Promise<void>;
-  /** Resolves when it drives no run. */
+  /** Resolves when the station drives no run. */
   drained(): Promise<void>;
-  /** Takes no more requests, lets those under way finish for a few seconds, and ends. Idempotent. */
+  /** Accepts no more requests, gives those in progress a few seconds, and ends. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
- * The station on a port of this machine, for those with a token, and on a socket in the state folder, for its owner.
- * Throws `conflict` for a second one on the same state folder or a port that is taken, `invalid` for an address that
- * others could reach without anything encrypting.
+ * Starts the station on a port of this machine, for callers with a token, and on a socket in the state folder, for its
+ * owner. Throws `conflict` for a second station on the same state folder or a port in use, `invalid` for a listen
+ * address that other machines can reach without TLS.
  */
-export async function startServer(given: ServerOptions): Promise<RunningServer> {
-  const exposure = await judgeExposure(given);
-  const options = { ...given, stationFor: withPreviewUrls(given.stationFor, exposure.previews) };
+export async function startServer(serverOptions: ServerOptions): Promise<RunningServer> {
+  const exposure = await judgeExposure(serverOptions);
+  const options = { ...serverOptions, stationFor: withPreviewUrls(serverOptions.stationFor, exposure.previews) };
   const place = await takePlace(options.stateDir, { version: options.version, protocol: PROTOCOL, settings: options.settings });
   const requests = createOpenRequests();
   const { runs } = options;
-  const [asked, askedAtOnce] = [Promise.withResolvers<ShutDown>(), Promise.withResolvers<void>()];
+  const [shutDownRequest, askedAtOnce] = [Promise.withResolvers<ShutDown>(), Promise.withResolvers<void>()];
   const startedAt = new Date().toISOString();
   let url = "";
   const status = (): StationStatus => {
@@ -129,7 +129,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
       codes,
       shutDown(request) {
         runs.drain();
-        asked.resolve(request);
+        shutDownRequest.resolve(request);
         if (!request.drain) askedAtOnce.resolve();
       },
       openApi: async () => (await import("./openapi.ts")).openApiDocument(),
@@ -138,7 +138,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const streams = lazyStreams();
   const upgrades = createUpgrades({ ...options, audit, admit, requests, streams: streams.load });
   const faces: Faces = { app, upgrades, intake };
-  const previews = await previewsOf(given, exposure);
+  const previews = await previewsOf(serverOptions, exposure);
   const { server: byPort, stopRenewing } = await portServer(faces, { ...options, exposure, previews });
   const bySocket = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "socket" }) });
   const byInside = serverOf(faces, { server: createServer, arrivalOf: () => ({ via: "inside" }) });
@@ -158,7 +158,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   const close = async () => {
     stopRenewing();
     observation[Symbol.dispose]();
-    // With the guard: until it has ended, the port is taken.
+    // Together with the guard, which occupies the port until it has ended.
     const closed = Promise.all([intake[Symbol.asyncDispose](), ...servers.map(closedServer)]);
     requests.endStreams();
     previews?.close();
@@ -177,7 +177,7 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
     },
     socketPath: place.socketPath,
     port: (byPort.address() as AddressInfo).port,
-    askedToEnd: asked.promise,
+    askedToEnd: shutDownRequest.promise,
     askedToEndAtOnce: askedAtOnce.promise,
     drained: () => runs.idle(),
     close: closeOnce,
@@ -185,21 +185,21 @@ export async function startServer(given: ServerOptions): Promise<RunningServer> 
   };
 }
 
-/** Requests under way have a few seconds; then they are ended. */
+/** Gives requests in progress a few seconds, then aborts them. */
 async function finished(requests: OpenRequests): Promise<void> {
   if (await inTime(requests.idle(), GRACE_MS)) return;
   requests.abortAll();
   await inTime(requests.idle(), ABORT_MS);
 }
 
-/** Loaded only where previews have names of their own. */
+/** Loaded only if previews have public names. */
 async function previewsOf({ stationFor }: Pick<ServerOptions, "stationFor">, { previews }: Exposure): Promise<ServePreviews | null> {
   if (previews === null) return null;
   const { createServePreviews } = await import("./previews/serve-previews.ts");
   return createServePreviews(previews, stationFor({ owner: LOCAL_OWNER, sees: "everything" }).networks);
 }
 
-/** Loaded with the first client: few stations have one. */
+/** Loaded with the first client, since few stations have one. */
 function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefect">) {
   let opening: Promise<McpConnections> | undefined;
   const open = async () => (await import("./mcp/http-connections.ts")).createMcpConnections({ version, onDefect });
@@ -209,7 +209,7 @@ function lazyMcp({ version, onDefect }: Pick<ServerOptions, "version" | "onDefec
   };
 }
 
-/** The server of the port, with TLS where there is a certificate, which is looked at again every hour. */
+/** Creates the server of the port, with TLS if there is a certificate, which is read again every hour. */
 async function portServer(
   faces: Faces,
   {
@@ -233,12 +233,12 @@ async function portServer(
     const server = serverOf(faces, { server: createServer, arrivalOf, previews, connections });
     return { server: server.on("connection", onConnection), stopRenewing: () => {} };
   }
-  // Loaded only here: most stations are reached on this machine, or through a proxy.
+  // Loaded only here, since most stations are reached locally or through a proxy.
   const { createServer: createWithTls } = await import("node:https");
   const tls = { ...(await certificate()), minVersion: "TLSv1.2" as const };
   const server = serverOf(faces, { server: createWithTls, arrivalOf, previews, connections, tls });
   const renew = async () => (server as unknown as TlsServer).setSecureContext(await certificate());
-  // A certificate that is just being written is not taken: the one that is there goes on.
+  // A certificate that is just being written may be unreadable; the current one then stays in use.
   const timer = setInterval(() => void renew().catch(onDefect), CERTIFICATE_LOOK_MS).unref();
   return { server: server.on("connection", onConnection), stopRenewing: () => clearInterval(timer) };
 }

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { CodeView, NewCode } from "../contract/sign-in-code.ts";
-import type { NewToken, TokenView } from "../contract/token-verbs.ts";
+import { useServer } from "../../test/support/api-station.ts";
+import type { CodeView, NewCode } from "../contract/token/sign-in-code.ts";
+import type { NewToken, TokenView } from "../contract/token/token-verbs.ts";
 import type { Caller } from "./call.ts";
 import { createSignInCodes } from "./sign-in-codes.ts";
-import { useServer } from "./testing.ts";
 
 const { server, token, ask, post, base, station, start, defects } = useServer();
 const exchange = (code: string, headers: Readonly<Record<string, string>> = {}) =>
@@ -22,14 +22,14 @@ describe("a sign-in code", () => {
     const view = (await (await ask("/v1/codes/current", { as: code })).json()) as CodeView;
     expect(view).toMatchObject({ name, owner: "ada", scope: "read", by: "user", fromSocket: true });
     const response = await exchange(code);
-    const made = (await response.json()) as NewToken;
-    expect([response.status, made]).toMatchObject([201, { name, owner: "ada", scope: "read" }]);
-    expect(await (await ask("/v1/status", { as: made.token })).json()).toMatchObject({ caller: { owner: "ada", scope: "read" } });
+    const newToken = (await response.json()) as NewToken;
+    expect([response.status, newToken]).toMatchObject([201, { name, owner: "ada", scope: "read" }]);
+    expect(await (await ask("/v1/status", { as: newToken.token })).json()).toMatchObject({ caller: { owner: "ada", scope: "read" } });
     expect((await exchange(code)).status).toBe(401);
     expect(await names()).toEqual([name]);
   });
 
-  test("that was used, never existed, or is from before a restart gets the same refusal", async () => {
+  test("gets the same refusal if it was used, never existed or predates a restart", async () => {
     const { code } = await newCode();
     const lost = await newCode();
     await exchange(code);
@@ -53,7 +53,7 @@ describe("a sign-in code", () => {
     expect(refusals[0]).toMatch(/401.*has restarted.*caisson console/);
   });
 
-  test("is taken from pages of the station alone", async () => {
+  test("is accepted only from the station's own pages", async () => {
     const { code } = await newCode();
     const own = server().status.url;
     const foreign: Record<string, string>[] = [
@@ -68,7 +68,7 @@ describe("a sign-in code", () => {
     expect((await exchange(code, { origin: own, "sec-fetch-site": "same-origin" })).status).toBe(201);
   });
 
-  test("that is guessed counts as a wrong token of its address", async () => {
+  test("counts as an invalid token of its address if guessed", async () => {
     const statuses: number[] = [];
     for (let count = 0; count < 30; count++) statuses.push((await exchange(`code_${"a".repeat(32)}`)).status);
     expect(statuses.filter((status) => status === 401)).toHaveLength(20);
@@ -77,7 +77,7 @@ describe("a sign-in code", () => {
     expect((await exchange(code)).status).toBe(201);
   });
 
-  test("is registered with the scope admin alone, says who registered it, and dies with that token", async () => {
+  test("requires the scope admin, names its registrant, and expires with its token", async () => {
     for (const scope of ["read", "run"] as const) expect((await post("/v1/codes", {}, { as: await token(scope) })).status).toBe(403);
     const admin = await station().tokens.create({ name: "laptop", scope: "admin", owner: "ada" });
     const [first, second] = [await newCode({ scope: "run" }, admin.token), await newCode({}, admin.token)];
@@ -89,7 +89,7 @@ describe("a sign-in code", () => {
     expect(await names()).not.toContain(second.name);
   });
 
-  test("opens no other call, and no WebSocket, MCP or figures", async () => {
+  test("does not open other calls, MCP or metrics", async () => {
     const { code } = await newCode();
     for (const path of ["/v1/status", "/v1/runs", "/v1/tokens", "/metrics"])
       expect([path, (await ask(path, { as: code })).status]).toEqual([path, 401]);
@@ -97,7 +97,7 @@ describe("a sign-in code", () => {
     expect((await exchange(code)).status).toBe(201);
   });
 
-  test("is in no file of the state folder, and the audit log names the call alone", async () => {
+  test("is never stored, and the audit log contains only the call", async () => {
     const { code, name } = await newCode();
     await exchange(code);
     await exchange(code);
@@ -125,9 +125,9 @@ describe("codes in the station's memory", () => {
       now: () => now,
       tokens: {
         create: async ({ name }) => {
-          const made = { id: `tok_${"a".repeat(12)}`, name, scope: "admin" as const, owner: "local", createdAt: "", expiresAt: null };
-          known.push(made);
-          return { ...made, token: `secret of ${name}` };
+          const tokenView = { id: `tok_${"a".repeat(12)}`, name, scope: "admin" as const, owner: "local", createdAt: "", expiresAt: null };
+          known.push(tokenView);
+          return { ...tokenView, token: `secret of ${name}` };
         },
         list: async () => known,
         revoke: async (id) => {
@@ -148,7 +148,7 @@ describe("codes in the station's memory", () => {
     expect(codes.find(code)).toBeNull();
   });
 
-  test("are bounded for an owner and in all, until they expire", () => {
+  test("are limited for each owner and in total, until they expire", () => {
     const { codes, pass } = codesAt();
     const fill = (owner: string) => {
       for (let count = 0; count < 10; count++) codes.create(request, { ...socket, owner });
@@ -162,7 +162,7 @@ describe("codes in the station's memory", () => {
     fill("ada");
   });
 
-  test("give one token to one of two who exchange the same at once", async () => {
+  test("give only one token if two callers exchange the same code", async () => {
     const { codes, known } = codesAt();
     const pending = codes.find(codes.create(request, socket).code);
     if (pending === null) throw new Error("the code is not found");
@@ -171,7 +171,7 @@ describe("codes in the station's memory", () => {
     expect(known).toHaveLength(1);
   });
 
-  test("remove tokens of consoles that have expired", async () => {
+  test("remove expired console tokens", async () => {
     const { codes, known, revoked } = codesAt();
     const old = { scope: "admin" as const, owner: "local", createdAt: "", expiresAt: "2029-01-01T00:00:00.000Z" };
     known.push({ ...old, id: "tok_bbbbbbbbbbbb", name: "console-aaaaaa" }, { ...old, id: "tok_cccccccccccc", name: "ci" });

@@ -1,19 +1,20 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
-import { CaissonError } from "../contract/error.ts";
-import type { CodeView, CreateCode, NewCode } from "../contract/sign-in-code.ts";
-import type { NewToken, TokenView } from "../contract/token-verbs.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { CodeView, CreateCode, NewCode } from "../contract/token/sign-in-code.ts";
+import type { NewToken, TokenView } from "../contract/token/token-verbs.ts";
+import { ignore } from "../lib/failures.ts";
 import { randomLetters } from "../lib/new-id.ts";
-import type { TokenVerbs } from "../station/tokens/verbs.ts";
+import type { TokenVerbs } from "../verbs/tokens.ts";
 import type { Caller } from "./call.ts";
 
-/** Five bits each. */
+/** Each letter encodes five bits. */
 const CODE_LETTERS = 32;
 const CODE_MS = 60_000;
 const CODES_MAX = 100;
 const CODES_PER_OWNER_MAX = 10;
 const TOKEN_MS = 12 * 3_600_000;
-/** Tokens of consoles are called this; a few letters follow. */
+/** The prefix of console token names; a few letters follow. */
 const NAME = "console-";
 const NAME_LETTERS = 6;
 
@@ -23,11 +24,13 @@ export interface PendingCode {
 }
 
 export interface SignInCodes {
-  /** Throws `busy` where too many wait already. */
+  /** Registers a code. Throws `busy` if too many are pending. */
   create(request: z.output<typeof CreateCode>, from: { caller: Caller; owner: string; by: string }): NewCode;
-  /** Null for a code that is unknown, used or expired: nothing tells these apart. */
+  /** Returns null for an unknown, used or expired code, without telling these apart. */
   find(code: string): PendingCode | null;
-  /** Creates the token; the code is used up even if that fails. Throws `unauthenticated` where another was first. */
+  /**
+   * Creates the token. The code is used up even if that fails. Throws `unauthenticated` if another caller was first.
+   */
   exchange(pending: PendingCode): Promise<NewToken>;
 }
 
@@ -40,8 +43,8 @@ interface Entry extends PendingCode {
 }
 
 /**
- * Kept in this process alone: an unused code leaves nothing behind, and none outlives the station. They
- * are found by their hash, so that how long it takes says nothing about a code.
+ * Keeps codes only in this process: an unused code leaves nothing behind, and none outlives the station. Codes are
+ * looked up by hash, so that timing reveals nothing about them.
  */
 export function createSignInCodes(options: { tokens: Pick<TokenVerbs, "create" | "list" | "revoke">; now?: () => number }): SignInCodes {
   const now = options.now ?? Date.now;
@@ -68,32 +71,34 @@ export function createSignInCodes(options: { tokens: Pick<TokenVerbs, "create" |
       return entry === undefined || entry.expiresAtMs <= now() ? null : entry;
     },
     async exchange(pending) {
-      const found = [...entries].find(([, entry]) => entry === pending);
-      // At once, before anything is waited for: of two who exchange one code, one gets a token.
-      if (found === undefined || !entries.delete(found[0])) throw codeRefused();
-      const { view, token, tokenExpiresInMs } = found[1];
+      const match = [...entries].find(([, entry]) => entry === pending);
+      // Before anything asynchronous: if two callers exchange one code, only one gets a token.
+      if (match === undefined || !entries.delete(match[0])) throw codeRefused();
+      const { view, token, tokenExpiresInMs } = match[1];
       const { tokens } = options;
       const known = await tokens.list();
       const hasExpired = ({ expiresAt }: TokenView) => expiresAt !== null && Date.parse(expiresAt) <= now();
       if (token !== null && !known.some((each) => each.id === token && !hasExpired(each))) throw codeRefused();
-      for (const each of known) if (each.name.startsWith(NAME) && hasExpired(each)) await tokens.revoke(each.id).catch(() => {});
+      for (const each of known)
+        if (each.name.startsWith(NAME) && hasExpired(each))
+          await ignore(tokens.revoke(each.id), "it has expired; the next exchange removes it");
       const { name, owner, scope } = view;
       return await tokens.create({ name, owner, scope, expiresInMs: tokenExpiresInMs });
     },
   };
 }
 
-/** One refusal for all: a guess tells nothing about codes that exist. */
+/** The same refusal in every case: a guess reveals nothing about existing codes. */
 export function codeRefused(): CaissonError {
-  return new CaissonError("unauthenticated", "this sign-in code is not valid: it was used, it expired, or the station has restarted", {
+  return new CaissonError("unauthenticated", "this sign-in code is invalid: it was used, it expired, or the station has restarted", {
     hint: "Run `caisson console` again: a code works once, within a minute.",
   });
 }
 
 function tooMany(): CaissonError {
   const retryAfterSeconds = CODE_MS / 1000;
-  return new CaissonError("busy", "too many sign-in codes wait to be used", {
-    hint: `They expire by themselves: try again in ${retryAfterSeconds} s.`,
+  return new CaissonError("busy", "too many unused sign-in codes are pending", {
+    hint: `They expire on their own: try again in ${retryAfterSeconds} s.`,
     details: { retryAfterSeconds },
   });
 }

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { type Client, connect } from "../client/connect.ts";
 import { createStore } from "../sandbox/store.ts";
-import { useServer } from "./testing.ts";
 
 const { server, token, ask, station, base, endedRun, defects } = useServer();
 const value = "ghp_Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A";
@@ -18,14 +18,14 @@ async function collected<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return all;
 }
 
-test("a secret goes in, is used by its name, and never comes out", async () => {
+test("a secret can be stored and used by name, but not read back", async () => {
   const { secrets, sandboxes, runs } = await client();
   expect(await secrets.set("TOKEN", { value, hosts: ["api.test"] })).toMatchObject({ name: "TOKEN", owner: "local", hosts: ["api.test"] });
   expect(JSON.stringify(await secrets.list())).not.toContain(value);
   const { id } = await sandboxes.create({ secretNames: ["TOKEN"] });
   const { spec } = await createStore({ stateDir: join(base(), "state") }).read(id);
   expect(spec.secrets.TOKEN).toMatchObject({ hosts: ["api.test"], from: { file: expect.stringContaining("TOKEN") } });
-  // A secret is of no use where its host cannot be reached.
+  // A secret is useless if its host cannot be reached, so the network allows it.
   expect(spec.network).toMatchObject({ mode: "allow", rules: [{ host: "api.test", ports: [443] }] });
   expect(JSON.stringify(spec)).not.toContain(value);
   await expect(sandboxes.create({ secretNames: ["OTHER"] })).rejects.toMatchObject({ code: "not_found" });
@@ -45,7 +45,7 @@ test("a secret goes in, is used by its name, and never comes out", async () => {
   expect(defects).toEqual([]);
 });
 
-test("a wait that takes too long is answered with the run as it is", async () => {
+test("a wait that takes too long answers with the current state of the run", async () => {
   const file = join(base(), "works.yaml");
   await writeFile(file, "turns: [{ calls: [{ tool: bash, arguments: { command: git commit -m x } }] }]\n");
   const admin = await client("admin");
@@ -63,17 +63,17 @@ test("a wait that takes too long is answered with the run as it is", async () =>
   expect((await waiting).finish).not.toBeNull();
 });
 
-test("a preview is kept open until it is closed, or with its sandbox", async () => {
+test("a preview stays open until it is closed or its sandbox is removed", async () => {
   const { sandboxes, networks } = await client();
   const { id } = await sandboxes.create();
-  const kept = await networks.keepPreview(id, { port: 8080 });
-  expect(kept).toMatchObject({ sandbox: id, port: 8080, id: expect.stringMatching(/^pv_/) });
-  const reached = () => fetch(`http://127.0.0.1:${kept.listenPort}`, { redirect: "manual" }).then(({ status }) => status);
+  const preview = await networks.keepPreview(id, { port: 8080 });
+  expect(preview).toMatchObject({ sandbox: id, port: 8080, id: expect.stringMatching(/^pv_/) });
+  const reached = () => fetch(`http://127.0.0.1:${preview.listenPort}`, { redirect: "manual" }).then(({ status }) => status);
   expect(await reached()).toBeGreaterThanOrEqual(400);
-  expect(await networks.previews()).toEqual([kept]);
-  await networks.closePreview(kept.id);
+  expect(await networks.previews()).toEqual([preview]);
+  await networks.closePreview(preview.id);
   await expect(reached()).rejects.toThrow();
-  await expect(networks.closePreview(kept.id)).rejects.toMatchObject({ code: "not_found" });
+  await expect(networks.closePreview(preview.id)).rejects.toMatchObject({ code: "not_found" });
   await networks.keepPreview(id, { port: 8080 });
   const held = await station().sandboxes.hold(id);
   await held.destroy();
@@ -82,11 +82,11 @@ test("a preview is kept open until it is closed, or with its sandbox", async () 
   await expect(networks.keepPreview(other.id, { port: 8080, listenPort: 9999 })).rejects.toMatchObject({ code: "denied" });
 });
 
-test("networks are shown and change; ports are listed and watched", async () => {
+test("networks are shown and changed, and ports listed and watched", async () => {
   const { sandboxes, networks } = await client();
   const { id } = await sandboxes.create();
   expect(await networks.show(id)).toMatchObject({ sandbox: id, policy: { mode: "none" } });
-  // The fake runtime has no network of its own.
+  // The fake runtime has no network.
   await expect(networks.change(id, { how: "allow", policy: { mode: "open" } })).rejects.toMatchObject({ code: "unsupported" });
   const privately = { how: "allow", policy: { mode: "allow", rules: [{ host: "host.caisson", private: true }] } } as const;
   await expect(
@@ -101,7 +101,7 @@ test("networks are shown and change; ports are listed and watched", async () => 
   await expect(networks.watchPorts("sb_aaaaaaaaaaaa").next()).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("the machine, images and agents' files", async () => {
+test("the verbs of the machine, images and agent files work over HTTP", async () => {
   const admin = await client("admin");
   const { id } = await admin.sandboxes.create({ spec: { name: "build" } });
   expect(await admin.machine.find("build")).toEqual({ kind: "sandbox", id });
@@ -123,18 +123,18 @@ test("the machine, images and agents' files", async () => {
   expect(await admin.agents.validate(join(base(), "none.prompt"), { as: "none.prompt" })).toMatchObject({ code: expect.any(String) });
 });
 
-test("what was changed in a session comes as pieces, as a patch, and can be counted", async () => {
+test("the changes of a session are sent in pieces, and can be counted", async () => {
   const { sessions } = await client("admin");
   const run = await endedRun();
   expect(await collected(sessions.pieces(run))).toEqual([]);
   expect(await sessions.unapplied(run)).toMatchObject({ isMinimum: expect.any(Boolean) });
   expect(await sessions.undo(run)).toMatchObject({ files: [] });
   await expect(sessions.pieces("run_aaaaaaaaaaaa").next()).rejects.toMatchObject({ code: "not_found" });
-  const { session } = await sessions.discard(run);
+  const session = await sessions.discard(run);
   expect((await station().sessions.list()).sessions.map(({ id }) => id)).not.toContain(session);
 });
 
-test("what the file of a secret's value says is nowhere in the state but there", async () => {
+test("the value of a secret is stored in its own file and nowhere else", async () => {
   const { secrets } = await client();
   await secrets.set("TOKEN", { value, hosts: ["api.test"] });
   expect(await readFile(join(base(), "state", "secrets", "local", "TOKEN.value"), "utf8")).toBe(value);

@@ -8,7 +8,7 @@ import { afterAll, beforeAll } from "vitest";
 import { createAuthority } from "../network/authority/authority.ts";
 import { leafCertificate, pemOf } from "../network/authority/certificate.ts";
 
-/** A certificate for 127.0.0.1 in temporary files, for a test file. */
+/** Creates a certificate for 127.0.0.1 in temporary files, for one test file. */
 export function useCertificate() {
   let folder = "";
   let ca = "";

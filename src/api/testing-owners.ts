@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect } from "vitest";
+import { useServer } from "../../test/support/api-station.ts";
 import { type Client, connect } from "../client/connect.ts";
-import { useServer } from "./testing.ts";
 
-/** A server that does one run at a time, and two owners who call everything by the same names. */
+/** Starts a server that drives one run at a time, for two owners who use the same names. */
 export function useOwners() {
   const served = useServer({ bounds: { runsMax: 1 } });
   const { base, server, token } = served;
@@ -20,13 +20,13 @@ export function useOwners() {
   return { ...served, stateDir, twoOwners };
 }
 
-/** By what each was refused, or `done`. */
+/** Returns each call's error code, or `done`. */
 export async function codesOf(calls: readonly Promise<unknown>[]): Promise<(string | undefined)[]> {
   const outcomes = await Promise.allSettled(calls);
   return outcomes.map((each) => (each.status === "rejected" ? (each.reason as { code?: string }).code : "done"));
 }
 
-/** Each is answered like what does not exist. */
+/** Expects every call to fail as if the thing did not exist. */
 export async function refused(calls: readonly Promise<unknown>[]): Promise<void> {
   expect(await codesOf(calls)).toEqual(calls.map(() => "not_found"));
 }

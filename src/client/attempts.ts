@@ -1,9 +1,9 @@
-/** Attempts in a row that reach nobody, and the pauses between them. */
+/** Maximum number of consecutive failures, and the pauses between attempts. */
 export const ATTEMPTS_MAX = 10;
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 5_000;
 
-/** Waits before the attempt of this number, from 1 on, each time longer; the signal ends it. */
+/** Waits after this many failures (1 or more), longer each time, until the signal aborts. */
 export function pauseBefore(attempt: number, signal: AbortSignal | undefined): Promise<void> {
   return pause(Math.min(PAUSE_FIRST_MS * 2 ** (attempt - 1), PAUSE_MAX_MS), signal);
 }

@@ -1,12 +1,13 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ignore } from "../lib/failures.ts";
 import type { Answer } from "./request.ts";
 
-/** More than any answer of ours has; a station could send without end. */
+/** Larger than any legitimate answer. A hostile station could send without end. */
 const JSON_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Of an answer that is JSON. Throws `protocol` for one that is longer than any of a station. */
+/** Reads a JSON answer. Throws `protocol` if it exceeds the bound. */
 export async function boundedJson(answer: Answer): Promise<unknown> {
-  // What our own requests give is bounded where it is read, without a stream of the web.
+  // Our own kind of answer is bounded where it is read, without a web stream.
   if (!isFetched(answer) || answer.body === null) return answer.json();
   const decoder = new TextDecoder();
   const count = byteCounter();
@@ -20,16 +21,16 @@ export async function boundedJson(answer: Answer): Promise<unknown> {
       text += decoder.decode(value, { stream: true });
     }
   } finally {
-    void reader.cancel().catch(() => undefined);
+    void ignore(reader.cancel(), "the answer is complete, or its error is thrown");
   }
 }
 
-/** Throws `protocol` past the bound. */
+/** Returns a counter that throws `protocol` past the bound. */
 export function byteCounter(): (bytes: number) => void {
   let total = 0;
   return (bytes) => {
     total += bytes;
-    if (total > JSON_BYTES_MAX) throw new CaissonError("protocol", `the answer of the station is longer than ${JSON_BYTES_MAX} bytes`);
+    if (total > JSON_BYTES_MAX) throw new CaissonError("protocol", `the station's answer is longer than ${JSON_BYTES_MAX} bytes`);
   };
 }
 

@@ -1,10 +1,10 @@
 import { connect as connectSocket, createServer, type Server, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { useServer } from "../api/testing.ts";
-import type { AgentVerbs } from "../station/agents/verbs.ts";
-import type { RunVerbs } from "../station/runs/verbs.ts";
-import type { SandboxVerbs } from "../station/sandboxes/verbs.ts";
-import type { SessionVerbs } from "../station/sessions/verbs.ts";
+import { useServer } from "../../test/support/api-station.ts";
+import type { AgentVerbs } from "../verbs/agents.ts";
+import type { RunVerbs } from "../verbs/runs.ts";
+import type { SandboxVerbs } from "../verbs/sandboxes.ts";
+import type { SessionVerbs } from "../verbs/sessions.ts";
 import { type Client, connect } from "./connect.ts";
 
 const { server, token, endedRun, station } = useServer();
@@ -19,7 +19,7 @@ async function numbersOf(events: AsyncIterable<{ seq: number }>): Promise<number
   return numbers;
 }
 
-/** What stands between client and station, and breaks connections after so many bytes of answers. */
+/** Starts a proxy between client and station that breaks each connection after a number of answer bytes. */
 async function breakingProxy(
   target: string,
   { everyBytes }: { everyBytes: number },
@@ -47,9 +47,9 @@ async function breakingProxy(
 }
 
 describe("the client", () => {
-  test("has the station's own verbs", async () => {
+  test("has the same verbs as the station", async () => {
     const { runs, sessions, agents, sandboxes } = await client();
-    // The compiler compares: what a program wrote for one works with the other.
+    // Checked by the compiler: a program written for one works with the other.
     const sameRuns: Pick<RunVerbs, "get" | "events"> & { start(request: Parameters<RunVerbs["start"]>[0]): ReturnType<RunVerbs["start"]> } =
       runs;
     const sameSessions: Pick<SessionVerbs, "get" | "list"> = sessions;
@@ -60,7 +60,7 @@ describe("the client", () => {
     expect((await sameAgents.list()).map(({ name }) => name)).toContain("coder");
   });
 
-  test("makes a sandbox, works in it, and removes it", async () => {
+  test("creates a sandbox, works in it, and removes it", async () => {
     const { sandboxes, files } = await client();
     const { id } = await sandboxes.create({ spec: { labels: { for: "a test" } } });
     expect(await files.write(id, { path: "/workspace/a" }, new TextEncoder().encode("from outside"))).toEqual({ bytes: 12 });
@@ -75,7 +75,7 @@ describe("the client", () => {
     expect((await sandboxes.list()).sandboxes).toEqual([]);
   });
 
-  test("throws the station's own errors, and says when there is no station", async () => {
+  test("throws the station's errors, and `unavailable` without a station", async () => {
     const { sandboxes, tokens } = await client();
     await expect(sandboxes.get("sb_aaaaaaaaaaaa")).rejects.toMatchObject({ name: "CaissonError", code: "not_found" });
     await expect(tokens.list()).rejects.toMatchObject({ code: "denied", hint: expect.stringContaining("--scope admin") });
@@ -83,10 +83,10 @@ describe("the client", () => {
     expect(() => connect({ url: "station" })).toThrow(expect.objectContaining({ code: "invalid" }));
   });
 
-  test("follows a run over connections that break, without losing or repeating an event", async () => {
+  test("follows a run over breaking connections without losing or repeating an event", async () => {
     const run = await endedRun();
     const wanted = await numbersOf(station().runs.events(run));
-    // A bit more than the longest: each connection brings at least one.
+    // Slightly more than the longest event, so each connection delivers at least one.
     let everyBytes = 0;
     for await (const event of station().runs.events(run)) everyBytes = Math.max(everyBytes, JSON.stringify(event).length + 1000);
     const proxy = await breakingProxy(server().status.url, { everyBytes });
@@ -100,7 +100,7 @@ describe("the client", () => {
     }
   });
 
-  test("gives pages of events as one iteration, and stops with the signal", async () => {
+  test("iterates over pages of events, and stops with the signal", async () => {
     const { runs } = await client("read");
     const run = await endedRun();
     expect(await numbersOf(runs.events(run))).toEqual(await numbersOf(station().runs.events(run)));

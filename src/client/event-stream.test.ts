@@ -11,22 +11,22 @@ afterEach(() => void vi.useRealTimers());
 
 interface Said {
   text: string;
-  /** What becomes of the connection then. */
+  /** What happens to the connection afterwards. */
   after: "cut" | "silence";
 }
 
-/** A station that says so much on each connection; null for one that is refused. */
+/** Creates a station that sends this on each connection; null for one that is refused. */
 function station(connections: readonly (Said | null)[]) {
-  const asked: (string | null)[] = [];
+  const lastEventIds: (string | null)[] = [];
   let closed = 0;
   const fetch = async (_: string, { headers }: RequestInit): Promise<Answer> => {
-    const said = connections[asked.length];
-    asked.push((headers as Record<string, string>)["last-event-id"] ?? null);
-    if (said === null || said === undefined) throw new Error("refused");
+    const reply = connections[lastEventIds.length];
+    lastEventIds.push((headers as Record<string, string>)["last-event-id"] ?? null);
+    if (reply === null || reply === undefined) throw new Error("refused");
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
       start(controller) {
-        controller.enqueue(encoder.encode(`: open\n\n${said.text}`));
-        if (said.after === "cut") controller.close();
+        controller.enqueue(encoder.encode(`: open\n\n${reply.text}`));
+        if (reply.after === "cut") controller.close();
       },
       cancel() {
         closed += 1;
@@ -35,10 +35,10 @@ function station(connections: readonly (Said | null)[]) {
     return { ok: true, status: 200, body, json: async () => null };
   };
   const to = { url: "http://station.test", token: undefined, fetch } as unknown as Connection;
-  return { asked, closed: () => closed, to };
+  return { asked: lastEventIds, closed: () => closed, to };
 }
 
-async function followed(to: Connection, { resume = true } = {}): Promise<number[]> {
+async function follow(to: Connection, { resume = true } = {}): Promise<number[]> {
   const seen: number[] = [];
   const following = (async () => {
     for await (const each of eventData<number>(to, "runs.events", { input: { params: { run: "run_a" } }, resume })) seen.push(each);
@@ -57,29 +57,33 @@ async function followed(to: Connection, { resume = true } = {}): Promise<number[
 const end = "event: end\ndata: {}\n\n";
 
 describe("eventData", () => {
-  it("gives up a connection on which nothing comes any more, and goes on where it was", async () => {
-    const { to, asked, closed } = station([
+  it("drops a silent connection, and resumes at the same event", async () => {
+    const {
+      to,
+      asked: lastEventIds,
+      closed,
+    } = station([
       { text: event(1), after: "silence" },
       { text: event(2) + end, after: "silence" },
     ]);
-    expect(await followed(to)).toEqual([1, 2]);
-    expect([asked, closed()]).toEqual([[null, "1"], 2]);
+    expect(await follow(to)).toEqual([1, 2]);
+    expect([lastEventIds, closed()]).toEqual([[null, "1"], 2]);
   });
 
-  it("throws `unavailable` for silence where nothing can be resumed", async () => {
+  it("throws `unavailable` after silence if it cannot resume", async () => {
     const { to } = station([{ text: event(1), after: "silence" }]);
-    await expect(followed(to, { resume: false })).rejects.toMatchObject({ code: "unavailable" });
+    await expect(follow(to, { resume: false })).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  it("follows for as long as the station is there, however often a quiet stream is cut", async () => {
+  it("keeps following a live station, however often a quiet stream is cut", async () => {
     const cuts = Array.from({ length: 30 }, () => ({ text: "", after: "cut" as const }));
     const { to } = station([...cuts, { text: event(1) + end, after: "cut" }]);
-    expect(await followed(to)).toEqual([1]);
+    expect(await follow(to)).toEqual([1]);
   });
 
-  it("gives up on a station that is not back after some attempts", async () => {
-    const { to, asked } = station([{ text: event(1), after: "cut" }]);
-    await expect(followed(to)).rejects.toMatchObject({ code: "unavailable" });
-    expect(asked.length).toBeGreaterThan(5);
+  it("gives up on a station after some failed attempts", async () => {
+    const { to, asked: lastEventIds } = station([{ text: event(1), after: "cut" }]);
+    await expect(follow(to)).rejects.toMatchObject({ code: "unavailable" });
+    expect(lastEventIds.length).toBeGreaterThan(5);
   });
 });

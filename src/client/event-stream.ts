@@ -1,11 +1,12 @@
-import type { RouteName } from "../contract/api/paths.ts";
 import type { Problem } from "../contract/api/problem.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ignore } from "../lib/failures.ts";
+import type { RouteName } from "../verbs/routes.ts";
 import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
 import { type Answer, type Connection, errorOf, send } from "./request.ts";
 
 const LINE_CHARACTERS_MAX = 64 * 1024 * 1024;
-/** The station says something every 15 s, if only that it is there: after this the connection is taken for dead. */
+/** The station sends at least a keep-alive every 15 s. After this much silence we consider the connection dead. */
 const SILENCE_MS = 60_000;
 
 interface StreamInput {
@@ -22,9 +23,9 @@ interface ReceivedEvent {
 }
 
 /**
- * The data of every event, each once, in order. With `resume`, a connection that breaks off is made again, from after
- * the last event that came, and so is one on which nothing comes any more. Ends with the stream or the signal; throws
- * what the station says, and `unavailable` when it cannot be reached in some attempts.
+ * Yields the data of every event, each once, in order. With `resume`, a broken or silent connection is reopened after
+ * the last event received. Ends with the stream or the signal. Throws the station's errors, and `unavailable` after
+ * some failed attempts.
  */
 export async function* eventData<Data>(
   to: Connection,
@@ -32,7 +33,8 @@ export async function* eventData<Data>(
   { input, resume }: { input: StreamInput; resume: boolean },
 ): AsyncGenerator<Data> {
   let lastId: string | null = null;
-  // Those that brought nothing decide how long the next one waits; those that reached nobody, whether there is one.
+  // `attempts` counts connections without events and determines the pause; `unreached` counts failed ones and bounds
+  // them.
   let attempts = 0;
   let unreached = 0;
   for (;;) {
@@ -59,7 +61,7 @@ export async function* eventData<Data>(
   }
 }
 
-/** The same without resuming, once the station has begun to listen. Throws what it says at once. */
+/** Like `eventData` without resuming. Resolves once the station is listening, or throws its error. */
 export async function openEvents<Data>(to: Connection, name: RouteName, input: StreamInput): Promise<AsyncIterable<Data>> {
   const response = await send(to, name, { input, accept: "text/event-stream" });
   return dataIn<Data>(response, input.signal);
@@ -79,7 +81,7 @@ async function* dataIn<Data>(response: Answer, signal: AbortSignal | undefined):
   if (!signal?.aborted) throw new CaissonError("unavailable", "the stream broke off");
 }
 
-/** Throws `unavailable` when the connection breaks, or falls silent. */
+/** Throws `unavailable` when the connection breaks or falls silent. */
 export async function* eventsIn(response: Pick<Answer, "body">): AsyncGenerator<ReceivedEvent> {
   let event: ReceivedEvent = { id: null, type: "message", data: "" };
   for await (const line of linesIn(response)) {
@@ -98,7 +100,8 @@ export async function* eventsIn(response: Pick<Answer, "body">): AsyncGenerator<
 async function* linesIn(response: Pick<Answer, "body">): AsyncGenerator<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) return;
-  // In pieces: a long line comes in many chunks, and to join each to all before it would take the square of them.
+  // Collects pieces: a long line arrives in many chunks, and joining each one to the text so far would take quadratic
+  // time.
   let pieces: string[] = [];
   let characters = 0;
   try {
@@ -115,17 +118,17 @@ async function* linesIn(response: Pick<Answer, "body">): AsyncGenerator<string> 
         pieces = [rest];
         characters = rest.length;
       }
-      if (characters > LINE_CHARACTERS_MAX) throw new CaissonError("protocol", "a line of the stream has no end");
+      if (characters > LINE_CHARACTERS_MAX) throw new CaissonError("protocol", "a line of the stream is too long");
     }
   } finally {
-    await reader.cancel().catch(() => {});
+    await ignore(reader.cancel(), "the stream is no longer read");
   }
 }
 
-/** Only while something is waited for: who reads slowly does not make the other side silent. */
+/** The timer runs only while we wait for data: a slow reader does not make the other side silent. */
 async function withinSilence<Read>(read: Promise<Read>): Promise<Read> {
   const silent = Promise.withResolvers<never>();
-  const timer = setTimeout(() => silent.reject(new Error(`nothing came for ${SILENCE_MS} ms`)), SILENCE_MS);
+  const timer = setTimeout(() => silent.reject(new Error(`no data for ${SILENCE_MS} ms`)), SILENCE_MS);
   try {
     return await Promise.race([read, silent.promise]);
   } catch (cause) {

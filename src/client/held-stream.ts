@@ -1,8 +1,9 @@
 import type { HoldClientMessage, HoldServerMessage } from "../contract/api/streams.ts";
-import { CaissonError } from "../contract/error.ts";
-import type { NetworkEvent } from "../contract/network-event.ts";
-import type { SandboxInfo } from "../contract/sandbox.ts";
-import type { ChangedFiles } from "../contract/sandbox-verbs.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { NetworkEvent } from "../contract/network/network-event.ts";
+import type { SandboxInfo } from "../contract/sandbox/sandbox.ts";
+import type { ChangedFiles } from "../contract/sandbox/sandbox-verbs.ts";
+import { ignore } from "../lib/failures.ts";
 import type { Connection } from "./request.ts";
 import { whileAlive } from "./sign-of-life.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
@@ -10,26 +11,28 @@ import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts"
 
 export type CreateHeld = Omit<Extract<HoldClientMessage, { type: "create" }>, "type">;
 
-/** A sandbox that is held as long as a connection is open: one without `keep` goes with its last holder. */
+/** A sandbox that is held for as long as a connection is open. Without `keep`, it is removed with its last holder. */
 export interface RemoteHold extends AsyncDisposable {
   readonly info: SandboxInfo;
   readonly hasNetwork: boolean;
-  /** Resolves when the sandbox is gone, or `lost` with the connection. Never rejects. */
+  /** Resolves when the sandbox is removed, or with `lost` when the connection breaks. Never rejects. */
   readonly closed: Promise<{ why: "destroyed" | "lost" }>;
-  /** How many files were changed, by the same connection; null for a station that does not tell it there. */
+  /** Counts changed files over the same connection; null if the station does not support it. */
   readonly changedFiles: (() => Promise<ChangedFiles | null>) | null;
-  /** What happens in its network while the station serves it. Returns how to stop. */
+  /** Calls the listener with network events while the station serves the network. Returns a function that stops it. */
   subscribe(listener: (event: NetworkEvent) => void): () => void;
-  /** Lets go, and resolves when that is done. Idempotent. */
+  /** Releases the sandbox, and resolves when the station has done so. Idempotent. */
   release(): Promise<void>;
   /** Removes the sandbox, for every holder. Idempotent. */
   destroy(): Promise<void>;
 }
 
-/** How long a station may take to tell that nothing is left of what was given up. */
+/** How long a station may take to confirm that a cancelled sandbox is removed. */
 const GIVE_UP_MS = 10_000;
 
-/** A new sandbox. Throws what creating one throws; the signal gives it up, and nothing is left behind. */
+/**
+ * Creates a sandbox and holds it. Throws what creating one throws. If the signal aborts, the sandbox is removed again.
+ */
 export function createHeld(
   to: Connection,
   request: CreateHeld,
@@ -53,7 +56,7 @@ interface HoldOptions {
 
 async function hold(to: Connection, { first, signal, onNotice, ...options }: HoldOptions): Promise<RemoteHold> {
   const held = Promise.withResolvers<Held>();
-  const gone = Promise.withResolvers<{ why: "destroyed" | "lost" }>();
+  const ended = Promise.withResolvers<{ why: "destroyed" | "lost" }>();
   const released = Promise.withResolvers<void>();
   const listeners = new Set<(event: NetworkEvent) => void>();
   const counts: ((changed: ChangedFiles | null) => void)[] = [];
@@ -64,7 +67,7 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
   let silence: SilenceWatch | null = null;
   const giveUp = () => {
     if (socket === undefined || first === undefined) return opening.abort();
-    // The station closes the socket when nothing is left of it.
+    // The station closes the socket when the sandbox is removed.
     isGivenUp = true;
     socket.send({ type: "destroy" } satisfies HoldClientMessage);
     timer = setTimeout(() => opening.abort(), GIVE_UP_MS);
@@ -75,11 +78,11 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
     socket = await openStream(to, options.name, {
       ...options,
       signal: opening.signal,
-      onMessage(given) {
-        const message = given as HoldServerMessage;
-        silence?.heard();
+      onMessage(raw) {
+        const message = raw as HoldServerMessage;
+        silence?.reset();
         if (message.type === "held") held.resolve(message);
-        else if (message.type === "closed") gone.resolve({ why: message.why });
+        else if (message.type === "closed") ended.resolve({ why: message.why });
         else if (message.type === "released") released.resolve();
         else if (message.type === "changed") for (const tell of counts.splice(0)) tell(message.changed);
         else if (message.type === "notice") onNotice?.(message.text);
@@ -89,28 +92,28 @@ async function hold(to: Connection, { first, signal, onNotice, ...options }: Hol
     if (first !== undefined) socket.send(first);
     const closed = socket.closed.then(({ error }) => {
       clearTimeout(timer);
-      gone.resolve({ why: "lost" });
+      ended.resolve({ why: "lost" });
       if (error === null) released.resolve();
       else released.reject(error);
-      throw signal?.aborted ? new CaissonError("cancelled", "interrupted before the sandbox was there") : (error ?? endedEarly());
+      throw signal?.aborted ? new CaissonError("cancelled", "interrupted before the sandbox was ready") : (error ?? endedEarly());
     });
-    closed.catch(() => {});
-    released.promise.catch(() => {});
-    const { type: _, answersPings, ...told } = await whileAlive(to, () => Promise.race([held.promise, closed]));
+    void ignore(closed, "awaited in the race below");
+    void ignore(released.promise, "awaited by callers that release");
+    const { type: _, answersPings, ...details } = await whileAlive(to, () => Promise.race([held.promise, closed]));
     if (isGivenUp) await closed;
     if (answersPings === true) {
       silence = watchSilence(socket, to.silenceMs ?? SILENCE_MS);
       void silence.fallen.then(({ error }) => {
-        gone.resolve({ why: "lost" });
+        ended.resolve({ why: "lost" });
         released.reject(error);
       });
     }
-    return handleOf({ socket, ...told, listeners, counts, gone: gone.promise, released: released.promise });
+    return handleOf({ socket, ...details, listeners, counts, ended: ended.promise, released: released.promise });
   } catch (error) {
     if (error instanceof CaissonError && error.code === "unavailable") socket?.abandon();
     throw error;
   } finally {
-    // A sandbox that is there is let go of by its handle alone.
+    // Once the sandbox is ready, only its handle releases it.
     signal?.removeEventListener("abort", giveUp);
   }
 }
@@ -122,13 +125,13 @@ function handleOf(options: {
   countsChanges?: boolean | undefined;
   listeners: Set<(event: NetworkEvent) => void>;
   counts: ((changed: ChangedFiles | null) => void)[];
-  gone: Promise<{ why: "destroyed" | "lost" }>;
+  ended: Promise<{ why: "destroyed" | "lost" }>;
   released: Promise<void>;
 }): RemoteHold {
-  const { socket, info, hasNetwork, countsChanges = false, listeners, counts, gone } = options;
+  const { socket, info, hasNetwork, countsChanges = false, listeners, counts, ended } = options;
   let leaving: Promise<void> | undefined;
   let isGone = false;
-  void gone.then(() => {
+  void ended.then(() => {
     isGone = true;
   });
   const leave = async (message: HoldClientMessage): Promise<void> => {
@@ -142,14 +145,14 @@ function handleOf(options: {
   };
   const changedFiles = async (): Promise<ChangedFiles | null> => {
     if (isGone) return null;
-    const told = new Promise<ChangedFiles | null>((resolve) => counts.push(resolve));
+    const count = new Promise<ChangedFiles | null>((resolve) => counts.push(resolve));
     socket.send({ type: "changedFiles" } satisfies HoldClientMessage);
-    return await Promise.race([told, gone.then(() => null)]);
+    return await Promise.race([count, ended.then(() => null)]);
   };
   return {
     info,
     hasNetwork,
-    closed: gone,
+    closed: ended,
     changedFiles: countsChanges ? changedFiles : null,
     subscribe(listener) {
       listeners.add(listener);
@@ -164,4 +167,4 @@ function handleOf(options: {
   };
 }
 
-const endedEarly = () => new CaissonError("unavailable", "the station closed the connection before the sandbox was there");
+const endedEarly = () => new CaissonError("unavailable", "the station closed the connection before the sandbox was ready");

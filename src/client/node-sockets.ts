@@ -3,8 +3,8 @@ import { type ClientOptions, WebSocket } from "ws";
 import type { AnySocket, OpenSocket } from "./stream-socket.ts";
 
 /**
- * WebSockets of Node, with the token in a header, as other requests have it; over a socket of this machine where one is
- * given, whatever host the address names. `ca`: the certificates that the station's must lead to.
+ * Opens WebSockets with Node, with the token in a header as in other requests. With `socketPath`, connects to a socket
+ * of this machine, whatever host the URL names. `ca`: the certificates that the station's own must chain to.
  */
 export function nodeSockets({ socketPath, ca }: { socketPath?: string; ca?: string } = {}): OpenSocket {
   return (url, { protocol, token }) => {

@@ -1,32 +1,32 @@
 import { INPUT_WINDOW_BYTES } from "../contract/api/stream-paths.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 
 const CHUNK_BYTES_MAX = 64 * 1024;
 
-/** Bytes on their way to the station, of which no more than the window are sent before it has taken them. */
+/** Input for a process, sent with flow control: at most one window is in flight before the station acknowledges it. */
 export interface PacedInput {
-  /** Resolves when the station has taken all of it. */
+  /** Resolves when the station has acknowledged all of it. */
   write(data: Uint8Array): Promise<void>;
-  /** Sends over this socket from now on. `takenBefore`: what the station has taken of all that was ever written. */
+  /** Sends over this socket from now on. `takenBefore` is how much of all input the station has already received. */
   connect(send: (chunk: Uint8Array) => void, takenBefore: number): void;
-  /** Over the present socket, all together. */
-  taken(bytes: number): void;
+  /** Acknowledges the total received over the current socket. */
+  acknowledge(bytes: number): void;
   disconnect(): void;
-  /** What waits throws this, and what is written later does as well. */
+  /** Fails all pending and later writes with this error. */
   fail(error: CaissonError): void;
-  /** Resolves when everything that was written is sent. */
-  sent(): Promise<void>;
+  /** Resolves when all input is acknowledged. */
+  flush(): Promise<void>;
 }
 
 interface Waiting {
-  /** Where it ends among all that was written. */
+  /** The end of the write within all input. */
   end: number;
   resolve(): void;
   reject(error: unknown): void;
 }
 
 export function createPacedInput(): PacedInput {
-  /** What was written and not taken, in order; positions count all that was ever written. */
+  /** Input that is not acknowledged, in order; positions count all input. */
   let chunks: { start: number; data: Uint8Array }[] = [];
   let written = 0;
   let sentTo = 0;
@@ -59,23 +59,23 @@ export function createPacedInput(): PacedInput {
     async write(data) {
       if (failure !== null) throw failure;
       if (data.length === 0) return;
-      // A copy: the caller may use its bytes again before they are sent.
+      // Copies the data: the caller may reuse its buffer before it is sent.
       const copy = data.slice();
       for (let at = 0; at < copy.length; at += CHUNK_BYTES_MAX) {
         const chunk = copy.subarray(at, at + CHUNK_BYTES_MAX);
         chunks.push({ start: written, data: chunk });
         written += chunk.length;
       }
-      const taken = until(written);
+      const acknowledged = until(written);
       pump();
-      await taken;
+      await acknowledged;
     },
     connect(how, takenBefore) {
       if (takenBefore < takenTo) {
-        // Another station, or one that began anew: to say it again could be to do it twice.
+        // Another or a restarted station: resending could deliver the input twice.
         const isUnknown = sentTo > takenTo;
         socketStart = takenTo;
-        if (isUnknown) fail(new CaissonError("unavailable", "nobody knows how much of the input was taken"));
+        if (isUnknown) fail(new CaissonError("unavailable", "it is unknown how much of the input the station received"));
       } else {
         takenTo = Math.min(takenBefore, written);
         sentTo = takenTo;
@@ -88,7 +88,7 @@ export function createPacedInput(): PacedInput {
       settle();
       pump();
     },
-    taken(bytes) {
+    acknowledge(bytes) {
       takenTo = Math.max(takenTo, Math.min(socketStart + bytes, sentTo));
       settle();
       pump();
@@ -97,7 +97,7 @@ export function createPacedInput(): PacedInput {
       send = null;
     },
     fail,
-    sent: async () => {
+    flush: async () => {
       if (failure !== null) throw failure;
       if (written > takenTo) await until(written);
     },

@@ -1,10 +1,11 @@
 import type { PortServerMessage } from "../contract/api/streams.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ignore } from "../lib/failures.ts";
+import { createItemQueue, type ItemQueue } from "./item-queue.ts";
 import { createPacedInput } from "./paced-input.ts";
 import type { Connection } from "./request.ts";
 import { whileAlive } from "./sign-of-life.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
-import { createTakenQueue, type TakenQueue } from "./taken-queue.ts";
 import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts";
 
 const WINDOW_BYTES = 256 * 1024;
@@ -12,19 +13,19 @@ const TELL_BYTES = WINDOW_BYTES / 4;
 
 /** A TCP connection to a port on a sandbox's loopback. */
 export interface PortConnection {
-  /** One consumer; a slow one slows the other side down. Throws `lost` when the connection was reset. */
+  /** For one consumer; a slow one slows the other side down. Throws `lost` if the connection was reset. */
   readonly incoming: AsyncIterable<Uint8Array>;
-  /** Resolves when the station has taken the bytes. */
+  /** Resolves when the station has received the bytes. */
   write(data: Uint8Array): Promise<void>;
-  /** Ends this direction, after what was written; the other one goes on. */
+  /** Ends this direction after all writes; the other direction stays open. */
   end(): Promise<void>;
-  /** Breaks it off. Idempotent. */
+  /** Resets the connection. Idempotent. */
   reset(): void;
-  /** Resolves when both directions have ended, or with the error that ended it. Never rejects. */
+  /** Resolves when both directions have ended, with null or the error that ended them. Never rejects. */
   readonly closed: Promise<CaissonError | null>;
 }
 
-/** Throws `unavailable` when nothing listens there, `not_found`. */
+/** Throws `not_found`, and `unavailable` if nothing listens on the port. */
 export async function connectPort(
   to: Connection,
   { sandbox, port, signal }: { sandbox: string; port: number; signal?: AbortSignal },
@@ -37,7 +38,7 @@ export async function connectPort(
   let takenBytes = 0;
   let toldBytes = 0;
   let socket: StreamSocket | null = null;
-  const incoming: TakenQueue<Uint8Array> = createTakenQueue((data) => {
+  const incoming: ItemQueue<Uint8Array> = createItemQueue((data) => {
     takenBytes += data.length;
     if (takenBytes - toldBytes < TELL_BYTES) return;
     toldBytes = takenBytes;
@@ -47,16 +48,16 @@ export async function connectPort(
     params: { sandbox, port: String(port) },
     query: { windowBytes: WINDOW_BYTES },
     signal,
-    onMessage(given) {
-      const message = given as PortServerMessage;
-      silence?.heard();
+    onMessage(raw) {
+      const message = raw as PortServerMessage;
+      silence?.reset();
       if (message.type === "connected") connected.resolve(message.answersPings === true);
-      else if (message.type === "taken") input.taken(message.bytes);
+      else if (message.type === "taken") input.acknowledge(message.bytes);
       else if (message.type === "end") incoming.end();
       else if (message.type === "reset") wasReset = true;
     },
     onBytes(data) {
-      silence?.heard();
+      silence?.reset();
       incoming.push(data);
     },
   });
@@ -71,7 +72,7 @@ export async function connectPort(
   const failed = closed.then((error) => {
     throw error ?? new CaissonError("unavailable", "the station closed the connection");
   });
-  failed.catch(() => {});
+  void ignore(failed, "awaited in the race below");
   const answersPings = await whileAlive(to, () => Promise.race([connected.promise, failed])).catch((error: unknown) => {
     opened.abandon();
     throw error;
@@ -85,7 +86,7 @@ export async function connectPort(
     incoming,
     write: (data) => input.write(data),
     async end() {
-      await input.sent();
+      await input.flush();
       socket?.send({ type: "end" });
     },
     reset: () => opened.close(),

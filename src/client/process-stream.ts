@@ -1,42 +1,43 @@
 import { type OutputFrame, readOutputFrame, stdinFrame } from "../contract/api/stream-frames.ts";
 import type { ProcessClientMessage, ProcessServerMessage } from "../contract/api/streams.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { Ended } from "../contract/outcome.ts";
+import { ignore } from "../lib/failures.ts";
 import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
+import { createItemQueue } from "./item-queue.ts";
 import { createPacedInput } from "./paced-input.ts";
 import { createRequests } from "./process-requests.ts";
 import { type Connection, call } from "./request.ts";
 import { whileAlive } from "./sign-of-life.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
-import { createTakenQueue } from "./taken-queue.ts";
 import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts";
 
-/** How much output may be on its way, and after how much of it that was taken the station is told. */
+/** How much output may be in flight, and how often the client acknowledges it. */
 const WINDOW_BYTES = 512 * 1024;
 const TELL_BYTES = WINDOW_BYTES / 4;
 
-type Given<Type extends string> = Omit<Extract<ProcessClientMessage, { type: Type }>, "type" | "windowBytes">;
-export type StartProcess = Given<"start">;
-export type AttachProcess = Omit<Given<"attach">, "ref">;
+type MessageFields<Type extends string> = Omit<Extract<ProcessClientMessage, { type: Type }>, "type" | "windowBytes">;
+export type StartProcess = MessageFields<"start">;
+export type AttachProcess = Omit<MessageFields<"attach">, "ref">;
 interface Where {
   sandbox: string;
-  /** Ends the opening; the process has its own life then. */
+  /** Aborts opening the stream; afterwards it has no effect on the process. */
   signal?: AbortSignal;
-  /** Another silence after which the station is asked for a sign of life, for tests. */
+  /** Overrides the silence before a health check, for tests. */
   silenceMs?: number;
 }
 
-/** One process in a sandbox, at the other end of a connection. Its methods promise what those of a `Process` do. */
+/** A process in a sandbox, over a connection. Its methods give the same guarantees as those of `Process`. */
 export interface RemoteProcess {
   readonly ref: string;
   readonly pid: number;
-  /** Its command as it may be shown, where values of secrets were in it. */
+  /** The command with secrets redacted, if it contained any. */
   readonly shownArgv?: readonly string[];
-  /** One consumer; a slow one slows the process down. Throws `superseded` when another reader took it over. */
+  /** For one consumer; a slow one slows the process down. Throws `superseded` if another reader took over. */
   readonly output: AsyncIterable<OutputFrame>;
   /**
-   * Resolves once it ended and its output was consumed or discarded. Never rejects: `lost` where the connection broke
-   * and the process cannot be had again.
+   * Resolves once the process ended and its output was consumed or discarded. Never rejects: gives `lost` if the
+   * connection broke and the process cannot be reached again.
    */
   readonly ended: Promise<Ended>;
   discardOutput(): void;
@@ -45,13 +46,13 @@ export interface RemoteProcess {
   resize(size: { cols: number; rows: number }): Promise<void>;
   signal(name: string, options?: { scope?: "tree" | "leader" }): Promise<void>;
   kill(): Promise<void>;
-  /** Stops listening; the process goes on. */
+  /** Stops listening; the process continues. */
   detach(): void;
 }
 
 /**
- * Starts a process. It ends with this connection unless `detachGraceMs` or `keepLastOutput` lets it go on; then a
- * connection that breaks off is made again, from where the output was, until the grace is over.
+ * Starts a process. It ends with this connection unless `detachGraceMs` or `keepLastOutput` is set; then a broken
+ * connection is reopened, at the same point of the output, until the grace period is over.
  */
 export function openProcess(to: Connection, where: Where, start: StartProcess): Promise<RemoteProcess> {
   const resumes = (start.detachGraceMs ?? 0) > 0 || start.keepLastOutput === true;
@@ -59,7 +60,7 @@ export function openProcess(to: Connection, where: Where, start: StartProcess): 
   return connectProcess(to, { ...where, first: { type: "start", ...start }, resumes, again: { detachGraceMs } });
 }
 
-/** Takes the output of a process over, from the first byte that is kept or these offsets. */
+/** Takes over the output of a process, from the first stored byte or from these offsets. */
 export function attachProcess(
   to: Connection,
   { ref, ...where }: Where & { ref: string },
@@ -98,7 +99,7 @@ async function connectProcess(to: Connection, opening: Opening): Promise<RemoteP
     discardOutput: () => output.discard(),
     write: (data) => input.write(data),
     async closeStdin() {
-      await input.sent();
+      await input.flush();
       await requests.ask({ type: "closeStdin" });
     },
     async resize(size) {
@@ -108,14 +109,14 @@ async function connectProcess(to: Connection, opening: Opening): Promise<RemoteP
       await requests.ask({ type: "signal", signal: name, ...options });
     },
     async kill() {
-      // One that has ended may have left others behind, and its connection is gone with it.
+      // A process that has ended may have left others behind, and its connection is closed.
       if ((await requests.ask({ type: "kill" })) === "end") await killRest(to, { sandbox: opening.sandbox, ref });
     },
     detach: () => state.detach(),
   };
 }
 
-/** What is left of a tree whose leader has ended. One that is forgotten has nothing left. */
+/** Kills the rest of a process tree whose leader has ended. If the station has forgotten the process, none is left. */
 async function killRest(to: Connection, { sandbox, ref }: { sandbox: string; ref: string }): Promise<void> {
   await call(to, "processes.kill", { params: { sandbox, process: ref } }).catch((error: unknown) => {
     const isGone = error instanceof CaissonError && ["not_found", "gone", "lost"].includes(error.code);
@@ -123,7 +124,7 @@ async function killRest(to: Connection, { sandbox, ref }: { sandbox: string; ref
   });
 }
 
-/** Until the process has ended, or cannot be had again. */
+/** Reconnects until the process has ended or can no longer be reached. */
 async function keepConnected(to: Connection, options: Opening & { ref: string; state: ProcessState }, first: Connected): Promise<void> {
   const { ref, state, resumes, again } = options;
   let { closed } = first;
@@ -153,13 +154,13 @@ async function keepConnected(to: Connection, options: Opening & { ref: string; s
 interface Connected {
   socket: StreamSocket;
   started: Started;
-  /** Of the socket, or of one that gives no sign of life. */
+  /** Resolves when the socket closes or stops responding. */
   closed: StreamSocket["closed"];
 }
 
 /**
- * Resolves when the station says that it has the process. The connection is watched for silence: a network that is gone
- * closes nothing.
+ * Resolves when the station has attached the process. Watches the connection for silence: a dead network closes
+ * nothing.
  */
 async function connectOnce(
   to: Connection,
@@ -174,9 +175,9 @@ async function connectOnce(
 ): Promise<Connected> {
   const started = Promise.withResolvers<Started>();
   let silence: SilenceWatch | null = null;
-  /** What a connection says that was given up is said again by the next one. */
+  /** Ignores messages of a connection that we gave up: the next one repeats them. */
   const isHeard = () => {
-    silence?.heard();
+    silence?.reset();
     return silence?.hasFallen() !== true;
   };
   const socket = await openStream(to, "processes.stream", {
@@ -200,13 +201,13 @@ async function connectOnce(
   const failed = closed.then(({ error }) => {
     throw error ?? new CaissonError("unavailable", "the station closed the connection");
   });
-  // One that is connected closes later, too.
-  failed.catch(() => {});
+  void ignore(failed, "awaited in the race below; a connected stream closes later, too");
   try {
-    const begun = await whileAlive(to, () => Promise.race([started.promise, failed]));
-    // Before it has a process, the station hears nothing that is said here; a second connection costs nothing then.
+    const start = await whileAlive(to, () => Promise.race([started.promise, failed]));
+    // Not earlier: before it has a process, the station answers nothing that is sent here. A stream that resumes is
+    // watched from the start, since opening a second connection is harmless for it.
     if (!resumes) watch();
-    return { socket, started: begun, closed };
+    return { socket, started: start, closed };
   } catch (error) {
     socket.abandon();
     throw error;
@@ -215,7 +216,7 @@ async function connectOnce(
 
 type ProcessState = ReturnType<typeof createProcessState>;
 
-/** What outlives a connection. */
+/** The state that outlives a connection. */
 function createProcessState({ first }: Pick<Opening, "first">) {
   const next = { stdout: 0, stderr: 0 };
   if (first.type === "attach") Object.assign(next, { stdout: first.stdoutOffset ?? 0, stderr: first.stderrOffset ?? 0 });
@@ -227,7 +228,7 @@ function createProcessState({ first }: Pick<Opening, "first">) {
   let inputBase: number | null = null;
   let takenBytes = 0;
   let toldBytes = 0;
-  const output = createTakenQueue<OutputFrame>(({ data }) => {
+  const output = createItemQueue<OutputFrame>(({ data }) => {
     takenBytes += data.length;
     if (takenBytes - toldBytes < TELL_BYTES) return;
     toldBytes = takenBytes;
@@ -238,8 +239,8 @@ function createProcessState({ first }: Pick<Opening, "first">) {
     over = true;
     ended.resolve(outcome);
     output.end(error);
-    const gone = error ?? new CaissonError("gone", "the process has ended");
-    input.fail(gone);
+    const refusal = error ?? new CaissonError("gone", "the process has ended");
+    input.fail(refusal);
     requests.finish(error);
   };
   const lostOutcome = (): Ended => ({ kind: "lost", durationMs: 0, stdoutBytes: next.stdout, stderrBytes: next.stderr, memoryKills: 0 });
@@ -258,7 +259,7 @@ function createProcessState({ first }: Pick<Opening, "first">) {
     },
     disconnected() {
       socket = null;
-      // What is counted is counted for each connection.
+      // Acknowledgements count per connection.
       takenBytes = 0;
       toldBytes = 0;
       input.disconnect();
@@ -270,11 +271,11 @@ function createProcessState({ first }: Pick<Opening, "first">) {
     },
     onMessage(message: ProcessServerMessage) {
       if (message.type === "ended") finish(message.ended);
-      else if (message.type === "taken") input.taken(message.bytes);
+      else if (message.type === "taken") input.acknowledge(message.bytes);
       else if (message.type === "stdinClosed") input.fail(new CaissonError(message.problem.code, message.problem.detail));
       else if (message.type === "answered") requests.answered(message.request, message.problem);
     },
-    /** The connection ended for good. */
+    /** The connection ended and will not be reopened. */
     lost: (error: CaissonError | null) => finish(lostOutcome(), error ?? new CaissonError("lost", "the connection to the process ended")),
     detach() {
       socket?.send({ type: "detach" });

@@ -1,37 +1,38 @@
-import { pathOf, type RouteName } from "../contract/api/paths.ts";
 import type { Problem } from "../contract/api/problem.ts";
-import type { BodyInput, Json, Params, QueryInput } from "../contract/api/routes.ts";
-import { CaissonError, errorCodes } from "../contract/error.ts";
+import { CaissonError, errorCodes } from "../contract/error/error.ts";
+import { ignore } from "../lib/failures.ts";
+import type { BodyInput, Json, Params, QueryInput, RouteName } from "../verbs/routes.ts";
+import { pathOf } from "../verbs/verb-facts.ts";
 import { ATTEMPTS_MAX, pause, pauseBefore } from "./attempts.ts";
 import { boundedJson } from "./bounded-json.ts";
 import { certificateProblem } from "./certificate-problem.ts";
 import { whileAlive } from "./sign-of-life.ts";
 import type { OpenSocket } from "./stream-socket.ts";
 
-/** How often a request is made before a connection that breaks is taken for a failure. */
+/** Maximum number of attempts when connections break. */
 const REQUESTS_MAX = 5;
 
-/** How long a station that says when to come again is waited for: at a time, and in all. */
+/** Limits for following the station's Retry-After: per pause, and in total. */
 const RETRY_AFTER_SECONDS_MAX = 5;
 const RETRY_MS_MAX = 10_000;
 
-/** What `fetch` is to the client: the global one of browsers and Node, or one that goes another way. */
+/** The client's `fetch`: the global one of browsers and Node, or a custom one. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Answer>;
 
-/** As much of a `Response` as the client needs. To make a real one, Node loads all that its `fetch` is made of. */
+/** The part of `Response` that the client needs. For a real one, Node would load its whole `fetch` implementation. */
 export type Answer = Pick<Response, "ok" | "status" | "body" | "json">;
 
 export interface Connection {
-  /** Without a final slash. */
+  /** The station's address without a trailing slash. */
   url: string;
   token: string | undefined;
   fetch: Fetch;
   openSocket: OpenSocket;
-  /** Aborted when the caller wants to leave: a station that does not answer is given up sooner. */
+  /** Aborted when the caller wants to exit: an unresponsive station is then given up sooner. */
   leaving?: AbortSignal | undefined;
-  /** Another silence after which the station is asked for a sign of life, for tests. */
+  /** Overrides the silence before a health check, for tests. */
   silenceMs?: number | undefined;
-  /** Whether the station ever answered: one that is absent then is waited for, since it may be starting again. */
+  /** Whether the station ever answered. If so and it is absent, it may be restarting, so we wait for it. */
   wasReached?: boolean;
 }
 
@@ -39,28 +40,33 @@ export interface Signal {
   signal?: AbortSignal;
 }
 
-/** What a call takes; what its route does not have may be left out. */
-export type CallInput<Name extends RouteName> = { signal?: AbortSignal } & Given<"params", Params<Name>> &
-  Given<"query", QueryInput<Name>> &
-  Given<"body", BodyInput<Name>>;
-type Given<Key extends string, Value> = [Value] extends [undefined]
+/** The input of a call. Parts that its route does not have are optional. */
+export type CallInput<Name extends RouteName> = { signal?: AbortSignal } & InputField<"params", Params<Name>> &
+  InputField<"query", QueryInput<Name>> &
+  InputField<"body", BodyInput<Name>>;
+type InputField<Key extends string, Value> = [Value] extends [undefined]
   ? unknown
   : object extends Value
     ? { [K in Key]?: Value }
     : { [K in Key]: Value };
 
-interface AnyInput {
+export interface AnyInput {
   params?: Readonly<Record<string, string>>;
   query?: object;
   body?: unknown;
   signal?: AbortSignal;
 }
 
-/** One call whose answer is JSON, or nothing. Throws what the station says went wrong, and `unavailable`. */
+/** Makes a call whose answer is JSON or empty. Throws the station's errors, and `unavailable`. */
 export async function call<Name extends RouteName>(to: Connection, name: Name, input: CallInput<Name>): Promise<Json<Name>> {
+  return (await callRoute(to, name, input)) as Json<Name>;
+}
+
+/** Like `call`, for a route that is only known at run time. */
+export async function callRoute(to: Connection, name: RouteName, input: AnyInput): Promise<unknown> {
   const { attempt, repeat } = requestOf(to, name, { input, accept: "application/json" });
   const whole = async () => await readJson(to, await attempt(), input.signal);
-  return (await (repeat === null ? whole() : untilAnswered(whole, repeat))) as Json<Name>;
+  return await (repeat === null ? whole() : untilAnswered(whole, repeat));
 }
 
 async function readJson(to: Connection, response: Answer, signal: AbortSignal | undefined): Promise<unknown> {
@@ -68,7 +74,7 @@ async function readJson(to: Connection, response: Answer, signal: AbortSignal | 
   try {
     return await whileAlive(to, () => boundedJson(response));
   } catch (cause) {
-    if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up", { cause });
+    if (signal?.aborted) throw new CaissonError("cancelled", "the request was cancelled", { cause });
     if (cause instanceof CaissonError) throw cause;
     throw new CaissonError("unavailable", `the station at ${to.url} broke off in the middle of its answer`, {
       cause,
@@ -77,7 +83,7 @@ async function readJson(to: Connection, response: Answer, signal: AbortSignal | 
   }
 }
 
-/** The answer itself, for those whose body is a stream. Throws as `call` does. */
+/** Returns the answer itself, for callers that stream its body. Throws as `call` does. */
 export async function send(to: Connection, name: RouteName, options: SendOptions): Promise<Answer> {
   const { attempt, repeat } = requestOf(to, name, options);
   return await (repeat === null ? attempt() : untilAnswered(attempt, repeat));
@@ -89,7 +95,7 @@ interface SendOptions {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** One attempt of a request, and how it is repeated; null where it must not be. */
+/** Prepares one attempt of a request, and its retry policy; null if it must not be repeated. */
 function requestOf(to: Connection, name: RouteName, options: SendOptions): { attempt: () => Promise<Answer>; repeat: Repeat | null } {
   const { input, accept } = options;
   const { method, path } = pathOf(name);
@@ -110,7 +116,7 @@ function requestOf(to: Connection, name: RouteName, options: SendOptions): { att
     ...(isStream(body) && { duplex: "half" }),
     ...(input.signal && { signal: input.signal }),
   } as RequestInit;
-  const attempt = () => asked(to, { url, init, name });
+  const attempt = () => sendRequest(to, { url, init, name });
   return { attempt, repeat: isSafeToRepeat(name, { accept, body }) ? { to, method, headers, signal: input.signal } : null };
 }
 
@@ -121,19 +127,19 @@ interface Repeat {
   signal: AbortSignal | undefined;
 }
 
-async function asked(to: Connection, { url, init, name }: { url: string; init: RequestInit; name: RouteName }): Promise<Answer> {
+async function sendRequest(to: Connection, { url, init, name }: { url: string; init: RequestInit; name: RouteName }): Promise<Answer> {
   let response: Answer;
   try {
     response = await whileAlive(to, (signal) => to.fetch(url, { ...init, signal }), init.signal ?? undefined);
     to.wasReached = true;
   } catch (cause) {
-    if (init.signal?.aborted) throw new CaissonError("cancelled", `${name} was given up`, { cause });
+    if (init.signal?.aborted) throw new CaissonError("cancelled", `${name} was cancelled`, { cause });
     if (cause instanceof CaissonError) throw cause;
     const untrusted = certificateProblem(cause, to.url);
     if (untrusted !== null) throw untrusted;
     throw new CaissonError("unavailable", `the station at ${to.url} cannot be reached`, {
       cause,
-      hint: "Is it running? `caisson status` tells.",
+      hint: "Run `caisson status` to see whether it is running.",
       details: { isBroken: !isAbsent(cause), isAbsent: isAbsent(cause) },
     });
   }
@@ -141,21 +147,21 @@ async function asked(to: Connection, { url, init, name }: { url: string; init: R
   throw await failureOf(response);
 }
 
-/** Nobody listens there: to ask again at once is of no use. */
+/** Returns whether no process listens there, so that an immediate retry is useless. */
 function isAbsent(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (code === "ECONNREFUSED" || code === "ENOENT" || code === "ENOTFOUND") return true;
   return cause !== undefined && isAbsent(cause);
 }
 
-/** Of a stream nothing can be sent again; a command belongs to its request, and has ended with it. */
+/** A stream cannot be sent again, and a command belongs to its request and has ended with it. */
 function isSafeToRepeat(name: RouteName, { accept, body }: { accept: string; body: unknown }): boolean {
   return accept === "application/json" && name !== "sandboxes.exec" && !isStream(body);
 }
 
 /**
- * Asks again when the connection broke before there was an answer. What does something has a key, so that it is done
- * once; while the station still does what a connection that broke asked for, it is waited for.
+ * Retries when the connection breaks before the answer. Changes carry an idempotency key, so they happen once; if the
+ * station is still working on the first attempt, we wait for it.
  */
 async function untilAnswered<Result>(attempt: () => Promise<Result>, { to, method, headers, signal }: Repeat): Promise<Result> {
   if (method === "POST") headers["idempotency-key"] ??= crypto.randomUUID();
@@ -170,24 +176,27 @@ async function untilAnswered<Result>(attempt: () => Promise<Result>, { to, metho
       if (retryMs !== null && attempts < REQUESTS_MAX && waitedMs + retryMs <= RETRY_MS_MAX) {
         waitedMs += retryMs;
         await pause(retryMs, signal);
-        if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up");
+        if (signal?.aborted) throw new CaissonError("cancelled", "the request was cancelled");
         continue;
       }
       const broke = error.code === "unavailable" && error.details?.isBroken === true;
-      // It was reachable before: it may be restarting, and did not receive this attempt.
+      // The station was reachable before, so it may be restarting; it did not receive this attempt.
       const isAway = error.code === "unavailable" && error.details?.isAbsent === true && to.wasReached === true;
       if (!isAway && attempts >= REQUESTS_MAX) throw error;
-      // What was changed meanwhile is not what an earlier attempt found.
+      // The first attempt may have taken effect, and a second one would then find a changed resource.
       if (broke && method !== "POST" && method !== "GET") throw error;
       if (!broke && !isAway && !(hasBroken && error.code === "busy")) throw error;
       hasBroken ||= broke;
     }
     await pauseBefore(attempts, signal);
-    if (signal?.aborted) throw new CaissonError("cancelled", "the request was given up");
+    if (signal?.aborted) throw new CaissonError("cancelled", "the request was cancelled");
   }
 }
 
-/** When an overloaded station, which has done nothing, wants to be asked again. Callers are spread a little. */
+/**
+ * Returns when to retry an overloaded station, which has done nothing yet; null to give up. Adds jitter to spread
+ * callers.
+ */
 function retryAfterMs({ code, details }: CaissonError): number | null {
   const seconds = details?.overload === true || details?.stalledMs !== undefined ? details.retryAfterSeconds : undefined;
   if ((code !== "busy" && code !== "unavailable") || typeof seconds !== "number" || seconds > RETRY_AFTER_SECONDS_MAX) return null;
@@ -195,19 +204,19 @@ function retryAfterMs({ code, details }: CaissonError): number | null {
 }
 
 async function failureOf(response: Answer): Promise<CaissonError> {
-  const problem = (await boundedJson(response).catch(() => null)) as Problem | null;
+  const problem = ((await ignore(boundedJson(response), "reported as an answer without a reason")) ?? null) as Problem | null;
   if (problem === null || !Object.hasOwn(errorCodes, problem.code)) {
-    return new CaissonError("protocol", `the station answered ${response.status} without saying why`);
+    return new CaissonError("protocol", `the station answered ${response.status} without a reason`);
   }
   return errorOf(problem);
 }
 
-/** What a problem is to a program. */
+/** Converts a problem to an error. */
 export function errorOf({ code, detail, hint, details }: Problem): CaissonError {
   return new CaissonError(code, detail, { ...(hint !== undefined && { hint }), ...(details !== undefined && { details }) });
 }
 
-/** By what it can do: to ask for the class has Node load it, for every request. */
+/** Duck-typed: an `instanceof` check would make Node load the class with every request. */
 function isStream(body: unknown): boolean {
   return typeof body === "object" && body !== null && "getReader" in body;
 }
@@ -232,7 +241,7 @@ export function queryOf(query: object | undefined): string {
   return search.size === 0 ? "" : `?${search}`;
 }
 
-/** Of an answer that is bytes. */
+/** Returns the body of a binary answer. */
 export function streamOf({ body }: Answer): ReadableStream<Uint8Array> {
   return body ?? new ReadableStream({ start: (controller) => controller.close() });
 }

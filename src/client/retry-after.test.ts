@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { problemOf } from "../contract/api/problem.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { connect } from "./connect.ts";
 import type { Answer } from "./request.ts";
 
 const refusal = (details: Record<string, unknown>) =>
   new Response(JSON.stringify(problemOf(new CaissonError("unavailable", "the station is overloaded", { details }))), { status: 503 });
 
-/** A client whose station gives these answers, one after another. */
+/** Creates a client whose station gives these answers in sequence. */
 function answering(answers: Answer[]) {
   const keys: (string | undefined)[] = [];
   const client = connect({
@@ -20,13 +20,13 @@ function answering(answers: Answer[]) {
   return { client, keys };
 }
 
-test("asks an overloaded station again after the time it names", async () => {
+test("retries an overloaded station after the time it specifies", async () => {
   const { client, keys } = answering([refusal({ overload: true, retryAfterSeconds: 0.01 }), new Response(JSON.stringify({ pid: 1 }))]);
   await client.status();
   expect(keys).toHaveLength(2);
 });
 
-test("repeats a refused call that changes something with the same key", async () => {
+test("repeats a rejected change with the same key", async () => {
   const { client, keys } = answering([refusal({ overload: true, retryAfterSeconds: 0.01 }), new Response(JSON.stringify({ pid: 1 }))]);
   await client.shutDown({});
   expect(keys).toHaveLength(2);
@@ -34,7 +34,7 @@ test("repeats a refused call that changes something with the same key", async ()
   expect(keys[1]).toBe(keys[0]);
 });
 
-test("tells at once of a station that wants to be left alone for long", async () => {
+test("fails immediately if the station asks for a long pause", async () => {
   const { client, keys } = answering([refusal({ overload: true, retryAfterSeconds: 600 })]);
   await expect(client.status()).rejects.toMatchObject({ code: "unavailable" });
   expect(keys).toHaveLength(1);

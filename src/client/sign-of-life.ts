@@ -1,14 +1,15 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ignore } from "../lib/failures.ts";
 import type { Connection } from "./request.ts";
 
-/** A request that waits longer asks for the station's health, and gives that as long again. */
+/** How long a request waits before it checks the station's health, and how long the check may take. */
 const SILENCE_MS = 10_000;
-/** The same once somebody wants to leave. */
+/** The same when the caller wants to exit. */
 const HURRIED_MS = 2_000;
 
 /**
- * Waits for something of a station, however long it takes, as long as the station lives: one that accepts connections
- * and answers none is given up, and so is a silent connection. Throws `unavailable` then.
+ * Waits for the station for as long as it is alive. Throws `unavailable` if it accepts connections but no longer
+ * answers, or the connection is dead.
  */
 export async function whileAlive<Result>(
   to: Connection,
@@ -17,7 +18,7 @@ export async function whileAlive<Result>(
 ): Promise<Result> {
   const over = new AbortController();
   const dead = Promise.withResolvers<never>();
-  dead.promise.catch(() => {});
+  void ignore(dead.promise, "awaited in the race below");
   const { silenceMs = SILENCE_MS, leaving } = to;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
@@ -44,19 +45,18 @@ export async function whileAlive<Result>(
   }
 }
 
-/** Any answer is one, whatever it says. */
+/** Returns whether the station answers its health check at all, whatever the answer is. */
 async function givesSign(to: Connection, answerMs: number): Promise<boolean> {
-  try {
-    const { body } = await to.fetch(`${to.url}/healthz`, { method: "GET", redirect: "manual", signal: AbortSignal.timeout(answerMs) });
+  const asking = to.fetch(`${to.url}/healthz`, { method: "GET", redirect: "manual", signal: AbortSignal.timeout(answerMs) });
+  const answered = asking.then(async ({ body }) => {
     await body?.cancel();
     return true;
-  } catch {
-    return false;
-  }
+  });
+  return (await ignore(answered, "no answer means that it is not alive")) ?? false;
 }
 
 const notAnswering = ({ url }: Connection) =>
   new CaissonError("unavailable", `the station at ${url} does not answer`, {
-    hint: "It is too busy, or the connection is dead. What was asked for may have been begun; try again later.",
+    hint: "It is too busy, or the connection is dead. The request may have taken effect; try again later.",
     details: { isBroken: false },
   });

@@ -10,8 +10,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-/** What `then` says of the answer, in a process of its own. */
-function asked(answer: string, then: string): unknown {
+/** Returns what `then` computes from the answer, in a separate process. */
+function fetchInChild(answer: string, then: string): unknown {
   const program = `
     import { createServer } from "node:http";
     import { socketFetch } from ${JSON.stringify(join(import.meta.dirname, "socket-fetch.ts"))};
@@ -24,23 +24,23 @@ function asked(answer: string, then: string): unknown {
   return JSON.parse(execFileSync(process.execPath, ["--input-type=module", "--eval", program], { encoding: "utf8" }));
 }
 
-describe("fetch by a socket", () => {
-  test("gives status, headers and JSON", () => {
+describe("fetch over a Unix socket", () => {
+  test("returns status, headers and JSON", () => {
     const answer = `response.writeHead(201, { "x-one": "1" }); response.end(JSON.stringify({ url: request.url, text: "ä".repeat(100_000) }));`;
     const then = `const { url, text } = await answer.json();
       const { status, ok, headers } = answer;
       return [status, ok, headers["x-one"], url, text.length];`;
-    expect(asked(answer, then)).toEqual([201, true, "1", "/v1/things?a=1", 100_000]);
+    expect(fetchInChild(answer, then)).toEqual([201, true, "1", "/v1/things?a=1", 100_000]);
   });
 
-  test("gives a stream, and none where there is nothing", () => {
+  test("returns a stream, or null for an empty answer", () => {
     const pieces = `const pieces = []; for await (const piece of answer.body) pieces.push(...piece); return pieces;`;
-    expect(asked(`response.end(Buffer.from([0, 255, 10]))`, pieces)).toEqual([0, 255, 10]);
-    expect(asked(`response.writeHead(204).end()`, "return [answer.status, answer.body];")).toEqual([204, null]);
+    expect(fetchInChild(`response.end(Buffer.from([0, 255, 10]))`, pieces)).toEqual([0, 255, 10]);
+    expect(fetchInChild(`response.writeHead(204).end()`, "return [answer.status, answer.body];")).toEqual([204, null]);
   });
 
-  test("fails where the connection ends before the answer does", () => {
+  test("fails if the connection ends in the middle of the answer", () => {
     const answer = `response.writeHead(200, { "content-length": "100" }); response.write("{"); setImmediate(() => request.socket.destroy());`;
-    expect(asked(answer, `return await answer.json().then(() => "read", (error) => error.code);`)).toBe("ECONNRESET");
+    expect(fetchInChild(answer, `return await answer.json().then(() => "read", (error) => error.code);`)).toBe("ECONNRESET");
   });
 });

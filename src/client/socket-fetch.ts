@@ -5,12 +5,12 @@ import { byteCounter } from "./bounded-json.ts";
 import type { Answer } from "./request.ts";
 import { webStreamOf } from "./web-stream.ts";
 
-/** `fetch` over a socket of this machine, whatever host the address names. */
+/** Implements `fetch` over a Unix socket, whatever host the URL names. */
 export function socketFetch(socketPath: string): (url: string, init: RequestInit) => Promise<SocketAnswer> {
   return (url, init) => {
     const { pathname, search } = new URL(url);
-    // One connection each: whoever asks once need not wait for it to be closed.
-    return sent(init, (common) =>
+    // One connection per request: a single request need not wait for keep-alive to end.
+    return sendRequest(init, (common) =>
       request({
         ...common,
         socketPath,
@@ -22,8 +22,8 @@ export function socketFetch(socketPath: string): (url: string, init: RequestInit
   };
 }
 
-/** What `fetch` does, by a request of Node's own making. */
-export async function sent(init: RequestInit, begin: (common: RequestOptions) => ClientRequest): Promise<SocketAnswer> {
+/** Implements `fetch` with a request of Node's `http`. */
+export async function sendRequest(init: RequestInit, begin: (common: RequestOptions) => ClientRequest): Promise<SocketAnswer> {
   const message = await new Promise<IncomingMessage>((resolve, reject) => {
     const request = begin({
       method: init.method ?? "GET",
@@ -45,7 +45,7 @@ export async function sent(init: RequestInit, begin: (common: RequestOptions) =>
   return answerOf(message);
 }
 
-/** With headers, too. */
+/** An answer with its headers. */
 export interface SocketAnswer extends Answer {
   readonly headers: Readonly<Record<string, string>>;
 }

@@ -9,28 +9,28 @@ interface Signal {
 }
 
 interface Resumed extends Signal {
-  /** Another silence after which the station is asked for a sign of life, for tests. */
+  /** Overrides the silence before a health check, for tests. */
   silenceMs?: number;
 }
 
-/** What goes both ways over a connection of its own. */
+/** Two-way streams, each over a separate connection. */
 export interface StreamCalls {
-  /** Events of runs and sandboxes as they happen, taken up again by itself where a connection breaks off. */
+  /** Subscribes to live events of runs and sandboxes. Reconnects and resumes automatically. */
   subscribe(options?: SubscribeOptions): Promise<Subscription>;
-  openProcess(sandbox: string, start: StartProcess, given?: Resumed): Promise<RemoteProcess>;
-  attachProcess(sandbox: string, ref: string, attach?: AttachProcess, given?: Resumed): Promise<RemoteProcess>;
-  createHeld(request: CreateHeld, given?: Signal & { onNotice?: (text: string) => void }): Promise<RemoteHold>;
-  holdSandbox(sandbox: string, given?: Signal): Promise<RemoteHold>;
-  connectPort(sandbox: string, port: number, given?: Signal): Promise<PortConnection>;
+  openProcess(sandbox: string, start: StartProcess, options?: Resumed): Promise<RemoteProcess>;
+  attachProcess(sandbox: string, ref: string, attach?: AttachProcess, options?: Resumed): Promise<RemoteProcess>;
+  createHeld(request: CreateHeld, options?: Signal & { onNotice?: (text: string) => void }): Promise<RemoteHold>;
+  holdSandbox(sandbox: string, options?: Signal): Promise<RemoteHold>;
+  connectPort(sandbox: string, port: number, options?: Signal): Promise<PortConnection>;
 }
 
 export function streamCalls(to: Connection): StreamCalls {
   return {
     subscribe: (options) => subscribe(to, options),
-    openProcess: (sandbox, start, given = {}) => openProcess(to, { sandbox, ...given }, start),
-    attachProcess: (sandbox, ref, attach, given = {}) => attachProcess(to, { sandbox, ref, ...given }, attach),
-    createHeld: (request, given) => createHeld(to, request, given),
-    holdSandbox: (sandbox, given) => holdSandbox(to, sandbox, given),
-    connectPort: (sandbox, port, given = {}) => connectPort(to, { sandbox, port, ...given }),
+    openProcess: (sandbox, start, options = {}) => openProcess(to, { sandbox, ...options }, start),
+    attachProcess: (sandbox, ref, attach, options = {}) => attachProcess(to, { sandbox, ref, ...options }, attach),
+    createHeld: (request, options) => createHeld(to, request, options),
+    holdSandbox: (sandbox, options) => holdSandbox(to, sandbox, options),
+    connectPort: (sandbox, port, options = {}) => connectPort(to, { sandbox, port, ...options }),
   };
 }

@@ -1,9 +1,9 @@
 import type { Problem } from "../contract/api/problem.ts";
 import { BEARER_PROTOCOL_PREFIX, closeCodes, STREAM_PROTOCOL, type StreamName, streamPaths } from "../contract/api/stream-paths.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { type Connection, call, errorOf, filled, queryOf } from "./request.ts";
 
-/** What is used of a WebSocket, be it a browser's or one of Node. */
+/** The part of a WebSocket that we use, in browsers and in Node. */
 export interface AnySocket {
   binaryType: string;
   onopen: ((event: never) => void) | null;
@@ -14,39 +14,39 @@ export interface AnySocket {
   close(code?: number): void;
 }
 
-/** How a WebSocket is made: with the global one of browsers and Node, or one that goes another way. */
+/** Opens a WebSocket: with the global one of browsers and Node, or a custom one. */
 export type OpenSocket = (url: string, options: { protocol: string; token: string | undefined }) => AnySocket;
 
-/** How long the station has to answer. */
+/** How long the station may take to answer. */
 const OPEN_MS = 15_000;
 
 export interface StreamSocket {
   send(message: object): void;
   sendBytes(data: Uint8Array): void;
   close(): void;
-  /** Closes it without saying that all was said: what it was for goes on over another one. */
+  /** Closes the socket without ending the stream, which continues over another socket. */
   abandon(): void;
-  /** Never rejects. The error is what the station said, `unavailable` for a connection that broke, or null. */
+  /** Never rejects. The error is the station's, `unavailable` for a broken connection, or null. */
   readonly closed: Promise<{ error: CaissonError | null }>;
 }
 
 export interface StreamOptions {
   params?: Readonly<Record<string, string>>;
   query?: object;
-  /** Ends the opening, and later the socket. */
+  /** Aborts opening, and later closes the socket. */
   signal?: AbortSignal | undefined;
   onMessage(message: { type: string }): void;
   onBytes?(data: Uint8Array): void;
 }
 
-/** A token cannot be a header in a browser; the station never says this subprotocol again. */
+/** Browsers cannot set headers, so the token is a subprotocol, which the station never echoes. */
 export const openGlobalSocket: OpenSocket = (url, { protocol, token }) =>
   new WebSocket(url, token === undefined ? [protocol] : [protocol, `${BEARER_PROTOCOL_PREFIX}${token}`]) as unknown as AnySocket;
 
-/** A WebSocket of the station, open. Throws `unavailable`, `unauthenticated`, `denied`, `busy`, and `cancelled`. */
+/** Opens a WebSocket to the station. Throws `unavailable`, `unauthenticated`, `denied`, `busy`, and `cancelled`. */
 export async function openStream(to: Connection, name: StreamName, options: StreamOptions): Promise<StreamSocket> {
   const url = `${to.url.replace(/^http/, "ws")}${filled(streamPaths[name], options.params ?? {})}${queryOf(options.query)}`;
-  if (options.signal?.aborted) throw new CaissonError("cancelled", `${name} was given up`);
+  if (options.signal?.aborted) throw new CaissonError("cancelled", `${name} was cancelled`);
   const socket = to.openSocket(url, { protocol: STREAM_PROTOCOL, token: to.token });
   socket.binaryType = "arraybuffer";
   const opened = Promise.withResolvers<boolean>();
@@ -83,9 +83,9 @@ export async function openStream(to: Connection, name: StreamName, options: Stre
   };
 }
 
-/** A browser does not say why a socket was refused; an ordinary call is refused for the same reasons. */
+/** Makes an ordinary call to find the reason, which browsers do not reveal for a refused socket. */
 async function whyNotOpened(to: Connection, name: StreamName, signal: AbortSignal | undefined): Promise<CaissonError> {
-  if (signal?.aborted) return new CaissonError("cancelled", `${name} was given up`);
+  if (signal?.aborted) return new CaissonError("cancelled", `${name} was cancelled`);
   try {
     await call(to, "station.status", {});
   } catch (error) {

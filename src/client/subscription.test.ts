@@ -9,21 +9,22 @@ const CUT_AFTER_MS = 1_000;
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A station without events, whose connections are each cut after a second, or refused. */
+/** A station without events. Each of its connections is cut after a second, or refused. */
 function station(connections: readonly ("cut" | "refused")[]) {
   let opened = 0;
   const openSocket = (): AnySocket => {
     const what = connections[opened];
     opened += 1;
-    const told = (name: "onopen" | "onclose" | "onmessage", given: object) => (socket[name] as ((event: object) => void) | null)?.(given);
+    const dispatch = (name: "onopen" | "onclose" | "onmessage", payload: object) =>
+      (socket[name] as ((event: object) => void) | null)?.(payload);
     const socket: AnySocket = {
       binaryType: "",
       ...{ onopen: null, onmessage: null, onerror: null, onclose: null },
-      send: () => told("onmessage", { data: JSON.stringify({ type: "subscribed", position: 0 }) }),
-      close: (code = BROKEN) => told("onclose", { code }),
+      send: () => dispatch("onmessage", { data: JSON.stringify({ type: "subscribed", position: 0 }) }),
+      close: (code = BROKEN) => dispatch("onclose", { code }),
     };
-    setTimeout(() => told(what === "refused" ? "onclose" : "onopen", { code: BROKEN }), 1);
-    if (what === "cut") setTimeout(() => told("onclose", { code: BROKEN }), CUT_AFTER_MS);
+    setTimeout(() => dispatch(what === "refused" ? "onclose" : "onopen", { code: BROKEN }), 1);
+    if (what === "cut") setTimeout(() => dispatch("onclose", { code: BROKEN }), CUT_AFTER_MS);
     return socket;
   };
   const fetch = async () => {
@@ -32,8 +33,8 @@ function station(connections: readonly ("cut" | "refused")[]) {
   return { to: { url: "http://station.test", token: undefined, fetch, openSocket } as Connection, opened: () => opened };
 }
 
-/** Of a subscription to it, once as many connections were made as are told of or it gave up. */
-async function followed({ to, opened }: ReturnType<typeof station>, count: number): Promise<{ failure: unknown; opened: number }> {
+/** Subscribes, and returns the outcome once all connections were opened or the client gave up. */
+async function follow({ to, opened }: ReturnType<typeof station>, count: number): Promise<{ failure: unknown; opened: number }> {
   const subscribing = subscribe(to);
   await vi.advanceTimersByTimeAsync(1);
   const subscription = await subscribing;
@@ -51,13 +52,13 @@ async function followed({ to, opened }: ReturnType<typeof station>, count: numbe
 }
 
 describe("subscribe", () => {
-  it("goes on for as long as the station is there, however often a quiet connection is cut", async () => {
+  it("keeps following a live station, however often a quiet connection is cut", async () => {
     const connections = [...Array<"cut">(15).fill("cut"), "refused" as const, ...Array<"cut">(15).fill("cut")];
-    expect(await followed(station(connections), 30)).toEqual({ failure: null, opened: 30 });
+    expect(await follow(station(connections), 30)).toEqual({ failure: null, opened: 30 });
   });
 
-  it("gives up on a station that is not back after some attempts", async () => {
-    const { failure } = await followed(station(["cut", ...Array<"refused">(30).fill("refused")]), 30);
+  it("gives up on a station after some failed attempts", async () => {
+    const { failure } = await follow(station(["cut", ...Array<"refused">(30).fill("refused")]), 30);
     expect(failure).toMatchObject({ code: "unavailable" });
   });
 });

@@ -1,38 +1,41 @@
 import type { EventFilter, EventsServerMessage, StreamedEvent } from "../contract/api/streams.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ignore } from "../lib/failures.ts";
 import { ATTEMPTS_MAX, pauseBefore } from "./attempts.ts";
+import { createItemQueue } from "./item-queue.ts";
 import type { Connection } from "./request.ts";
 import { openStream, type StreamSocket } from "./stream-socket.ts";
-import { createTakenQueue } from "./taken-queue.ts";
 import { SILENCE_MS, type SilenceWatch, watchSilence } from "./watch-silence.ts";
 
 const WINDOW_EVENTS = 1000;
 const TELL_EVENTS = WINDOW_EVENTS / 4;
 
 export interface SubscribeOptions {
-  /** Events after this position; `end`: only those to come. Absent: from the first. */
+  /** Only events after this position; `end` for new ones only. Absent: from the first. */
   afterPosition?: number | "end";
   filter?: EventFilter;
   signal?: AbortSignal;
-  /** Told when the connection breaks off (false) and when it is there again (true); events wait meanwhile. */
+  /** Called with false when the connection breaks and with true when it is restored. Events are held until then. */
   onConnection?(isThere: boolean): void;
-  /** Another silence after which the station is asked for a sign of life, for tests. */
+  /** Overrides the silence before a health check, for tests. */
   silenceMs?: number;
 }
 
 /**
- * Events of runs, sandboxes and driven things, each once, in order, whatever becomes of the connection. Ends with the
+ * Events of runs, sandboxes and durable jobs, each once, in order, even across broken connections. Ends with the
  * signal.
  */
 export interface Subscription extends AsyncIterable<StreamedEvent> {
-  /** Everything up to here came, or did not pass the filter: what to subscribe after to go on from here. */
+  /** Returns the position up to which all matching events have arrived. Subscribe after it to continue. */
   position(): number;
-  /** Events after the position with which it resolves pass this filter, and those up to it passed the one before. */
+  /** Resolves to the position after which the new filter applies; the previous filter applies up to it. */
   changeFilter(filter: EventFilter): Promise<number>;
   close(): void;
 }
 
-/** Throws what opening a stream throws. Later, the iteration does, when the station is not back after some attempts. */
+/**
+ * Throws what opening a stream throws. Later the iteration throws, if the station does not return after some attempts.
+ */
 export async function subscribe(to: Connection, options: SubscribeOptions = {}): Promise<Subscription> {
   const state = createSubscriptionState(options);
   const first = await connectOnce(to, state);
@@ -47,7 +50,8 @@ export async function subscribe(to: Connection, options: SubscribeOptions = {}):
 
 async function keepConnected(to: Connection, state: SubscriptionState, first: StreamSocket): Promise<void> {
   let socket: StreamSocket | null = first;
-  // Those that brought nothing decide how long the next one waits; those that reached nobody, whether there is one.
+  // `attempt` counts connections without events and determines the pause; `unreached` counts failed ones and bounds
+  // them.
   let attempt = 0;
   let unreached = 0;
   try {
@@ -83,10 +87,10 @@ async function connectOnce(to: Connection, state: SubscriptionState): Promise<St
   let silence: SilenceWatch | null = null;
   const socket = await openStream(to, "events.stream", {
     signal: state.ends.signal,
-    onMessage(given) {
-      const message = given as EventsServerMessage;
-      silence?.heard();
-      // What a connection says that was given up is said again by the next one.
+    onMessage(raw) {
+      const message = raw as EventsServerMessage;
+      silence?.reset();
+      // Ignores messages of a connection that we gave up: the next one repeats them.
       if (silence?.hasFallen()) return;
       if (message.type === "subscribed") subscribed.resolve();
       state.onMessage(message);
@@ -96,32 +100,40 @@ async function connectOnce(to: Connection, state: SubscriptionState): Promise<St
   const closed = Promise.race([socket.closed, silence.fallen]).then(({ error }) => {
     throw error ?? new CaissonError("unavailable", "the station closed the stream");
   });
-  closed.catch(() => {});
+  void ignore(closed, "awaited in the race below");
   await Promise.race([subscribed.promise, closed]);
   return socket;
 }
 
 type SubscriptionState = ReturnType<typeof createSubscriptionState>;
 
-/** What outlives a connection. */
-function createSubscriptionState({ afterPosition, filter: asked = {}, signal, onConnection, silenceMs = SILENCE_MS }: SubscribeOptions) {
+/** The state that outlives a connection. */
+function createSubscriptionState({
+  afterPosition,
+  filter: firstFilter = {},
+  signal,
+  onConnection,
+  silenceMs = SILENCE_MS,
+}: SubscribeOptions) {
   const ends = new AbortController();
   if (signal?.aborted) ends.abort();
   else signal?.addEventListener("abort", () => ends.abort(), { once: true, signal: ends.signal });
-  let filter = asked;
+  let filter = firstFilter;
   let position: number | null = null;
   let socket: StreamSocket | null = null;
   let silence: SilenceWatch | null = null;
-  let taken = 0;
-  let told = 0;
+  let takenCount = 0;
+  let reportedCount = 0;
   const changes: { resolve(position: number): void; reject(error: unknown): void }[] = [];
-  const events = createTakenQueue<StreamedEvent>(() => {
-    taken += 1;
-    if (taken - told < TELL_EVENTS) return;
-    told = taken;
-    socket?.send({ type: "taken", events: taken });
+  const events = createItemQueue<StreamedEvent>(() => {
+    takenCount += 1;
+    if (takenCount - reportedCount < TELL_EVENTS) return;
+    reportedCount = takenCount;
+    socket?.send({ type: "taken", events: takenCount });
   });
-  /** Those that wait when the connection breaks are answered by the next one's beginning: it has the new filter. */
+  /**
+   * Changes pending when the connection breaks are confirmed when the next one begins, since that has the new filter.
+   */
   const changed = (at: number, all: boolean) => {
     for (const { resolve } of changes.splice(0, all ? changes.length : 1)) resolve(at);
   };
@@ -137,13 +149,13 @@ function createSubscriptionState({ afterPosition, filter: asked = {}, signal, on
       opened.send({ type: "subscribe", filter, windowEvents: WINDOW_EVENTS, ...(after !== undefined && { afterPosition: after }) });
       return silence;
     },
-    /** Resolves, as a closed socket does, when the other side gives no sign of life. */
+    /** Resolves, as a closed socket does, when the other side does not respond. */
     fallenSilent: () => silence?.fallen ?? new Promise<never>(() => {}),
     disconnected() {
       if (!ends.signal.aborted) onConnection?.(false);
       socket = null;
-      taken = 0;
-      told = 0;
+      takenCount = 0;
+      reportedCount = 0;
     },
     changeFilter(changedTo: EventFilter): Promise<number> {
       filter = changedTo;

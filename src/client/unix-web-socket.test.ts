@@ -22,26 +22,26 @@ afterEach(() => {
   rmSync(base, { recursive: true, force: true });
 });
 
-/** A socket, what it heard, and the other end of it, which has read its request. */
+/** Opens a socket, and returns it with what it received and with its peer, which has read the request. */
 async function open(answer = "HTTP/1.1 101 Switching Protocols\r\n\r\n") {
   const socket = unixWebSockets(join(base, "socket"))("ws://station/v1/stream?a=1", { protocol: "caisson.v1", token: undefined });
-  const heard: unknown[] = [];
+  const events: unknown[] = [];
   const closed = Promise.withResolvers<number>();
-  socket.onopen = () => heard.push("open");
-  socket.onmessage = ({ data }: { data: string | ArrayBuffer }) => heard.push(typeof data === "string" ? data : [...new Uint8Array(data)]);
-  socket.onerror = () => heard.push("error");
+  socket.onopen = () => events.push("open");
+  socket.onmessage = ({ data }: { data: string | ArrayBuffer }) => events.push(typeof data === "string" ? data : [...new Uint8Array(data)]);
+  socket.onerror = () => events.push("error");
   socket.onclose = ({ code }: { code: number }) => closed.resolve(code);
   const peer = await arrived;
   peer.on("error", () => {});
   const [request] = (await once(peer, "data")) as [Buffer];
   peer.write(answer);
-  /** What the client sends next, at least so many bytes of it. */
+  /** Returns the next bytes that the client sends, at least this many. */
   const sent = async (bytes: number): Promise<Buffer> => {
     let data = Buffer.alloc(0);
     while (data.length < bytes) data = Buffer.concat([data, ...((await once(peer, "data")) as [Buffer])]);
     return data;
   };
-  return { socket, heard, closed: closed.promise, peer, request: request.toString(), sent };
+  return { socket, heard: events, closed: closed.promise, peer, request: request.toString(), sent };
 }
 
 const frame = (first: number, data: Uint8Array | number[] | string): Buffer => {
@@ -51,9 +51,9 @@ const frame = (first: number, data: Uint8Array | number[] | string): Buffer => {
 };
 const text = (data: string) => frame(0x81, data);
 
-describe("a WebSocket over a socket of this machine", () => {
-  test("is asked for as the protocol says, and reads frames in whatever pieces they come", async () => {
-    const { heard, peer, request, closed } = await open();
+describe("a WebSocket over a Unix socket", () => {
+  test("sends a correct request, and reads frames however they are split", async () => {
+    const { heard: events, peer, request, closed } = await open();
     expect(request).toMatch(/^GET \/v1\/stream\?a=1 HTTP\/1\.1\r\n/);
     expect(request).toContain("Sec-WebSocket-Protocol: caisson.v1\r\n");
     const long = "é".repeat(300);
@@ -67,14 +67,14 @@ describe("a WebSocket over a socket of this machine", () => {
     ]);
     for (const byte of all) peer.write(Buffer.from([byte]));
     expect(await closed).toBe(1000);
-    expect(heard).toEqual(["open", "one", [0, 255], "in parts", long]);
+    expect(events).toEqual(["open", "one", [0, 255], "in parts", long]);
   });
 
-  test("answers pings, masks what it sends, and closes with the code that it is given", async () => {
-    const { socket, peer, sent, closed, heard } = await open();
+  test("answers pings, masks what it sends, and closes with the given code", async () => {
+    const { socket, peer, sent, closed, heard: events } = await open();
     peer.write(frame(0x89, "hi"));
     expect([...(await sent(8))]).toEqual([0x8a, 0x82, 0, 0, 0, 0, ...Buffer.from("hi")]);
-    await expect.poll(() => heard, { timeout: 60_000 }).toContain("open");
+    await expect.poll(() => events, { timeout: 60_000 }).toContain("open");
     socket.send("word");
     expect([...(await sent(10))]).toEqual([0x81, 0x84, 0, 0, 0, 0, ...Buffer.from("word")]);
     socket.close(1000);
@@ -89,24 +89,24 @@ describe("a WebSocket over a socket of this machine", () => {
     ["something that is no station", "SSH-2.0-OpenSSH\r\n\r\n", ["error"]],
     ["a head without an end", "x".repeat(20_000), ["error"]],
   ])("fails on %s", async (_, answer, expected) => {
-    const { heard, closed } = await open(answer);
+    const { heard: events, closed } = await open(answer);
     expect(await closed).toBe(1006);
-    expect(heard).toEqual(expected);
+    expect(events).toEqual(expected);
   });
 
   test.each([
     ["a masked frame", Buffer.from([0x81, 0x81, 0, 0, 0, 0, 65])],
-    ["an extension that nobody asked for", frame(0xc1, "x")],
+    ["an extension that was not requested", frame(0xc1, "x")],
     ["a frame that is too long", Buffer.concat([Buffer.from([0x82, 127]), longLength(FRAME_BYTES_MAX * 2)])],
     ["a length that no number holds", Buffer.from([0x82, 127, 255, 255, 255, 255, 255, 255, 255, 255])],
-  ])("breaks off at %s", async (_, bytes) => {
-    const { peer, closed, heard } = await open();
+  ])("disconnects on %s", async (_, bytes) => {
+    const { peer, closed, heard: events } = await open();
     peer.write(bytes);
     expect(await closed).toBe(1006);
-    expect(heard).toEqual(["open"]);
+    expect(events).toEqual(["open"]);
   });
 
-  test("breaks off at parts that never end, and when the other side goes away", async () => {
+  test("disconnects when a message never ends or the peer disconnects", async () => {
     const { peer, closed } = await open();
     const part = Buffer.alloc(60_000);
     peer.write(frame(0x02, part));

@@ -3,10 +3,10 @@ import { FRAME_BYTES_MAX } from "../contract/api/stream-paths.ts";
 import type { AnySocket, OpenSocket } from "./stream-socket.ts";
 
 /**
- * WebSockets over a socket of this machine, by nothing but Node's `net`: what the package `ws` loads (TLS, compression)
- * costs a command more than all it does with a station. The other end is a station of ours, on a file that only its
- * owner can open: nothing stands between that would have to be kept from misreading frames, so the mask, which a client
- * must send, is zeros, and the key is not a secret.
+ * WebSockets over a Unix socket, using only Node's `net`: loading the package `ws` with TLS and compression would cost
+ * a command more than its whole work with a station. The peer is our own station, on a file that only its owner can
+ * open, without intermediaries that could misread frames. So the mask that a client must send is zeros, and the key is
+ * not a secret.
  */
 export function unixWebSockets(socketPath: string): OpenSocket {
   return (url, { protocol }) => {
@@ -17,9 +17,9 @@ export function unixWebSockets(socketPath: string): OpenSocket {
 
 const KEY = "Y2Fpc3Nvbi1sb2NhbC0wMQ==";
 const HEAD_BYTES_MAX = 16 * 1024;
-/** What the header of a frame adds to it. */
+/** The maximum message size: a full frame plus its header. */
 const MESSAGE_BYTES_MAX = FRAME_BYTES_MAX + 1024;
-/** How a socket is closed without having been told, and by a message without a code. */
+/** The close codes for a socket that ended without a close message, and for a message without a code. */
 const ABNORMAL = 1006;
 const NO_CODE = 1005;
 const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
@@ -49,7 +49,7 @@ function openSocket(socket: Socket, { path, protocol }: { path: string; protocol
     },
   };
   const tell = (what: "onopen" | "onmessage" | "onerror" | "onclose", event: object = {}) => own[what]?.(event as never);
-  const ended = (code: number) => {
+  const onEnd = (code: number) => {
     if (state === "closed") return;
     const wasOpening = state === "opening";
     state = "closed";
@@ -66,14 +66,14 @@ function openSocket(socket: Socket, { path, protocol }: { path: string; protocol
     ping: (data) => write(opcodes.pong, data),
     closed(data) {
       if (state === "open") write(opcodes.close, data.subarray(0, 2));
-      ended(data.length >= 2 ? data.readUInt16BE(0) : NO_CODE);
+      onEnd(data.length >= 2 ? data.readUInt16BE(0) : NO_CODE);
     },
   });
   socket.once("connect", () => socket.write(requestOf(path, protocol)));
   socket.on("data", (chunk) => {
-    if (state !== "closed" && !reader.take(chunk)) ended(ABNORMAL);
+    if (state !== "closed" && !reader.take(chunk)) onEnd(ABNORMAL);
   });
-  socket.on("error", () => ended(ABNORMAL)).on("close", () => ended(ABNORMAL));
+  socket.on("error", () => onEnd(ABNORMAL)).on("close", () => onEnd(ABNORMAL));
   return own;
 }
 
@@ -84,8 +84,8 @@ interface Heard {
   closed(data: Buffer): void;
 }
 
-/** What the other end says, in whatever pieces it comes. `take` is false for what it may not say. */
-function createReader(heard: Heard): { take(chunk: Buffer): boolean } {
+/** Parses frames, however they are split. `take` returns false for a protocol violation. */
+function createReader(to: Heard): { take(chunk: Buffer): boolean } {
   let rest: Buffer = Buffer.alloc(0);
   let isOpen = false;
   let parts: { opcode: number; chunks: Buffer[]; bytes: number } | null = null;
@@ -95,7 +95,7 @@ function createReader(heard: Heard): { take(chunk: Buffer): boolean } {
     if (!rest.toString("latin1", 0, end).startsWith("HTTP/1.1 101 ")) return false;
     rest = rest.subarray(end + 4);
     isOpen = true;
-    heard.opened();
+    to.opened();
     return true;
   };
   const takePart = ({ opcode, isLast, data }: Frame): boolean => {
@@ -107,7 +107,7 @@ function createReader(heard: Heard): { take(chunk: Buffer): boolean } {
     const whole = parts.chunks.length === 1 ? data : Buffer.concat(parts.chunks);
     const isText = parts.opcode === opcodes.text;
     parts = null;
-    heard.message(isText ? whole.toString("utf8") : copyOf(whole));
+    to.message(isText ? whole.toString("utf8") : copyOf(whole));
     return true;
   };
   return {
@@ -119,8 +119,8 @@ function createReader(heard: Heard): { take(chunk: Buffer): boolean } {
         if (frame === null) break;
         if (frame === "malformed") return false;
         rest = rest.subarray(frame.bytes);
-        if (frame.opcode === opcodes.ping) heard.ping(frame.data);
-        else if (frame.opcode === opcodes.close) heard.closed(frame.data);
+        if (frame.opcode === opcodes.ping) to.ping(frame.data);
+        else if (frame.opcode === opcodes.close) to.closed(frame.data);
         else if (frame.opcode !== opcodes.pong && !takePart(frame)) return false;
       }
       return true;
@@ -142,7 +142,7 @@ function requestOf(path: string, protocol: string): string {
   ].join("\r\n");
 }
 
-/** With the mask that leaves everything as it is. */
+/** Builds a frame head with an all-zero mask. */
 function headOf(opcode: number, bytes: number): Buffer {
   const long = bytes < 126 ? 0 : bytes < 65_536 ? 2 : 8;
   const head = Buffer.alloc(2 + long + 4);
@@ -157,15 +157,15 @@ interface Frame {
   opcode: number;
   isLast: boolean;
   data: Buffer;
-  /** With its head. */
+  /** Size including the head. */
   bytes: number;
 }
 
-/** Null when there is not all of it yet. */
+/** Returns null if the frame is incomplete. */
 function frameIn(buffer: Buffer): Frame | null | "malformed" {
   if (buffer.length < 2) return null;
   const [first = 0, second = 0] = buffer;
-  // Extensions and masks are a client's to ask for and to send.
+  // Only a client may request extensions and send masked frames.
   if ((first & 0x70) !== 0 || (second & 0x80) !== 0) return "malformed";
   const short = second & 0x7f;
   const long = short < 126 ? 0 : short === 126 ? 2 : 8;
@@ -177,7 +177,7 @@ function frameIn(buffer: Buffer): Frame | null | "malformed" {
   return { opcode: first & 0x0f, isLast: (first & 0x80) !== 0, data: buffer.subarray(2 + long, bytes), bytes };
 }
 
-/** An `ArrayBuffer` of its own, as a browser gives it. */
+/** Copies to a separate `ArrayBuffer`, as in a browser. */
 function copyOf(data: Buffer): ArrayBuffer {
   const copy = new ArrayBuffer(data.length);
   new Uint8Array(copy).set(data);

@@ -1,18 +1,18 @@
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import type { StreamSocket } from "./stream-socket.ts";
 
-/** A connection that was silent for so long is asked for a sign of life, and has as long again to give one. */
+/** How long a connection may be silent before we ping it, and how long it then has to answer. */
 export const SILENCE_MS = 10_000;
 
 export interface SilenceWatch {
-  /** Resolves, as a closed socket does, when the other side gives no sign of life. */
+  /** Resolves, as a closed socket does, when the other side does not respond. */
   readonly fallen: Promise<{ error: CaissonError }>;
   hasFallen(): boolean;
-  /** To be told of everything that comes. */
-  heard(): void;
+  /** Call for everything received. */
+  reset(): void;
 }
 
-/** Asks a connection that says nothing for a sign of life, and gives one up that has none left. */
+/** Pings a silent connection, and gives it up if it does not answer. */
 export function watchSilence(socket: StreamSocket, silenceMs: number): SilenceWatch {
   const fallen = Promise.withResolvers<{ error: CaissonError }>();
   let isAsked = false;
@@ -22,7 +22,7 @@ export function watchSilence(socket: StreamSocket, silenceMs: number): SilenceWa
   function onSilence(): void {
     if (isAsked) {
       hasFallen = true;
-      const hint = "Check the network between here and the station; `caisson status` shows whether it answers.";
+      const hint = "Check the network connection to the station; `caisson status` shows whether the station answers.";
       fallen.resolve({ error: new CaissonError("unavailable", "the connection to the station fell silent", { hint }) });
       socket.abandon();
       return;
@@ -34,7 +34,7 @@ export function watchSilence(socket: StreamSocket, silenceMs: number): SilenceWa
   return {
     fallen: fallen.promise,
     hasFallen: () => hasFallen,
-    heard() {
+    reset() {
       if (hasFallen) return;
       isAsked = false;
       clearTimeout(timer);

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 
-/** Kept ready for a reader that is slower than the connection. */
+/** How much to buffer for a reader that is slower than the connection. */
 const AHEAD_BYTES = 256 * 1024;
 
-/** What an answer carries, as a stream of the web. Node's own adapter copies every piece. */
+/** Converts the body of an answer to a web stream. Node's own adapter copies every piece. */
 export function webStreamOf(answer: IncomingMessage): ReadableStream<Uint8Array> {
   let isOver = false;
   const ahead = { highWaterMark: AHEAD_BYTES, size: (chunk?: Uint8Array) => chunk?.byteLength ?? 0 };

@@ -3,8 +3,9 @@ import { readdir, readFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { ABSENT, ifErrno } from "../../lib/failures.ts";
 
-/** More than any build of ours has; a folder that holds more is not one. */
+/** More files than any build of the console has. */
 const FILES_MAX = 2_000;
 
 const types: Readonly<Record<string, string>> = {
@@ -21,20 +22,20 @@ const types: Readonly<Record<string, string>> = {
 
 export interface ConsoleFile {
   bytes: Uint8Array<ArrayBuffer>;
-  /** Compressed; null where that is no smaller. */
+  /** The compressed content; null if it is not smaller. */
   packed: Uint8Array<ArrayBuffer> | null;
   type: string;
   etag: string;
-  /** Whether its name changes with what is in it. */
+  /** Whether the file name changes with its content. */
   isHashed: boolean;
 }
 
 /**
- * The built console, read and compressed once: its files by their paths, such as `/assets/main-4f2a.js`. Empty where
- * there is none.
+ * Reads and compresses the built console. Returns its files by path, such as `/assets/main-4f2a.js`, or nothing if
+ * there is no build.
  */
 export async function readConsoleFiles(folder: string): Promise<ReadonlyMap<string, ConsoleFile>> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const entries = await ifErrno(readdir(folder, { recursive: true, withFileTypes: true }), ABSENT, []);
   const files = entries.filter((entry) => entry.isFile() && types[extname(entry.name)] !== undefined).slice(0, FILES_MAX);
   const read = files.map(async (entry): Promise<[string, ConsoleFile]> => {
     const path = join(entry.parentPath, entry.name);

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { useServer } from "../testing.ts";
+import { useServer } from "../../../test/support/api-station.ts";
 
 const { server, base } = useServer();
 
@@ -14,7 +14,7 @@ async function build(): Promise<void> {
 const get = (path: string, init: RequestInit = {}) => fetch(`${server().status.url}${path}`, init);
 
 describe("the console's pages", () => {
-  test("are the same page at every address of the console, without a token, and never the API's", async () => {
+  test("serve the same page at every console path, without a token, never under the API", async () => {
     await build();
     for (const path of ["/", "/runs", "/runs/run_k3v7q2m5x4ab?tab=diff", "/sandboxes", "/settings/tokens", "/work", "/specs/words"]) {
       const answer = await get(path);
@@ -26,7 +26,7 @@ describe("the console's pages", () => {
     expect((await get("/runs", { method: "POST" })).status).toBe(401);
   });
 
-  test("say at an address that a person opened that nothing is there, and leave programs their answer", async () => {
+  test("show people a not-found page, and give programs the API's answer", async () => {
     await build();
     const html = { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } };
     for (const path of ["/nonsense", "/nonsense/deeper?x=1", "/v2/runs"]) {
@@ -41,7 +41,7 @@ describe("the console's pages", () => {
     expect((await get("/nonsense", { ...html, method: "POST" })).status).toBe(401);
   });
 
-  test("let no other origin's and no inline script in, and are framed by nobody", async () => {
+  test("forbid inline and foreign scripts, and framing", async () => {
     await build();
     const policy = (await get("/")).headers.get("content-security-policy") ?? "";
     const directives = Object.fromEntries(policy.split("; ").map((each) => [each.split(" ")[0], each.split(" ").slice(1).join(" ")]));
@@ -55,7 +55,7 @@ describe("the console's pages", () => {
     });
   });
 
-  test("are kept for good where their names change with them, and asked for again where not", async () => {
+  test("are cached permanently if their names are hashed, else revalidated", async () => {
     await build();
     const page = await get("/");
     expect(page.headers.get("cache-control")).toBe("no-cache");
@@ -69,14 +69,14 @@ describe("the console's pages", () => {
     expect([head.status, await head.text()]).toEqual([200, ""]);
   });
 
-  test("are the files of their folder only", async () => {
+  test("serve only files of their folder", async () => {
     await build();
     for (const path of ["/assets/../secret.js", "/assets/..%2f..%2fsecret.js", "/secret.js", "/assets/missing.js"]) {
       expect((await get(path)).status, path).toBe(401);
     }
   });
 
-  test("are not for whoever calls the station by another name", async () => {
+  test("reject clients that use a foreign host name", async () => {
     await build();
     const { request } = await import("node:http");
     const status = await new Promise((resolve) =>
@@ -88,7 +88,7 @@ describe("the console's pages", () => {
     expect(status).toBe(403);
   });
 
-  test("say what to do where the console was not built", async () => {
+  test("explain what to do if the console was not built", async () => {
     const answer = await get("/");
     expect(answer.status).toBe(503);
     expect(await answer.text()).toContain("scripts/setup");

@@ -3,15 +3,14 @@ import { problemAnswer } from "../answer.ts";
 import { checkOrigin, type StationNames } from "../gate.ts";
 import type { ConsoleFile } from "./console-files.ts";
 
-/** The first parts of the addresses that the console has pages for. */
+/** The first path segments of the console's pages. */
 const pages: ReadonlySet<string> = new Set([
   ...["", "runs", "work", "workflows", "specs", "ships", "merges", "sandboxes", "start", "inbox", "settings", "welcome"],
 ]);
 
 /**
- * Nothing of another origin, and no script that the build did not make: what the pages show was written by code that
- * nobody vouched for. Terminals and editors put style sheets of their own into the page. Previews are frames of their
- * own origin.
+ * Allows nothing from other origins and only scripts of the build, since untrusted code wrote what the pages show.
+ * Terminals and editors add inline style sheets. Previews are frames with a separate origin.
  */
 const policyWith = (previews: string | null): string =>
   [
@@ -37,12 +36,15 @@ const commonHeaders: Readonly<Record<string, string>> = {
   "permissions-policy": "camera=(), microphone=(), geolocation=()",
 };
 
-const notBuilt = `The console is not built here; the API under /v1 works all the same.
+const notBuilt = `This station has no built console. The API under /v1 works without it.
 
 In a clone, scripts/setup builds it. An installed package has it in dist/console.
 `;
 
-/** The console's files, the same for everybody and without anything of anybody's. Null for what is none of them. */
+/**
+ * Serves the console's files, which are the same for every client and contain no user data. Returns null for other
+ * paths.
+ */
 export type ConsolePages = (request: Request, arrival: Arrival) => Promise<Response | null>;
 
 export function createConsolePages({ folder, names }: { folder: string; names: StationNames }): ConsolePages {
@@ -67,13 +69,13 @@ export function createConsolePages({ folder, names }: { folder: string; names: S
   };
 }
 
-/** An address that a person opened and nothing is at: the console says so in words. Programs get the API's answer. */
+/** Whether a person opened an unknown path: the console then shows a not-found page. Programs get the API's answer. */
 function isMistyped({ headers }: Request, pathname: string): boolean {
   const isApi = /^\/(?:v1|mcp)(?:\/|$)/.test(pathname);
   return !isApi && !isAsset(pathname) && (headers.get("accept") ?? "").includes("text/html");
 }
 
-/** What lies beside the page; never anything of the API's. */
+/** Whether the path is a file next to the page. Never true for API paths. */
 function isAsset(pathname: string): boolean {
   return pathname.startsWith("/assets/") || /^\/[a-z0-9-]+\.(svg|png|ico|webmanifest|js)$/.test(pathname);
 }

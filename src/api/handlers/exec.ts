@@ -1,14 +1,15 @@
 import type { ExecCommand, ExecEvent, ExecResult } from "../../contract/api/exec.ts";
 import type { Ended } from "../../contract/outcome.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import { textOrBase64 } from "../../lib/text-or-base64.ts";
-import type { HeldSandbox, OutputChunk, Process } from "../../station/sandboxes/held-sandbox.ts";
+import type { HeldSandbox, OutputChunk, Process } from "../../verbs/held-sandbox.ts";
 import type { Handlers, SentEvent } from "../call.ts";
 
-/** How much output one JSON answer holds, both streams together. */
+/** The maximum output in one JSON answer, for both streams together. */
 const COLLECT_BYTES_MAX = 10 * 1024 * 1024;
 
-/** A command belongs to its request: whoever stops waiting for it ends it. */
+/** A command belongs to its request: it ends if the client disconnects. */
 export const execHandlers: Handlers<"sandboxes.exec"> = {
   async "sandboxes.exec"({ station, params, body, wants, signal }) {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
@@ -22,15 +23,14 @@ export const execHandlers: Handlers<"sandboxes.exec"> = {
   },
 };
 
-/** A command that is ended when the signal says so. */
+/** Starts a command that ends when the signal aborts. */
 export async function startExec(held: HeldSandbox, { input, ...command }: ExecCommand, signal: AbortSignal): Promise<Process> {
   const process = await held.spawn({ ...defined(command), stdin: input === undefined ? "closed" : "pipe" });
-  const kill = () => void process.kill().catch(() => {});
+  const kill = () => void ignore(process.kill(), "the process has ended, or ends with the sandbox");
   if (signal.aborted) kill();
   else signal.addEventListener("abort", kill, { once: true });
   void process.ended.then(() => signal.removeEventListener("abort", kill));
-  // A command may end without reading its input; that is its business.
-  if (input !== undefined) void feed(process, input).catch(() => {});
+  if (input !== undefined) void ignore(feed(process, input), "a process may end without reading its input");
   return process;
 }
 
@@ -51,10 +51,10 @@ async function collect(process: Process): Promise<ExecResult> {
   let left = COLLECT_BYTES_MAX;
   let truncated = false;
   for await (const { stream, data } of process.output) {
-    const kept = data.subarray(0, left);
-    truncated ||= kept.length < data.length;
-    left -= kept.length;
-    chunks[stream].push(kept);
+    const part = data.subarray(0, left);
+    truncated ||= part.length < data.length;
+    left -= part.length;
+    chunks[stream].push(part);
   }
   const ended: Ended = await process.ended;
   return { ended, stdout: textOrBase64(Buffer.concat(chunks.stdout)), stderr: textOrBase64(Buffer.concat(chunks.stderr)), truncated };

@@ -1,13 +1,13 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { defined } from "../../lib/defined.ts";
 import { createTurns } from "../../lib/in-turn.ts";
-import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
+import type { HeldSandbox } from "../../verbs/held-sandbox.ts";
 import { type Handlers, nothing, type SentEvent } from "../call.ts";
 import { checkMatch, names, partOf } from "../conditions.ts";
 
 type Name = Extract<keyof Handlers, `files.${string}`>;
 
-/** Writes with a condition. */
+/** Serializes conditional writes. */
 const inTurn = createTurns();
 
 export const fileHandlers: Handlers<Name> = {
@@ -26,23 +26,23 @@ export const fileHandlers: Handlers<Name> = {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
     return streamed(held, async () => {
       const { path, user, offset, length } = query;
-      const asked = { signal, ...defined({ user }) };
+      const options = { signal, ...defined({ user }) };
       const release = () => held.release();
-      const info = await held.stat(path, { ...asked, follow: true });
-      // What is no regular file has no size to go by; reading it says why it cannot be.
-      if (info.kind !== "file") return { bytes: await held.readFile(path, { ...asked, ...defined({ offset, length }) }), release };
+      const info = await held.stat(path, { ...options, follow: true });
+      // Only a regular file has a meaningful size. Reading anything else reports why that is impossible.
+      if (info.kind !== "file") return { bytes: await held.readFile(path, { ...options, ...defined({ offset, length }) }), release };
       const etag = etagOfFile(info);
       if (conditions.ifNoneMatch !== null && names(conditions.ifNoneMatch, etag, { weakly: true })) {
         await release();
         return { unchanged: { etag } };
       }
       const wholeBytes = info.sizeBytes;
-      // A part that the query names is what is asked for; `Range` is of the whole.
+      // The part that the query names takes precedence; `Range` applies to whole files.
       const isWhole = offset === undefined && length === undefined;
       const part = isWhole ? partOf(conditions, { sizeBytes: wholeBytes, etag }) : null;
       const from = Math.min(part?.offset ?? offset ?? 0, wholeBytes);
       const sizeBytes = Math.min(part?.length ?? length ?? wholeBytes, wholeBytes - from);
-      const content = conditions.isHead ? [] : await held.readFile(path, { ...asked, offset: from, length: sizeBytes });
+      const content = conditions.isHead ? [] : await held.readFile(path, { ...options, offset: from, length: sizeBytes });
       return {
         bytes: content as AsyncIterable<Uint8Array>,
         sizeBytes,
@@ -54,39 +54,39 @@ export const fileHandlers: Handlers<Name> = {
   },
   async "files.write"({ station, params, query, body, conditions, signal }) {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
-    const { path, ...asked } = query;
-    const write = () => held.writeFile(path, body, { signal, ...defined(asked) });
+    const { path, ...options } = query;
+    const write = () => held.writeFile(path, body, { signal, ...defined(options) });
     if (conditions.ifMatch === null && conditions.ifNoneMatch === null) return { json: await write() };
-    // Of two that name the same state of a file one finds it changed.
+    // Of two writers that expect the same version, the second finds the file changed.
     const json = await inTurn(`${held.id} ${path}`, async () => {
-      const found = await held.stat(path, { signal, follow: true, ...defined({ user: query.user }) }).catch(ifMissing);
-      checkMatch(conditions, found === null ? null : etagOfFile(found));
+      const entry = await held.stat(path, { signal, follow: true, ...defined({ user: query.user }) }).catch(ifMissing);
+      checkMatch(conditions, entry === null ? null : etagOfFile(entry));
       return await write();
     });
     return { json };
   },
   async "files.info"({ station, params, query, signal }) {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
-    const { path, ...asked } = query;
-    return { json: await held.stat(path, { signal, ...defined(asked) }) };
+    const { path, ...options } = query;
+    return { json: await held.stat(path, { signal, ...defined(options) }) };
   },
   async "files.makeFolder"({ station, params, body, signal }) {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
-    const { path, ...asked } = body;
-    await held.mkdir(path, { signal, ...defined(asked) });
+    const { path, ...options } = body;
+    await held.mkdir(path, { signal, ...defined(options) });
     return nothing;
   },
   async "files.move"({ station, params, body, signal }) {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
-    const { from, to, ...asked } = body;
-    await held.move(from, to, { signal, ...defined(asked) });
+    const { from, to, ...options } = body;
+    await held.move(from, to, { signal, ...defined(options) });
     return nothing;
   },
   async "files.watch"({ station, params, query, signal }) {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
     return streamed(held, async () => {
-      const { path, ...asked } = query;
-      const watch = await held.watch(path, { signal, ...defined(asked) });
+      const { path, ...options } = query;
+      const watch = await held.watch(path, { signal, ...defined(options) });
       const close = () => watch.close();
       signal.addEventListener("abort", close, { once: true });
       return {
@@ -102,18 +102,18 @@ export const fileHandlers: Handlers<Name> = {
   async "files.pack"({ station, params, query, signal }) {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
     return streamed(held, async () => {
-      const { path, ...asked } = query;
-      return { bytes: await held.tarOut(path, { signal, ...defined(asked) }), release: () => held.release() };
+      const { path, ...options } = query;
+      return { bytes: await held.tarOut(path, { signal, ...defined(options) }), release: () => held.release() };
     });
   },
   async "files.unpack"({ station, params, query, body, signal }) {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
-    const { path, ...asked } = query;
-    return { json: await held.tarIn(path, body, { signal, ...defined(asked) }) };
+    const { path, ...options } = query;
+    return { json: await held.tarIn(path, body, { signal, ...defined(options) }) };
   },
 };
 
-/** Lets go of the sandbox where no stream comes of it. */
+/** Releases the sandbox if the stream cannot be started. */
 async function streamed<Stream>(held: HeldSandbox, begin: () => Promise<Stream>): Promise<Stream> {
   try {
     return await begin();
@@ -127,7 +127,7 @@ async function* changesOf<Change extends { kind: string }>(changes: AsyncIterabl
   for await (const change of changes) yield { type: change.kind, data: change };
 }
 
-/** As exact as its time of change: to the millisecond. */
+/** As precise as the modification time, which is in milliseconds. */
 function etagOfFile({ sizeBytes, modifiedMs }: { sizeBytes: number; modifiedMs: number }): string {
   return `"${sizeBytes.toString(36)}-${modifiedMs.toString(36)}"`;
 }

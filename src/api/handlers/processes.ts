@@ -1,31 +1,32 @@
 import type { ExecEvent } from "../../contract/api/exec.ts";
-import type { Json } from "../../contract/api/routes.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import { textOrBase64 } from "../../lib/text-or-base64.ts";
-import type { HeldSandbox, OutputChunk, Process } from "../../station/sandboxes/held-sandbox.ts";
+import type { HeldSandbox, OutputChunk, Process } from "../../verbs/held-sandbox.ts";
+import type { Json } from "../../verbs/routes.ts";
 import { type Call, type Handlers, nothing, type SentEvent } from "../call.ts";
 
 type Name = Extract<keyof Handlers, `processes.${string}`>;
 type OfProcess = Pick<Call<"processes.kill">, "station" | "params" | "signal">;
 
 /**
- * A process has one listener at a time. While a request listens to one, others that write to it or signal it use that
- * request's handle, and do not take its output away.
+ * A process has one listener at a time. While a request listens, requests that write to the process or signal it use
+ * the same handle, and do not take its output away.
  */
 export function processHandlers(): Handlers<Name> {
   const listening = new Map<string, Process>();
   const withProcess = async ({ station, params, signal }: OfProcess, work: (process: Process) => Promise<void>) => {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
-    const heard = listening.get(keyOf(held, params.process));
-    if (heard !== undefined) {
-      await givenUp(work(heard), signal);
+    const listener = listening.get(keyOf(held, params.process));
+    if (listener !== undefined) {
+      await givenUp(work(listener), signal);
       return nothing;
     }
     const process = await held.attach(params.process);
     try {
       await givenUp(work(process), signal);
     } finally {
-      // What it wrote meanwhile was not taken, and is there for whoever listens next.
+      // Output in the meantime was not consumed, and is stored for the next listener.
       process.detach();
     }
     return nothing;
@@ -88,17 +89,17 @@ export function processHandlers(): Handlers<Name> {
 
 const keyOf = (held: HeldSandbox, ref: string) => `${held.id} ${ref}`;
 
-/** A process that reads nothing may keep its writer waiting for ever; the caller need not wait with it. */
+/** Stops waiting when the signal aborts: a process that reads nothing may block its writer indefinitely. */
 async function givenUp(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  const gone = Promise.withResolvers<void>();
-  const leave = () => gone.resolve();
+  const left = Promise.withResolvers<void>();
+  const leave = () => left.resolve();
   if (signal.aborted) leave();
   signal.addEventListener("abort", leave, { once: true });
   try {
-    await Promise.race([work, gone.promise]);
+    await Promise.race([work, left.promise]);
   } finally {
     signal.removeEventListener("abort", leave);
-    work.catch(() => {});
+    void ignore(work, "the client has disconnected");
   }
 }
 
@@ -111,15 +112,15 @@ async function* eventsOf(process: Process, { follow }: { follow: boolean }): Asy
 }
 
 async function collected(process: Process): Promise<Json<"processes.output">> {
-  const kept: Record<OutputChunk["stream"], { offset: number | undefined; chunks: Uint8Array[] }> = {
+  const streams: Record<OutputChunk["stream"], { offset: number | undefined; chunks: Uint8Array[] }> = {
     stdout: { offset: undefined, chunks: [] },
     stderr: { offset: undefined, chunks: [] },
   };
   for await (const { stream, offset, data } of process.output) {
-    kept[stream].offset ??= offset;
-    kept[stream].chunks.push(data);
+    streams[stream].offset ??= offset;
+    streams[stream].chunks.push(data);
   }
   const ended = await process.ended;
-  const told = ({ offset = 0, chunks }: (typeof kept)["stdout"]) => ({ offset, ...textOrBase64(Buffer.concat(chunks)) });
-  return { ended: ended.kind === "lost" ? null : ended, stdout: told(kept.stdout), stderr: told(kept.stderr) };
+  const describe = ({ offset = 0, chunks }: (typeof streams)["stdout"]) => ({ offset, ...textOrBase64(Buffer.concat(chunks)) });
+  return { ended: ended.kind === "lost" ? null : ended, stdout: describe(streams.stdout), stderr: describe(streams.stderr) };
 }

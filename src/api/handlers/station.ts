@@ -1,21 +1,21 @@
-import type { ShutDown, StationStatus } from "../../contract/api/station-routes.ts";
+import type { ShutDown, StationStatus } from "../../verbs/station-routes.ts";
 import type { Call, Handlers } from "../call.ts";
 import { codeRefused, type PendingCode, type SignInCodes } from "../sign-in-codes.ts";
 
-/** The server itself, as its own calls see it. */
-export interface ServerControl {
+/** The server, as its own calls control it. */
+export interface StationControl {
   status(): StationStatus;
-  /** Asks it to end, which it does after the answer. */
+  /** Asks the server to end, which it does after the answer. */
   shutDown(request: ShutDown): void;
   openApi(): Promise<Record<string, unknown>>;
   codes: SignInCodes;
 }
 
-type Name = Extract<keyof Handlers, `station.${string}` | `tokens.${string}` | `codes.${string}` | "audit.list">;
+type Name = Extract<keyof Handlers, `station.${string}` | `codes.${string}`>;
 
-export function stationHandlers(server: ServerControl): Handlers<Name> {
-  // It is the same as long as this program is.
-  let document: ReturnType<ServerControl["openApi"]> | undefined;
+export function stationHandlers(server: StationControl): Handlers<Name> {
+  // The document is the same for the lifetime of the process.
+  let document: ReturnType<StationControl["openApi"]> | undefined;
   return {
     "station.status": async ({ by, owner, scope }) => ({ json: { ...server.status(), caller: { by, owner, scope } } }),
     async "station.shutdown"({ body }) {
@@ -26,14 +26,9 @@ export function stationHandlers(server: ServerControl): Handlers<Name> {
       document ??= server.openApi();
       return { json: await document };
     },
-    "tokens.list": async ({ station }) => ({ json: { tokens: await station.tokens.list() } }),
-    "tokens.create": async ({ station, body }) => ({ json: await station.tokens.create(body) }),
-    "tokens.rotate": async ({ station, params, body }) => ({ json: await station.tokens.rotate(params.token, body) }),
-    "tokens.revoke": async ({ station, params }) => ({ json: await station.tokens.revoke(params.token) }),
     "codes.create": async (call) => ({ json: server.codes.create(call.body, call) }),
     "codes.view": async (call) => ({ json: pendingOf(call).view }),
     "codes.exchange": async (call) => ({ json: await server.codes.exchange(pendingOf(call)) }),
-    "audit.list": async ({ station, query }) => ({ json: await station.audit.list(query) }),
   };
 }
 

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
-import { CaissonError } from "../../contract/error.ts";
-import type { McpBounds } from "../../contract/mcp-bounds.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
-import type { Scope } from "../../contract/token-verbs.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import type { McpBounds } from "../../contract/api/mcp-bounds.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
+import type { Scope } from "../../contract/token/token-verbs.ts";
+import { jsonOrNull } from "../../lib/failures.ts";
 import type { RequestLife } from "../open-requests.ts";
 import { boundedBody } from "../read-call.ts";
 import type { McpStation } from "./mcp-context.ts";
@@ -16,12 +16,12 @@ import { type OpenStream, streamedAnswer } from "./streamed-answer.ts";
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const CONNECTIONS_MAX = 200;
 const CONNECTIONS_PER_CALLER_MAX = 20;
-/** A client that says nothing for this long has gone. */
+/** A client that sends nothing for this long counts as disconnected. */
 const IDLE_MS = 60 * 60_000;
 const LOOK_MS = 60_000;
 
 export interface McpCaller {
-  /** Whose connections these are: nobody else may use them. */
+  /** The owner of the connections: no other caller may use them. */
   key: string;
   station: McpStation;
   scope: Scope;
@@ -30,7 +30,7 @@ export interface McpCaller {
 }
 
 export interface McpConnections extends AsyncDisposable {
-  /** Answers one request of MCP's streamable HTTP. */
+  /** Answers one request of MCP's streamable HTTP transport. */
   answer(request: Request, options: { caller: McpCaller; life: RequestLife }): Promise<Response>;
 }
 
@@ -38,14 +38,17 @@ interface Connection {
   key: string;
   face: McpFace;
   transport: WebStandardStreamableHTTPServerTransport;
-  /** Answers that are being streamed, by the requests they are for. */
+  /** Open answer streams, by the requests that they answer. */
   open: Map<RequestId | OpenStream, OpenStream>;
   lastUsedMs: number;
 }
 
-/** Over HTTP nothing was decided beforehand: a model may what its token may, and sandboxes stay, as the API's do. */
+/**
+ * Over HTTP, no person narrowed the choices beforehand: a model may do what its token allows, and its sandboxes
+ * persist, as with the API.
+ */
 const bounds = (): McpBounds => ({
-  sandbox: { spec: SandboxSpec.parse({}) },
+  sandbox: { spec: SandboxConfig.parse({}) },
   run: {},
   most: null,
   choosesTemplate: true,
@@ -53,7 +56,7 @@ const bounds = (): McpBounds => ({
   reaches: "all",
 });
 
-/** The clients that talk MCP over HTTP. */
+/** Creates the connections of clients that use MCP over HTTP. */
 export function createMcpConnections(options: { version: string; onDefect: (error: unknown) => void }): McpConnections {
   const connections = new Map<string, Connection>();
   const end = async (id: string, connection: Connection) => {
@@ -82,16 +85,16 @@ export function createMcpConnections(options: { version: string; onDefect: (erro
     async answer(request, { caller, life }) {
       const parsedBody = request.method === "POST" ? await messagesOf(request) : undefined;
       const id = request.headers.get("mcp-session-id");
-      const found = id === null ? await begin(caller) : connections.get(id);
-      // Of another caller's connection nobody learns that it is there.
-      if (found === undefined || found.key !== caller.key) return ended(life, unknownConnection());
-      found.lastUsedMs = performance.now();
-      const response = await found.transport.handleRequest(request, { parsedBody, authInfo: authInfoOf(caller) });
-      // Whoever did not begin one properly leaves nothing behind.
-      if (id === null && found.transport.sessionId === undefined) await found.face[Symbol.asyncDispose]();
-      endCancelled(found, parsedBody);
-      if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return ended(life, response);
-      return streamedAnswer(response, { life, requests: requestsIn(parsedBody), connection: found });
+      const connection = id === null ? await begin(caller) : connections.get(id);
+      // A caller cannot learn that another caller's connection exists.
+      if (connection === undefined || connection.key !== caller.key) return endLife(life, unknownConnection());
+      connection.lastUsedMs = performance.now();
+      const response = await connection.transport.handleRequest(request, { parsedBody, authInfo: authInfoOf(caller) });
+      // A client that did not initialize its connection properly leaves nothing behind.
+      if (id === null && connection.transport.sessionId === undefined) await connection.face[Symbol.asyncDispose]();
+      endCancelled(connection, parsedBody);
+      if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return endLife(life, response);
+      return streamedAnswer(response, { life, requests: requestsIn(parsedBody), connection: connection });
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
@@ -100,10 +103,10 @@ export function createMcpConnections(options: { version: string; onDefect: (erro
   };
 }
 
-/** What the SDK hands to the tools with each request; who it is was decided before. */
+/** The data that the SDK passes to the tools with each request. The caller is already authenticated. */
 const authInfoOf = ({ key, scope, audit }: McpCaller) => ({ token: "", clientId: key, scopes: [scope], extra: { audit } });
 
-/** Throws `busy`. */
+/** Ends the oldest idle connection if there are too many. Throws `busy` if all are in use. */
 async function makeRoom(
   connections: ReadonlyMap<string, Connection>,
   { caller, end }: { caller: McpCaller; end: (id: string, connection: Connection) => Promise<void> },
@@ -120,7 +123,7 @@ async function messagesOf(request: Request): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of boundedBody(request.body, BODY_BYTES_MAX)) chunks.push(chunk);
   const value = jsonOrNull(Buffer.concat(chunks).toString("utf8"));
-  if (value === null) throw new CaissonError("invalid", "the body is not a JSON object", { hint: "Send a message of MCP." });
+  if (value === null) throw new CaissonError("invalid", "the body is not a JSON object", { hint: "Send an MCP message." });
   return value;
 }
 
@@ -133,7 +136,7 @@ function requestsIn(body: unknown): RequestId[] {
   });
 }
 
-/** A call that was cancelled is never answered: its stream has nothing more to say. */
+/** A cancelled call is never answered, so its stream can end. */
 function endCancelled({ open }: Connection, body: unknown): void {
   for (const message of each(body)) {
     const { method, params } = (message ?? {}) as { method?: unknown; params?: { requestId?: RequestId } };
@@ -141,12 +144,12 @@ function endCancelled({ open }: Connection, body: unknown): void {
   }
 }
 
-function ended(life: RequestLife, response: Response): Response {
+function endLife(life: RequestLife, response: Response): Response {
   life.end();
   return response;
 }
 
-/** As the protocol wants it: the client begins anew. */
+/** The answer that makes a client start again, as the protocol requires. */
 function unknownConnection(): Response {
   return Response.json({ jsonrpc: "2.0", error: { code: -32001, message: "Session not found" }, id: null }, { status: 404 });
 }

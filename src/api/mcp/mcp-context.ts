@@ -1,14 +1,14 @@
-import type { McpBounds } from "../../contract/mcp-bounds.ts";
-import type { Station } from "../../station/station.ts";
-import type { HeldThings } from "./held-things.ts";
+import type { McpBounds } from "../../contract/api/mcp-bounds.ts";
+import type { Station } from "../../verbs/station.ts";
+import type { ClientHolds } from "./client-holds.ts";
 
 export type McpStation = Pick<Station, "sandboxes" | "sessions" | "runs" | "networks" | "agents">;
 
-/** What the tools of one client share. */
+/** The state that the tools of one client share. */
 export interface McpContext {
   readonly station: McpStation;
   readonly bounds: McpBounds;
-  readonly held: HeldThings;
-  /** As a log of events shall name the caller. */
+  readonly held: ClientHolds;
+  /** The caller's name in event logs. */
   readonly by: string;
 }

@@ -2,24 +2,24 @@ import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import type { CallToolResult, ServerNotification, ServerRequest } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
-import { type AuditSubject, auditName } from "../../contract/audit-text.ts";
-import type { Scope } from "../../contract/token-verbs.ts";
+import { type AuditSubject, auditName } from "../../contract/audit/audit-text.ts";
+import type { Scope } from "../../contract/token/token-verbs.ts";
 import { asCaissonError } from "../answer.ts";
 import { forModels } from "./model-hints.ts";
 import { createProgress, type Progress } from "./progress.ts";
 
-/** What a tool is given besides its arguments. */
+/** The arguments of a tool besides its input. */
 export interface McpCall {
-  /** Aborted when the client cancels the call or goes away. */
+  /** Aborted when the client cancels the call or disconnects. */
   readonly signal: AbortSignal;
-  /** For a client that asked for it; else nobody hears. */
+  /** Reaches only a client that requested it. */
   readonly progress: Progress;
 }
 
 type Content = CallToolResult["content"][number];
 export interface ToolAnswer<Output extends z.ZodObject> {
   structured: z.input<Output>;
-  /** The same for a reader; what a sandbox wrote is marked as data. */
+  /** The same for a reader, with the output of the sandbox marked as data. */
   text: string;
   more?: readonly Content[];
 }
@@ -28,31 +28,31 @@ export interface McpTool<Input extends z.ZodObject = z.ZodObject, Output extends
   name: string;
   title: string;
   description: string;
-  /** The least that a caller's token must have. */
+  /** The minimum scope of the caller's token. */
   scope: Scope;
   input: Input;
   output: Output;
-  /** Changes nothing; or may destroy something. Neither: it adds. */
+  /** `reads` changes nothing, `destroys` may destroy something, and `adds` does neither. */
   effect: "reads" | "adds" | "destroys";
-  /** Whether something outside the station may be reached by it. */
+  /** Whether it may reach something outside the station. */
   openWorld?: boolean;
   run(args: z.output<Input>, call: McpCall): Promise<ToolAnswer<Output>>;
 }
 
-/** Where calls of tools that change something are put down. */
+/** The log of tool calls that change something. */
 export interface ToolAudit {
-  /** Before it has any effect. Throws what keeps it from being put down: then it must not have one. */
-  made(tool: string, subject: AuditSubject): Promise<void>;
-  /** Never throws. */
+  /** Records the call before it has any effect. If this throws, the call must not be made. */
+  record(tool: string, subject: AuditSubject): Promise<void>;
+  /** Records a failure. Never throws. */
   failed(tool: string, error: unknown): Promise<void>;
 }
 
-/** For the compiler: arguments and answers have the shapes that the tool names. */
+/** Lets the compiler check that arguments and answers have the shapes that the tool declares. */
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(tool: McpTool<Input, Output>): McpTool {
   return tool as unknown as McpTool;
 }
 
-/** A tool that fails says so as its answer, so that the model reads why and what to do next. */
+/** Registers a tool. A failure becomes its answer, so that the model reads why it failed and what to do next. */
 export function registerTool(server: McpServer, tool: McpTool, { onDefect }: { onDefect: (error: unknown) => void }): void {
   const { name, title, description, input, output, effect } = tool;
   const config = {
@@ -72,16 +72,16 @@ export function registerTool(server: McpServer, tool: McpTool, { onDefect }: { o
     config,
     async (args, extra: RequestHandlerExtra<ServerRequest, ServerNotification>): Promise<CallToolResult> => {
       const progress = createProgress(extra);
-      // With the request, and not with the client's connection: each may come from another address.
+      // Passed with each request rather than the connection, because requests may come from different addresses.
       const audit = effect === "reads" ? undefined : (extra.authInfo?.extra?.audit as ToolAudit | undefined);
       try {
-        await audit?.made(name, subjectOf(args));
+        await audit?.record(name, subjectOf(args));
         const { structured, text, more = [] } = await tool.run(args, { signal: extra.signal, progress });
         return { content: [{ type: "text", text }, ...more], structuredContent: structured };
       } catch (error) {
         await audit?.failed(name, error);
-        const told = forModels(asCaissonError(error, onDefect));
-        return { content: [{ type: "text", text: told.sentences }], isError: true, _meta: { "caisson/problem": told.toJSON() } };
+        const failure = forModels(asCaissonError(error, onDefect));
+        return { content: [{ type: "text", text: failure.sentences }], isError: true, _meta: { "caisson/problem": failure.toJSON() } };
       } finally {
         await progress.end();
       }
@@ -89,7 +89,7 @@ export function registerTool(server: McpServer, tool: McpTool, { onDefect }: { o
   );
 }
 
-/** Arguments that name something. What a command, a file or a message says may be a secret. */
+/** The arguments that are names. The content of commands, files and messages may be secret. */
 const NAMING = ["sandbox", "run", "session", "question", "name", "agent", "path", "port", "user"] as const;
 
 function subjectOf(args: Readonly<Record<string, unknown>>): AuditSubject {

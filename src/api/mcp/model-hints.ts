@@ -1,6 +1,6 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** Tools that do what a command of the command line does, by the words that it begins with. */
+/** The tools that correspond to commands of the command line, by the first words of the command. */
 const tools: readonly (readonly [string, string])[] = [
   ["sandbox ls", "list_sandboxes"],
   ["ps", "list_runs"],
@@ -12,8 +12,8 @@ const tools: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * An error as a model can act on it: it has tools, and no shell on the person's machine. Sentences of the hint that are
- * about the command line are left out, unless they say what to ask the person for.
+ * Rewrites an error for a model, which has tools but no shell on the person's machine. Drops the sentences of the hint
+ * that refer to the command line, unless they say what to ask the person for.
  */
 export function forModels(error: CaissonError): CaissonError {
   const { code, message, details, hint: before } = error;

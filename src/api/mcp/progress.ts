@@ -1,22 +1,26 @@
 import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import type { ServerNotification, ServerRequest } from "@modelcontextprotocol/sdk/types.js";
+import { ignore } from "../../lib/failures.ts";
 
-/** How often a client is told at most, and how long it hears nothing at most: many give up on silence. */
+/** The minimum and maximum time between two progress messages. Many clients give up on a silent server. */
 const PAUSE_MS = 100;
 const SILENCE_MS = 10_000;
 const MESSAGE_CHARACTERS_MAX = 1000;
 
-/** What a call that takes a while says meanwhile. */
+/** The progress messages of a long call. */
 export interface Progress {
-  /** Lines that come faster than they are taken are told together; of too many, the last. */
+  /** Queues a line. Lines that arrive faster than they can be sent are combined, and the oldest are dropped. */
   tell(text: string): void;
-  /** Resolves when the last word is out. */
+  /** Resolves when the last message has been sent. */
   end(): Promise<void>;
 }
 
 type Extra = Pick<RequestHandlerExtra<ServerRequest, ServerNotification>, "_meta" | "sendNotification" | "signal">;
 
-/** Tells a client that gave a token for it; one at a time, so that a slow client costs no memory. */
+/**
+ * Reports progress to a client that sent a token for it. Sends one message at a time, so that a slow client costs no
+ * memory.
+ */
 export function createProgress({ _meta, sendNotification, signal }: Extra): Progress {
   const progressToken = _meta?.progressToken;
   if (progressToken === undefined) return { tell() {}, async end() {} };
@@ -30,8 +34,8 @@ export function createProgress({ _meta, sendNotification, signal }: Extra): Prog
     const message = waiting === "" ? `working for ${Math.round((performance.now() - startedMs) / 1000)} s` : waiting;
     waiting = "";
     count += 1;
-    // A client that went away is told nothing more; the call hears of it by its signal.
-    await sendNotification({ method: "notifications/progress", params: { progressToken, progress: count, message } }).catch(() => {});
+    const sending = sendNotification({ method: "notifications/progress", params: { progressToken, progress: count, message } });
+    await ignore(sending, "the client has disconnected; the call's signal ends the call");
   };
   const schedule = (delayMs: number) => {
     clearTimeout(timer);

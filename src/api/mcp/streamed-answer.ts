@@ -1,26 +1,27 @@
 import type { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
+import { ignore } from "../../lib/failures.ts";
 import type { RequestLife } from "../open-requests.ts";
 
-/** What a client may leave unread. */
+/** The most data that a client may leave unread. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 
-/** An answer that is being streamed. */
+/** An open answer stream. */
 export interface OpenStream {
-  /** It has nothing more to say. Idempotent. */
+  /** Ends the stream. Idempotent. */
   end(): void;
 }
 
 interface Streaming {
   life: RequestLife;
-  /** What it is the answer to. */
+  /** The requests that the stream answers. */
   requests: readonly RequestId[];
   connection: { open: Map<RequestId | OpenStream, OpenStream>; transport: WebStandardStreamableHTTPServerTransport };
 }
 
 /**
- * The transport's stream, with the life of its request: it ends when the caller may do this no longer and when the
- * server does. Calls whose answer nobody is there to hear are cancelled, since nobody could ask for it again.
+ * Ties the transport's stream to its request: it ends when the caller loses the right to the call, and when the server
+ * ends. If the client disconnects, its calls are cancelled, since it could not fetch the answer later.
  */
 export function streamedAnswer(response: Response, { life, requests, connection }: Streaming): Response {
   const { open, transport } = connection;
@@ -34,9 +35,13 @@ export function streamedAnswer(response: Response, { life, requests, connection 
     life.end();
   };
   const stop = () => {
-    void reader.cancel().catch(() => {});
+    void ignore(reader.cancel(), "the rest of the answer is not needed");
     for (const requestId of requests) {
-      transport.onmessage?.({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, reason: "the caller has gone" } });
+      transport.onmessage?.({
+        jsonrpc: "2.0",
+        method: "notifications/cancelled",
+        params: { requestId, reason: "the caller has disconnected" },
+      });
     }
   };
   const end = () => {
@@ -51,11 +56,11 @@ export function streamedAnswer(response: Response, { life, requests, connection 
   for (const key of keys) open.set(key, stream);
   const pump = async () => {
     for (;;) {
-      const { done, value } = await reader.read().catch(() => ({ done: true as const, value: undefined }));
+      const { done, value } = (await ignore(reader.read(), "a broken answer ends the stream")) ?? { done: true as const, value: undefined };
       if (isOver) return;
       if (done) break;
       controller.enqueue(value);
-      // The transport knows no back-pressure: a reader that takes nothing is let go before it costs more.
+      // The transport has no back-pressure: a client that reads nothing is disconnected before it costs more.
       if ((controller.desiredSize ?? 0) < 0) return end();
     }
     over();
@@ -63,8 +68,8 @@ export function streamedAnswer(response: Response, { life, requests, connection 
   };
   const body = new ReadableStream<Uint8Array>(
     {
-      start(given) {
-        controller = given;
+      start(started) {
+        controller = started;
         void pump();
       },
       cancel() {

@@ -1,19 +1,22 @@
-/** How long a look at the disk is good for: anybody may ask, and as often as they like. */
+import { ignore } from "../../lib/failures.ts";
+
+/** How long a readiness check stays valid: anyone may ask, as often as they like. */
 const READY_MS = 1000;
 
 export interface Health {
-  /** For `/healthz`: the process answers. */
+  /** Answers `/healthz`: the process responds. */
   alive(): Response;
-  /** For `/readyz`: whether new work can be taken. */
+  /** Answers `/readyz`: whether the station can accept new work. */
   ready(): Promise<Response>;
 }
 
-/** Neither needs a token, and neither says more than yes or no. */
+/** Neither needs a token, so both reveal only yes or no. */
 export function createHealth({ isReady, isEnding }: { isReady: () => Promise<boolean>; isEnding: () => boolean }): Health {
   let looked: { atMs: number; ready: Promise<boolean> } | undefined;
   const look = () => {
     const now = performance.now();
-    if (looked === undefined || now - looked.atMs > READY_MS) looked = { atMs: now, ready: isReady().catch(() => false) };
+    if (looked === undefined || now - looked.atMs > READY_MS)
+      looked = { atMs: now, ready: ignore(isReady(), "a station whose check fails is not ready").then((ready) => ready ?? false) };
     return looked.ready;
   };
   return {

@@ -1,11 +1,11 @@
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { jsonOrNull } from "../../lib/failures.ts";
 
-/** Shorter ones would make holes in ordinary words. */
+/** Redacting shorter secrets would damage ordinary words. */
 const SECRET_LENGTH_MIN = 8;
 
-/** What is known to be secret does not reach a log, wherever it stands in a line. */
+/** Returns a function that redacts known secrets anywhere in a line. */
 export function createRedactor(secrets: readonly string[]): (line: string) => string {
-  // As it stands in a line of JSON.
+  // Escaped as in a line of JSON.
   const values = [...new Set(secrets)]
     .filter(({ length }) => length >= SECRET_LENGTH_MIN)
     .map((secret) => JSON.stringify(secret).slice(1, -1));
@@ -18,7 +18,7 @@ export function createRedactor(secrets: readonly string[]): (line: string) => st
   };
 }
 
-/** The same line for people: when, how bad, what, and the facts. */
+/** Formats a line for people: time, level, message and facts. */
 export function logText(line: string): string {
   const record = jsonOrNull(line) as Record<string, unknown> | null;
   if (record === null) return line.trimEnd();

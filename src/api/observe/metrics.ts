@@ -1,9 +1,9 @@
-/** Figures as Prometheus reads them, in its text format 0.0.4. */
+/** Metrics in the Prometheus text format 0.0.4. */
 
 export type Labels = Readonly<Record<string, string>>;
 
 interface Sample {
-  /** Of a histogram: `_bucket`, `_sum`, `_count`. */
+  /** For histograms: `_bucket`, `_sum` or `_count`. */
   suffix?: string;
   labels: Labels;
   value: number;
@@ -18,10 +18,7 @@ export interface Family {
 
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/**
- * Combinations of labels that one family may have: nothing that a caller says makes a new one, but a mistake of ours
- * could.
- */
+/** The most label combinations of one family. Callers cannot create new ones, but a mistake of ours could. */
 const SERIES_MAX = 1000;
 
 export function metricsText(families: readonly Family[]): string {
@@ -47,7 +44,7 @@ function numberText(value: number): string {
   return String(value);
 }
 
-/** One figure without labels, or one for each value of a label. */
+/** Creates a metric without labels, or with one value for each label. */
 export function gauge(name: string, help: string, values: number | readonly { labels: Labels; value: number }[]): Family {
   const samples = typeof values === "number" ? [{ labels: {}, value: values }] : values;
   return { name, help, type: "gauge", samples };
@@ -62,8 +59,8 @@ export function createCounter(name: string, help: string): Counter {
   const series = new Map<string, { labels: Labels; value: number }>();
   return {
     add(labels, value = 1) {
-      const found = seriesOf(series, labels, () => ({ labels, value: 0 }));
-      if (found !== null) found.value += value;
+      const entry = seriesOf(series, labels, () => ({ labels, value: 0 }));
+      if (entry !== null) entry.value += value;
     },
     family: () => ({ name, help, type: "counter", samples: [...series.values()] }),
   };
@@ -97,12 +94,12 @@ export function createHistogram(name: string, help: string, bounds: readonly num
   };
   return {
     observe(labels, value) {
-      const found = seriesOf(series, labels, () => ({ labels, buckets: bounds.map(() => 0), sum: 0, count: 0 }));
-      if (found === null) return;
-      found.sum += value;
-      found.count += 1;
+      const entry = seriesOf(series, labels, () => ({ labels, buckets: bounds.map(() => 0), sum: 0, count: 0 }));
+      if (entry === null) return;
+      entry.sum += value;
+      entry.count += 1;
       const index = bounds.findIndex((bound) => value <= bound);
-      if (index >= 0) found.buckets[index] = (found.buckets[index] ?? 0) + 1;
+      if (index >= 0) entry.buckets[index] = (entry.buckets[index] ?? 0) + 1;
     },
     family: () => ({ name, help, type: "histogram", samples: [...series.values()].flatMap(samplesOf) }),
   };
@@ -110,10 +107,10 @@ export function createHistogram(name: string, help: string, bounds: readonly num
 
 function seriesOf<Series>(all: Map<string, Series>, labels: Labels, make: () => Series): Series | null {
   const key = JSON.stringify(labels);
-  const found = all.get(key);
-  if (found !== undefined) return found;
+  const known = all.get(key);
+  if (known !== undefined) return known;
   if (all.size >= SERIES_MAX) return null;
-  const made = make();
-  all.set(key, made);
-  return made;
+  const entry = make();
+  all.set(key, entry);
+  return entry;
 }

@@ -1,4 +1,5 @@
-import type { StationStatus } from "../../contract/api/station-routes.ts";
+import { ignoring } from "../../lib/failures.ts";
+import type { StationStatus } from "../../verbs/station-routes.ts";
 import type { Arrival } from "../admit.ts";
 import { checkOrigin, isLoopback, type StationNames } from "../gate.ts";
 import { createHealth, type Health } from "./health.ts";
@@ -7,31 +8,31 @@ import { type AnsweredRequest, createObserver, type Observer, type RequestSpans 
 import { createRequestMetrics } from "./request-metrics.ts";
 import { createStationMetrics, type WatchedStation } from "./station-metrics.ts";
 
-/** What whoever starts a server wants to know of it; all of it may be left out. */
+/** What the process that starts a server observes. All of it is optional. */
 export interface ObserveOptions {
-  /** Whether new work can be taken: the disk has room, the log can be written. */
+  /** Checks whether the station can accept new work: the disk has room, and the log is writable. */
   isReady?: () => Promise<boolean>;
   spans?: RequestSpans;
   onRequest?: (answered: AnsweredRequest) => void;
-  /** Figures of what this process does besides requests. */
+  /** Metrics of this process besides requests. */
   families?: () => readonly Family[];
-  /** Whether programs on the same machine read the figures without a token. */
+  /** Whether programs on the same machine may read the metrics without a token. */
   metricsWithoutToken?: boolean;
 }
 
-/** How a server is watched. */
+/** The observation of a server. */
 export interface Observation extends Disposable {
   readonly observer: Observer;
   readonly health: Health;
-  /** Whether this request may read the figures without a token. */
+  /** Whether this request may read the metrics without a token. */
   isOpenTo(request: { headers: Headers; arrival: Arrival }): boolean;
-  /** For `/metrics`. */
+  /** Answers `/metrics`. */
   metrics(): Promise<Response>;
 }
 
 export function createObservation(options: {
   observe: ObserveOptions;
-  /** With everything in it. */
+  /** The station with the things of all owners. */
   station: WatchedStation;
   status: () => Pick<StationStatus, "requests" | "startedAt" | "load">;
   version: string;
@@ -59,12 +60,7 @@ export function createObservation(options: {
   };
 }
 
-/** Whether no page of somebody else's asks. */
+/** Whether the request does not come from a page of another origin. */
 function isOwnPage(request: Parameters<typeof checkOrigin>[0]): boolean {
-  try {
-    checkOrigin(request);
-    return true;
-  } catch {
-    return false;
-  }
+  return ignoring("the check throws for another origin", () => checkOrigin(request) === undefined) ?? false;
 }

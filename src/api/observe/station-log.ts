@@ -1,24 +1,24 @@
 import { type Level, pino } from "pino";
-import type { NewHealthEvent } from "../../contract/health-event.ts";
-import type { NewRunEvent } from "../../contract/run-event.ts";
+import type { NewHealthEvent } from "../../contract/health/health-event.ts";
+import type { NewRunEvent } from "../../contract/run/run-event.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 import type { AnsweredRequest } from "./observer.ts";
 
 export interface StationLog {
   request(answered: AnsweredRequest): void;
-  /** Of a run that this process drives. */
+  /** Logs an event of a run that this process drives. */
   run(run: string, event: NewRunEvent): void;
-  /** Of a sandbox, or of what drives a run. */
+  /** Logs a health event of a sandbox or a run driver. */
   health(event: NewHealthEvent): void;
-  /** Something that must not happen, with its stack. */
+  /** Logs a defect with its stack. */
   defect(error: unknown): void;
   say(text: string, facts?: Record<string, unknown>): void;
 }
 
-/** Asked for every few seconds by those who watch. */
+/** Routes that monitoring requests every few seconds. */
 const watched = new Set(["healthz", "readyz", "metrics"]);
 
-/** One line of JSON for each thing that happened; never a token, a query, a body, or what an agent was told. */
+/** Writes one line of JSON for each event. Never logs tokens, queries, bodies or messages to agents. */
 export function createStationLog({ level, write }: { level: Level | "silent"; write: (line: string) => void }): StationLog {
   const log = pino(
     { level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
@@ -68,7 +68,7 @@ export function createStationLog({ level, write }: { level: Level | "silent"; wr
           log.warn({ ...of, incident: data.incident, outcome: data.outcome, durationMs: Math.round(data.durationMs) }, "restart ended");
           return;
         case "health.escalated":
-          log.error({ ...of, incident: data.incident }, "left to a person");
+          log.error({ ...of, incident: data.incident }, "needs a person");
           return;
         default:
           unreachable(type);

@@ -1,20 +1,20 @@
-/** Above this lateness of the loop fewer requests run at once; below it, more. */
+/** If the event loop is later than this, fewer requests run at once; otherwise, more. */
 const LATE_MS = 40;
 const ADJUST_MS = 100;
 const LOOK_MS_MAX = 100;
 
-/** How many requests are worked at, which follows how late the loop is. */
+/** How many requests run at once, adapted to the delay of the event loop. */
 export interface Concurrency {
   hasRoom(): boolean;
-  /** One more; call what it gives when it was answered. */
+  /** Counts one more request. Call the returned function when it was answered. */
   begin(): () => void;
-  /** Calls `onRoom` when one of those at work has become one that only waits. */
+  /** Calls `onRoom` when a running request has become one that only waits. */
   lookAgain(): void;
 }
 
 /**
- * A request counts until it is answered, and for `freshMs` at most: one that follows events or waits for a command
- * costs nothing while it does.
+ * Counts a request until it is answered, but for at most `freshMs`: one that follows events or waits for a command
+ * costs nothing meanwhile.
  */
 export function createConcurrency(options: {
   loopDelayMs: () => number;
@@ -25,7 +25,7 @@ export function createConcurrency(options: {
   later: (work: () => void, delayMs: number) => void;
 }): Concurrency {
   const { now, freshMs, atOnce, onRoom } = options;
-  /** Oldest first. */
+  /** Ordered from oldest to newest. */
   const fresh = new Map<symbol, number>();
   let { max } = atOnce;
   let adjustedMs = now();

@@ -3,19 +3,19 @@ import { createCreationPlaces } from "./creation-places.ts";
 
 const quietLoop = { loopDelayMs: () => 0 };
 
-/** As many as there are at once. */
+/** Takes all places. */
 async function takeAll(places: ReturnType<typeof createCreationPlaces>): Promise<Disposable[]> {
-  const taken: Disposable[] = [];
-  for (let at = 0; at < 6; at++) taken.push((await places.take("runs.start", "owner ada")) as Disposable);
-  return taken;
+  const takenPlaces: Disposable[] = [];
+  for (let at = 0; at < 6; at++) takenPlaces.push((await places.take("runs.start", "owner ada")) as Disposable);
+  return takenPlaces;
 }
 
-test("other calls need no place", async () => {
+test("gives no place to calls that create nothing", async () => {
   using places = createCreationPlaces(quietLoop);
   expect(await places.take("runs.list", "owner ada")).toBeNull();
 });
 
-test("a creation waits until another one is answered", async () => {
+test("makes a creation wait until another one is answered", async () => {
   using places = createCreationPlaces(quietLoop);
   const [first] = await takeAll(places);
   const order: string[] = [];
@@ -26,7 +26,7 @@ test("a creation waits until another one is answered", async () => {
   expect(order).toEqual(["released", "taken"]);
 });
 
-test("a creation that would wait too long is refused with the time to try again", async () => {
+test("refuses a creation that would wait too long, with a retry time", async () => {
   using places = createCreationPlaces(quietLoop);
   await takeAll(places);
   const refused = places.take("runs.start", "owner ada");
@@ -34,15 +34,15 @@ test("a creation that would wait too long is refused with the time to try again"
   expect(places.figures().refused.work).toBe(1);
 });
 
-test("an owner with few creations is served before one with many", async () => {
+test("serves an owner with few creations before one with many", async () => {
   using places = createCreationPlaces(quietLoop);
-  const taken = await takeAll(places);
+  const takenPlaces = await takeAll(places);
   const order: string[] = [];
   const waiting = [
     ...Array.from({ length: 5 }, () => places.take("runs.start", "owner ada").then(() => order.push("ada"))),
     places.take("runs.start", "owner bob").then(() => order.push("bob")),
   ];
-  for (const place of taken) place[Symbol.dispose]();
+  for (const place of takenPlaces) place[Symbol.dispose]();
   await Promise.all(waiting);
   expect(order.indexOf("bob")).toBeLessThan(2);
 });

@@ -1,16 +1,15 @@
-import type { RouteName } from "../../contract/api/paths.ts";
+import type { RouteName } from "../../verbs/routes.ts";
 import { overloadError } from "./refuse-request.ts";
 import { createRequestScheduler, creationPace, type RequestScheduler } from "./request-scheduler.ts";
 
-/** They write a durable job to the log before they answer, which takes several writes to the disk. */
+/** Calls that write a durable job to the log before they answer, which takes several disk writes. */
 const creations: ReadonlySet<RouteName> = new Set(["runs.start", "workflows.start", "specs.create", "ships.start", "merges.start"]);
 
-/** Few durable jobs are created at once: more would only wait for each other, and all of them for long. */
+/** Limits how many durable jobs are created at once: more would only wait for each other, and all of them longer. */
 export interface CreationPlaces extends Disposable {
   /**
-   * A place for a call of this route, until it is disposed of. Null for one that needs none. Throws `busy`,
-   * `unavailable` where it would wait too long. To be taken after the body was read: a caller that sends slowly holds
-   * none.
+   * Takes a place for a call of this route, until disposal. Null for calls that need none. Throws `busy`, and
+   * `unavailable` if it would wait too long. Take it after the body was read, so that a slow sender holds no place.
    */
   take(name: RouteName, key: string): Promise<Disposable | null>;
   figures: RequestScheduler["figures"];

@@ -2,13 +2,13 @@ const SAMPLE_MS = 25;
 /** How many samples count as recent. */
 const RECENT = 8;
 
-/** How late the event loop of this process is, measured by a timer. */
+/** Measures the delay of this process's event loop with a timer. */
 export interface LoopMonitor extends Disposable {
-  /** The worst of the last 200 ms. */
+  /** The worst delay of the last 200 ms. */
   recentMs(): number;
 }
 
-/** `onSample` hears of each sample. */
+/** `onSample` receives each sample. */
 export function createLoopMonitor({ onSample = () => {} }: { onSample?: (lateMs: number) => void } = {}): LoopMonitor {
   const recent = new Float64Array(RECENT);
   let at = 0;

@@ -1,12 +1,12 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { problemOf } from "../../contract/api/problem.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Refusal } from "./share.ts";
 
-/** A body up to this size is read and dropped, so that the connection stays. */
+/** A body up to this size is read and dropped, to keep the connection open. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** How much of a longer one is read, and for how long: a connection that is closed with unread bytes is reset. */
+/** How much of a larger body is read, and for how long. Closing a connection with unread bytes would reset it. */
 const DRAIN_BYTES_MAX = 4 * 1024 * 1024;
 const DRAIN_MS = 2_000;
 
@@ -17,10 +17,10 @@ interface Written {
 }
 
 export function overloadError({ why, retryAfterSeconds }: Refusal): CaissonError {
-  const hint = `Try again in ${retryAfterSeconds} s; ask less often, or for less.`;
+  const hint = `Try again in ${retryAfterSeconds} s. Send fewer or smaller requests.`;
   const about = { hint, details: { retryAfterSeconds, overload: true } };
   return why === "share"
-    ? new CaissonError("busy", "too many of your requests wait at the station", about)
+    ? new CaissonError("busy", "too many of your requests are waiting at the station", about)
     : new CaissonError("unavailable", "the station is overloaded", about);
 }
 
@@ -38,17 +38,17 @@ function writtenOf(refusal: Refusal): Written {
   return { status: problem.status, headers, text };
 }
 
-const kept = new Map<string, Written>();
+const texts = new Map<string, Written>();
 
-/** There are few of them, and they are made when there is no time to make them. */
+/** Caches the few texts, because there is no time to build them under overload. */
 function refusalText(refusal: Refusal): Written {
   const key = `${refusal.why} ${refusal.retryAfterSeconds}`;
-  const found = kept.get(key) ?? writtenOf(refusal);
-  kept.set(key, found);
-  return found;
+  const written = texts.get(key) ?? writtenOf(refusal);
+  texts.set(key, written);
+  return written;
 }
 
-/** Answers without reading the request. Its connection stays, or ends without a reset after a large body. */
+/** Answers without processing the request. Its connection stays open or, after a large body, ends without a reset. */
 export function refuseRequest(incoming: IncomingMessage, outgoing: ServerResponse, refusal: Refusal): void {
   if (outgoing.destroyed) return;
   const { status, headers, text } = refusalText(refusal);
@@ -64,7 +64,7 @@ function hasSmallBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) <= SMALL_BODY_BYTES;
 }
 
-/** Reads what still comes of a body, within bounds. */
+/** Reads the rest of a body, within limits. */
 function drainThen(incoming: IncomingMessage, end: () => void): void {
   let left = DRAIN_BYTES_MAX;
   const finish = () => {
@@ -80,7 +80,7 @@ function drainThen(incoming: IncomingMessage, end: () => void): void {
   incoming.on("data", onData).once("end", finish).once("close", finish);
 }
 
-/** The same for a request that wants to become a WebSocket. */
+/** Does the same for a WebSocket upgrade. */
 export function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
   if (socket.destroyed) return;
   const { status, headers, text } = refusalText(refusal);
@@ -88,10 +88,13 @@ export function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`);
 }
 
-/** What Node's parser did not take: answered and closed; a header that came too slowly may be sent again. */
+/**
+ * Answers a request that Node's parser rejected, and closes the connection. A header that arrived too slowly may be
+ * sent again.
+ */
 export function refuseBroken(error: Error & { code?: string }, socket: Duplex): void {
   const isSlow = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
-  // A connection that broke, or whose handshake failed, hears nothing.
+  // A broken connection, or one whose handshake failed, gets no answer.
   if (!socket.writable || !(isSlow || error.code?.startsWith("HPE_"))) {
     socket.destroy();
     return;

@@ -21,7 +21,7 @@ test.each([
   expect(classOf(method, target)).toBe(kind);
 });
 
-test("files of the console come before work, so that a page is whole", () => {
+test("console files take precedence over work, so that a page loads completely", () => {
   expect(classOf("GET", "/assets/sandbox-B8fkqTut.css")).toBe("control");
   expect(classOf("POST", "/assets/x")).toBe("work");
 });

@@ -1,13 +1,14 @@
-import { paths, type RouteName } from "../../contract/api/paths.ts";
+import type { RouteName } from "../../verbs/routes.ts";
+import { paths } from "../../verbs/verb-facts.ts";
 
-/** In the order in which requests are served when there are too many; those of the last class are refused first. */
+/** In the order in which an overloaded station serves requests. It refuses the last class first. */
 export const requestClasses = ["vital", "control", "work", "list"] as const;
 export type RequestClass = (typeof requestClasses)[number];
 
-/** They say how the station is, or end it, and cost next to nothing. */
+/** These report the station's state or end it, and cost next to nothing. */
 const vital: readonly RouteName[] = ["station.status", "station.shutdown"];
 
-/** They stop something, or answer somebody who waits: an overloaded station needs them most. */
+/** These stop something, or answer something that waits. An overloaded station needs them most. */
 const control: readonly RouteName[] = [
   "runs.stop",
   "runs.answer",
@@ -35,7 +36,7 @@ const control: readonly RouteName[] = [
   "inside.beat",
 ];
 
-/** They cost the most, and can be asked for again. */
+/** These cost the most, and can be repeated. */
 const lists: readonly RouteName[] = [
   ...(Object.keys(paths) as RouteName[]).filter((name) => name.endsWith(".list") && name !== "inbox.list"),
   "station.openapi",
@@ -70,12 +71,12 @@ const lists: readonly RouteName[] = [
 ];
 
 interface Pattern {
-  /** Null where anything may stand. */
+  /** The path segments; null matches anything. */
   parts: readonly (string | null)[];
   kind: RequestClass;
 }
 
-/** By method and number of parts. */
+/** Patterns by method and number of segments. */
 const patterns = new Map<string, Pattern[]>();
 for (const [kind, names] of [
   ["vital", vital],
@@ -95,17 +96,17 @@ const observed = new Map<string, RequestClass>([
   ["/readyz", "vital"],
 ]);
 
-/** By method and target alone, before anything else of the request is read. */
+/** Classifies a request by method and target alone, before anything else of it is read. */
 export function classOf(method: string, target: string): RequestClass {
   const end = target.indexOf("?");
   const path = end < 0 ? target : target.slice(0, end);
   const known = observed.get(path);
   if (known !== undefined) return known;
-  // A page asks for all of its files at once, before it has a token, and is of no use without one of them.
+  // A page requests all of its files at once, before it has a token, and is useless if one is missing.
   if (method === "GET" && path.startsWith("/assets/")) return "control";
   const parts = path.split("/", 12);
-  const found = patterns.get(`${method} ${parts.length}`)?.find((pattern) => matches(pattern.parts, parts));
-  return found?.kind ?? "work";
+  const match = patterns.get(`${method} ${parts.length}`)?.find((pattern) => matches(pattern.parts, parts));
+  return match?.kind ?? "work";
 }
 
 function matches(pattern: Pattern["parts"], parts: readonly string[]): boolean {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { createServer as createNetServer, type Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
-import type { StationStatus } from "../../contract/api/station-routes.ts";
+import type { StationStatus } from "../../verbs/station-routes.ts";
 import type { Admit, Arrival } from "../admit.ts";
 import { AHEAD_BYTES } from "../http-server.ts";
 import { type CreationPlaces, createCreationPlaces } from "./creation-places.ts";
@@ -9,22 +9,25 @@ import { createLoopMonitor, type LoopMonitor } from "./loop-monitor.ts";
 import { refuseRequest, refuseUpgrade } from "./refuse-request.ts";
 import { classOf, requestClasses } from "./request-class.ts";
 import { createRequestScheduler, type Pace, requestPace, type SchedulerFigures } from "./request-scheduler.ts";
-import type { ListeningHandle, StallGuard } from "./stall-guard.ts";
+import { type ListeningHandle, type StallGuard, startStallGuard } from "./stall-guard.ts";
 
-/** Callers whose owner is remembered. */
+/** The number of callers whose owner is remembered. */
 const OWNERS_MAX = 1_000;
 
-/** Where every request comes in, over all ways: some wait, and some are refused before anything of them is read. */
+/**
+ * The entry of every request, over all servers. Some requests wait, and some are refused before anything of them is
+ * read.
+ */
 export interface RequestIntake extends AsyncDisposable {
   request(incoming: IncomingMessage, outgoing: ServerResponse, to: { arrival: Arrival; handle: RequestListener }): void;
   upgrade(request: IncomingMessage, socket: Duplex, to: { arrival: Arrival; accept: () => Promise<void> }): void;
-  /** A connection was accepted. */
+  /** Reports an accepted connection. */
   accepted(): void;
-  /** The same admission, from which the intake learns whose a token is. */
+  /** Wraps the admission, so that the intake learns the owner of each token. */
   learningFrom(admit: Admit): Admit;
   creations: Pick<CreationPlaces, "take">;
   load(): NonNullable<StationStatus["load"]>;
-  /** A second process answers while this one is stalled. */
+  /** Lets a second process answer while this one is stalled. */
   guardStalls(served: GuardedServers): Promise<void>;
 }
 
@@ -36,9 +39,9 @@ export interface GuardedServers {
 }
 
 export interface IntakeOptions {
-  /** Instead of one that measures. */
+  /** Replaces the real monitor. */
   loop?: LoopMonitor;
-  /** Instead of the usual one, of all requests. */
+  /** Replaces the default pace of all requests. */
   pace?: Pace;
 }
 
@@ -55,7 +58,7 @@ export function createRequestIntake({ loop = createLoopMonitor(), pace = request
     owners.set(authorization, key);
     guard?.admitted(secretOf(authorization));
   };
-  /** A token that is not known counts for its address: to send many must not make many shares. */
+  /** An unknown token counts for its address, so that sending many tokens does not create many shares. */
   const keyOf = ({ headers }: IncomingMessage, arrival: Arrival): string => {
     if (arrival.via === "socket") return "socket";
     if (arrival.via === "inside") return `inside ${String(headers["caisson-sandbox"]).slice(0, 64)}`;
@@ -100,7 +103,6 @@ export function createRequestIntake({ loop = createLoopMonitor(), pace = request
     creations,
     load: () => ({ loopDelayMs: Math.round(loop.recentMs()), ...sumOf(scheduler.figures(), creations.figures()) }),
     async guardStalls({ byPort, bySocket, certificate, status }) {
-      const { startStallGuard } = await import("./stall-guard.ts");
       const listeners = { port: handleOf(byPort), socket: handleOf(bySocket) };
       guard = startStallGuard({ status, listeners, certificate, onCopy: (handle) => copies.add(acceptFrom(handle, byPort)) });
     },
@@ -122,12 +124,14 @@ function sumOf(first: SchedulerFigures, second: SchedulerFigures): SchedulerFigu
 
 const secretOf = (authorization: string) => authorization.replace(/^Bearer /i, "");
 
-/** Node has no public name for it. */
+/** Node has no public name for the handle. */
 function handleOf(server: Server): ListeningHandle {
   return (server as unknown as { _handle: ListeningHandle })._handle;
 }
 
-/** Accepts connections for a server from a copy of its handle: one more in each turn of the loop. */
+/**
+ * Accepts connections for a server from a copy of its handle, which adds one connection to each turn of the event loop.
+ */
 function acceptFrom(handle: ListeningHandle, server: Server): NetServer {
   const copy = createNetServer({ allowHalfOpen: true, noDelay: true, highWaterMark: AHEAD_BYTES });
   copy.maxConnections = server.maxConnections;

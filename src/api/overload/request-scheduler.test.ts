@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { RequestClass } from "./request-class.ts";
 import { createRequestScheduler } from "./request-scheduler.ts";
 
-/** A scheduler whose clock, turns and timers are moved by hand. What is started is answered when `answer` is called. */
+/** A scheduler with manual clock, turns and timers. Started requests are answered by `answer`. */
 function manual({ lateMs = 0 } = {}) {
   let nowMs = 0;
   let turns: (() => void)[] = [];
@@ -103,14 +103,14 @@ describe("the request scheduler", () => {
     expect(refused[0]?.name).not.toBe("eve");
   });
 
-  test("refuses what waited too long while its caller kept a queue", () => {
+  test("refuses requests that waited too long while their caller kept a queue", () => {
     const { submit, pass, refused } = manual();
     for (const at of many(12)) submit(`ada ${at}`, "list", "ada");
     pass(1_500);
     expect(refused.map(({ name, why }) => `${name}: ${why}`)).toEqual(many(4).map((at) => `ada ${at + 8}: overload`));
   });
 
-  test("answers refusals later when there are many of them", () => {
+  test("delays refusals when there are many of them", () => {
     const { submit, refused, pass, scheduler } = manual();
     for (const at of many(400)) submit(`ada ${at}`, "list", "ada");
     const atOnce = refused.length;
@@ -121,7 +121,7 @@ describe("the request scheduler", () => {
     expect(refused.length).toBeGreaterThanOrEqual(list - 30);
   });
 
-  test("runs fewer requests at once while the loop is late", () => {
+  test("runs fewer requests at once while the event loop is late", () => {
     const late = manual({ lateMs: 500 });
     for (const _ of many(10)) late.pass(200);
     for (const at of many(10)) {
@@ -133,7 +133,7 @@ describe("the request scheduler", () => {
     expect(late.started.filter((name) => name.startsWith("ada"))).toHaveLength(4);
   });
 
-  test("forgets a request whose caller has gone", () => {
+  test("forgets a request whose caller disconnected", () => {
     const { submit, drain, started, scheduler } = manual();
     for (const at of many(8)) submit(`busy ${at}`, "work", "ada");
     submit("gone", "work", "bob").cancel();

@@ -3,28 +3,28 @@ import { type RequestClass, requestClasses } from "./request-class.ts";
 import { emptyQueues, nextOf, type Refusal, type Share, type Submission, type Waiting } from "./share.ts";
 import { createStartRate, type StartRate } from "./start-rate.ts";
 
-/** Requests that wait, of one caller and of all. */
+/** The most waiting requests of one caller and of all. */
 const WAITING_PER_KEY_MAX = 64;
 const WAITING_MAX = 256;
-/** How long starting requests may keep the loop before others have a turn. */
+/** How long starting requests may occupy the event loop before other work has a turn. */
 const SLICE_MS = 2;
-/** The same while connections arrive: Node accepts one of them each turn. */
+/** The same while connections arrive, since Node accepts one per turn. */
 const ACCEPTING_SLICE_MS = 0.5;
 const ACCEPTING_MS = 10;
-/** A caller whose queue was empty within this time sends a burst; after it, more than its share. */
+/** A caller whose queue was empty within this time sends a burst; otherwise it sends more than its share. */
 const BURST_MS = 250;
-/** How long a request waits at most: in a burst, and of a caller that sends more than its share. */
+/** How long a request waits at most: in a burst, and for a caller that sends more than its share. */
 type Patience = Readonly<Record<RequestClass, { burst: number; overload: number }>>;
 
-/** What a scheduler lets happen at once. */
+/** What a scheduler allows at once. */
 export interface Pace {
   atOnce: { min: number; max: number };
-  /** After this a request that is not answered waits for something, and makes room for another. */
+  /** After this time an unanswered request is assumed to wait for something, and makes room for another. */
   freshMs: number;
   patience: Patience;
 }
 
-/** Of all requests. */
+/** The pace of all requests. */
 export const requestPace: Pace = {
   atOnce: { min: 4, max: 8 },
   freshMs: 30,
@@ -37,54 +37,56 @@ export const requestPace: Pace = {
 };
 
 /**
- * Of those that create a durable job: they write to the disk several times, and more at once would only wait for each
- * other. One counts until it is answered.
+ * The pace of calls that create a durable job: they write to the disk several times, and more at once would only wait
+ * for each other. Each counts until it is answered.
  */
 export const creationPace: Pace = {
   atOnce: { min: 4, max: 6 },
   freshMs: 5_000,
   patience: { ...requestPace.patience, work: { burst: 300, overload: 300 } },
 };
-/** A caller that asks again at once would keep the loop busy with refusals: many of them are sent later. */
+/** A caller that retries at once would occupy the event loop with refusals. When there are many, they are delayed. */
 const PACE_WINDOW_MS = 100;
 const paces = [
   { from: 200, delayMs: 150 },
   { from: 80, delayMs: 40 },
 ] as const;
-/** What a request counts against its caller's share. */
+/** The cost of a request for its caller's share. */
 const costs: Readonly<Record<RequestClass, number>> = { vital: 1, control: 1, work: 2, list: 3 };
 const retryAfterSeconds: Readonly<Record<RequestClass, number>> = { vital: 1, control: 1, work: 1, list: 2 };
 
 export interface SchedulerFigures {
   waiting: number;
-  /** Since the start, by class. */
+  /** The number since the start, by class. */
   refused: Record<RequestClass, number>;
-  /** The longest wait of a request that was started within the last minute or so. */
+  /** The longest wait of a request that started within about the last minute. */
   waitedMs: number;
 }
 
 export interface RequestScheduler extends Disposable {
-  /** Starts it now or in a later turn of the loop, or refuses it. `cancel`: its caller has gone. */
+  /**
+   * Starts a request now or in a later turn of the event loop, or refuses it. Call `cancel` if its caller disconnects.
+   */
   submit(submission: Submission): { cancel(): void };
-  /** A connection was accepted; others may wait behind it. */
+  /** Reports an accepted connection, behind which others may wait. */
   accepted(): void;
   figures(): SchedulerFigures;
 }
 
 interface SchedulerOptions {
-  /** The worst lateness of the loop in the last moments. */
+  /** Returns the worst recent delay of the event loop. */
   loopDelayMs: () => number;
   now?: () => number;
-  /** Calls back in the next turn of the loop. */
+  /** Calls back in the next turn of the event loop. */
   nextTurn?: (work: () => void) => void;
   later?: (work: () => void, delayMs: number) => void;
   pace?: Pace;
 }
 
 /**
- * Few requests are at work at once, so that turns of the loop stay short: Node accepts one connection each turn. The
- * rest waits in a queue for each caller. Classes come first, then the caller that has had least; what waits too long is
- * refused while that is still cheap.
+ * Runs few requests at once to keep turns of the event loop short, since Node accepts one connection per turn. The rest
+ * waits in one queue per caller. Urgent classes come first, then the caller that has been served least. Requests that
+ * waited too long are refused while that is still cheap.
  */
 export function createRequestScheduler(options: SchedulerOptions): RequestScheduler {
   return new FairScheduler(options);
@@ -106,7 +108,7 @@ class FairScheduler implements RequestScheduler {
   #acceptedMs = Number.NEGATIVE_INFINITY;
   #pace = { sinceMs: 0, count: 0 };
   #longest = { ms: 0, atMs: 0 };
-  /** Of the last that was started: who comes back after a while begins here, not with what it did not use. */
+  /** The usage of the caller served last. A returning caller starts here, without credit for the time it was idle. */
   #floor = 0;
 
   constructor({ loopDelayMs, now, nextTurn, later, pace = requestPace }: SchedulerOptions) {
@@ -216,7 +218,7 @@ class FairScheduler implements RequestScheduler {
     return atMs - this.#acceptedMs < ACCEPTING_MS ? ACCEPTING_SLICE_MS : SLICE_MS;
   }
 
-  /** Whether this turn of the loop still has time. All sockets that have something to read are read in one turn. */
+  /** Whether this turn of the event loop still has time. Node reads all readable sockets in one turn. */
   #hasTime(atMs: number): boolean {
     if (this.#turnBeganMs !== null) return atMs - this.#turnBeganMs < this.#sliceMs(atMs);
     this.#turnBeganMs = atMs;
@@ -242,7 +244,7 @@ class FairScheduler implements RequestScheduler {
     if (!this.#concurrency.hasRoom()) this.#concurrency.lookAgain();
   }
 
-  /** Null where there is room, or where something less urgent made some. */
+  /** Returns null if there is room, or if evicting something less urgent made some. */
   #whyRefused(item: Waiting, share: Share): Refusal["why"] | null {
     if (this.#isHopeless(item, share)) return "share";
     if (share.count >= WAITING_PER_KEY_MAX && !this.#evict(share, item.kind)) return "share";
@@ -250,7 +252,10 @@ class FairScheduler implements RequestScheduler {
     return isFull ? "overload" : null;
   }
 
-  /** Whether it would only wait to be refused: by what waits before it, and how fast requests are started. */
+  /**
+   * Whether the request would only wait to be refused, judging by the queue before it and the rate at which requests
+   * start.
+   */
   #isHopeless({ kind, sinceMs }: Waiting, share: Share): boolean {
     if (kind === "vital" || kind === "control") return false;
     const before = requestClasses.slice(0, requestClasses.indexOf(kind) + 1);
@@ -258,7 +263,7 @@ class FairScheduler implements RequestScheduler {
     return (ahead * Math.max(1, this.#shares.size)) / this.#rate.perMs(sinceMs) > this.#waitMaxOf(kind, share, sinceMs);
   }
 
-  /** Refuses the newest request of the last class that has one, but none of `keep` or before it. */
+  /** Refuses the newest request of the least urgent class that has one, but only of classes less urgent than `keep`. */
   #evict(share: Share, keep: RequestClass | null): boolean {
     for (const kind of requestClasses.toReversed()) {
       if (kind === keep) return false;
@@ -271,7 +276,7 @@ class FairScheduler implements RequestScheduler {
     return false;
   }
 
-  /** Makes room for a caller that has fewer waiting than another. */
+  /** Makes room by evicting from the caller with the most waiting requests. */
   #evictFor(share: Share): boolean {
     const largest = [...this.#shares.values()].reduce((most, each) => (each.count > most.count ? each : most));
     return largest.count > share.count + 1 && this.#evict(largest, null);

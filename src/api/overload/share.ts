@@ -1,6 +1,8 @@
 import type { RequestClass } from "./request-class.ts";
 
-/** `share`: this caller has too many waiting. `overload`: it waited for too long, or too many others wait. */
+/**
+ * `share`: this caller has too many requests waiting. `overload`: the request waited too long, or too many others wait.
+ */
 export interface Refusal {
   why: "share" | "overload";
   retryAfterSeconds: number;
@@ -8,9 +10,9 @@ export interface Refusal {
 
 export interface Submission {
   kind: RequestClass;
-  /** Whose share it counts against: an owner, or an address. */
+  /** The share that it counts against: an owner or an address. */
   key: string;
-  /** `done` is called when it was answered. */
+  /** Call `done` when the request was answered. */
   start(done: () => void): void;
   refuse(refusal: Refusal): void;
 }
@@ -23,15 +25,15 @@ export interface Waiting extends Submission {
 export interface Share {
   queues: Record<RequestClass, Waiting[]>;
   count: number;
-  /** Since when something of it waits. */
+  /** Since when it has had waiting requests. */
   sinceMs: number;
-  /** What it has had, as start-time fair queueing counts it. */
+  /** Its usage so far, as in start-time fair queueing. */
   used: number;
 }
 
 export const emptyQueues = (): Share["queues"] => ({ vital: [], control: [], work: [], list: [] });
 
-/** Vital ones and control before all others; then whose share is least used, and of that the most urgent. */
+/** Takes the next request: vital and control requests first, then the most urgent request of the least used share. */
 export function nextOf(shares: ReadonlyMap<string, Share>): { share: Share; item: Waiting } {
   for (const kinds of [["vital"], ["control"], ["work", "list"]] as const) {
     let best: { share: Share; queue: Waiting[] } | undefined;
@@ -42,7 +44,7 @@ export function nextOf(shares: ReadonlyMap<string, Share>): { share: Share; item
     }
     if (best !== undefined) return { share: best.share, item: best.queue.shift() as Waiting };
   }
-  throw new Error("no request waits");
+  throw new Error("no request is waiting");
 }
 
 function withoutGone(queue: Waiting[]): Waiting[] {

@@ -6,23 +6,23 @@ import type { Socket } from "node:net";
 import type { CopyRequest, GuardMessage } from "./stall-guard.ts";
 
 /**
- * The guard's program. The station sends it a message with every beat; descriptor 3 is the port, and 4 the socket. It
- * must not wait for a disk, so it loads nothing later.
+ * The guard's program. The station sends it a message with every beat. Descriptor 3 is the port, and 4 the socket. It
+ * loads everything at the start, since it must never wait for a disk.
  */
 const PORT_FD = 3;
 const SOCKET_FD = 4;
 const LOOK_MS = 250;
-/** Looks without a beat before the guard answers: 5 s. A guard that was suspended itself did not look. */
+/** Checks without a beat before the guard answers: 5 s. A suspended guard does not check. */
 const LOOKS_MAX = 20;
-/** For answers that are being written when the station turns again. */
+/** Time for answers in progress when the station recovers. */
 const FINISH_MS = 100;
-/** From here on a station that does not turn is not alive. */
+/** After this time a stalled station no longer counts as alive. */
 const DEAD_MS = 15 * 60_000;
 const RETRY_SECONDS = 5;
 const CONNECTIONS_MAX = 512;
 
 const headersOfAll = { "cache-control": "no-store", "x-content-type-options": "nosniff", connection: "close" };
-/** Given as an argument: if the station dies while this program loads, the parent is already process 1. */
+/** Passed as an argument: if the station dies while this program loads, the parent is already process 1. */
 const station = Number(process.argv[2]);
 const open = new Set<Socket>();
 let known: GuardMessage | null = null;
@@ -37,7 +37,7 @@ function refuse(outgoing: ServerResponse): void {
     status: 503,
     detail: "the station is stalled: it waits for its disk, or a long task blocks it",
     code: "unavailable",
-    hint: "Try again later; `caisson status` tells how long it has been so.",
+    hint: "Try again later. `caisson status` shows how long it has been stalled.",
     details: { retryAfterSeconds: RETRY_SECONDS, stalledMs: stalledMs() },
     retryable: true,
   };
@@ -84,14 +84,14 @@ function stalledMs(): number {
   return Math.round(performance.now() - stalledAtMs);
 }
 
-/** A user who suspended the station expects it to be silent. */
+/** Whether the station is suspended. A user who suspended it expects it to be silent. */
 function isSuspended(): boolean {
   const stat = readFileSync(`/proc/${station}/stat`, "latin1");
   return /^[Tt]/.test(stat.slice(stat.lastIndexOf(")") + 2));
 }
 
 function look(): void {
-  // Nothing else tells of a station that was killed early.
+  // Nothing else reports that the station was killed early.
   if (process.ppid !== station || !process.connected) process.exit();
   looks += 1;
   if (looks <= LOOKS_MAX || isAnswering || known === null) return;
@@ -108,16 +108,16 @@ function look(): void {
 process
   .on("message", (message: GuardMessage | CopyRequest, handle: unknown) => {
     if ("copies" in message) {
-      // The kernel makes another descriptor of each handle that is sent.
-      for (let made = 0; made < message.copies; made++) process.send?.("copy", handle as Socket);
+      // The kernel creates another descriptor of each handle that is sent.
+      for (let count = 0; count < message.copies; count++) process.send?.("copy", handle as Socket);
       return;
     }
     looks = 0;
     known = message;
-    // The listening descriptors cannot be given back, only closed. The station starts the next guard.
+    // The listening descriptors can only be closed, not given back. The station starts the next guard.
     if (isAnswering) setTimeout(() => process.exit(), FINISH_MS);
   })
   .on("disconnect", () => process.exit());
-// Signals for the whole process group are for the station, which ends the guard.
+// Signals to the whole process group are meant for the station, which ends the guard.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) process.on(signal, () => {});
 setInterval(look, LOOK_MS);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { StationStatus } from "../../contract/api/station-routes.ts";
+import type { StationStatus } from "../../verbs/station-routes.ts";
 import { createRequestIntake } from "./request-intake.ts";
 
 const CONNECTIONS = 80;
@@ -23,7 +23,7 @@ test("accepts several connections in a turn of the event loop", async () => {
   const { port } = byPort.address() as AddressInfo;
   let accepted = 0;
   byPort.on("connection", () => accepted++);
-  /** Turns of the loop until all connections that wait are accepted. */
+  /** Counts event-loop turns until all waiting connections are accepted. */
   const turnsToAccept = async () => {
     accepted = 0;
     const sockets = Array.from({ length: CONNECTIONS }, () => connect(port, "127.0.0.1").on("error", () => {}));

@@ -3,41 +3,45 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { extname, join } from "node:path";
-import type { StationStatus } from "../../contract/api/station-routes.ts";
+import { ignore } from "../../lib/failures.ts";
+import type { StationStatus } from "../../verbs/station-routes.ts";
 
-/** How often the loop shows that it turns. */
+/** The interval of the station's beat. */
 const BEAT_MS = 1_000;
-/** A station that ends soon after its start needs none; a guard that fails at once is not started in a circle. */
+/**
+ * A station that ends soon after its start needs no guard, and a guard that fails at once is not restarted in a tight
+ * loop.
+ */
 const START_AFTER_MS = 2_000;
 const CERTIFICATE_EVERY_MS = 10 * 60_000;
-/** Tokens that were let in lately, and may ask for the status while nothing can be looked up. */
+/** The number of recently admitted tokens, which may request the status while no token can be looked up. */
 const TOKENS_MAX = 1_000;
 const PROGRAM = join(import.meta.dirname, `stall-guard-main${extname(import.meta.filename)}`);
-/** Node accepts one connection from each handle in a turn of the loop. */
+/** Node accepts one connection per handle in a turn of the event loop. */
 const COPIES = 7;
-/** It serves a few short answers, and should cost as little as Node can. */
+/** The guard serves a few short answers, so it should use as little memory as Node can. */
 const FLAGS = ["--no-warnings", "--title=caisson-stall-guard", "--max-old-space-size=32", "--max-semi-space-size=1"];
 
-/** A certificate in PEM. */
+/** A certificate and its key, in PEM. */
 export interface GuardCertificate {
   cert: string;
   key: string;
 }
 
-/** The guard gets one with every beat, and answers with the last. */
+/** The station sends one with every beat. The guard answers with the last. */
 export interface GuardMessage {
   status: StationStatus;
-  /** SHA-256 of tokens, in base64. */
+  /** SHA-256 digests of tokens, in base64. */
   tokens: string[];
   tls: GuardCertificate | null;
 }
 
-/** Asks for copies of the handle that comes with it. */
+/** Requests copies of the handle that is sent with it. */
 export interface CopyRequest {
   copies: number;
 }
 
-/** Node's own handle of a server that listens. */
+/** Node's internal handle of a listening server. */
 export interface ListeningHandle {
   fd: number;
   close(): void;
@@ -47,22 +51,23 @@ export interface StallGuard {
   /** Remembers a token that the station accepted. */
   admitted(secret: string): void;
   refused(secret: string): void;
-  /** Resolves when the guard has exited, and its listening descriptors are closed. */
+  /** Resolves when the guard has exited, which closes its listening descriptors. */
   end(): Promise<void>;
 }
 
 export interface GuardOptions {
   status: () => StationStatus;
-  /** What the station listens on. */
+  /** The handles that the station listens on. */
   listeners: { port: ListeningHandle; socket: ListeningHandle };
-  /** Called with copies of the port's handle, with separate descriptors, soon after the start. */
+  /** Called soon after the start with copies of the port's handle, which have separate descriptors. */
   onCopy: (handle: ListeningHandle) => void;
   certificate: (() => Promise<GuardCertificate>) | null;
 }
 
 /**
- * A second process answers new connections while the loop of this one is stalled, as when SQLite waits for a disk
- * that does not answer. It inherits the listening sockets, and accepts nothing as long as the loop beats.
+ * Starts a second process that answers new connections while this one's event loop is stalled, as when SQLite waits for
+ * a disk that does not respond. It inherits the listening sockets, and accepts nothing as long as the station sends
+ * beats.
  */
 export function startStallGuard({ status, listeners, certificate, onCopy }: GuardOptions): StallGuard {
   const tokens = new Set<string>();
@@ -73,7 +78,7 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
   let hasEnded = false;
   let isSending = false;
   const beat = () => {
-    // A guard that does not read is not sent more.
+    // Sends nothing more to a guard that does not read.
     if (guard?.connected !== true || isSending) return;
     isSending = true;
     guard.send({ status: status(), tokens: [...tokens], tls } satisfies GuardMessage, () => {
@@ -82,7 +87,7 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
   };
   const renew = async () => {
     // The guard keeps its certificate until a readable one replaces it.
-    tls = (await certificate?.().catch(() => null)) ?? tls;
+    if (certificate !== null) tls = (await ignore(certificate(), "the guard keeps its current certificate")) ?? tls;
   };
   const start = async () => {
     await renew();
@@ -90,7 +95,7 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
     guard = spawnGuard(listeners);
     isSending = false;
     guard.once("exit", startSoon).on("error", () => {});
-    // It could not be started; no exit tells of that.
+    // The process could not be started, so there will be no exit event.
     if (guard.pid === undefined) return startSoon();
     beat();
     if (hasCopies) return;
@@ -135,7 +140,7 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
 function spawnGuard({ port, socket }: GuardOptions["listeners"]): ChildProcess {
   const stdio = ["ignore", "ignore", "ignore", port.fd, socket.fd, "ipc"] as const;
   const guard = spawn(process.execPath, [...FLAGS, PROGRAM, String(process.pid)], { env: {}, stdio: [...stdio] });
-  // The station must be able to end by itself.
+  // The guard must not keep the station alive.
   guard.unref();
   guard.channel?.unref();
   return guard;

@@ -1,8 +1,8 @@
 const WINDOW_MS = 250;
-/** So that a queue is not taken for hopeless before anything is known. */
+/** Keeps a queue from looking hopeless before anything is known. */
 const PER_MS_MIN = 0.02;
 
-/** How many requests are started in a millisecond, over the last moments. */
+/** The recent rate of started requests per millisecond. */
 export interface StartRate {
   count(atMs: number): void;
   perMs(atMs: number): number;

@@ -5,8 +5,8 @@ const publicUrl = "https://caisson.example.com";
 const id = "pv_k3v7q2m5x4ab";
 const label = "pv-k3v7q2m5x4ab";
 
-describe("what previews are called", () => {
-  test("each has a name of its own in the place of the star", () => {
+describe("preview names", () => {
+  test("replace the star with a separate name for each preview", () => {
     const names = previewNames("https://*.Previews.example.com/", { publicUrl });
     expect(names.pattern).toBe("https://*.previews.example.com");
     expect(names.originOf(id)).toBe(`https://${label}.previews.example.com`);
@@ -27,11 +27,11 @@ describe("what previews are called", () => {
     [`${label}previews.example.com`, null],
     ["127.0.0.1:7433", null],
     ["", null],
-  ])("%s stands for %j", (host, found) => {
+  ])("resolve %s to %j", (host, found) => {
     expect(previewNames("https://*.previews.example.com", { publicUrl }).idOf(host)).toBe(found);
   });
 
-  test("below the station's own name they are apart from it, too", () => {
+  test("can be subdomains of the station's name", () => {
     const names = previewNames("https://*.caisson.example.com", { publicUrl });
     expect(names.idOf("caisson.example.com")).toBeNull();
     expect(names.idOf(`${label}.caisson.example.com`)).toBe(id);
@@ -45,12 +45,12 @@ describe("what previews are called", () => {
     "https://a.*.example.com",
     "*.a.b",
     "",
-  ])("%j is no name for them", (text) => {
+  ])("reject the pattern %j", (text) => {
     expect(() => previewNames(text, { publicUrl })).toThrow(expect.objectContaining({ code: "invalid" }));
   });
 
-  test("the station's own name is never a preview's, and a station without one has none for them", () => {
-    expect(() => previewNames("https://*.example.com", { publicUrl })).toThrow(/is one of those for previews/);
-    expect(() => previewNames("https://*.previews.example.com", { publicUrl: null })).toThrow(/need a station that others reach/);
+  test("must not include the station's name, and require a public URL", () => {
+    expect(() => previewNames("https://*.example.com", { publicUrl })).toThrow(/matches the names of previews/);
+    expect(() => previewNames("https://*.previews.example.com", { publicUrl: null })).toThrow(/need a station with a public URL/);
   });
 });

@@ -1,35 +1,34 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
 /**
- * What previews are called from elsewhere: each has its id in the wildcard's place, and so an origin of its own. Names
- * can be read on the way, in questions to name servers and in the beginnings of TLS: the token that opens one is not
- * among them.
+ * The public names of previews. Each has its id in place of the wildcard, and so a separate origin. Names are visible
+ * on the network, in DNS queries and TLS handshakes, so they do not contain the token that opens a preview.
  */
 export interface PreviewNames {
-  /** For a frame of the console, such as `https://*.previews.example.com`. */
+  /** The pattern for frames of the console, such as `https://*.previews.example.com`. */
   readonly pattern: string;
-  /** The id that stands in a `Host`; null for another name, `""` for one that no preview has. */
+  /** The id in a `Host` header; null for a name outside the pattern, `""` for one that no preview can have. */
   idOf(host: string): string | null;
-  /** Such as `https://pv-k3v7q2m5x4ab.previews.example.com`. */
+  /** The origin of a preview, such as `https://pv-k3v7q2m5x4ab.previews.example.com`. */
   originOf(id: string): string;
 }
 
 const WILDCARD = /^https:\/\/\*\.((?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)(:[0-9]{1,5})?\/?$/;
 
 /**
- * Throws `invalid` for what is not a wildcard name with TLS, and where the station's own name would be one of a
- * preview's: nothing of a sandbox is ever served from the console's origin.
+ * Throws `invalid` for anything but an https wildcard name, and if the station's own name would match it: nothing of a
+ * sandbox is ever served from the console's origin.
  */
 export function previewNames(text: string, { publicUrl }: { publicUrl: string | null }): PreviewNames {
   const [, base, port = ""] = WILDCARD.exec(text.toLowerCase()) ?? [];
   if (base === undefined) {
-    throw new CaissonError("invalid", `--previews-at ${JSON.stringify(text)} is not a name for previews`, {
-      hint: "It looks like https://*.previews.example.com: each preview gets a name of its own in the place of the star.",
+    throw new CaissonError("invalid", `--previews-at ${JSON.stringify(text)} is not a wildcard URL`, {
+      hint: "Use a URL such as https://*.previews.example.com: each preview gets a separate name in place of the star.",
     });
   }
   if (publicUrl === null) {
-    throw new CaissonError("invalid", "previews that others reach need a station that others reach", {
-      hint: "Name it, too: --public-url https://caisson.example.com",
+    throw new CaissonError("invalid", "previews that other machines can reach need a station with a public URL", {
+      hint: "Add --public-url https://caisson.example.com",
     });
   }
   const suffix = `.${base}`;
@@ -43,8 +42,8 @@ export function previewNames(text: string, { publicUrl }: { publicUrl: string | 
   };
   const own = labelOf(new URL(publicUrl).host);
   if (own !== null && own !== "") {
-    throw new CaissonError("invalid", `the station's own name ${new URL(publicUrl).host} is one of those for previews`, {
-      hint: "Give previews a name of their own, such as https://*.previews.example.com.",
+    throw new CaissonError("invalid", `the station's own name ${new URL(publicUrl).host} matches the names of previews`, {
+      hint: "Give previews a separate name, such as https://*.previews.example.com.",
     });
   }
   return {

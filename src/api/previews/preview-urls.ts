@@ -1,12 +1,12 @@
-import type { KeptPreview } from "../../contract/network-verbs.ts";
-import type { OwnerView } from "../../contract/owner.ts";
-import type { Station } from "../../station/station.ts";
+import type { KeptPreview } from "../../contract/network/network-verbs.ts";
+import type { OwnerView } from "../../contract/token/owner.ts";
+import type { Station } from "../../verbs/station.ts";
 import type { PreviewNames } from "./preview-names.ts";
 
-/** The station as callers see it, which names its previews as they are called from elsewhere. */
+/** Wraps the stations of callers, so that they return previews with their public URLs. */
 export function withPreviewUrls(stationFor: (view: OwnerView) => Station, names: PreviewNames | null): (view: OwnerView) => Station {
   if (names === null) return stationFor;
-  const named = (preview: KeptPreview): KeptPreview => ({
+  const withUrl = (preview: KeptPreview): KeptPreview => ({
     ...preview,
     url: `${names.originOf(preview.id)}/?caisson-token=${preview.token}`,
   });
@@ -17,8 +17,8 @@ export function withPreviewUrls(stationFor: (view: OwnerView) => Station, names:
       ...station,
       networks: {
         ...networks,
-        keepPreview: async (name, request) => named(await networks.keepPreview(name, request)),
-        previews: async () => (await networks.previews()).map(named),
+        keepPreview: async (name, request) => withUrl(await networks.keepPreview(name, request)),
+        previews: async () => (await networks.previews()).map(withUrl),
       },
     };
   };

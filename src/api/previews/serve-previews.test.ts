@@ -4,15 +4,15 @@ import { createServer, request as httpRequest, type IncomingMessage, type Reques
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openServer } from "../../../test/support/api-station.ts";
 import { createPreview, type Preview } from "../../network/preview/preview.ts";
-import { connectLocal, serveLocal } from "../../network/preview/testing.ts";
+import { connectLocal, serveLocal } from "../../network/preview/testing-preview.ts";
 import type { RunningServer } from "../server.ts";
-import { openServer } from "../testing.ts";
 
 const publicUrl = "https://caisson.example.com";
 const previewsAt = "https://*.previews.example.com";
 
-/** A program inside: tells what it was asked, and echoes on a socket that was upgraded. */
+/** A program inside: returns the request it received, and echoes on an upgraded socket. */
 const program = createServer(async (request, response) => {
   let body = "";
   for await (const part of request) body += String(part);
@@ -39,7 +39,7 @@ beforeEach(async () => {
   inside = served.port;
   preview = await createPreview({ connect: connectLocal, port: inside });
   const { token, plainUrl, listenPort, url } = preview;
-  const kept = {
+  const view = {
     id: "pv_aaaaaaaaaaaa",
     openedAt: new Date().toISOString(),
     sandbox: "sb_aaaaaaaaaaaa",
@@ -49,7 +49,7 @@ beforeEach(async () => {
     listenPort,
     url,
   };
-  Object.assign(opened.station.networks, { previews: async () => [kept] });
+  Object.assign(opened.station.networks, { previews: async () => [view] });
   server = await opened.start({ publicUrl, previewsAt });
 });
 afterEach(async () => {
@@ -61,7 +61,7 @@ afterEach(async () => {
 
 const host = "pv-aaaaaaaaaaaa.previews.example.com";
 const origin = `https://${host}`;
-/** What the browser has once it came by the address with the token. */
+/** The browser's cookie after it opened the URL with the token. */
 const cookie = () => `caisson-preview-${preview.listenPort}=${preview.token}`;
 
 async function ask(path: string, options: RequestOptions & { body?: string; host?: string } = {}) {
@@ -76,8 +76,8 @@ async function ask(path: string, options: RequestOptions & { body?: string; host
   return { status: response.statusCode, headers: response.headers, text };
 }
 
-describe("by a preview's name", () => {
-  test("the program inside is asked as by somebody beside it, and never told the token", async () => {
+describe("a request to a preview name", () => {
+  test("reaches the program inside as a local request, without the token", async () => {
     const answer = await ask("/a?b=c", {
       method: "POST",
       body: "said",
@@ -93,21 +93,21 @@ describe("by a preview's name", () => {
     expect(JSON.parse(answer.text).headers["x-hop"]).toBeUndefined();
   });
 
-  test("the token in the address opens it, and goes into a cookie that a frame keeps; the name alone opens nothing", async () => {
+  test("needs the token, first in the URL and then in a cookie for frames", async () => {
     const entered = await ask(`/a?caisson-token=${preview.token}&b=c`, { headers: { cookie: "" } });
     expect([entered.status, entered.headers.location]).toEqual([302, "/a?b=c"]);
     expect(entered.headers["set-cookie"]).toEqual([`${cookie()}; HttpOnly; SameSite=None; Secure; Partitioned; Path=/`]);
     for (const headers of [
       { cookie: "" },
       { cookie: `caisson-preview-${preview.listenPort}=${"a".repeat(32)}` },
-      // A page of another origin may not do anything in the name of whoever has the cookie.
+      // A page of another origin may not act for the holder of the cookie.
       { cookie: cookie(), origin: "https://caisson.example.com" },
       { cookie: cookie(), "sec-fetch-site": "same-site", "sec-fetch-mode": "cors" },
     ])
       expect((await ask("/", { headers })).status).toBe(401);
   });
 
-  test("neither the API nor the console is there, with whatever token", async () => {
+  test("never reaches the API or the console, whatever its token", async () => {
     const { token } = await opened.station.tokens.create({ name: "all", scope: "admin" });
     const authorization = `Bearer ${token}`;
     for (const path of ["/v1/sandboxes", "/v1/status", "/", "/runs"]) {
@@ -121,17 +121,17 @@ describe("by a preview's name", () => {
     expect((await ask("/v1/status", { host: "caisson.example.com", headers: { authorization } })).status).toBe(200);
   });
 
-  test("a preview is not there by the station's name", async () => {
+  test("cannot be replaced by one to the station's name", async () => {
     for (const own of ["caisson.example.com", `127.0.0.1:${server.port}`])
       expect((await ask(`/a?caisson-token=${preview.token}`, { host: own })).status).toBe(401);
     expect((await ask("/a", { host: `${preview.token}.localhost` })).status).toBe(403);
   });
 
-  test("an address in the first line does not lead elsewhere", async () => {
+  test("does not follow a full URL in the request line", async () => {
     expect((await ask(`http://caisson.example.com/v1/status`)).status).toBe(404);
   });
 
-  test("a socket is upgraded and carries both ways, and none by a name that is none", async () => {
+  test("can be upgraded to a socket, but not for an unknown preview", async () => {
     const upgrade = (name: string) => {
       const socket = connect(server.port, "127.0.0.1").on("error", () => {});
       socket.write(
@@ -151,13 +151,13 @@ describe("by a preview's name", () => {
     expect(String((await once(upgrade("pv-bbbbbbbbbbbb.previews.example.com"), "data"))[0])).toMatch(/^HTTP\/1\.1 404 /);
   });
 
-  test("one that was closed is said to be out of reach", async () => {
+  test("gets 502 for a closed preview", async () => {
     await preview.revoke();
     expect(await ask("/")).toMatchObject({ status: 502, text: "The preview cannot be reached.\n" });
   });
 });
 
-test("the console may have frames of these names, and of no other", async () => {
+test("lets the console frame these names and no others", async () => {
   await mkdir(join(opened.base, "console"), { recursive: true });
   await writeFile(join(opened.base, "console", "index.html"), "<!doctype html><title>Caisson</title>");
   const { headers } = await ask("/", { host: "caisson.example.com" });
@@ -166,7 +166,7 @@ test("the console may have frames of these names, and of no other", async () => 
   );
 });
 
-test("the API names previews as they are called from elsewhere", async () => {
+test("the API returns previews with their public URLs", async () => {
   const { token } = await opened.station.tokens.create({ name: "all", scope: "admin" });
   const { text } = await ask("/v1/previews", { host: "caisson.example.com", headers: { authorization: `Bearer ${token}` } });
   expect(JSON.parse(text).previews).toMatchObject([{ url: `${origin}/?caisson-token=${preview.token}`, listenPort: preview.listenPort }]);

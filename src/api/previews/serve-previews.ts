@@ -7,27 +7,28 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { Duplex } from "node:stream";
-import type { KeptPreview } from "../../contract/network-verbs.ts";
+import type { KeptPreview } from "../../contract/network/network-verbs.ts";
 import type { ConnectionShare } from "../../lib/connection-shares.ts";
+import { ignore, ignoring } from "../../lib/failures.ts";
 import type { PreviewNames } from "./preview-names.ts";
 
-/** Requests by a preview's name: they are the preview's, and never reach the API or the console. */
+/** Serves requests to preview names. They belong to the preview, and never reach the API or the console. */
 export interface ServePreviews {
-  /** Whether this request is for a preview, there or not. */
+  /** Whether this request is for a preview name, even for a missing preview. */
   takes(request: IncomingMessage): boolean;
-  /** `connection` is kept for callers that the preview admits. */
+  /** Answers a request. `connection` stays open for callers that the preview admits. */
   answer(request: IncomingMessage, response: ServerResponse, connection?: ConnectionShare): Promise<void>;
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, connection?: ConnectionShare): Promise<void>;
-  /** Ends the sockets that were upgraded. */
+  /** Ends the upgraded sockets. */
   close(): void;
 }
 
-/** Of the preview's own cookie; a program inside cannot set one of this name. */
+/** The name prefix of a preview's own cookie. A program inside cannot set a cookie of this name. */
 const COOKIE_PREFIX = "caisson-preview-";
-/** The console frames it, maybe from another site; other pages that do have another jar. */
+/** The console frames previews, possibly from another site. Frames in other pages have a separate cookie jar. */
 const FRAMED = "SameSite=None; Secure; Partitioned";
 
-/** Said from one hop to the next, never passed on. */
+/** Headers for a single hop, which are never passed on. */
 const hopByHop: ReadonlySet<string> = new Set([
   ...[
     "connection",
@@ -43,27 +44,28 @@ const hopByHop: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Hands each request to the preview's own port, which wants the token (in the address at first, then in a cookie) and
- * asks the program inside as somebody beside it would.
+ * Passes each request to the preview's own port, which requires the token (first in the URL, then in a cookie) and
+ * forwards the request to the program inside like a local one.
  */
 export function createServePreviews(names: PreviewNames, options: { previews(): Promise<readonly KeptPreview[]> }): ServePreviews {
   const upgraded = new Set<Duplex>();
   const find = async ({ headers, url = "" }: IncomingMessage): Promise<Found | null> => {
-    const asked = names.idOf(headers.host ?? "");
-    // A whole address in the first line would name a host of its own.
-    if (asked === null || asked === "" || !url.startsWith("/")) return null;
-    const found = (await options.previews()).find(({ id }) => id === asked);
-    if (found === undefined) return null;
-    const host = `127.0.0.1:${found.listenPort}`;
-    return { port: found.listenPort, host, outer: names.originOf(found.id), inner: `http://${host}` };
+    const name = names.idOf(headers.host ?? "");
+    // A full URL in the request line would name another host.
+    if (name === null || name === "" || !url.startsWith("/")) return null;
+    const preview = (await options.previews()).find(({ id }) => id === name);
+    if (preview === undefined) return null;
+    const host = `127.0.0.1:${preview.listenPort}`;
+    return { port: preview.listenPort, host, outer: names.originOf(preview.id), inner: `http://${host}` };
   };
   return {
     takes: ({ headers }) => names.idOf(headers.host ?? "") !== null,
     async answer(request, response, connection) {
-      const found = await find(request).catch(() => null);
-      if (found === null) return refuse(response, 404, "There is no such preview: it was closed, or its sandbox is gone.\n");
-      const passed = begun(passedOn(request, found));
-      if (passed === null) return refuse(response, 400, "This is not a request for a page.\n");
+      const preview = await ignore(find(request), "answered below");
+      if (preview === undefined) return refuse(response, 502, "The preview cannot be reached.\n");
+      if (preview === null) return refuse(response, 404, "There is no such preview: it was closed, or its sandbox was removed.\n");
+      const passed = requestOrNull(passedOn(request, preview));
+      if (passed === null) return refuse(response, 400, "This is not a valid page request.\n");
       const fail = () => {
         passed.destroy();
         if (response.headersSent) response.destroy();
@@ -75,7 +77,7 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
         if (isRefused(answer) || connection?.admit() === false) response.shouldKeepAlive = false;
         try {
           response.sendDate = false;
-          response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answerHeaders(answer, found));
+          response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answerHeaders(answer, preview));
         } catch {
           return fail();
         }
@@ -87,11 +89,12 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
     },
     async upgrade(request, socket, head, connection) {
       socket.on("error", () => {});
-      const found = await find(request).catch(() => null);
-      if (found === null) return void socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+      const preview = await ignore(find(request), "answered below");
+      if (preview === undefined) return void socket.end("HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+      if (preview === null) return void socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
       const { connection: wishes = "Upgrade", upgrade = "" } = request.headers;
-      const { headers, ...rest } = passedOn(request, found);
-      const passed = begun({ ...rest, headers: [...headers, "Connection", wishes, "Upgrade", upgrade] });
+      const { headers, ...rest } = passedOn(request, preview);
+      const passed = requestOrNull({ ...rest, headers: [...headers, "Connection", wishes, "Upgrade", upgrade] });
       if (passed === null) return void socket.destroy();
       const end = () => {
         upgraded.delete(socket);
@@ -109,9 +112,9 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
         inside.write(head);
         inside.pipe(socket).pipe(inside);
       });
-      // It did not want a socket: what it says instead is the last of this connection.
+      // The program did not upgrade. Its answer is the last on this connection.
       passed.once("response", (answer) => {
-        const headers = [...answerHeaders(answer, found), "Connection", "close"];
+        const headers = [...answerHeaders(answer, preview), "Connection", "close"];
         socket.write(`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\n${linesOf(headers)}\r\n`, "latin1");
         answer.on("error", end).pipe(socket);
       });
@@ -126,7 +129,7 @@ export function createServePreviews(names: PreviewNames, options: { previews(): 
 /** A caller without the preview's token gets no second request on its connection. */
 const isRefused = ({ statusCode }: IncomingMessage): boolean => statusCode === 401;
 
-/** Where a preview is on this machine, and both of its names as origins. */
+/** The local port of a preview, and its outer and inner origins. */
 interface Found {
   port: number;
   host: string;
@@ -134,18 +137,14 @@ interface Found {
   inner: string;
 }
 
-/** Null for what cannot be asked. */
-function begun(options: RequestOptions): ClientRequest | null {
-  try {
-    return ask(options);
-  } catch {
-    return null;
-  }
+/** Returns null for a request that cannot be sent. */
+function requestOrNull(options: RequestOptions): ClientRequest | null {
+  return ignoring("the caller learns that this is not a request", () => ask(options)) ?? null;
 }
 
 function passedOn({ method, url, rawHeaders, headers }: IncomingMessage, { port, host, outer, inner }: Found) {
   const passed = ["Host", host];
-  for (const [name, value] of kept(rawHeaders, headers)) {
+  for (const [name, value] of endToEndHeaders(rawHeaders, headers)) {
     const lower = name.toLowerCase();
     if (lower === "host") continue;
     const isOwn = (lower === "origin" || lower === "referer") && (value === outer || value.startsWith(`${outer}/`));
@@ -159,15 +158,17 @@ function passedOn({ method, url, rawHeaders, headers }: IncomingMessage, { port,
 }
 
 function answerHeaders({ rawHeaders, headers }: IncomingMessage, { outer, inner }: Found): string[] {
-  return kept(rawHeaders, headers).flatMap(([name, value]) => {
+  return endToEndHeaders(rawHeaders, headers).flatMap(([name, value]) => {
     const lower = name.toLowerCase();
     if (lower === "access-control-allow-origin" && value === inner) return [name, outer];
     return [name, lower === "set-cookie" && value.startsWith(COOKIE_PREFIX) ? value.replace("SameSite=Strict", FRAMED) : value];
   });
 }
 
-/** Without what is for this hop alone, by our own list or by the word of the one who sent it. */
-function kept(rawHeaders: readonly string[], { connection = "" }: IncomingHttpHeaders): [name: string, value: string][] {
+/**
+ * Removes the headers for this hop alone, both the known ones and those that the sender's `Connection` header names.
+ */
+function endToEndHeaders(rawHeaders: readonly string[], { connection = "" }: IncomingHttpHeaders): [name: string, value: string][] {
   const named = new Set(connection.split(",").map((each) => each.trim().toLowerCase()));
   const pairs: [string, string][] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

@@ -1,27 +1,27 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 
-/** What may be sent before the other side has said that it took it. */
+/** How much may be sent before the other side acknowledges it. */
 export interface Credit {
-  /** So much is sent now. */
+  /** Counts an amount as sent. */
   spend(amount: number): void;
-  /** Resolves when anything more may be sent. Throws `cancelled` with the signal. */
+  /** Resolves when anything more may be sent. Throws `cancelled` if the signal aborts. */
   room(): Promise<void>;
-  /** How much may be sent now. */
+  /** Returns how much may be sent now. */
   left(): number;
-  /** All together. */
-  taken(total: number): void;
+  /** Takes the total amount acknowledged so far. */
+  acknowledge(total: number): void;
 }
 
-/** Without a window there is no bound. */
+/** Without a window there is no limit. */
 export function createCredit(window: number | undefined, signal: AbortSignal): Credit {
-  let sent = 0;
-  let taken = 0;
+  let sentTotal = 0;
+  let acknowledged = 0;
   let waiting = Promise.withResolvers<void>();
-  const left = () => (window === undefined ? Number.POSITIVE_INFINITY : window - (sent - taken));
+  const left = () => (window === undefined ? Number.POSITIVE_INFINITY : window - (sentTotal - acknowledged));
   signal.addEventListener("abort", () => waiting.resolve(), { once: true });
   return {
     spend(amount) {
-      sent += amount;
+      sentTotal += amount;
     },
     async room() {
       while (left() < 1) {
@@ -31,16 +31,16 @@ export function createCredit(window: number | undefined, signal: AbortSignal): C
       }
     },
     left,
-    taken(total) {
-      taken = Math.min(Math.max(taken, total), sent);
+    acknowledge(total) {
+      acknowledged = Math.min(Math.max(acknowledged, total), sentTotal);
       waiting.resolve();
     },
   };
 }
 
 /**
- * The data in parts, each as large as may be sent when it is given out, and spent with that. Never waits for room for
- * a whole part: a reader who says what it took only now and then may never leave that much.
+ * Yields the data in parts that fit the current credit, and spends it. Never waits until a large part fits: a reader
+ * that acknowledges rarely may never leave that much room.
  */
 export async function* partsWithin(
   data: Uint8Array,

@@ -1,7 +1,10 @@
 import type { EventFilter, StreamedEvent } from "../../contract/api/streams.ts";
-import type { FedEvent } from "../../contract/run-verbs.ts";
+import type { FedEvent } from "../../contract/feed/fed-event.ts";
 
-/** Whether an event passes. One of a run that tells of its sandbox is that sandbox's, too. */
+/**
+ * Returns a function that tells whether an event passes. An event of a run that names its sandbox also counts as the
+ * sandbox's.
+ */
 export function createFilter({ types, entityKinds, entityIds }: EventFilter): (event: StreamedEvent) => boolean {
   const whole = new Set(types?.filter((type) => !type.endsWith(".*")));
   const beginnings = types?.filter((type) => type.endsWith(".*")).map((type) => type.slice(0, -1)) ?? [];
@@ -12,7 +15,7 @@ export function createFilter({ types, entityKinds, entityIds }: EventFilter): (e
     if (!hasType(streamed.event?.type ?? "damaged")) return false;
     const sandbox = sandboxOf(streamed);
     const { kind, id } = streamed.entity;
-    // The kind and the id are of one thing: the sandbox of a run does not pass as the run.
+    // Kind and id must match the same entity: a run's sandbox does not pass as the run.
     const passes = (each: { kind: string; id: string }) => (kinds?.has(each.kind) ?? true) && (ids?.has(each.id) ?? true);
     return passes({ kind, id }) || (sandbox !== null && passes({ kind: "sandbox", id: sandbox }));
   };
@@ -23,15 +26,15 @@ function sandboxOf({ event }: StreamedEvent): string | null {
   return typeof data?.sandbox === "string" ? data.sandbox : null;
 }
 
-export function streamedOf(given: FedEvent): StreamedEvent {
-  if ("run" in given) {
-    const { run, ...fed } = given;
+export function streamedOf(fedEvent: FedEvent): StreamedEvent {
+  if ("run" in fedEvent) {
+    const { run, ...fed } = fedEvent;
     return { entity: { kind: "run", id: run }, ...fed };
   }
-  if ("driven" in given) {
-    const { driven, owner: _, ...fed } = given;
+  if ("driven" in fedEvent) {
+    const { driven, owner: _, ...fed } = fedEvent;
     return { entity: driven, ...fed };
   }
-  const { sandbox, owner: _, ...fed } = given;
+  const { sandbox, owner: _, ...fed } = fedEvent;
   return { entity: { kind: "sandbox", id: sandbox }, ...fed };
 }

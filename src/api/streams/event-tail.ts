@@ -1,38 +1,38 @@
 import type { StreamedEvent } from "../../contract/api/streams.ts";
 
-/** What of the newest is kept for all who follow; whoever is behind it reads the log at its own pace. */
+/** The newest events, shared by all followers. A follower that is further behind reads the log at its own pace. */
 const TAIL_EVENTS_MAX = 4_096;
 const TAIL_BYTES_MAX = 8 * 1024 * 1024;
-/** How much a follower gets at once. */
+/** The most events that a follower gets at once. */
 const BATCH_EVENTS_MAX = 256;
 
-/** An event, written once for all who get it. */
+/** An event, serialized once for all followers. */
 export interface TailEvent {
   readonly streamed: StreamedEvent;
   readonly json: string;
 }
 
 export interface TailSource {
-  /** Those after a position, then those to come, until the signal. */
+  /** Yields the events after a position, then new ones until the signal aborts. */
   events(options: { afterPosition: number; signal: AbortSignal }): AsyncIterable<StreamedEvent>;
   lastPosition(): Promise<number>;
 }
 
-/** The newest events, read from the log once for however many follow them. */
+/** The newest events, read from the log once for any number of followers. */
 export interface EventTail {
-  /** Everything after a position, each once and in order, in pieces; until the signal. */
+  /** Yields everything after a position, each event once and in order, in batches, until the signal aborts. */
   follow(afterPosition: number, signal: AbortSignal): AsyncIterable<readonly TailEvent[]>;
 }
 
 export function createEventTail(source: TailSource): EventTail {
-  const kept: TailEvent[] = [];
+  const tail: TailEvent[] = [];
   let keptBytes = 0;
-  /** Everything after it is kept. Null while nobody follows. */
+  /** The tail contains everything after this position. Null without followers. */
   let start: number | null = null;
   let followers = 0;
   let stop = new AbortController();
   let failure: unknown = null;
-  /** Of followers that have everything. */
+  /** Wakes the followers that have received everything. */
   const waiting = new Set<() => void>();
   const wake = () => {
     const all = [...waiting];
@@ -40,16 +40,16 @@ export function createEventTail(source: TailSource): EventTail {
     for (const resolve of all) resolve();
   };
   const keep = (event: TailEvent) => {
-    kept.push(event);
+    tail.push(event);
     keptBytes += event.json.length;
     let dropped = 0;
-    for (; keptBytes > TAIL_BYTES_MAX || kept.length - dropped > TAIL_EVENTS_MAX; dropped += 1) {
-      const { streamed, json } = kept[dropped] as TailEvent;
+    for (; keptBytes > TAIL_BYTES_MAX || tail.length - dropped > TAIL_EVENTS_MAX; dropped += 1) {
+      const { streamed, json } = tail[dropped] as TailEvent;
       keptBytes -= json.length;
       start = streamed.position;
     }
-    // Not one by one: each would move all the others.
-    if (dropped > 0) kept.splice(0, dropped);
+    // In one call, since each removal moves all the others.
+    if (dropped > 0) tail.splice(0, dropped);
   };
   const read = async (afterPosition: number, signal: AbortSignal) => {
     try {
@@ -81,13 +81,14 @@ export function createEventTail(source: TailSource): EventTail {
     if (followers > 0) return;
     stop.abort();
     start = null;
-    kept.length = 0;
+    tail.length = 0;
     keptBytes = 0;
   };
   return {
     async *follow(afterPosition, signal) {
       await enter();
-      // Not a promise that lives as long as the follower: what waits for one stays with it.
+      // A new promise for each wait: one that lives as long as the follower would keep everything that ever waited for
+      // it.
       let goOn = () => {};
       const onAbort = () => goOn();
       signal.addEventListener("abort", onAbort, { once: true });
@@ -102,7 +103,7 @@ export function createEventTail(source: TailSource): EventTail {
             }
             continue;
           }
-          const events = after(kept, position);
+          const events = after(tail, position);
           if (events.length === 0) {
             await new Promise<void>((resolve) => {
               goOn = resolve;
@@ -122,7 +123,7 @@ export function createEventTail(source: TailSource): EventTail {
   };
 }
 
-/** From the log, until the follower is where the tail begins. */
+/** Reads from the log until the follower has reached the tail. */
 async function* catchUp(
   source: TailSource,
   { position, signal, until }: { position: number; signal: AbortSignal; until: () => number | null },
@@ -143,14 +144,14 @@ async function* catchUp(
   }
 }
 
-/** By halves: positions grow. */
-function after(kept: readonly TailEvent[], position: number): readonly TailEvent[] {
+/** Finds the first newer event by binary search, since positions grow. */
+function after(tail: readonly TailEvent[], position: number): readonly TailEvent[] {
   let low = 0;
-  let high = kept.length;
+  let high = tail.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((kept[middle] as TailEvent).streamed.position > position) high = middle;
+    if ((tail[middle] as TailEvent).streamed.position > position) high = middle;
     else low = middle + 1;
   }
-  return kept.slice(low, low + BATCH_EVENTS_MAX);
+  return tail.slice(low, low + BATCH_EVENTS_MAX);
 }

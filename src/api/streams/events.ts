@@ -1,21 +1,21 @@
 import { EventsClientMessage } from "../../contract/api/streams.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { Station } from "../../station/station.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Station } from "../../verbs/station.ts";
 import { createCredit } from "./credit.ts";
 import { createFilter, streamedOf } from "./event-filter.ts";
 import { createEventTail, type EventTail, type TailEvent } from "./event-tail.ts";
 import { parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { ServeStream } from "./stream.ts";
 
-/** After so many events that did not pass, the client is told how far it is. */
+/** The number of filtered events after which the client receives its position. */
 const SKIPPED_MAX = 1_000;
 
-/** Events for whoever follows them. Those who see the same share one reading of the log. */
+/** Streams events to followers. Followers with the same view share one reading of the log. */
 export function createEventStreams(): ServeStream {
   const tails = new Map<string, { tail: EventTail; followers: number }>();
   return async ({ socket, station, view, signal }) => {
     const first = await socket.first(EventsClientMessage);
-    if (first.type !== "subscribe") throw new CaissonError("invalid", "the first message does not subscribe");
+    if (first.type !== "subscribe") throw new CaissonError("invalid", "the first message must be a subscription");
     const shared = tails.get(view) ?? { tail: createEventTail(sourceOf(station)), followers: 0 };
     tails.set(view, shared);
     shared.followers += 1;
@@ -41,7 +41,7 @@ function sourceOf({ runs }: Pick<Station, "runs">) {
   };
 }
 
-/** Where one client is, and what passes its filter. */
+/** Tracks one client's position and filter. */
 function createEventReader(
   socket: ServerSocket,
   options: { position: number; passes: ReturnType<typeof createFilter>; credit: ReturnType<typeof createCredit> },
@@ -50,22 +50,22 @@ function createEventReader(
   let { position, passes } = options;
   let skipped = 0;
   socket.listen({
-    onMessage(given) {
-      const message = parseMessage(EventsClientMessage, given);
-      if (message.type === "subscribe") throw new CaissonError("invalid", "this socket has subscribed already");
-      if (message.type === "taken") return credit.taken(message.events);
+    onMessage(raw) {
+      const message = parseMessage(EventsClientMessage, raw);
+      if (message.type === "subscribe") throw new CaissonError("invalid", "this socket has already subscribed");
+      if (message.type === "taken") return credit.acknowledge(message.events);
       if (message.type === "ping") return void socket.send({ type: "pong" });
       passes = createFilter(message.filter);
       void socket.send({ type: "filtered", position });
     },
   });
   return {
-    /** Resolves when the client may get more. */
+    /** Resolves when the client may receive more. */
     async take(events: readonly TailEvent[]): Promise<void> {
       for (let at = 0; at < events.length; ) {
         await credit.room();
         const passed: string[] = [];
-        // All at once, so that a change of the filter is before or after it.
+        // Without awaiting, so that a filter change comes before or after the whole batch.
         for (; at < events.length && passed.length < credit.left(); at += 1) {
           const { streamed, json } = events[at] as TailEvent;
           ({ position } = streamed);

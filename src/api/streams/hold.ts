@@ -1,28 +1,29 @@
-import { reachOfHeld } from "../../contract/api/reach.ts";
-import { sandboxRoutes } from "../../contract/api/sandbox-routes.ts";
+import { reachOfHeld } from "../../contract/api/required-scopes.ts";
 import { HoldClientMessage } from "../../contract/api/streams.ts";
-import { auditName } from "../../contract/audit-text.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
+import { auditName } from "../../contract/audit/audit-text.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
+import type { HeldSandbox } from "../../verbs/held-sandbox.ts";
+import { sandboxes } from "../../verbs/sandboxes.ts";
 import { checkReach } from "../gate.ts";
 import { parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { ServeStream, Stream } from "./stream.ts";
 
-/** Network events are dropped, and counted, while more than this waits to be sent. */
+/** While more than this is buffered, network events are dropped and counted. */
 const BUFFERED_BYTES_MAX = 1024 * 1024;
 
 export const serveCreateHeld: ServeStream = async (stream) => {
   const { socket, caller, station, signal, audit } = stream;
   const message = await socket.first(HoldClientMessage);
-  if (message.type !== "create") throw new CaissonError("invalid", "the first message does not say which sandbox to create");
+  if (message.type !== "create") throw new CaissonError("invalid", "the first message must specify the sandbox to create");
   const { type: _, ...request } = message;
   checkReach(caller, reachOfHeld(request));
-  await audit("sandboxes.create", sandboxRoutes["sandboxes.create"].audited(request));
+  await audit("sandboxes.create", sandboxes.create.audited(request));
   const onNotice = (text: string) => void socket.send({ type: "notice", text });
   const givenUp = new AbortController();
   socket.listen({
-    onMessage(given) {
-      if (refuseCreate(parseMessage(HoldClientMessage, given)).type !== "ping") givenUp.abort();
+    onMessage(raw) {
+      if (refuseCreate(parseMessage(HoldClientMessage, raw)).type !== "ping") givenUp.abort();
     },
   });
   const isGivenUp = () => givenUp.signal.aborted;
@@ -32,44 +33,44 @@ export const serveCreateHeld: ServeStream = async (stream) => {
     return null;
   });
   if (held === null) await socket.send({ type: "released" });
-  else await holdOn(held, stream, { isGivenUp });
+  else await holdUntilReleased(held, stream, { isGivenUp });
 };
 
 function refuseCreate<Message extends { type: string }>(message: Message): Exclude<Message, { type: "create" }> {
-  if (message.type === "create") throw new CaissonError("invalid", "this socket has its sandbox already");
+  if (message.type === "create") throw new CaissonError("invalid", "this socket already has its sandbox");
   return message as Exclude<Message, { type: "create" }>;
 }
 
 export const serveHold: ServeStream = async (stream) => {
   const { station, params, signal, audit } = stream;
   await audit("sandboxes.hold");
-  await holdOn(await station.sandboxes.hold(params.sandbox as string, { signal }), stream);
+  await holdUntilReleased(await station.sandboxes.hold(params.sandbox as string, { signal }), stream);
 };
 
-/** Until the client lets go, in whatever way, or the sandbox is gone. */
-async function holdOn(held: HeldSandbox, stream: Stream, options: { isGivenUp?: () => boolean } = {}): Promise<void> {
+/** Serves the handle until the client releases it, in any way, or the sandbox no longer exists. */
+async function holdUntilReleased(held: HeldSandbox, stream: Stream, options: { isGivenUp?: () => boolean } = {}): Promise<void> {
   const { socket, signal, audit } = stream;
-  const asked = Promise.withResolvers<"release" | "destroy" | "gone">();
+  const ending = Promise.withResolvers<"release" | "destroy" | "gone">();
   const tellChanges = changesTo(stream, held.id);
-  const leave = () => asked.resolve("release");
+  const leave = () => ending.resolve("release");
   if (signal.aborted) leave();
   signal.addEventListener("abort", leave, { once: true });
   const unsubscribe = held.network?.subscribe(networkTo(socket, held.id));
   let isGone = false;
   try {
     void socket.send({ type: "held", info: held.info, hasNetwork: held.network !== null, countsChanges: true, answersPings: true });
-    void held.closed.then(() => asked.resolve("gone"));
+    void held.closed.then(() => ending.resolve("gone"));
     socket.listen({
-      onMessage(given) {
-        const { type } = refuseCreate(parseMessage(HoldClientMessage, given));
+      onMessage(raw) {
+        const { type } = refuseCreate(parseMessage(HoldClientMessage, raw));
         if (type === "ping") return void socket.send({ type: "pong" });
         if (type === "changedFiles") tellChanges();
-        else asked.resolve(type);
+        else ending.resolve(type);
       },
     });
-    // It was there before that could keep it from being made.
-    if (options.isGivenUp?.()) asked.resolve("destroy");
-    const how = await asked.promise;
+    // The sandbox existed before the request to destroy it could prevent its creation.
+    if (options.isGivenUp?.()) ending.resolve("destroy");
+    const how = await ending.promise;
     if (how === "destroy") {
       await audit("sandboxes.remove", { sandbox: auditName(held.id) });
       await held.destroy();
@@ -79,7 +80,7 @@ async function holdOn(held: HeldSandbox, stream: Stream, options: { isGivenUp?: 
   } finally {
     signal.removeEventListener("abort", leave);
     unsubscribe?.();
-    // There is nothing to leave alone any more: a kept sandbox's handle would say so.
+    // Nothing is left to release, which the handle of a kept sandbox would report.
     await held.release().catch((error: unknown) => {
       if (!isGone) throw error;
     });
@@ -87,21 +88,23 @@ async function holdOn(held: HeldSandbox, stream: Stream, options: { isGivenUp?: 
   await socket.send({ type: "released" });
 }
 
-/** Who asks again while they are counted has the same answer. */
+/** Counts changed files on request. Requests during a count share its answer. */
 function changesTo({ socket, station }: Stream, sandbox: string): () => void {
   let isCounting = false;
   return () => {
     if (isCounting) return;
     isCounting = true;
-    const counted = station.sandboxes.changedFiles(sandbox).catch(() => null);
+    const counted = ignore(station.sandboxes.changedFiles(sandbox), "the count is optional");
     void counted.then((changed) => {
       isCounting = false;
-      return socket.send({ type: "changed", changed });
+      return socket.send({ type: "changed", changed: changed ?? null });
     });
   };
 }
 
-/** What a slow client does not get is counted, and it is told how much when it reads again. */
+/**
+ * Sends network events. Those that a slow client misses are counted, and it receives the number when it reads again.
+ */
 function networkTo(socket: ServerSocket, sandbox: string) {
   let dropped = 0;
   return (event: unknown) => {

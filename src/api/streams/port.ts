@@ -5,7 +5,10 @@ import { createCredit, partsWithin } from "./credit.ts";
 import { parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { ServeStream } from "./stream.ts";
 
-/** Bytes both ways, each direction as fast as its reader; until both have ended, or one breaks it off. */
+/**
+ * Carries bytes both ways, each direction as fast as its reader, until both have ended or one side resets the
+ * connection.
+ */
 export const servePort: ServeStream = async ({ socket, station, params, query, signal, audit }) => {
   await audit("ports.connect");
   await using held = await station.sandboxes.hold(params.sandbox as string, { signal });
@@ -24,7 +27,7 @@ export const servePort: ServeStream = async ({ socket, station, params, query, s
   try {
     const credit = createCredit(query.windowBytes as number | undefined, signal);
     void socket.send({ type: "connected", answersPings: true });
-    const inward = takeFrom(socket, { connection, onTaken: (bytes) => credit.taken(bytes) });
+    const inward = takeFrom(socket, { connection, onTaken: (bytes) => credit.acknowledge(bytes) });
     const outward = sendTo(socket, { connection, credit }).catch(() => {
       broken.resolve("reset");
       return broken.promise;
@@ -37,20 +40,20 @@ export const servePort: ServeStream = async ({ socket, station, params, query, s
   }
 };
 
-/** What the client sends. Resolves when it has ended its direction. */
+/** Forwards what the client sends. Resolves when the client has ended its direction. */
 function takeFrom(socket: ServerSocket, { connection, onTaken }: { connection: Duplex; onTaken: (bytes: number) => void }): Promise<void> {
   const ended = Promise.withResolvers<void>();
   let waitingBytes = 0;
   let takenBytes = 0;
-  const written = (bytes: number) => {
+  const onWritten = (bytes: number) => {
     waitingBytes -= bytes;
     takenBytes += bytes;
     void socket.send({ type: "taken", bytes: takenBytes });
     if (waitingBytes <= INPUT_WINDOW_BYTES) socket.resume();
   };
   socket.listen({
-    onMessage(given) {
-      const message = parseMessage(PortClientMessage, given);
+    onMessage(raw) {
+      const message = parseMessage(PortClientMessage, raw);
       if (message.type === "ping") void socket.send({ type: "pong" });
       else if (message.type === "taken") onTaken(message.bytes);
       else connection.end(() => ended.resolve());
@@ -60,14 +63,14 @@ function takeFrom(socket: ServerSocket, { connection, onTaken }: { connection: D
       waitingBytes += data.length;
       if (waitingBytes > INPUT_WINDOW_BYTES) socket.pause();
       connection.write(data, (error) => {
-        if (!error) written(data.length);
+        if (!error) onWritten(data.length);
       });
     },
   });
   return ended.promise;
 }
 
-/** What the other side sends. Resolves when it has ended its direction. */
+/** Forwards what the program sends. Resolves when the program has ended its direction. */
 async function sendTo(
   socket: ServerSocket,
   { connection, credit }: { connection: Duplex; credit: ReturnType<typeof createCredit> },

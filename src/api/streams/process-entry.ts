@@ -1,38 +1,44 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { HeldSandbox, OutputChunk, Process } from "../../station/sandboxes/held-sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { HeldSandbox, OutputChunk, Process } from "../../verbs/held-sandbox.ts";
 
-/** How much output that was sent is kept for a client that comes back. */
+/** How much sent output is retained for a client that reconnects. */
 const RETAINED_BYTES_MAX = 1024 * 1024;
-/** Smaller, so that what is on its way is always kept, with what was asked for after it. */
+/**
+ * Smaller than the retained output, so that output in transit is always retained, along with the next requested piece.
+ */
 export const PROCESS_WINDOW_BYTES_MAX = RETAINED_BYTES_MAX / 2;
 
 type OutputStream = OutputChunk["stream"];
 
-/** One process of a sandbox, from its start or attach until nobody may come back to it. One reads it at a time. */
+/**
+ * One process of a sandbox, from its start or attach until no client may reconnect to it. It has one reader at a time.
+ */
 export interface ProcessEntry {
   readonly process: Process;
   readonly held: HeldSandbox;
-  /** Whether it goes on by itself when nobody reads it. */
+  /** Whether the process continues without a reader. */
   readonly keepsLastOutput: boolean;
-  /** Whose connection decides about its life: for so long after that breaks off; null: nobody's. */
+  /** How long the process survives a broken connection of its reader. Null if no connection controls its life. */
   graceMs: number | null;
-  /** Bytes of its input that came, written or not. */
+  /** Bytes of input received, written or not. */
   stdinBytes: number;
-  /** Everything that is done with its input, in order. */
+  /** The queue of operations on its input, in order. */
   input: Promise<void>;
-  /** The number of the present reader: those before it have no say any more. */
+  /** The number of the current reader. Earlier ones are ignored. */
   reader: number;
-  /** It has ended by itself: what it left running inside is nobody's to end. */
+  /** Whether the process has ended on its own. What it left running inside must then not be killed. */
   hasEnded?: boolean;
-  /** Takes it from the present reader. */
+  /** Takes the process away from the current reader. */
   supersede: (() => void) | null;
-  /** Until nobody comes back. */
+  /** Runs until no client may reconnect. */
   graceTimer: NodeJS.Timeout | null;
-  /** The next piece of output; asking again before it is there gives the same. Null: after the last. */
+  /**
+   * Returns the next piece of output, or null after the last. Repeated calls before it arrives return the same piece.
+   */
   next(): Promise<OutputChunk | null>;
   /**
-   * What was sent already, from these offsets on. Throws `gone` for what is not kept any more, `invalid` for what was
-   * never sent.
+   * Returns output that was already sent, from these offsets on. Throws `gone` for output that is no longer retained,
+   * `invalid` for an offset past the end.
    */
   sentFrom(offsets: { stdoutOffset?: number | undefined; stderrOffset?: number | undefined }): OutputChunk[];
 }
@@ -44,19 +50,19 @@ export function createProcessEntry(options: {
   graceMs: number | null;
 }): ProcessEntry {
   const output = options.process.output[Symbol.asyncIterator]();
-  const sent: OutputChunk[] = [];
+  const retained: OutputChunk[] = [];
   let sentBytes = 0;
-  /** Where each stream begins as far as it is kept, and where it ends; null before its first byte. */
+  /** The offsets where each stream's retained output begins and ends; null before the first byte. */
   const ends: Record<OutputStream, number | null> = { stdout: null, stderr: null };
   const starts: Record<OutputStream, number | null> = { stdout: null, stderr: null };
   let pending: Promise<OutputChunk | null> | null = null;
   const keep = (chunk: OutputChunk) => {
     starts[chunk.stream] ??= chunk.offset;
     ends[chunk.stream] = chunk.offset + chunk.data.length;
-    sent.push(chunk);
+    retained.push(chunk);
     sentBytes += chunk.data.length;
-    while (sentBytes - (sent[0]?.data.length ?? 0) >= RETAINED_BYTES_MAX) {
-      const dropped = sent.shift() as OutputChunk;
+    while (sentBytes - (retained[0]?.data.length ?? 0) >= RETAINED_BYTES_MAX) {
+      const dropped = retained.shift() as OutputChunk;
       sentBytes -= dropped.data.length;
       starts[dropped.stream] = dropped.offset + dropped.data.length;
     }
@@ -78,10 +84,11 @@ export function createProcessEntry(options: {
       return pending;
     },
     sentFrom({ stdoutOffset, stderrOffset }) {
-      const asked: Record<OutputStream, number | undefined> = { stdout: stdoutOffset, stderr: stderrOffset };
-      for (const stream of ["stdout", "stderr"] as const) checkOffset(asked[stream], { stream, start: starts[stream], end: ends[stream] });
-      return sent.flatMap((chunk) => {
-        const from = Math.max(0, (asked[chunk.stream] ?? 0) - chunk.offset);
+      const offsets: Record<OutputStream, number | undefined> = { stdout: stdoutOffset, stderr: stderrOffset };
+      for (const stream of ["stdout", "stderr"] as const)
+        checkOffset(offsets[stream], { stream, start: starts[stream], end: ends[stream] });
+      return retained.flatMap((chunk) => {
+        const from = Math.max(0, (offsets[chunk.stream] ?? 0) - chunk.offset);
         if (from >= chunk.data.length) return [];
         return [{ ...chunk, offset: chunk.offset + from, data: chunk.data.subarray(from) }];
       });
@@ -90,10 +97,10 @@ export function createProcessEntry(options: {
 }
 
 function checkOffset(
-  asked: number | undefined,
+  offset: number | undefined,
   { stream, start, end }: { stream: OutputStream; start: number | null; end: number | null },
 ): void {
-  if (asked === undefined || start === null || end === null) return;
-  if (asked < start) throw new CaissonError("gone", `what was written to ${stream} before ${start} is not kept any more`);
-  if (asked > end) throw new CaissonError("invalid", `${asked} is past what was written to ${stream}`);
+  if (offset === undefined || start === null || end === null) return;
+  if (offset < start) throw new CaissonError("gone", `the output on ${stream} before ${start} is no longer stored`);
+  if (offset > end) throw new CaissonError("invalid", `the offset ${offset} is past the end of ${stream}`);
 }

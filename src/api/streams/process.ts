@@ -1,10 +1,11 @@
 import { auditedCommand } from "../../contract/api/exec.ts";
 import { closeCodes } from "../../contract/api/stream-paths.ts";
 import { ProcessClientMessage } from "../../contract/api/streams.ts";
-import { type AuditSubject, auditName } from "../../contract/audit-text.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { type AuditSubject, auditName } from "../../contract/audit/audit-text.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { defined } from "../../lib/defined.ts";
-import type { HeldSandbox, Process } from "../../station/sandboxes/held-sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
+import type { HeldSandbox, Process } from "../../verbs/held-sandbox.ts";
 import { createProcessEntry, PROCESS_WINDOW_BYTES_MAX, type ProcessEntry } from "./process-entry.ts";
 import { readProcess } from "./read-process.ts";
 import type { ServeStream, Stream } from "./stream.ts";
@@ -13,13 +14,13 @@ type First = Extract<ReturnType<typeof ProcessClientMessage.parse>, { type: "sta
 
 export interface ProcessStreams {
   readonly serve: ServeStream;
-  /** Lets go of those that wait for their client; they go on by themselves. */
+  /** Detaches from the processes that wait for their client. They continue. */
   close(): Promise<void>;
 }
 
 /**
- * Processes at the other end of a WebSocket. One whose connection broke off waits for its client to come back, with
- * what that may not have got.
+ * Serves processes over WebSockets. A process whose connection breaks off waits for its client to reconnect, with the
+ * output that the client may have missed.
  */
 export function createProcessStreams(): ProcessStreams {
   const entries = new Map<string, ProcessEntry>();
@@ -31,7 +32,7 @@ export function createProcessStreams(): ProcessStreams {
     await entry.held.release();
   };
   const end = async (key: string, entry: ProcessEntry) => {
-    if (entry.hasEnded !== true) await entry.process.kill().catch(() => {});
+    if (entry.hasEnded !== true) await ignore(entry.process.kill(), "the process has ended, or ends with the sandbox");
     entry.process.discardOutput();
     await drop(key, entry);
   };
@@ -42,14 +43,14 @@ export function createProcessStreams(): ProcessStreams {
     if (how.why === "closed" || graceMs === 0) return end(key, entry);
     if (how.why === "stationEnds") return drop(key, entry);
     entry.graceTimer = setTimeout(() => void end(key, entry), graceMs);
-    // What is left to say of it needs no sandbox.
+    // The remaining messages do not need the sandbox.
     if (how.why === "endedUnheard") await entry.held.release();
   };
   const serve: ServeStream = async (stream) => {
     const { socket, station, params, signal, audit } = stream;
     const first = await socket.first(ProcessClientMessage);
     if (first.type !== "start" && first.type !== "attach") {
-      throw new CaissonError("invalid", "the first message neither starts a process nor attaches to one");
+      throw new CaissonError("invalid", "the first message must start a process or attach to one");
     }
     await audit(...auditedFirst(first));
     const held = await station.sandboxes.hold(params.sandbox as string, { signal });
@@ -74,17 +75,23 @@ function auditedFirst(first: First): [action: string, AuditSubject] {
   return type === "attach" ? ["processes.attach", { process: auditName(ref) }] : ["processes.start", auditedCommand(first)];
 }
 
-/** Why nobody reads any more. `closed`: the client is done with it. `endedUnheard`: it may not know yet. */
+/**
+ * Why the reader left. `closed`: the client is done with the process. `endedUnheard`: the client may not know that it
+ * has ended.
+ */
 export interface Leaving {
   why: "ended" | "endedUnheard" | "detached" | "superseded" | "closed" | "broken" | "stationEnds";
 }
 
-/** What the reader did not say is seen from the socket. A client that may do this no longer is done with it. */
+/**
+ * Derives from the socket what the reader did not report. A client that lost its right to the process counts as done
+ * with it.
+ */
 function howLeft(how: Leaving, { socket, isEnding }: Stream): Leaving {
   if (how.why !== "broken") return how;
   if (isEnding()) return { why: "stationEnds" };
-  if (!socket.gone.aborted) return { why: "closed" };
-  return { why: socket.gone.reason === closeCodes.done ? "closed" : "broken" };
+  if (!socket.disconnected.aborted) return { why: "closed" };
+  return { why: socket.disconnected.reason === closeCodes.done ? "closed" : "broken" };
 }
 
 const windowOf = ({ windowBytes }: First) => (windowBytes === undefined ? undefined : Math.min(windowBytes, PROCESS_WINDOW_BYTES_MAX));
@@ -93,11 +100,11 @@ interface Opened {
   key: string;
   entry: ProcessEntry;
   reader: number;
-  /** Where the reader begins in what was sent. */
+  /** Where the reader starts in the output that was already sent. */
   from: Parameters<ProcessEntry["sentFrom"]>[0];
 }
 
-/** One that is here already is taken over. */
+/** Opens the process for a reader, or takes it over if it is already open. */
 async function open(
   held: HeldSandbox,
   { first, entries, drop }: { first: First; entries: Map<string, ProcessEntry>; drop: (key: string, entry: ProcessEntry) => Promise<void> },
@@ -112,7 +119,7 @@ async function open(
     if (key !== null && here !== undefined && follows) {
       here.sentFrom(from);
       const reader = takeOver(here, graceMs);
-      // The entry holds the sandbox already.
+      // The entry already holds the sandbox.
       await held.release();
       return { key, entry: here, reader, from };
     }
@@ -131,7 +138,7 @@ async function open(
   }
 }
 
-/** From now on the one before has no say. */
+/** Makes a new reader the current one. */
 function takeOver(entry: ProcessEntry, graceMs: number | null): number {
   if (entry.graceTimer !== null) clearTimeout(entry.graceTimer);
   entry.graceTimer = null;
@@ -146,8 +153,8 @@ function begin(held: HeldSandbox, first: First): Promise<Process> {
     const { stdoutOffset, stderrOffset, follow } = first;
     return held.attach(first.ref, defined({ stdoutOffset, stderrOffset, follow }));
   }
-  const { type: _, detachGraceMs: _grace, windowBytes: _window, ...asked } = first;
-  const { pty, env, ...rest } = asked;
+  const { type: _, detachGraceMs: _grace, windowBytes: _window, ...request } = first;
+  const { pty, env, ...rest } = request;
   return held.spawn({ ...defined(rest), ...(pty && { pty }), ...(env && { env }) });
 }
 

@@ -3,15 +3,16 @@ import { problemOf } from "../../contract/api/problem.ts";
 import { outputFrame, readStdinFrame } from "../../contract/api/stream-frames.ts";
 import { closeCodes, FRAME_BYTES_MAX, INPUT_WINDOW_BYTES } from "../../contract/api/stream-paths.ts";
 import { ProcessClientMessage } from "../../contract/api/streams.ts";
-import { CaissonError } from "../../contract/error.ts";
-import type { OutputChunk } from "../../station/sandboxes/held-sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
+import type { OutputChunk } from "../../verbs/held-sandbox.ts";
 import { createCredit, partsWithin } from "./credit.ts";
 import type { Leaving } from "./process.ts";
 import type { ProcessEntry } from "./process-entry.ts";
 import { parseMessage, type ServerSocket } from "./server-socket.ts";
 import type { Stream } from "./stream.ts";
 
-type Asked = Extract<ReturnType<typeof ProcessClientMessage.parse>, { type: "closeStdin" | "resize" | "signal" | "kill" }>;
+type ProcessRequest = Extract<ReturnType<typeof ProcessClientMessage.parse>, { type: "closeStdin" | "resize" | "signal" | "kill" }>;
 
 interface Reading extends Stream {
   reader: number;
@@ -19,7 +20,7 @@ interface Reading extends Stream {
   windowBytes: number | undefined;
 }
 
-/** Resolves with why this reader has no more to do with the process. */
+/** Resolves with the reason why this reader is finished with the process. */
 export async function readProcess(entry: ProcessEntry, { socket, signal, from, reader, windowBytes }: Reading): Promise<Leaving> {
   const left = Promise.withResolvers<Leaving>();
   const credit = createCredit(windowBytes, signal);
@@ -33,11 +34,11 @@ export async function readProcess(entry: ProcessEntry, { socket, signal, from, r
   signal.addEventListener("abort", leave, { once: true });
   if (signal.aborted) leave();
   try {
-    const sent = entry.sentFrom(from);
+    const retained = entry.sentFrom(from);
     void socket.send({ type: "started", ref, pid, ...(shownArgv && { shownArgv: [...shownArgv] }), stdinBytes: entry.stdinBytes });
-    feed(entry, { socket, isReader, onTaken: (bytes) => credit.taken(bytes), onDetach: () => left.resolve({ why: "detached" }) });
-    const output = sendOutput(entry, { socket, credit, isReader, sent });
-    output.catch(() => {});
+    feed(entry, { socket, isReader, onTaken: (bytes) => credit.acknowledge(bytes), onDetach: () => left.resolve({ why: "detached" }) });
+    const output = sendOutput(entry, { socket, credit, isReader, retained });
+    void ignore(output, "awaited in the race below");
     return await Promise.race([output, left.promise]);
   } finally {
     signal.removeEventListener("abort", leave);
@@ -47,7 +48,7 @@ export async function readProcess(entry: ProcessEntry, { socket, signal, from, r
 
 async function sendOutput(
   entry: ProcessEntry,
-  options: { socket: ServerSocket; credit: ReturnType<typeof createCredit>; isReader: () => boolean; sent: readonly OutputChunk[] },
+  options: { socket: ServerSocket; credit: ReturnType<typeof createCredit>; isReader: () => boolean; retained: readonly OutputChunk[] },
 ): Promise<Leaving> {
   const { socket, credit, isReader } = options;
   const send = async ({ stream, offset, data }: OutputChunk) => {
@@ -56,9 +57,9 @@ async function sendOutput(
       await socket.sendBytes(outputFrame({ stream, offset: offset + at, data: part }));
     }
   };
-  for (const chunk of options.sent) await send(chunk);
+  for (const chunk of options.retained) await send(chunk);
   while (isReader()) {
-    // Not before there is room for it: what is asked for counts as taken at the guest.
+    // Requests output only when there is room for it: the guest counts requested output as consumed.
     await credit.room();
     const chunk = await entry.next();
     if (!isReader()) break;
@@ -66,16 +67,16 @@ async function sendOutput(
       const ended = await entry.process.ended;
       entry.hasEnded = true;
       await socket.send({ type: "ended", ended });
-      // Whoever has not heard of it may come back for it.
+      // A client that missed this message may reconnect to get it.
       await socket.close({ code: closeCodes.done });
-      return { why: socket.gone.reason === closeCodes.done ? "ended" : "endedUnheard" };
+      return { why: socket.disconnected.reason === closeCodes.done ? "ended" : "endedUnheard" };
     }
     await send(chunk);
   }
   return { why: "broken" };
 }
 
-/** What the client says. */
+/** Handles the client's messages. */
 function feed(
   entry: ProcessEntry,
   options: { socket: ServerSocket; isReader: () => boolean; onTaken: (bytes: number) => void; onDetach: () => void },
@@ -105,25 +106,25 @@ function feed(
       if (waitingBytes > INPUT_WINDOW_BYTES) socket.pause();
       entry.input = entry.input.then(() => write(data));
     },
-    onMessage(given) {
-      const message = parseMessage(ProcessClientMessage, given);
+    onMessage(raw) {
+      const message = parseMessage(ProcessClientMessage, raw);
       if (!isReader()) return;
       if (message.type === "ping") return void socket.send({ type: "pong" });
       if (message.type === "taken") return options.onTaken(message.bytes);
       if (message.type === "detach") return options.onDetach();
-      if (message.type === "start" || message.type === "attach") throw new CaissonError("invalid", "this socket has its process already");
+      if (message.type === "start" || message.type === "attach") throw new CaissonError("invalid", "this socket already has its process");
       void answer(message, () => perform(message, entry), socket);
     },
   });
 }
 
-function perform(message: Asked, entry: ProcessEntry): Promise<void> {
+function perform(message: ProcessRequest, entry: ProcessEntry): Promise<void> {
   const { process } = entry;
   switch (message.type) {
     case "closeStdin": {
-      // After everything that came before it.
+      // After all earlier input.
       const closing = entry.input.then(() => process.closeStdin());
-      entry.input = closing.catch(() => {});
+      entry.input = ignore(closing, "its caller gets the error").then(() => {});
       return closing;
     }
     case "resize":
@@ -135,14 +136,14 @@ function perform(message: Asked, entry: ProcessEntry): Promise<void> {
   }
 }
 
-/** Throws `invalid`. */
+/** Parses a signal name. Throws `invalid`. */
 function signalOf(name: string): NodeJS.Signals {
   if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals;
-  throw new CaissonError("invalid", `there is no signal ${name}`, { hint: "Signals are named like SIGTERM." });
+  throw new CaissonError("invalid", `there is no signal ${name}`, { hint: "Use a name such as SIGTERM." });
 }
 
-/** How it went is told to those who numbered their request; others see what comes of it. */
-async function answer({ request }: Asked, work: () => Promise<void>, socket: ServerSocket): Promise<void> {
+/** Sends the outcome to clients that numbered their request. Others see only its effect. */
+async function answer({ request }: ProcessRequest, work: () => Promise<void>, socket: ServerSocket): Promise<void> {
   let problem: ReturnType<typeof problemOf> | null = null;
   try {
     await work();

@@ -4,7 +4,7 @@ import { servePort } from "./port.ts";
 import { createProcessStreams } from "./process.ts";
 import type { ServeStreams } from "./stream.ts";
 
-/** What every WebSocket of the table does. */
+/** Creates the handler of each WebSocket. */
 export function createServeStreams(): { streams: ServeStreams; close(): Promise<void> } {
   const processes = createProcessStreams();
   return {

@@ -2,68 +2,70 @@ import type { WebSocket } from "ws";
 import type { z } from "zod";
 import { problemOf } from "../../contract/api/problem.ts";
 import { closeCodes } from "../../contract/api/stream-paths.ts";
-import { CaissonError, errorCodes } from "../../contract/error.ts";
-import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { CaissonError, errorCodes } from "../../contract/error/error.ts";
+import { checkValue, tellProblems } from "../../contract/error/plain-problems.ts";
+import { ignore, jsonOrNull } from "../../lib/failures.ts";
 
-/** How long a client may take to say what it wants. */
+/** How long a client may take to send its first message. */
 const FIRST_MESSAGE_MS = 10_000;
 const PING_MS = 30_000;
-/** So often a client that reads nothing may leave a ping unanswered. */
+/** How many pings a client that reads nothing may leave unanswered. */
 const STALLED_PINGS_MAX = 20;
-/** What waits to be sent beyond this makes whoever sends wait. */
+/** While more than this is buffered, the sender waits. */
 const BUFFERED_BYTES_MAX = 128 * 1024;
-/** Messages of text: so many at once, and so many a second. */
+/** Limits on text messages: in a burst, and per second. */
 const MESSAGES_BURST = 5_000;
 const MESSAGES_PER_SECOND = 1_000;
-/** How long a client has to answer that a socket is closed. */
+/** How long a client has to confirm the close. */
 const CLOSE_MS = 2_000;
-/** What may have come before anybody listens. */
+/** The most messages that are queued before there is a listener. */
 const EARLY_MESSAGES_MAX = 64;
 
 export interface Listeners {
   onMessage(message: unknown): void;
-  /** Absent: a binary frame is malformed. */
+  /** If absent, binary frames are rejected. */
   onBytes?(data: Buffer): void;
 }
 
-/** A client's WebSocket, as streams use it. Whatever listeners throw ends it with that problem. */
+/** A client's WebSocket as streams use it. An error that a listener throws ends it with that problem. */
 export interface ServerSocket {
-  /** The client's first message. Throws `invalid`, `timeout`. */
+  /** Returns the client's first message. Throws `invalid`, `timeout`. */
   first<Schema extends z.ZodType>(schema: Schema): Promise<z.output<Schema>>;
   listen(listeners: Listeners): void;
-  /** Resolves when the client reads fast enough for more. Of a socket that is closed nothing is heard. */
+  /** Resolves when the client reads fast enough for more. Does nothing on a closed socket. */
   send(message: object | string): Promise<void>;
   sendBytes(data: Uint8Array): Promise<void>;
-  /** How much waits to be sent. */
+  /** Returns how many bytes wait to be sent. */
   bufferedBytes(): number;
   pause(): void;
   resume(): void;
-  /** Ends it: rejects `failed` with what the client shall be told. */
+  /** Ends the socket: rejects `failed` with the problem for the client. */
   fail(error: unknown): void;
-  /** Never resolves. */
+  /** Rejects when the socket fails. Never resolves. */
   readonly failed: Promise<never>;
-  /** Aborted when the connection is closed or broken; the reason is its code. */
-  readonly gone: AbortSignal;
-  /** The last thing: a problem for an error. Resolves when it is closed. */
+  /** Aborted when the connection is closed or broken. The reason is the close code. */
+  readonly disconnected: AbortSignal;
+  /** Closes the socket, after sending a problem for an error. Resolves when it is closed. */
   close(end: { code: number } | { error: CaissonError }): Promise<void>;
 }
 
 export function createServerSocket(ws: WebSocket): ServerSocket {
-  const gone = new AbortController();
+  const disconnect = new AbortController();
   const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {});
+  void ignore(failed.promise, "awaited by readers");
   const fail = (error: unknown) => failed.reject(error);
-  ws.on("close", (code) => gone.abort(code));
-  // What it is follows as a close.
+  ws.on("close", (code) => disconnect.abort(code));
+  // A `close` event follows every error.
   ws.on("error", () => {});
   const stopPings = keepAlive(ws);
-  gone.signal.addEventListener("abort", stopPings, { once: true });
+  disconnect.signal.addEventListener("abort", stopPings, { once: true });
   const { listen, next } = createInbox(ws, fail);
   const goneEarly = Promise.withResolvers<never>();
-  goneEarly.promise.catch(() => {});
-  gone.signal.addEventListener("abort", () => goneEarly.reject(new CaissonError("cancelled", "the client has gone")), { once: true });
-  /** What was said last is the last that is said. */
+  void ignore(goneEarly.promise, "awaited by senders");
+  disconnect.signal.addEventListener("abort", () => goneEarly.reject(new CaissonError("cancelled", "the client has disconnected")), {
+    once: true,
+  });
+  /** Nothing may follow the closing message. */
   let isClosing = false;
   const write = (data: string | Uint8Array): Promise<void> => {
     if (ws.readyState !== ws.OPEN) return Promise.resolve();
@@ -82,32 +84,32 @@ export function createServerSocket(ws: WebSocket): ServerSocket {
     resume: () => ws.resume(),
     fail,
     failed: failed.promise,
-    gone: gone.signal,
+    disconnected: disconnect.signal,
     async close(end) {
-      if (gone.signal.aborted) return;
+      if (disconnect.signal.aborted) return;
       isClosing = true;
-      // It may wait for a frame that says it is closed.
+      // A paused socket would not see the client's close frame.
       ws.resume();
       if ("error" in end) await write(JSON.stringify({ type: "problem", problem: problemOf(end.error) }));
       const code = "error" in end ? closeCodes.problemBase + errorCodes[end.error.code].httpStatus : end.code;
       ws.close(code);
       const timer = setTimeout(() => ws.terminate(), CLOSE_MS);
-      await new Promise((resolve) => gone.signal.addEventListener("abort", resolve, { once: true }));
+      await new Promise((resolve) => disconnect.signal.addEventListener("abort", resolve, { once: true }));
       clearTimeout(timer);
     },
   };
 }
 
-/** Throws `invalid`. */
+/** Validates a message. Throws `invalid`. */
 export function parseMessage<Schema extends z.ZodType>(schema: Schema, message: unknown): z.output<Schema> {
   const parsed = checkValue(schema, message);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", `the message is not valid: ${tellProblems(parsed.problems)}`);
+  throw new CaissonError("invalid", `the message is invalid: ${tellProblems(parsed.problems)}`);
 }
 
 /**
- * A peer that did not answer since the last time is not there any more. One that takes nothing of what is to be sent
- * cannot answer, and has longer; neither can it be heard while it is made to wait.
+ * Disconnects a client that has not answered the last ping. A client that reads nothing cannot answer, so it has
+ * longer. While the socket is paused, answers cannot arrive, so no ping is sent.
  */
 function keepAlive(ws: WebSocket): () => void {
   let missed = 0;
@@ -131,24 +133,25 @@ function createInbox(ws: WebSocket, fail: (error: unknown) => void) {
   const deliver = (data: Buffer | string, to: Listeners) => {
     try {
       if (typeof data === "string") to.onMessage(messageIn(data));
-      else if (to.onBytes === undefined) throw new CaissonError("invalid", "this stream takes no binary frames");
+      else if (to.onBytes === undefined) throw new CaissonError("invalid", "this stream accepts no binary frames");
       else to.onBytes(data);
     } catch (error) {
       fail(error);
     }
   };
   ws.on("message", (data: Buffer, isBinary: boolean) => {
-    const given = isBinary ? data : data.toString("utf8");
-    if (!isBinary && !spend()) return fail(new CaissonError("busy", `more than ${MESSAGES_PER_SECOND} messages a second came`));
-    if (listeners !== null) return deliver(given, listeners);
-    early.push(given);
+    const message = isBinary ? data : data.toString("utf8");
+    if (!isBinary && !spend())
+      return fail(new CaissonError("busy", `the client sent more than ${MESSAGES_PER_SECOND} messages per second`));
+    if (listeners !== null) return deliver(message, listeners);
+    early.push(message);
     if (early.length >= EARLY_MESSAGES_MAX) ws.pause();
     takeFirst();
   });
   const takeFirst = () => {
-    const given = waiting === null ? undefined : early.shift();
-    if (given === undefined) return;
-    deliver(given, { onMessage: (message) => waiting?.resolve(message) });
+    const first = waiting === null ? undefined : early.shift();
+    if (first === undefined) return;
+    deliver(first, { onMessage: (message) => waiting?.resolve(message) });
     waiting = null;
   };
   return {
@@ -156,12 +159,15 @@ function createInbox(ws: WebSocket, fail: (error: unknown) => void) {
       waiting = Promise.withResolvers();
       const { promise } = waiting;
       takeFirst();
-      const timer = setTimeout(() => fail(new CaissonError("timeout", "the client did not say what it wants")), FIRST_MESSAGE_MS);
+      const timer = setTimeout(
+        () => fail(new CaissonError("timeout", "the client did not send its first message in time")),
+        FIRST_MESSAGE_MS,
+      );
       return promise.finally(() => clearTimeout(timer));
     },
-    listen(given: Listeners): void {
-      listeners = given;
-      for (const data of early.splice(0)) deliver(data, given);
+    listen(to: Listeners): void {
+      listeners = to;
+      for (const data of early.splice(0)) deliver(data, to);
       ws.resume();
     },
   };
@@ -170,10 +176,10 @@ function createInbox(ws: WebSocket, fail: (error: unknown) => void) {
 function messageIn(text: string): unknown {
   const message = jsonOrNull(text);
   if (typeof message === "object" && message !== null) return message;
-  throw new CaissonError("invalid", "a message is not a JSON object");
+  throw new CaissonError("invalid", "the message is not a JSON object");
 }
 
-/** False once more came than may. */
+/** Returns a function that counts a message and returns false above the limit. */
 function createBucket(): () => boolean {
   let left = MESSAGES_BURST;
   let at = performance.now();

@@ -1,6 +1,6 @@
 import type { StreamName } from "../../contract/api/stream-paths.ts";
-import type { AuditSubject } from "../../contract/audit-text.ts";
-import type { Station } from "../../station/station.ts";
+import type { AuditSubject } from "../../contract/audit/audit-text.ts";
+import type { Station } from "../../verbs/station.ts";
 import type { Caller } from "../call.ts";
 import type { ServerSocket } from "./server-socket.ts";
 
@@ -8,23 +8,23 @@ import type { ServerSocket } from "./server-socket.ts";
 export interface Stream {
   readonly socket: ServerSocket;
   readonly caller: Caller;
-  /** As this caller may see it. */
+  /** The station as this caller sees it. */
   readonly station: Station;
-  /** Names a view of the station: callers with the same one see the same. */
+  /** The name of the caller's view of the station. Callers with the same name see the same. */
   readonly view: string;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, unknown>>;
   /**
-   * Puts down what is asked, besides the parts of the path, before it has any effect. Throws what keeps it from that:
-   * then it must not have one.
+   * Records an action before it has any effect. The path parameters are recorded anyway. If this throws, the action
+   * must not happen.
    */
   readonly audit: (action: string, subject?: AuditSubject) => Promise<void>;
-  /** Aborted when the client has gone or may do this no longer, and when the station ends. */
+  /** Aborted when the client disconnects or loses the right to this stream, and when the station ends. */
   readonly signal: AbortSignal;
-  /** Whether that is because the station ends. */
+  /** Whether the station is ending. */
   readonly isEnding: () => boolean;
 }
 
-/** Resolves when all was said; what it throws, the client is told. */
+/** Resolves when everything was sent. Errors go to the client. */
 export type ServeStream = (stream: Stream) => Promise<void>;
 export type ServeStreams = Readonly<Record<StreamName, ServeStream>>;

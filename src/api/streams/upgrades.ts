@@ -11,8 +11,9 @@ import {
   streamPaths,
 } from "../../contract/api/stream-paths.ts";
 import { type StreamRoute, streamRoutes } from "../../contract/api/stream-routes.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { defined } from "../../lib/defined.ts";
+import { decodedOrNull, ignore } from "../../lib/failures.ts";
 import type { Admit, Admitted, Arrival } from "../admit.ts";
 import { asCaissonError } from "../answer.ts";
 import { type AppOptions, ofCaller } from "../app.ts";
@@ -30,18 +31,18 @@ const PROTOCOLS_MAX = 16;
 export interface UpgradesOptions extends Pick<AppOptions, "stationFor" | "onDefect" | "audit"> {
   admit: Admit;
   requests: OpenRequests;
-  /** Loaded with the first socket. */
+  /** Loads the streams with the first socket. */
   streams: () => Promise<ServeStreams>;
 }
 
 export interface Upgrades {
-  /** For the `upgrade` event of a server. Never rejects. */
+  /** Handles the `upgrade` event of a server. Never rejects. */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer, arrival: Arrival): Promise<void>;
 }
 
 /**
- * WebSockets beside the routes, for the same callers. Who may not connect at all is answered as HTTP answers; all else
- * is said over the socket, because a browser tells its page nothing about one that was refused.
+ * Serves WebSockets next to the routes, for the same callers. A caller that may not connect gets an HTTP answer. All
+ * other problems are sent over the socket, because browsers hide a refused upgrade from their pages.
  */
 export function createUpgrades(options: UpgradesOptions): Upgrades {
   let loading: Promise<WebSocketServer> | undefined;
@@ -60,7 +61,7 @@ export function createUpgrades(options: UpgradesOptions): Upgrades {
   };
   return {
     async accept(request, socket, head, arrival) {
-      // What it is follows as a close; until somebody listens it would end the process.
+      // Without a listener, an error would end the process. A `close` event follows it.
       const ignore = () => {};
       socket.on("error", ignore);
       const call = seenUpgrade(request, arrival);
@@ -69,15 +70,15 @@ export function createUpgrades(options: UpgradesOptions): Upgrades {
         const authorization = headers.get("authorization") ?? (token === null ? null : `Bearer ${token}`);
         const admitted = await options.admit({ headers, authorization, arrival });
         call.caller = admitted.caller;
-        const found = findStream(request.url ?? "/");
-        // Of the protocols that were offered the server's library sees only our own.
+        const stream = findStream(request.url ?? "/");
+        // Of the offered protocols, the WebSocket library sees only our own.
         request.headers["sec-websocket-protocol"] = protocols.includes(STREAM_PROTOCOL) ? STREAM_PROTOCOL : undefined;
         if (request.headers["sec-websocket-protocol"] === undefined) delete request.headers["sec-websocket-protocol"];
         const server = await webSockets();
         if (socket.destroyed) return;
         socket.off("error", ignore);
         server.handleUpgrade(request, socket, head, (ws) => {
-          void serve(createServerSocket(ws), { ...options, ...found, admitted, call }).catch(options.onDefect);
+          void serve(createServerSocket(ws), { ...options, ...stream, admitted, call }).catch(options.onDefect);
         });
       } catch (error) {
         await options.audit.failed(call, error);
@@ -93,12 +94,12 @@ interface Found {
   search: URLSearchParams;
 }
 
-/** Throws `not_found`. */
+/** Finds the stream of a path. Throws `not_found`. */
 function findStream(target: string): Found {
-  const found = streamAt(target);
-  if (found !== null) return found;
+  const stream = streamAt(target);
+  if (stream !== null) return stream;
   throw new CaissonError("not_found", `there is no WebSocket ${target.split("?", 1)[0]?.slice(0, 200)}`, {
-    hint: "The guide to the station lists them.",
+    hint: "See the station guide for the available ones.",
   });
 }
 
@@ -114,33 +115,25 @@ function streamAt(target: string): Found | null {
     if (values === undefined) continue;
     return {
       name,
-      params: Object.fromEntries(names.map((each, at) => [each, decoded(values[at] ?? "")])),
+      params: Object.fromEntries(names.map((each, at) => [each, decodedOrNull(values[at] ?? "") ?? values[at] ?? ""])),
       search: new URLSearchParams(search),
     };
   }
   return null;
 }
 
-/** One that only follows events changes nothing. */
+/** An upgrade that only follows events counts as no change. */
 function seenUpgrade({ url = "/" }: IncomingMessage, arrival: Arrival): SeenCall {
   const address = arrival.via === "port" ? arrival.address : null;
-  const found = streamAt(url);
-  if (found === null) return { action: null, changes: false, caller: null, address, params: { path: url.split("?", 1)[0] ?? "" } };
-  return { action: found.name, changes: streamRoutes[found.name].scope !== "read", caller: null, address, params: found.params };
+  const stream = streamAt(url);
+  if (stream === null) return { action: null, changes: false, caller: null, address, params: { path: url.split("?", 1)[0] ?? "" } };
+  return { action: stream.name, changes: streamRoutes[stream.name].scope !== "read", caller: null, address, params: stream.params };
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-function headersOf({ headers: given }: IncomingMessage): { headers: Headers; token: string | null; protocols: string[] } {
+function headersOf({ headers: incoming }: IncomingMessage): { headers: Headers; token: string | null; protocols: string[] } {
   const headers = new Headers();
-  for (const name of ["host", "origin", "authorization"] as const) if (given[name] !== undefined) headers.set(name, given[name]);
-  const protocols = (given["sec-websocket-protocol"] ?? "").split(",", PROTOCOLS_MAX).map((each) => each.trim());
+  for (const name of ["host", "origin", "authorization"] as const) if (incoming[name] !== undefined) headers.set(name, incoming[name]);
+  const protocols = (incoming["sec-websocket-protocol"] ?? "").split(",", PROTOCOLS_MAX).map((each) => each.trim());
   const bearer = protocols.find((each) => each.startsWith(BEARER_PROTOCOL_PREFIX));
   return { headers, token: bearer?.slice(BEARER_PROTOCOL_PREFIX.length) ?? null, protocols };
 }
@@ -163,16 +156,19 @@ async function serve(socket: ServerSocket, options: Serving): Promise<void> {
   let life: RequestLife | undefined;
   let serving: Promise<void> | undefined;
   try {
-    life = requests.begin({ gone: socket.gone, ...defined({ stillValid, token: caller.kind === "token" ? caller.token : undefined }) });
+    life = requests.begin({
+      disconnected: socket.disconnected,
+      ...defined({ stillValid, token: caller.kind === "token" ? caller.token : undefined }),
+    });
     const ended = whyEnded(life.streamSignal, { socket, requests });
     const start = await prepare(socket, { ...options, signal: life.streamSignal });
     serving = start();
     await Promise.race([serving, socket.failed, ended]);
     await socket.close({ code: requests.isEnding() ? closeCodes.goingAway : closeCodes.done });
   } catch (error) {
-    // It puts away what it has, while the client is told.
+    // Starts the cleanup while the client receives the message.
     life?.abort();
-    if (!requests.isEnding() && !socket.gone.aborted) await options.audit.failed(options.call, error);
+    if (!requests.isEnding() && !socket.disconnected.aborted) await options.audit.failed(options.call, error);
     if (requests.isEnding()) await socket.close({ code: closeCodes.goingAway });
     else await socket.close({ error: asCaissonError(error, onDefect) });
     await serving?.catch((reason: unknown) => void asCaissonError(reason, onDefect));
@@ -181,16 +177,14 @@ async function serve(socket: ServerSocket, options: Serving): Promise<void> {
   }
 }
 
-/** Rejects with what the client is told when something else than the stream itself ends it. */
+/** Rejects with the problem for the client if something other than the stream ends it. */
 function whyEnded(signal: AbortSignal, { socket, requests }: { socket: ServerSocket; requests: OpenRequests }): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
-  promise.catch(() => {});
+  void ignore(promise, "awaited by the caller");
   const tell = () => {
-    const isTold = socket.gone.aborted || requests.isEnding();
+    const isTold = socket.disconnected.aborted || requests.isEnding();
     reject(
-      isTold
-        ? new CaissonError("cancelled", "the stream has ended")
-        : new CaissonError("unauthenticated", "the token is not valid any more"),
+      isTold ? new CaissonError("cancelled", "the stream has ended") : new CaissonError("unauthenticated", "the token is no longer valid"),
     );
   };
   if (signal.aborted) tell();
@@ -198,7 +192,7 @@ function whyEnded(signal: AbortSignal, { socket, requests }: { socket: ServerSoc
   return promise;
 }
 
-/** Throws what the client is told. */
+/** Checks the call and returns a function that serves it. Throws the problem for the client. */
 async function prepare(socket: ServerSocket, options: Serving & { signal: AbortSignal }): Promise<() => Promise<void>> {
   const { name, requests, signal } = options;
   const { caller } = options.admitted;
@@ -212,7 +206,7 @@ async function prepare(socket: ServerSocket, options: Serving & { signal: AbortS
   const view = seesAll ? "everything" : `own ${owner}`;
   const audit: Stream["audit"] = async (action, subject) => {
     options.call.action = action;
-    await options.audit.made(options.call, subject);
+    await options.audit.record(options.call, subject);
   };
   return () => serveStream({ socket, caller, station, view, params, query, audit, signal, isEnding: () => requests.isEnding() });
 }

@@ -1,29 +1,26 @@
-import type { BodyInput, EventData, QueryInput } from "../../contract/api/routes.ts";
+import type { BodyInput, EventData, QueryInput } from "../../verbs/routes.ts";
+import { derivedCalls } from "../derived-calls.ts";
 import { eventData } from "../event-stream.ts";
 import { type Connection, call, type Signal, send, streamOf } from "../request.ts";
 
-/** The first four are for programs in a sandbox, with its own token; the others for its owner. */
+/** `report`, `takeMessages`, `beat` and `putArtifact` are for programs in a sandbox, with its token. */
 export function insideCalls(to: Connection) {
   return {
-    report: (body: BodyInput<"inside.report">, given: Signal = {}) => call(to, "inside.report", { body, ...given }),
-    takeMessages: async (given: Signal = {}) => (await call(to, "inside.takeMessages", given)).messages,
-    beat: async (given: Signal = {}) => (await call(to, "inside.beat", given)).control,
-    putArtifact: (artifact: string, body: BodyInput<"inside.putArtifact">, given: Signal = {}) =>
-      call(to, "inside.putArtifact", { params: { artifact }, body, ...given }),
-    view: (sandbox: string, given: Signal = {}) => call(to, "inside.view", { params: { sandbox }, ...given }),
-    tell: (sandbox: string, body: BodyInput<"inside.tell">, given: Signal = {}) =>
-      call(to, "inside.tell", { params: { sandbox }, body, ...given }),
-    events: async (sandbox: string, query: QueryInput<"inside.events"> = {}, given: Signal = {}) =>
-      (await call(to, "inside.events", { params: { sandbox }, query, ...given })).events,
-    /** The same, then those to come, each once, until the signal, whatever becomes of the connection. */
-    follow(sandbox: string, options: { fromSeq?: number } & Signal = {}): AsyncIterable<EventData<"inside.events">> {
-      const { fromSeq, ...given } = options;
+    ...derivedCalls(to, "inside"),
+    report: (body: BodyInput<"inside.report">, options: Signal = {}) => call(to, "inside.report", { body, ...options }),
+    takeMessages: async (options: Signal = {}) => (await call(to, "inside.takeMessages", options)).messages,
+    beat: async (options: Signal = {}) => (await call(to, "inside.beat", options)).control,
+    putArtifact: (artifact: string, body: BodyInput<"inside.putArtifact">, options: Signal = {}) =>
+      call(to, "inside.putArtifact", { params: { artifact }, body, ...options }),
+    events: async (sandbox: string, query: QueryInput<"inside.events"> = {}, options: Signal = {}) =>
+      (await call(to, "inside.events", { params: { sandbox }, query, ...options })).events,
+    /** Yields the stored events, then new ones, each once, until the signal. Reconnects as often as necessary. */
+    follow(sandbox: string, { fromSeq, ...options }: { fromSeq?: number } & Signal = {}): AsyncIterable<EventData<"inside.events">> {
       const query = fromSeq === undefined ? {} : { fromSeq };
-      return eventData(to, "inside.events", { input: { params: { sandbox }, query, ...given }, resume: true });
+      return eventData(to, "inside.events", { input: { params: { sandbox }, query, ...options }, resume: true });
     },
-    artifacts: async (thing: string, given: Signal = {}) => (await call(to, "inside.artifacts", { params: { thing }, ...given })).artifacts,
-    async readArtifact(thing: string, artifact: string, given: Signal = {}): Promise<ReadableStream<Uint8Array>> {
-      return streamOf(await send(to, "inside.readArtifact", { input: { params: { thing, artifact }, ...given }, accept: "*/*" }));
+    async readArtifact(thing: string, artifact: string, options: Signal = {}): Promise<ReadableStream<Uint8Array>> {
+      return streamOf(await send(to, "inside.readArtifact", { input: { params: { thing, artifact }, ...options }, accept: "*/*" }));
     },
   };
 }

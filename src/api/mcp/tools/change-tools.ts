@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { NameOrId } from "../../../contract/api/name-or-id.ts";
-import { Port } from "../../../contract/network.ts";
-import { ChangedFile, LeftOut } from "../../../contract/session-verbs.ts";
+import { Port } from "../../../contract/network/network.ts";
+import { ChangedFile, LeftOut } from "../../../contract/session/session-verbs.ts";
 import { defined } from "../../../lib/defined.ts";
 import type { McpContext } from "../mcp-context.ts";
 import { defineTool, type McpTool } from "../mcp-tool.ts";
@@ -11,7 +11,7 @@ const PATCH_CHARACTERS = 60_000;
 const PATCH_CHARACTERS_MAX = 400_000;
 const FILES_MAX = 1000;
 
-/** What came of the work: its changes, and its ports. */
+/** The tools for results: changes and ports. */
 export function changeTools(context: McpContext): McpTool[] {
   return [diffTool(context), previewTool(context)];
 }
@@ -21,7 +21,7 @@ function diffTool({ station, held, bounds }: McpContext): McpTool {
     name: "diff",
     title: "Show changes",
     description:
-      "What changed in the workspace of a sandbox or a run since it began, as a patch. It changes nothing; to bring changes to the person's folder, ask them to run `caisson apply`.",
+      "Shows what changed in the workspace of a sandbox or a run since it started, as a patch. This changes nothing; to bring changes to the person's folder, ask them to run `caisson apply`.",
     scope: "read",
     effect: "reads",
     input: z.strictObject({
@@ -44,10 +44,10 @@ function diffTool({ station, held, bounds }: McpContext): McpTool {
       for await (const piece of station.sessions.patch(name, { ...options, brief: true }))
         if (piece.kind === "patch") patch.push(piece.bytes);
       const { text, truncated } = patch.end();
-      const told = files.length === 0 ? "Nothing changed." : `${files.length} changed ${files.length === 1 ? "file" : "files"}.`;
+      const summary = files.length === 0 ? "Nothing changed." : `${files.length} changed ${files.length === 1 ? "file" : "files"}.`;
       return {
         structured: { files: files.slice(0, FILES_MAX), leftOut: leftOut.slice(0, FILES_MAX), ignored, patch: text, truncated },
-        text: text === "" ? told : `${told}\n${asData("patch", text)}`,
+        text: text === "" ? summary : `${summary}\n${asData("patch", text)}`,
       };
     },
   });
@@ -61,9 +61,9 @@ function diffTool({ station, held, bounds }: McpContext): McpTool {
 function previewTool({ station, held }: McpContext): McpTool {
   return defineTool({
     name: "preview",
-    title: "Show a port",
+    title: "Preview a port",
     description:
-      "Gives a URL under which an HTTP server inside a sandbox can be seen by whoever has it, on the station's machine, until this client goes away.",
+      "Returns a URL for an HTTP server inside a sandbox. Anyone on the station's machine who has the URL can open it until this client disconnects.",
     scope: "run",
     effect: "adds",
     input: z.strictObject({ sandbox: NameOrId, port: Port.describe("The port that the server inside listens on.") }),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ExecCommand } from "../../../contract/api/exec.ts";
 import { NameOrId } from "../../../contract/api/name-or-id.ts";
-import { CaissonError } from "../../../contract/error.ts";
+import { CaissonError } from "../../../contract/error/error.ts";
 import { Ended } from "../../../contract/outcome.ts";
 import { defined } from "../../../lib/defined.ts";
 import { showDuration } from "../../../lib/quantity.ts";
@@ -17,19 +17,19 @@ const CHARACTERS_MAX = 200_000;
 
 const ExecInput = z.strictObject({
   sandbox: NameOrId.describe("The sandbox's id or name."),
-  command: z.string().min(1).max(131_072).optional().describe("A line for the shell inside. Either this or argv."),
+  command: z.string().min(1).max(131_072).optional().describe("A command line for the shell inside. Give either this or argv."),
   argv: ExecCommand.shape.argv.optional().describe("The program and its arguments, without a shell."),
-  cwd: z.string().min(1).max(4096).optional().describe("Inside the sandbox, relative to /workspace; default /workspace itself."),
+  cwd: z.string().min(1).max(4096).optional().describe("A path inside the sandbox, relative to /workspace. Default: /workspace."),
   env: ExecCommand.shape.env,
   user: ExecCommand.shape.user,
-  input: ExecCommand.shape.input.describe("Given to the command as its standard input."),
+  input: ExecCommand.shape.input.describe("Passed to the command on standard input."),
   timeoutMs: z.int().min(1).max(86_400_000).default(TIMEOUT_MS),
   charactersMax: z
     .int()
     .min(100)
     .max(CHARACTERS_MAX)
     .default(CHARACTERS)
-    .describe("Of each output stream; of a longer one, the beginning and the end are given."),
+    .describe("The limit for each output stream. Of a longer one, you get the beginning and the end."),
 });
 
 const ExecOutput = z.object({
@@ -45,7 +45,7 @@ export function execTool({ station, held }: McpContext): McpTool {
     name: "exec",
     title: "Run a command",
     description:
-      "Runs a command in a sandbox and gives its output. It is ended after timeoutMs, and when the call is cancelled. For something that goes on, such as a server, end the shell line with & and redirect its output to a file.",
+      "Runs a command in a sandbox and returns its output. The command is killed after timeoutMs, or when the call is cancelled. For a long-running program, such as a server, end the shell line with & and redirect its output to a file.",
     scope: "run",
     effect: "destroys",
     openWorld: true,
@@ -81,7 +81,7 @@ export function execTool({ station, held }: McpContext): McpTool {
 function commandOf({ command, argv }: { command: string | undefined; argv: string[] | undefined }): string[] {
   if (argv !== undefined && command === undefined) return argv;
   if (command !== undefined && argv === undefined) return ["/bin/sh", "-c", command];
-  throw new CaissonError("invalid", "give either command or argv", { hint: 'Such as {"command": "ls -l"}.' });
+  throw new CaissonError("invalid", "give either command or argv", { hint: 'For example {"command": "ls -l"}.' });
 }
 
 function toldEnd(ended: Ended): string {
@@ -89,12 +89,12 @@ function toldEnd(ended: Ended): string {
     case "exited":
       return `The command exited with ${ended.exitCode}`;
     case "signaled":
-      return `The command was ended by ${ended.signal}`;
+      return `The command was killed by ${ended.signal}`;
     case "timedOut":
-      return "The command was ended for its timeout";
+      return "The command timed out";
     case "killed":
-      return `The command was ended (${ended.why})`;
+      return `The command was killed (${ended.why})`;
     case "lost":
-      return "The sandbox was lost; nobody knows how far the command came";
+      return "The command may have taken effect, but its sandbox was lost";
   }
 }

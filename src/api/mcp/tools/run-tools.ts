@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { NameOrId } from "../../../contract/api/name-or-id.ts";
-import { ChosenName } from "../../../contract/ids.ts";
-import { Budgets, MessageMode, QuestionId, RunId, SessionId } from "../../../contract/run.ts";
-import type { StartRunInput } from "../../../contract/run-verbs.ts";
+import { ChosenName, RunId, SessionId } from "../../../contract/ids.ts";
+import { Budgets, MessageMode, QuestionId } from "../../../contract/run/run.ts";
+import type { StartRunInput } from "../../../contract/run/run-verbs.ts";
 import { defined } from "../../../lib/defined.ts";
 import { followRun, RunSummary, summaryOfRun, toldRun } from "../follow-run.ts";
 import type { McpContext } from "../mcp-context.ts";
 import { defineTool, type McpTool } from "../mcp-tool.ts";
-import { checkChoice, checkModelsRun, narrowedNetwork } from "../narrowed.ts";
+import { checkChoice, checkModelsRun, narrowedNetwork } from "../narrow-request.ts";
 import { networkWords } from "./sandbox-tools.ts";
 
 const WAIT_SECONDS = 600;
@@ -16,17 +16,22 @@ const WAIT_SECONDS_MAX = 86_400;
 const run = NameOrId.describe("The run's id or name.");
 
 const RunInput = z.strictObject({
-  task: z.string().trim().min(1).max(100_000).describe("What the agent is to do."),
+  task: z.string().trim().min(1).max(100_000).describe("The task for the agent."),
   agent: z.string().min(1).max(200).default("coder").describe("See list_agents."),
-  model: z.string().min(1).max(200).optional().describe("Absent: the person's default."),
+  model: z.string().min(1).max(200).optional().describe("Default: the person's default model."),
   name: ChosenName.optional(),
-  session: SessionId.optional().describe("Work on the files of an earlier run of the same session."),
-  repository: z.url().optional().describe("An https address to clone instead, where the person left that open."),
+  session: SessionId.optional().describe("The session of an earlier run, to work on its files."),
+  repository: z.url().optional().describe("An https URL to clone instead, if the person allows the choice."),
   network: networkWords.optional(),
   budgets: Budgets.optional(),
-  waitSeconds: z.int().min(0).max(WAIT_SECONDS_MAX).default(WAIT_SECONDS).describe("How long to wait for its end; then ask get_run."),
-  detached: z.boolean().default(false).describe("Whether it goes on when this client goes away."),
-  whenCancelled: z.enum(["stop", "leave"]).default("stop").describe("What becomes of the run when this call is cancelled."),
+  waitSeconds: z
+    .int()
+    .min(0)
+    .max(WAIT_SECONDS_MAX)
+    .default(WAIT_SECONDS)
+    .describe("How long to wait for the run to end. After that, use get_run."),
+  detached: z.boolean().default(false).describe("Whether it continues if this client disconnects."),
+  whenCancelled: z.enum(["stop", "leave"]).default("stop").describe("What to do with the run if this call is cancelled."),
 });
 
 export function startTool(context: McpContext): McpTool {
@@ -35,14 +40,14 @@ export function startTool(context: McpContext): McpTool {
     name: "run_agent",
     title: "Run an agent",
     description:
-      "Lets an agent work on a task in a sandbox of its own, and waits for it. Its changes stay in its workspace: see them with `diff`. A run that asks something is answered with answer_question.",
+      "Lets an agent work on a task in a separate sandbox, and waits for it. Its changes stay in its workspace: see them with `diff`. If a run asks a question, answer it with answer_question.",
     scope: "run",
     effect: "adds",
     openWorld: true,
     input: RunInput,
     output: RunSummary,
-    async run({ waitSeconds, whenCancelled, ...asked }, call) {
-      const { run } = await station.runs.start(runAsked(asked, context));
+    async run({ waitSeconds, whenCancelled, ...input }, call) {
+      const { run } = await station.runs.start(startInput(input, context));
       held.takeRun(run);
       const summary = await followRun({ station, run, waitSeconds, call });
       if (call.signal.aborted && whenCancelled === "stop") await station.runs.stop(run, { by });
@@ -51,10 +56,10 @@ export function startTool(context: McpContext): McpTool {
   });
 }
 
-function runAsked(asked: Omit<z.output<typeof RunInput>, "waitSeconds" | "whenCancelled">, { bounds }: McpContext): StartRunInput {
-  const { task, agent, model, name, session, repository, budgets, detached } = asked;
+function startInput(input: Omit<z.output<typeof RunInput>, "waitSeconds" | "whenCancelled">, { bounds }: McpContext): StartRunInput {
+  const { task, agent, model, name, session, repository, budgets, detached } = input;
   checkChoice("the repository", repository, bounds);
-  const network = asked.network === undefined ? undefined : narrowedNetwork(asked.network, bounds);
+  const network = input.network === undefined ? undefined : narrowedNetwork(input.network, bounds);
   const source = repository === undefined ? undefined : { kind: "git" as const, url: repository };
   const wishes = defined({ agent, model, name, source, budgets, session: session === undefined ? undefined : { id: session } });
   checkModelsRun({ task, ...wishes, settings: defined({ network }) });
@@ -68,13 +73,13 @@ function runAsked(asked: Omit<z.output<typeof RunInput>, "waitSeconds" | "whenCa
   };
 }
 
-/** Runs and agents as they are. */
+/** The tools that show runs and agents. */
 export function lookTools({ station, held }: McpContext): McpTool[] {
   return [
     defineTool({
       name: "get_run",
-      title: "Look at a run",
-      description: "How a run is doing, or how it ended; with waitSeconds, once it has ended or asks something.",
+      title: "Show a run",
+      description: "Shows the progress or result of a run. With waitSeconds, waits until it ends or asks a question.",
       scope: "read",
       effect: "reads",
       input: z.strictObject({ run, waitSeconds: z.int().min(0).max(WAIT_SECONDS_MAX).default(0) }),
@@ -88,22 +93,22 @@ export function lookTools({ station, held }: McpContext): McpTool[] {
     defineTool({
       name: "list_runs",
       title: "List runs",
-      description: "The runs that this client may see, the last changed first.",
+      description: "Lists the runs that this client may see, last changed first.",
       scope: "read",
       effect: "reads",
       input: z.strictObject({ state: z.enum(["open", "ended"]).optional(), limit: z.int().min(1).max(200).default(50) }),
       output: z.object({ runs: z.array(RunSummary) }),
       async run({ state, limit }) {
         const { runs } = await station.runs.list({ limit: 1000, ...defined({ state }) });
-        const shown = runs.filter((each) => held.isReached(each.run)).slice(0, limit);
-        const summaries = shown.map((view) => summaryOfRun(view, null));
-        return { structured: { runs: summaries }, text: summaries.map(toldRun).join("\n") || "There is no run." };
+        const page = runs.filter((each) => held.isReached(each.run)).slice(0, limit);
+        const summaries = page.map((view) => summaryOfRun(view, null));
+        return { structured: { runs: summaries }, text: summaries.map(toldRun).join("\n") || "There are no runs." };
       },
     }),
     defineTool({
       name: "list_agents",
       title: "List agents",
-      description: "The agents that run_agent can start.",
+      description: "Lists the agents that run_agent can start.",
       scope: "read",
       effect: "reads",
       input: z.strictObject({}),
@@ -117,13 +122,13 @@ export function lookTools({ station, held }: McpContext): McpTool[] {
   ];
 }
 
-/** What can be done with a run that is there. */
+/** The tools that act on existing runs. */
 export function steerTools({ station, held, by }: McpContext): McpTool[] {
   return [
     defineTool({
       name: "send_message",
-      title: "Send a run a message",
-      description: "Tells an agent something: while its run goes on, or as the next turn of one that has ended.",
+      title: "Send a message to a run",
+      description: "Sends a message to an agent, while it works or as the next turn of a finished run.",
       scope: "run",
       effect: "adds",
       openWorld: true,
@@ -134,7 +139,7 @@ export function steerTools({ station, held, by }: McpContext): McpTool[] {
         const { status } = await station.runs.get(id);
         if (status === "ended") {
           await station.runs.continue(id, { text, by, attended: true });
-          return { structured: { run: id, message: null }, text: `The run ${id} goes on with the message; see get_run.` };
+          return { structured: { run: id, message: null }, text: `The run ${id} continues with the message; see get_run.` };
         }
         const { message } = await station.runs.send(id, { text, mode });
         return { structured: { run: id, message }, text: `Sent the message to ${id}.` };
@@ -144,12 +149,12 @@ export function steerTools({ station, held, by }: McpContext): McpTool[] {
       name: "answer_question",
       title: "Answer a run's question",
       description:
-        "Answers what a run asks before it does something. Allow only what the person would: ask them when in doubt. `always` holds for the rest of the run.",
+        "Answers the question that a run asks before it does something. Allow only what the person would: ask them when in doubt. `always` applies to the rest of the run.",
       scope: "run",
       effect: "destroys",
       input: z.strictObject({
         run,
-        question: QuestionId.optional().describe("Absent: the oldest one."),
+        question: QuestionId.optional().describe("Default: the oldest one."),
         answer: z.enum(["allow", "always", "deny"]),
         text: z.string().max(10_000).optional(),
       }),
@@ -163,7 +168,7 @@ export function steerTools({ station, held, by }: McpContext): McpTool[] {
     defineTool({
       name: "stop_run",
       title: "Stop a run",
-      description: "Ends a run; its changes stay.",
+      description: "Stops a run; its changes stay.",
       scope: "run",
       effect: "destroys",
       input: z.strictObject({ run }),
