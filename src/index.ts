@@ -4,49 +4,56 @@ import type { Model } from "./agent/model/model.ts";
 import { type Environment, readEnvironment } from "./compose/environment.ts";
 import { composeRuntimes } from "./compose/runtimes.ts";
 import { openStateFolder } from "./compose/state-folder.ts";
-import type { AgentDefinition } from "./contract/agent.ts";
-import type { SandboxEvent } from "./contract/event.ts";
+import type { AgentDefinition } from "./contract/agent/agent.ts";
 import type { SandboxId } from "./contract/ids.ts";
-import type { Budgets, FinishReason } from "./contract/run.ts";
-import type { RunEvent } from "./contract/run-event.ts";
-import type { FolderMount, SandboxInfo, SandboxSpec, SandboxSpecInput } from "./contract/sandbox.ts";
-import type { Usage } from "./contract/usage.ts";
+import type { Usage } from "./contract/model/usage.ts";
+import type { FinishReason } from "./contract/outcome.ts";
+import type { Budgets } from "./contract/run/run.ts";
+import type { RunEvent } from "./contract/run/run-event.ts";
+import type { SandboxConfig, SandboxConfigInput, SandboxInfo } from "./contract/sandbox/sandbox.ts";
+import type { SandboxEvent } from "./contract/sandbox/sandbox-event.ts";
+import type { FolderMount } from "./contract/sandbox/sandbox-fields.ts";
 import { defined } from "./lib/defined.ts";
+import { ignore } from "./lib/failures.ts";
 import type { NetworkSettings } from "./network/network-host.ts";
 import { besideModule, packageFiles } from "./package-files.ts";
-import { withAbsolutePaths } from "./sandbox/absolute-spec.ts";
+import { withAbsolutePaths } from "./sandbox/absolute-config.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 import type { OwnedSandbox } from "./sandbox/sandbox.ts";
-import { parseSpec } from "./sandbox/spec.ts";
+import { parseSpec } from "./sandbox/sandbox-config.ts";
 import { createStore } from "./sandbox/store.ts";
 
 /**
- * The library: `createSandbox` for most, `createCaisson` for programs that hold many, runtimes for those who compose.
+ * The library. Most programs need only `createSandbox`; `createCaisson` is for programs with many sandboxes, and the
+ * runtimes are for custom composition.
  */
 
 export type { HookCall, HookFunction, HookVerdict } from "./agent/hooks.ts";
 export type { Model, ModelChunk, ModelMessage, ModelRequest } from "./agent/model/model.ts";
-export { AgentDefinition } from "./contract/agent.ts";
-export { CaissonError, type ErrorCode } from "./contract/error.ts";
-export type { SandboxEvent } from "./contract/event.ts";
+export { AgentDefinition } from "./contract/agent/agent.ts";
+export { CaissonError, type ErrorCode } from "./contract/error/error.ts";
 export type { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./contract/ids.ts";
-export type { GatewaySpec, NetworkPolicy, NetworkRule, SecretSpec } from "./contract/network.ts";
-export type { NetworkEvent } from "./contract/network-event.ts";
-export { parsePolicy, parseRule } from "./contract/network-text.ts";
-export type { Ended } from "./contract/outcome.ts";
-export type { Budgets, FinishReason } from "./contract/run.ts";
-export type { RunEvent } from "./contract/run-event.ts";
+export type { Usage } from "./contract/model/usage.ts";
+export type { GatewaySpec, NetworkPolicy, NetworkRule, SecretSpec } from "./contract/network/network.ts";
+export type { NetworkEvent } from "./contract/network/network-event.ts";
+export { parsePolicy, parseRule } from "./contract/network/network-text.ts";
+export type { Ended, FinishReason } from "./contract/outcome.ts";
+export type { Budgets } from "./contract/run/run.ts";
+export type { RunEvent } from "./contract/run/run-event.ts";
+/** @deprecated The former names of `SandboxConfig` and `SandboxConfigInput`. */
 export type {
   Capabilities,
-  FolderMount,
   Limits,
+  SandboxConfig as SandboxSpec,
+  SandboxConfig,
+  SandboxConfigInput as SandboxSpecInput,
+  SandboxConfigInput,
   SandboxInfo,
-  SandboxSpec,
-  SandboxSpecInput,
   SandboxState,
   SandboxStats,
-} from "./contract/sandbox.ts";
-export type { Usage } from "./contract/usage.ts";
+} from "./contract/sandbox/sandbox.ts";
+export type { SandboxEvent } from "./contract/sandbox/sandbox-event.ts";
+export type { FolderMount } from "./contract/sandbox/sandbox-fields.ts";
 export { createDockerRuntime } from "./runtimes/docker/runtime.ts";
 export { createFakeRuntime } from "./runtimes/fake/runtime.ts";
 export { createHostRuntime } from "./runtimes/host/runtime.ts";
@@ -73,19 +80,19 @@ export { stageIn, stageOut } from "./sandbox/stage.ts";
 export { readText, writeText } from "./sandbox/text.ts";
 
 export interface CaissonOptions {
-  /** Where sandboxes, snapshots and sockets live; default `defaultStateDir()`. */
+  /** The folder for sandboxes, snapshots and sockets. Default: `defaultStateDir()`. */
   stateDir?: string;
   onEvent?: (event: SandboxEvent) => void;
   /**
-   * Of the networks of its sandboxes: authorities trusted outside, registries and model providers in place of the
-   * public ones.
+   * Network settings of the sandboxes: trusted outside authorities, and registries and model providers to use instead
+   * of the public ones.
    */
   network?: Partial<NetworkSettings>;
 }
 
 /**
- * How many sandboxes and network namespaces are kept ready, so that a create takes milliseconds; they go with
- * `Symbol.asyncDispose`. Default none.
+ * How many sandboxes and network namespaces to keep ready, so that creating one takes milliseconds. They are removed
+ * with `Symbol.asyncDispose`. Default: none.
  */
 export interface PoolSize {
   sandboxes?: number;
@@ -94,32 +101,32 @@ export interface PoolSize {
 
 export interface CreateOptions extends CaissonOptions {
   /**
-   * `auto` (the default) takes the strongest runtime that works here and never the host; or a name; or a runtime of
-   * your own.
+   * A runtime's name, or your own runtime. `auto` (the default) picks the strongest runtime that works here, and never
+   * the host.
    */
   runtime?: string | Runtime;
   signal?: AbortSignal;
 }
 
-/** Sandboxes of one state folder, over every runtime of this machine. */
+/** The sandboxes of one state folder, across all runtimes of this machine. */
 export interface Caisson extends AsyncDisposable {
   runtime(name?: string): Promise<Runtime>;
-  create(spec?: SandboxSpecInput, options?: { runtime?: string | Runtime; signal?: AbortSignal }): Promise<OwnedSandbox>;
-  /** Re-attaches to a sandbox that lives, made by this process or another. Throws `not_found`, `lost`. */
+  create(spec?: SandboxConfigInput, options?: { runtime?: string | Runtime; signal?: AbortSignal }): Promise<OwnedSandbox>;
+  /** Reattaches to an existing sandbox, whichever process created it. Throws `not_found`, `lost`. */
   open(id: SandboxId): Promise<OwnedSandbox>;
   list(): Promise<SandboxInfo[]>;
 }
 
 /**
- * One sandbox, ready for commands, gone at the end of the block:
+ * Creates one sandbox that is ready for commands and removed at the end of the block:
  *
  *     await using sandbox = await createSandbox({ workspace: { kind: "folder", path: "." } });
  *     const { stdout } = await runCommand(sandbox, { argv: ["make", "test"] });
  *
- * Throws `invalid` for a malformed spec, `unsupported` for what cannot be enforced, `unavailable` when nothing here can
- * isolate.
+ * Throws `invalid` for a malformed configuration, `unsupported` for options that cannot be enforced, `unavailable` if
+ * no runtime here can isolate.
  */
-export async function createSandbox(spec: SandboxSpecInput = {}, options: CreateOptions = {}): Promise<OwnedSandbox> {
+export async function createSandbox(spec: SandboxConfigInput = {}, options: CreateOptions = {}): Promise<OwnedSandbox> {
   const { runtime, signal, ...where } = options;
   return caissonFor(where).create(spec, { ...(runtime !== undefined && { runtime }), ...(signal && { signal }) });
 }
@@ -129,7 +136,7 @@ export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}
   return caisson;
 }
 
-/** What this module uses of it besides: a runtime of the caller's own builds walls, and the network is ours. */
+/** What this module needs beyond `Caisson`: the caller's own runtime isolates, but we provide the network. */
 interface ComposedCaisson extends Caisson {
   networked(runtime: Runtime): Promise<Runtime>;
 }
@@ -146,14 +153,14 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
   const store = createStore({ stateDir });
   const swept = new Set<Runtime>();
 
-  /** What creators that died have left is removed beside the first work, once. */
+  /** Removes the remains of dead creators once per runtime, while the first sandbox is already in use. */
   const sweepOnce = (runtime: Runtime) => {
     if (swept.has(runtime)) return;
     swept.add(runtime);
-    runtime.sweep().catch(() => {});
+    void ignore(runtime.sweep(), "the next process sweeps again");
   };
-  /** Nothing of networks is loaded where none is asked for. */
-  const givenRuntime = async (runtime: Runtime, spec: SandboxSpec) => {
+  /** Loads no network code unless the configuration needs it. */
+  const givenRuntime = async (runtime: Runtime, spec: SandboxConfig) => {
     const { network, secrets, gateway } = spec;
     const wanted = network.mode !== "none" || Object.keys(secrets).length > 0 || gateway !== undefined;
     return wanted ? withNetwork(runtime) : runtime;
@@ -188,28 +195,28 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
 export interface RunAgentOptions extends CaissonOptions {
   task: string;
   /**
-   * `anthropic/…`, `openai/…`, `google/…`, `compatible/…`, `scripted:FILE`; keys come from the environment. Or a model
-   * of your own.
+   * `anthropic/…`, `openai/…`, `google/…`, `compatible/…` or `scripted:FILE`, with keys from the environment; or your
+   * own model.
    */
   model: string | Model;
-  /** An agent's name, the path of its file, or its definition; default the built-in `coder`. */
+  /** An agent's name, the path of its file, or its definition. Default: the built-in `coder`. */
   agent?: string | AgentDefinition;
   /**
-   * Whether you vouch for the agent's file when `agent` is a path. Otherwise what it asks for beyond prompts, tools and
-   * tighter limits must have been granted with `caisson trust`; the run is refused with `denied` if not.
+   * Whether you trust the agent file if `agent` is a path. Otherwise everything it requests beyond prompts, tools
+   * and tighter limits must have been granted with `caisson trust`, or the run is refused with `denied`.
    */
   trustAgentFile?: boolean;
-  /** What to work on, copy-on-write; default the current folder. */
+  /** The folder to work on, copy-on-write. Default: the current folder. */
   folder?: string;
-  /** A session to work in, made if it is not there; default one of the run's own. */
+  /** The session to work in, created if it does not exist. Default: a new session for this run. */
   session?: string;
-  /** Further folders to show to it; none of them is guarded. */
+  /** Further folders that the agent can see; none of them is guarded. */
   mounts?: readonly FolderMount[];
   runtime?: string | Runtime;
   budgets?: Budgets;
-  /** Called in this program before and after each tool; see `HookFunction`. */
+  /** Called in this process before and after each tool call; see `HookFunction`. */
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
-  /** Every event of the run, once it is durable. */
+  /** Called with every event of the run once the event is durable. */
   onRunEvent?: (event: RunEvent) => void;
   signal?: AbortSignal;
 }
@@ -218,7 +225,7 @@ export interface AgentRun {
   run: string;
   session: string;
   reason: FinishReason;
-  /** The agent's last words, or what went wrong. */
+  /** The agent's final message, or the reason for the failure. */
   text: string;
   steps: number;
   usage: Usage;
@@ -226,12 +233,12 @@ export interface AgentRun {
 }
 
 /**
- * Lets an agent work on a task, in a sandbox, to its end. Nobody is asked: where a rule says `ask` the call is denied,
- * and a budget that is reached ends the run. What it changed stays in its session: `caisson diff`, `caisson apply`.
- * Throws `cancelled` when the signal let it go; then `caisson resume` goes on with it.
+ * Runs an agent on a task in a sandbox until the run ends. The run is unattended: a call for which a rule says `ask` is
+ * denied, and an exhausted budget ends the run. Changes stay in the session: `caisson diff`, `caisson apply`. Throws
+ * `cancelled` if the signal detached it; `caisson resume` then continues it.
  */
 export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
-  const { startAgent } = await import("./station/runs/start-agent.ts");
+  const { startAgent } = await import("./compose/start-agent.ts");
   const { agent = "coder", folder = "." } = options;
   const mounts = (options.mounts ?? []).map((mount) => ({ ...mount, path: resolve(mount.path) }));
   await using station = await openStation({ ...options, folder: resolve(folder) });
@@ -241,19 +248,19 @@ export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
 export interface ContinueAgentOptions
   extends Omit<RunAgentOptions, "task" | "model" | "agent" | "trustAgentFile" | "folder" | "session" | "mounts"> {
   run: string;
-  /** What is said to it. Absent: it goes on where it was, unless it was done. */
+  /** The message to the agent. Without one, the run continues where it was, unless it was done. */
   text?: string;
-  /** Another model from here on; default the one it had. One of your own has to be given again. */
+  /** The model for the rest of the run. Default: the previous one. Your own model must be passed again. */
   model?: string | Model;
 }
 
 /**
- * Goes on with a run that has ended, with its conversation and files, to its next end. With a text `budgets` are for
- * what is to come, without one for the whole run. Throws `conflict` for a run that has not ended, that is done and is
- * told nothing new, or whose bounds still hold; `gone` when its session was removed.
+ * Continues a finished run, with its conversation and files, until it ends again. With a text, `budgets` apply to the
+ * new turn; without one, to the whole run. Throws `conflict` if the run has not ended, is done and gets no new message,
+ * or is still out of budget; `gone` if its session was removed.
  */
 export async function continueAgent(options: ContinueAgentOptions): Promise<AgentRun> {
-  const program = await import("./station/runs/start-agent.ts");
+  const program = await import("./compose/start-agent.ts");
   await using station = await openStation({ ...options, folder: process.cwd() });
   return await program.continueAgent(station, options);
 }
@@ -267,7 +274,7 @@ async function openStation(options: Omit<ContinueAgentOptions, "run"> & { folder
   return openProgramStation({ ...options, environment, runtimes: caissonFor({ stateDir, ...defined({ onEvent, network }) }) });
 }
 
-/** `$CAISSON_HOME`, or `caisson` in the user's state folder. */
+/** Returns `$CAISSON_HOME`, or `caisson` in the user's state folder. */
 export function defaultStateDir(): string {
   return readEnvironment(process.env).stateDir;
 }
@@ -278,8 +285,8 @@ function environmentOf(options: CaissonOptions): Environment {
 }
 
 /**
- * The composition is shared by the calls of one process, so that its runtimes are made once. Who observes or has
- * settings of their own gets one of their own.
+ * Compositions are shared within a process, so each runtime is created once. A caller with an observer or settings gets
+ * a separate one.
  */
 const shared = new Map<string, ComposedCaisson>();
 function caissonFor(options: CaissonOptions): ComposedCaisson {

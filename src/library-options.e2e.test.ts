@@ -8,13 +8,13 @@ import { AgentDefinition, createSandbox, runAgent, runCommand } from "./index.ts
 
 let stateDir = "";
 let proxy: Server;
-let asked: string[] = [];
+let requestPaths: string[] = [];
 
 beforeEach(async () => {
   stateDir = await mkdtemp(join(tmpdir(), "caisson-library-"));
-  asked = [];
+  requestPaths = [];
   proxy = createServer((request, response) => {
-    asked.push(request.url ?? "");
+    requestPaths.push(request.url ?? "");
     response.writeHead(418, { "content-type": "application/json" }).end("{}");
   });
   await new Promise<void>((listening) => proxy.listen(0, "127.0.0.1", listening));
@@ -27,7 +27,7 @@ afterEach(async () => {
   await rm(stateDir, { recursive: true, force: true });
 });
 
-/** A model provider of the caller's own. */
+/** The caller's own model provider. */
 const ownProvider = () => ({ gateway: { openai: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/v1` } });
 const call = [
   "curl -s -o /dev/null -w '%{http_code}' \"$OPENAI_BASE_URL/responses\" -H content-type:application/json",
@@ -37,7 +37,7 @@ const call = [
 test("createSandbox uses the network settings it is given", async () => {
   await using sandbox = await createSandbox({ gateway: { wires: ["openai"] } }, { stateDir, network: ownProvider() });
   const { stdout } = await runCommand(sandbox, { argv: ["sh", "-c", call] });
-  expect([String(stdout), asked]).toEqual(["418", ["/v1/responses"]]);
+  expect([String(stdout), requestPaths]).toEqual(["418", ["/v1/responses"]]);
 });
 
 test("runAgent uses the network settings it is given", async () => {
@@ -53,5 +53,5 @@ test("runAgent uses the network settings it is given", async () => {
     permissions: { bash: "allow" },
   });
   const { reason } = await runAgent({ task: "Ask.", model: `scripted:${script}`, agent, folder, stateDir, network: ownProvider() });
-  expect([reason, asked]).toEqual(["done", ["/v1/responses"]]);
+  expect([reason, requestPaths]).toEqual(["done", ["/v1/responses"]]);
 });

@@ -4,13 +4,13 @@ import { type RuntimeChoices, runCli } from "./cli/dispatch.ts";
 import { messageLines } from "./cli/terminal/line.ts";
 import { createOutput } from "./cli/terminal/output.ts";
 import { watchSignals } from "./cli/terminal/signals.ts";
-import { CaissonError } from "./contract/error.ts";
+import { CaissonError } from "./contract/error/error.ts";
 import { packageFiles, versionOf } from "./package-files.ts";
 
-/** The command line: reads the environment, composes, and hands over to the commands. */
+/** The command line: reads the environment, composes the program, and dispatches the command. */
 const files = packageFiles(import.meta.filename);
 const version = versionOf(files);
-// The launcher's own; a program that we start must not fill our cache.
+// Set by the launcher. Programs that we start must not fill our cache.
 delete process.env.NODE_COMPILE_CACHE;
 
 const argv = process.argv.slice(2);
@@ -18,10 +18,10 @@ const colours = process.env.NO_COLOR === undefined;
 const stdout = createOutput({ fd: 1, terminal: isatty(1) ? process.stdout : null, colours });
 const stderr = createOutput({ fd: 2, terminal: isatty(2) ? process.stderr : null, colours });
 const interruption = watchSignals();
-// Node would write these to the terminal as they are, and what they say may come from inside.
+// Node would write warnings to the terminal unescaped, and their text may come from inside a sandbox.
 process.removeAllListeners("warning");
 process.on("warning", (warning) => {
-  // Node 22 says so of SQLite; users can do nothing about it.
+  // Node 22 marks SQLite as experimental; users can do nothing about it.
   if (warning.name !== "ExperimentalWarning") void stderr.print(messageLines(`caisson: ${warning.message}`));
 });
 process.on("uncaughtException", (error) => {
@@ -30,16 +30,16 @@ process.on("uncaughtException", (error) => {
     .then(() => process.exit(125));
 });
 
-/** Throws `not_found` where somebody has removed it meanwhile. */
+/** Throws `not_found` if the folder was removed after this process entered it. */
 function currentFolder(): string {
   try {
     return process.cwd();
   } catch (cause) {
-    throw new CaissonError("not_found", "the current folder is not there any more", { cause, hint: "Change to one that is: cd ~" });
+    throw new CaissonError("not_found", "the current folder no longer exists", { cause, hint: "Change to an existing folder: cd ~" });
   }
 }
 
-/** Loaded only for a command that runs: help and versions need none of it. */
+/** Loaded only for commands that run something: help and versions need none of it. */
 async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
   const { composeCli } = await import("./compose/cli.ts");
   return composeCli({
@@ -62,7 +62,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
 const exitCode = await runCli({ version, argv, isInteractive: isatty(0) && isatty(1), stdout, stderr, interruption, context: makeContext });
 const received = interruption.received();
 if (received !== null && (stdout.pending() || stderr.pending())) {
-  // A thread is stuck in a write that nobody reads, and an orderly exit would wait for it for ever.
+  // A thread is blocked in a write that has no reader, and an orderly exit would wait for it indefinitely.
   process.removeAllListeners(received);
   process.kill(process.pid, received);
 } else {

@@ -3,24 +3,24 @@ import { arch } from "node:os";
 import { dirname, extname, join } from "node:path";
 
 export interface PackageFiles {
-  /** Where package.json is. */
+  /** The folder with package.json. */
   root: string;
-  /** The attack suite's probe lies beside it. */
+  /** The attack suite's probe is next to it. */
   guestPath: string;
-  /** The built console, where it was built. */
+  /** The built console; may not exist. */
   consoleDir: string;
 }
 
-/** As `uname -m` says it, which is how the prebuilt guests are named. */
+/** The machine names of `uname -m`, which the prebuilt guests are named after. */
 const machines: Partial<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 /**
- * The files that come with this package, found from one of its modules: in a clone the guest was built by set-up;
- * installed from npm there is one for each architecture, so that no compiler is needed.
+ * Finds the package's files from one of its modules. In a clone, setup built the guest; the npm package has one for
+ * each architecture, so no compiler is needed.
  */
 export function packageFiles(module: string): PackageFiles {
   const root = packageRoot(dirname(module));
-  // A clone has both, once it was packed; what set-up built is the newer one.
+  // A clone that was packed has both; the one that setup built is newer.
   const built = join(root, "guest", "build");
   const binaries = existsSync(built) ? built : join(root, "dist", "guest", machines[arch()] ?? arch());
   const console = join(root, "build", "console");
@@ -28,12 +28,12 @@ export function packageFiles(module: string): PackageFiles {
   return { root, guestPath: join(binaries, "caisson-guest"), consoleDir };
 }
 
-/** Of this package. */
+/** Returns the version of this package. */
 export function versionOf({ root }: PackageFiles): string {
   return (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }).version;
 }
 
-/** A module beside this one, in whichever form this one is: source or built. */
+/** Returns the path of a module next to this one, with this one's extension: source or built. */
 export function besideModule(module: string, name: string): string {
   return join(dirname(module), `${name}${extname(module)}`);
 }

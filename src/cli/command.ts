@@ -1,19 +1,19 @@
 import type { CliContext } from "./context.ts";
 
-/** One option of a command, declared once: parsing, help and completion derive from it. */
+/** An option of a command. Parsing, help and completion derive from this declaration. */
 export interface OptionSpec {
   name: string;
   short?: string;
-  /** What the value is called in help; absent for a switch. */
+  /** The placeholder for the value in help; absent for a switch. */
   value?: string;
   /**
-   * The value may be left out: then it is empty. The next word is the value where this says so; what follows `=` is in
-   * any case.
+   * Makes the value optional; without one it is empty. The next word is the value if this returns true; text after `=`
+   * always is.
    */
   isValue?: (word: string) => boolean;
   repeat?: boolean;
   summary: string;
-  /** What completion offers for the value. */
+  /** Values that completion offers. */
   choices?: readonly string[];
   completes?: readonly Completed[];
 }
@@ -23,44 +23,52 @@ export interface ArgumentSpec {
   summary: string;
   optional?: boolean;
   repeat?: boolean;
-  /** What completion offers for it. Absent: files. */
+  /** What completion offers. Default: files. */
   completes?: readonly Completed[];
 }
 
-/** Things with ids and names, which completion asks this program for; and files, which the shell itself knows. */
+/**
+ * Things that completion can list: those with ids and names, which it asks this program for, and files, which the shell
+ * knows.
+ */
 export type Completed = "sandbox" | "run" | "session" | "snapshot" | "file";
 
-export interface CommandSpec {
+export interface CommandDefinition {
   /** `["sandbox", "ls"]` for `caisson sandbox ls`. */
   path: readonly string[];
   summary: string;
-  /** Said below the usage line. */
+  /** Shown below the usage line. */
   details?: string;
   options: readonly OptionSpec[];
   arguments: readonly ArgumentSpec[];
-  /** The first argument that is not an option, and all after it, are a command's own words. */
+  /** The first argument that is not an option starts the user's own command line. */
   takesCommand?: boolean;
   /**
-   * It passes signals on and cleans up by itself; any other command is left where it is, and what it made is removed.
+   * The command forwards signals and cleans up itself. A signal ends any other command at once, and what it created is
+   * removed.
    */
   handlesSignals?: boolean;
   /**
-   * Where it is done. Absent: by the station that runs or was chosen. `here`: by this process, whatever station there
-   * is. `machine`: by this process unless a station elsewhere was chosen, since it is about this machine as its user
-   * sees it.
+   * Where the command does its work. Default: in the station that runs or was selected. `here`: always in this process.
+   * `machine`: in this process unless a remote station was selected, because it concerns this machine as its user sees
+   * it.
    */
   place?: "here" | "machine";
-  examples: readonly (readonly [line: string, meaning: string])[];
-  /** Loaded only when the command is run, so that `exec` pays for nothing else. */
-  load: () => Promise<{ run: (context: CliContext, given: ParsedArguments) => Promise<number> }>;
+  /** Command lines, each with an explanation unless it is obvious. */
+  examples: readonly (string | readonly [line: string, meaning: string])[];
+  /** Imports the implementation only when the command runs, so that `exec` does not pay for it. */
+  load: () => Promise<RunCommand>;
 }
 
-/** What was given on the command line, checked against the command's spec. */
+/** Runs a command and resolves with its exit code. */
+export type RunCommand = (context: CliContext, args: ParsedArguments) => Promise<number>;
+
+/** The command line's words, checked against the command's definition. */
 export interface ParsedArguments {
   flag(name: string): boolean;
   option(name: string): string | undefined;
   options(name: string): readonly string[];
-  /** Of those that were given. */
+  /** The options that the command line contained. */
   readonly optionNames: readonly string[];
   readonly positionals: readonly string[];
 }

@@ -1,13 +1,13 @@
-import { CaissonError } from "../contract/error.ts";
-import type { Station } from "../station/station.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { Station } from "../verbs/station.ts";
 import type { Completed } from "./command.ts";
 
-/** Somebody waits for them with a finger on a key: the newest are enough. */
+/** The user is waiting for completion, so the newest runs are enough. */
 const RUNS_MAX = 100;
 
 type Kind = Exclude<Completed, "file">;
 
-/** The ids and names that a word on the command line could be. Throws `invalid` for an unknown kind. */
+/** Returns the ids and names that complete a word on the command line. Throws `invalid` for an unknown kind. */
 export async function completedWords(station: Station, kinds: string): Promise<string[]> {
   const found: string[] = [];
   for (const kind of kinds.split(",")) {
@@ -31,8 +31,8 @@ const wordsOf: Record<Kind, (station: Station) => Promise<string[]>> = {
     (await sandboxes.snapshots()).snapshots.flatMap(({ id, name }) => withName(id, isWord(name) ? name : null)),
 };
 
-/** Names first: they were chosen to be typed. */
+/** Names come first because they are easier to type than ids. */
 const withName = (id: string, name: string | null | undefined) => (name ? [name, id] : [id]);
 
-/** Snapshots of sessions are named by us, and not to be typed. */
+/** Caisson names the snapshots of sessions itself, and users do not type those names. */
 const isWord = (name: string | null) => name !== null && /^[a-z0-9._-]+$/.test(name);

@@ -9,7 +9,7 @@ import { completionScript } from "./completion.ts";
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "caisson-completion-"));
-  // Stands in for this program: one that offers the words that it was asked for.
+  // A stand-in for caisson that completes with fixed words.
   writeFileSync(join(folder, "caisson"), '#!/bin/sh\n[ "$1 $2" = "completion --words" ] && printf "%s\\n" "build-$3" sb_aaaaaaaaaaaa\n', {
     mode: 0o755,
   });
@@ -17,7 +17,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** What bash would offer for a line. */
+/** Returns what bash offers for a line. */
 function offered(line: string): string[] {
   const words = line.split(" ");
   const script = `cd ${folder}; export PATH=${folder}:$PATH; ${completionScript("bash", commands)}
@@ -36,7 +36,7 @@ test("bash offers commands, sub-commands, options and their values", () => {
   expect(offered("caisson completion z")).toEqual(["zsh"]);
 });
 
-test("bash offers ids and names, and files where a file is meant as well", () => {
+test("bash offers ids and names, and files where a file is allowed", () => {
   expect(offered("caisson exec --sandbox b")).toEqual(["build-sandbox"]);
   expect(offered("caisson exec -s ")).toEqual(["build-sandbox", "sb_aaaaaaaaaaaa"]);
   expect(offered("caisson sandbox rm build")).toEqual(["build-sandbox"]);
@@ -65,6 +65,6 @@ test("fish gets every option of every command", () => {
   expect(script).toContain("-l sandbox -s s -x -a '(caisson completion --words sandbox 2>/dev/null)'");
 });
 
-test("an unknown shell is refused", () => {
+test("an unknown shell is rejected", () => {
   expect(() => completionScript("csh", commands)).toThrow(expect.objectContaining({ code: "invalid" }));
 });

@@ -1,54 +1,57 @@
-import { CaissonError } from "../contract/error.ts";
-import type { CommandSpec, Completed } from "./command.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import type { CommandDefinition, Completed, RunCommand } from "./command.ts";
 import { optionsOf } from "./options/arguments.ts";
 import { line, lines } from "./terminal/line.ts";
 
-/** The command, given the table that it is itself part of. */
-export function completionOf(table: readonly CommandSpec[]): Awaited<ReturnType<CommandSpec["load"]>> {
-  return {
-    async run(context, given) {
-      const kinds = given.option("words");
-      if (kinds !== undefined) {
-        const { completedWords } = await import("./completed-words.ts");
-        await context.stdout.print((await completedWords(context.station, kinds)).map((word) => line`${word}`));
-        return 0;
-      }
-      const [shell] = given.positionals;
-      if (shell === undefined) throw new CaissonError("invalid", "completion: SHELL is missing", { hint: "Choose bash, zsh or fish." });
-      await context.stdout.print(lines(completionScript(shell, table)));
+/** Returns the `completion` command for the table that contains it. */
+export function completionOf(table: readonly CommandDefinition[]): RunCommand {
+  return async (context, args) => {
+    const kinds = args.option("words");
+    if (kinds !== undefined) {
+      const { completedWords } = await import("./completed-words.ts");
+      await context.stdout.print((await completedWords(context.station, kinds)).map((word) => line`${word}`));
       return 0;
-    },
+    }
+    const [shell] = args.positionals;
+    if (shell === undefined) throw new CaissonError("invalid", "completion: SHELL is missing", { hint: "Choose bash, zsh or fish." });
+    await context.stdout.print(lines(completionScript(shell, table)));
+    return 0;
   };
 }
 
-/** Throws `invalid` for a shell we do not know. Everything offered comes from the command table. */
-export function completionScript(shell: string, table: readonly CommandSpec[]): string {
+/** Returns a completion script, generated from the command table. Throws `invalid` for an unknown shell. */
+export function completionScript(shell: string, table: readonly CommandDefinition[]): string {
   switch (shell) {
     case "bash":
       return bash(table);
     case "zsh":
-      // zsh runs bash's completion functions, once told to.
+      // zsh can run bash's completion functions after `bashcompinit`.
       return `#compdef caisson\nautoload -U +X bashcompinit && bashcompinit\n${bash(table)}`;
     case "fish":
       return fish(table);
     default:
-      throw new CaissonError("invalid", `there is no completion for ${JSON.stringify(shell)}`, { hint: "Choose bash, zsh or fish." });
+      throw new CaissonError("invalid", `there is no completion script for ${JSON.stringify(shell)}`, {
+        hint: "Choose bash, zsh or fish.",
+      });
   }
 }
 
-const firstWords = (table: readonly CommandSpec[]): string[] => [...new Set(table.map((command) => command.path[0] as string))];
-const secondWords = (table: readonly CommandSpec[], first: string): string[] =>
+const firstWords = (table: readonly CommandDefinition[]): string[] => [...new Set(table.map((command) => command.path[0] as string))];
+const secondWords = (table: readonly CommandDefinition[], first: string): string[] =>
   table.filter((command) => command.path[0] === first && command.path.length === 2).map((command) => command.path[1] as string);
 
-/** Of all of a command's arguments: which one a word is cannot be told where some may be left out. */
-function completedBy(command: CommandSpec): readonly Completed[] {
+/**
+ * Returns what completes any of a command's arguments. Which argument a word belongs to is unknown if some are
+ * optional.
+ */
+function completedBy(command: CommandDefinition): readonly Completed[] {
   return [...new Set(command.arguments.flatMap(({ completes = ["file"] }) => completes))];
 }
 
-/** Those that this program is asked for, as it takes them. */
-const asked = (completes: readonly Completed[]) => completes.filter((kind) => kind !== "file").join(",");
+/** The kinds that `caisson completion --words` completes, in its syntax. */
+const kindsText = (completes: readonly Completed[]) => completes.filter((kind) => kind !== "file").join(",");
 
-function bash(table: readonly CommandSpec[]): string {
+function bash(table: readonly CommandDefinition[]): string {
   const groups = firstWords(table).filter((first) => secondWords(table, first).length > 0);
   const options = table.map(
     (command) =>
@@ -61,11 +64,11 @@ function bash(table: readonly CommandSpec[]): string {
       const path = command.path.join(" ");
       const typed = [`"${path} --${option.name}"`, ...(option.short === undefined ? [] : [`"${path} -${option.short}"`])].join("|");
       if (option.choices !== undefined) return [`    ${typed}) values="${option.choices.join(" ")}" ;;`];
-      return option.completes === undefined ? [] : [`    ${typed}) kinds="${asked(option.completes)}" ;;`];
+      return option.completes === undefined ? [] : [`    ${typed}) kinds="${kindsText(option.completes)}" ;;`];
     }),
   );
   const words = table.flatMap((command) => {
-    const kinds = asked(completedBy(command));
+    const kinds = kindsText(completedBy(command));
     return kinds === ""
       ? []
       : [`    "${command.path.join(" ")}") kinds="${kinds}"${completedBy(command).includes("file") ? "" : " files="} ;;`];
@@ -118,7 +121,7 @@ complete -F _caisson caisson
 `;
 }
 
-function fish(table: readonly CommandSpec[]): string {
+function fish(table: readonly CommandDefinition[]): string {
   const quote = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
   const lines = ["# Completion for caisson. Load it with: caisson completion fish | source"];
   const firsts = firstWords(table);
@@ -143,7 +146,7 @@ function fish(table: readonly CommandSpec[]): string {
   }
   for (const command of table) {
     const completes = completedBy(command);
-    if (asked(completes) === "") continue;
+    if (kindsText(completes) === "") continue;
     const seen = command.path.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");
     const files = completes.includes("file") ? "" : " -f";
     lines.push(`complete -c caisson -n "${seen}"${files} -a ${quote(fishWords(completes))}`);
@@ -152,4 +155,4 @@ function fish(table: readonly CommandSpec[]): string {
   return lines.join("\n");
 }
 
-const fishWords = (completes: readonly Completed[]) => `(caisson completion --words ${asked(completes)} 2>/dev/null)`;
+const fishWords = (completes: readonly Completed[]) => `(caisson completion --words ${kindsText(completes)} 2>/dev/null)`;

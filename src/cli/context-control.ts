@@ -1,14 +1,14 @@
-/** A station somewhere, as it is kept under a name. */
+/** A remote station, stored under a name. */
 export interface SavedContext {
   url: string;
   token?: string;
-  /** Absolute: certificates that its own must lead to. */
+  /** An absolute path to the CA certificates that must have signed the station's certificate. */
   caFile?: string;
-  /** Whether the token may go over the network in the clear. */
+  /** Whether the token may be sent over an unencrypted connection. */
   insecure: boolean;
 }
 
-/** The same as it is shown: never the token. */
+/** A context as commands show it, without its token. */
 export interface ContextView {
   name: string;
   url: string;
@@ -18,25 +18,26 @@ export interface ContextView {
 }
 
 /**
- * The user's contexts. All throw `denied` where the file that keeps them is not theirs alone, `invalid` for a damaged
- * one.
+ * The user's contexts. Every method throws `denied` if other users can access the file that stores them, and `invalid`
+ * if the file is damaged.
  */
 export interface ContextControl {
-  /** `current` is `local` where none is chosen: this machine's own station. */
+  /** Lists the contexts. `current` is `local`, this machine's station, if none is selected. */
   list(): Promise<{ current: string; contexts: ContextView[] }>;
   /**
-   * Throws `exists` unless it `replace`s, `invalid`, `denied` for an address over which a token would go in the clear.
+   * Throws `exists` unless `replace` is set, `invalid`, and `denied` for a URL that would expose the token in plain
+   * text.
    */
   save(name: string, context: SavedContext, options: { replace: boolean; use: boolean }): Promise<void>;
-  /** Throws `not_found`; `local` is always there. */
+  /** Selects a context. Throws `not_found`; `local` always exists. */
   use(name: string): Promise<void>;
   show(name: string): Promise<ContextView>;
   remove(name: string): Promise<void>;
   /**
-   * Asks the station whether it takes the token. Throws `unauthenticated`, `unavailable`, `cancelled` when it does not
+   * Checks that the station accepts the token. Throws `unauthenticated`, or `unavailable` or `cancelled` if it does not
    * answer.
    */
   check(context: SavedContext): Promise<{ version: string }>;
-  /** Keeps the address. */
+  /** Removes the token and keeps the URL. */
   forgetToken(name: string): Promise<void>;
 }

@@ -1,57 +1,60 @@
 import type { Readable, Writable } from "node:stream";
-import type { Config } from "../contract/config.ts";
-import type { ConfigSources } from "../contract/config-sources.ts";
-import type { SandboxEvent } from "../contract/event.ts";
-import type { McpBounds } from "../contract/mcp-bounds.ts";
-import type { SandboxTools } from "../station/sandboxes/tools.ts";
-import type { Station } from "../station/station.ts";
+import type { McpBounds } from "../contract/api/mcp-bounds.ts";
+import type { Config } from "../contract/config/config.ts";
+import type { ConfigSources } from "../contract/config/config-sources.ts";
+import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
+import type { SandboxTools } from "../verbs/sandbox-tools.ts";
+import type { Station } from "../verbs/station.ts";
 import type { ContextControl } from "./context-control.ts";
 import type { ServerControl } from "./server-control.ts";
 import type { StationTarget } from "./station-target.ts";
 import type { Output } from "./terminal/output.ts";
 import type { Interruption } from "./terminal/signals.ts";
 
-/** What a command is given. Only main.ts knows where it comes from. */
+/** Everything that a command works with. Only main.ts knows where it comes from. */
 export interface CliContext {
   readonly version: string;
   readonly cwd: string;
-  /** Where things lie that the user's environment names. */
+  /** The home folder that the user's environment names. */
   readonly home: string;
   readonly path: string;
   readonly stateDir: string;
-  /** Of the user's own configuration. */
+  /** The folder of the user's configuration. */
   readonly configDir: string;
   readonly guestPath: string;
-  /** Where Caisson itself is. */
+  /** Caisson's installation folder. */
   readonly packageDir: string;
   readonly config: Config;
-  /** The file that was read, if there is one. */
+  /** The configuration file that was read, or null without such a file. */
   readonly configFile: string | null;
   readonly configSources: ConfigSources;
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly interruption: Interruption;
-  /** Standard output for what may be long: through the user's pager on a terminal. */
+  /** Standard output for long texts, through the user's pager on a terminal. */
   readonly pager: { open(): Promise<Output>; close(): Promise<void> };
-  /** A variable of the user's environment, for `--env NAME`. */
+  /** Returns a variable of the user's environment, for `--env NAME`. */
   variable(name: string): string | undefined;
-  /** Starts this program again with these arguments, in the background and independent of us. */
+  /** Starts this program with these arguments in the background, independent of this process. */
   startDetached(args: readonly string[]): Promise<void>;
   /** Which station `station` is. */
   readonly target: StationTarget;
   readonly station: Station;
   readonly tools: SandboxTools;
-  /** Throws `invalid` for a current folder in which somebody most likely stands by mistake. */
+  /** Throws `invalid` if the user most likely did not mean to use this current folder. */
   refuseWrongPlace(folder: string, option: string): Promise<void>;
   readonly server: ServerControl;
-  /** Serves an MCP client over these streams, until it goes away or the signal. */
+  /** Serves an MCP client over these streams until it disconnects or `signal` aborts. */
   serveMcp(options: { bounds: McpBounds; input: Readable; output: Writable; signal: AbortSignal }): Promise<void>;
   readonly contexts: ContextControl;
-  /** Removes the sandboxes that this process made and does not mean to keep, whoever holds them. */
+  /** Removes the sandboxes that this process created without keeping them, even if they are held. */
   removeOwnSandboxes(): Promise<void>;
-  /** Serves the network of a kept sandbox, as its one keeper, until we are told to end or the sandbox is gone. */
+  /**
+   * Serves the network of a kept sandbox, as its only server, until a signal ends this process or the sandbox is
+   * removed.
+   */
   serveNetwork(id: string): Promise<{ why: "interrupted" | "gone" } | { why: "served"; by: number | null }>;
-  /** Told of every event of every sandbox that this process holds. */
+  /** Calls the listener with every event of every sandbox that this process holds. */
   onEvent(listener: (event: SandboxEvent) => void): void;
 }

@@ -1,7 +1,8 @@
-import { CaissonError, errorCodes } from "../contract/error.ts";
+import { CaissonError, errorCodes } from "../contract/error/error.ts";
 import { defined } from "../lib/defined.ts";
+import { ignore } from "../lib/failures.ts";
 import { nearest } from "../lib/nearest.ts";
-import type { CommandSpec, ParsedArguments } from "./command.ts";
+import type { CommandDefinition, ParsedArguments } from "./command.ts";
 import { commands } from "./commands.ts";
 import type { CliContext } from "./context.ts";
 import { asCaissonError, failureLines } from "./failure.ts";
@@ -9,35 +10,35 @@ import { parseArguments } from "./options/arguments.ts";
 import { line, lines } from "./terminal/line.ts";
 import { exitCodeOf } from "./terminal/signals.ts";
 
-/** What is needed before a command is known: enough for help and for errors. */
+/** The parts of the program that exist before the command is known: enough for help and errors. */
 export interface CliStart {
   version: string;
   argv: readonly string[];
-  /** Whether somebody sits at a terminal, to read and to type. */
+  /** Whether stdin and stdout are a terminal. */
   isInteractive: boolean;
   stdout: CliContext["stdout"];
   stderr: CliContext["stderr"];
   interruption: CliContext["interruption"];
-  /** Made only for a command that runs: reads the configuration, makes the state folder. Throws `invalid`. */
+  /** Reads the configuration and creates the state folder. Called only for a command that runs. Throws `invalid`. */
   context: (choices: RuntimeChoices) => Promise<CliContext>;
 }
 
-/** What of a command line decides how runtimes are made. */
+/** The parts of a command line that affect how runtimes are created. */
 export interface RuntimeChoices {
   ociRuntime?: string;
-  /** Whether anybody listens to events; making them costs. */
+  /** Whether to emit events, which has a cost. */
   events: boolean;
-  /** Whether nothing is said on stderr besides errors. */
+  /** Whether only errors go to stderr. */
   quiet?: boolean;
-  /** Absent: the station that runs, or the one that was chosen, where it is. */
+  /** Default: in the running or selected station. */
   place?: "here" | "machine";
-  /** The name of a station that was chosen for this command. */
+  /** The name of the context selected for this command. */
   context?: string;
-  /** How many sandboxes are to be kept ready. */
+  /** How many sandboxes to keep ready. */
   ready?: number;
 }
 
-/** Runs one command line and gives its exit code. Never throws: every failure is printed with its hint. */
+/** Runs one command line and resolves with its exit code. Never throws: prints every failure with its hint. */
 export async function runCli(start: CliStart): Promise<number> {
   try {
     return await dispatch(start);
@@ -51,7 +52,10 @@ export async function runCli(start: CliStart): Promise<number> {
   }
 }
 
-/** Of its code, unless what failed has one of its own, as a program that could not be started has. */
+/**
+ * Returns the exit code of the error code, unless the failure contains one, such as a program that could not be
+ * started.
+ */
 function exitCodeOfError({ code, details }: CaissonError): number {
   return typeof details?.exitCode === "number" ? details.exitCode : errorCodes[code].exitCode;
 }
@@ -73,33 +77,33 @@ async function dispatch(start: CliStart): Promise<number> {
     }
   }
   const command = findCommand(start.argv, group);
-  const given = parseArguments(command, start.argv.slice(command.path.length));
-  if (given.flag("help")) {
+  const args = parseArguments(command, start.argv.slice(command.path.length));
+  if (args.flag("help")) {
     const { commandHelp } = await import("./help.ts");
     await start.stdout.print(lines(commandHelp(command)));
     return 0;
   }
-  const [context, loaded] = await Promise.all([start.context(runtimeChoices(command, given)), command.load()]);
+  const [context, runCommand] = await Promise.all([start.context(runtimeChoices(command, args)), command.load()]);
   await using _station = context.station;
-  // A station sees to its state folder itself, and once it listens.
+  // A station sweeps its own state folder once it listens.
   const sweeps = context.target.kind === "here" && !["completion", "config", "up"].includes(command.path[0] as string);
   const sweeping = sweeps ? sweepInBackground(context) : undefined;
   try {
-    const running = loaded.run(context, given);
+    const running = runCommand(context, args);
     return await (command.handlesSignals === true ? running : untilInterrupted(context, running));
   } finally {
     await sweeping;
-    // Somebody reads in it, and has the terminal until they leave.
+    // The user may still be reading in the pager, which has the terminal until they leave it.
     await context.pager.close();
   }
 }
 
-/** Sandboxes that a station keeps ready. */
+/** The number of sandboxes that a station keeps ready by default. */
 const READY_DEFAULT = 2;
 const READY_MAX = 100;
-/** How long a command whose sandboxes were taken away has to remove its own temporary folders. */
+/** How long a command may remove its temporary folders after its sandboxes were removed. */
 const TIDY_UP_MS = 3_000;
-/** How long a command that was told to end waits for a station at most. */
+/** How long an interrupted command waits for a station. */
 const LEAVE_MS = 10_000;
 
 async function untilInterrupted(context: CliContext, running: Promise<number>): Promise<number> {
@@ -109,7 +113,7 @@ async function untilInterrupted(context: CliContext, running: Promise<number>): 
   const tidyUp = async () => {
     await context.removeOwnSandboxes();
     await within(TIDY_UP_MS, running);
-    // It may have begun another one before it noticed.
+    // The command may have created another sandbox before it noticed the interruption.
     await context.removeOwnSandboxes();
   };
   // A station that does not answer must not delay an exit.
@@ -117,29 +121,29 @@ async function untilInterrupted(context: CliContext, running: Promise<number>): 
   return exitCodeOf(first.signal);
 }
 
-/** Waits for something, however it ends, and no longer than this. */
+/** Waits until the work has finished or failed, but no longer than `ms`. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const timeout = Promise.withResolvers<void>();
   const timer = setTimeout(timeout.resolve, ms);
-  await Promise.race([work.catch(() => {}), timeout.promise]);
+  await Promise.race([ignore(work, "the command has ended; this only tidies up"), timeout.promise]);
   clearTimeout(timer);
 }
 
-function runtimeChoices(command: CommandSpec, given: ParsedArguments): RuntimeChoices {
-  const events = command.path[0] === "exec" && given.flag("json");
-  const quiet = command.options.some((option) => option.name === "quiet") && given.flag("quiet");
-  const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? given.option("oci-runtime") : undefined;
-  const place = command.place === "here" || given.flag("no-station") ? ("here" as const) : command.place;
-  const context = command.place === "here" ? undefined : given.option("context");
-  const ready = command.path[0] === "up" && !given.flag("detach") ? readyFrom(given.option("ready")) : undefined;
+function runtimeChoices(command: CommandDefinition, args: ParsedArguments): RuntimeChoices {
+  const events = command.path[0] === "exec" && args.flag("json");
+  const quiet = command.options.some((option) => option.name === "quiet") && args.flag("quiet");
+  const ociRuntime = command.options.some((option) => option.name === "oci-runtime") ? args.option("oci-runtime") : undefined;
+  const place = command.place === "here" || args.flag("no-station") ? ("here" as const) : command.place;
+  const context = command.place === "here" ? undefined : args.option("context");
+  const ready = command.path[0] === "up" && !args.flag("detach") ? readyFrom(args.option("ready")) : undefined;
   return { events, quiet, ...defined({ ociRuntime, place, context, ready }) };
 }
 
 function readyFrom(text: string | undefined): number {
   if (text === undefined) return READY_DEFAULT;
   if (/^[0-9]{1,4}$/.test(text) && Number(text) <= READY_MAX) return Number(text);
-  throw new CaissonError("invalid", `--ready ${JSON.stringify(text)} is not a number of sandboxes`, {
-    hint: `It is a number from 0 to ${READY_MAX}.`,
+  throw new CaissonError("invalid", `--ready ${JSON.stringify(text)} is not a valid number of sandboxes`, {
+    hint: `Use a number from 0 to ${READY_MAX}.`,
   });
 }
 
@@ -147,16 +151,16 @@ async function sweepInBackground(context: CliContext): Promise<void> {
   try {
     await context.station.sandboxes.sweep();
   } catch (error) {
-    await context.stderr.print(line`caisson: what an earlier command left could not be removed: ${asCaissonError(error).message}`);
+    await context.stderr.print(line`caisson: could not remove what an earlier command left behind: ${asCaissonError(error).message}`);
   }
 }
 
-function findCommand(argv: readonly string[], group: readonly CommandSpec[]): CommandSpec {
+function findCommand(argv: readonly string[], group: readonly CommandDefinition[]): CommandDefinition {
   const [first = "", second] = argv;
   if (group.length > 0) {
     const found = group.find((command) => command.path[1] === second) ?? commandNamed(first);
     if (found !== undefined) return found;
-    // Some words are a command by themselves, too.
+    // Some words are both a group and a command.
     const alone = second === undefined ? undefined : commands.find(({ path }) => path.length === 1 && path[0] === first);
     if (alone !== undefined) return alone;
     const names = group.map((command) => command.path[1] as string);
@@ -174,8 +178,8 @@ function findCommand(argv: readonly string[], group: readonly CommandSpec[]): Co
   });
 }
 
-/** By one word: also where other commands begin with it. */
-function commandNamed(word: string): CommandSpec | undefined {
+/** Finds a command of one word, even if the word also begins a group. */
+function commandNamed(word: string): CommandDefinition | undefined {
   return commands.find((command) => command.path.length === 1 && command.path[0] === word);
 }
 

@@ -1,13 +1,16 @@
-import { CaissonError } from "../contract/error.ts";
-import { fromSystem } from "../contract/system-error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { fromSystem } from "../contract/error/system-error.ts";
 import { type Line, line, messageLines } from "./terminal/line.ts";
 
-/** A failure as people read it. */
+/** Formats a failure for people. */
 export function failureLines({ message, hint }: Pick<CaissonError, "message" | "hint">): Line[] {
   return [...messageLines(`caisson: ${message}`), ...(hint?.split("\n") ?? []).map((each) => line`hint: ${each}`)];
 }
 
-/** Anything that is not ours by now is a defect of ours; its stack is the only trace of where. */
+/**
+ * Converts any error. One that is neither ours nor the system's is a defect in Caisson, and its stack is the only clue
+ * to the cause.
+ */
 export function asCaissonError(error: unknown): CaissonError {
   if (error instanceof CaissonError) return error;
   const ofMachine = fromSystem(error);

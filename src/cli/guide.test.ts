@@ -5,14 +5,14 @@ import { commands } from "./commands.ts";
 
 const guide = readFileSync(join(import.meta.dirname, "..", "..", "docs", "guides", "cli.md"), "utf8");
 
-test("the guide of the command line lists every command, in the words of its help, and none that is not there", () => {
+test("the CLI guide lists every command with its help summary", () => {
   const listed = [...guide.matchAll(/^\| `caisson ([a-z -]+)` +\| (.*?) +\|$/gm)].map(([, path, summary]) => `${path}: ${summary}`);
   expect(listed).toEqual(commands.map(({ path, summary }) => `${path.join(" ")}: ${summary}`));
 });
 
-test("what a station's user needs most is shown there, not only listed", () => {
-  const shown = guide.slice(0, guide.indexOf("## Every command"));
+test("the CLI guide has examples of what a station's users need most", () => {
+  const examples = guide.slice(0, guide.indexOf("## Every command"));
   const groups = ["secret set", "token create", "webhook create", "context use", "login", "queue", "prioritize", "adopt", "health"];
   for (const command of [...groups, "incident show", "stats", "audit", "artifacts", "backup", "restore", "mcp"])
-    expect([command, shown.includes(`caisson ${command}`)]).toEqual([command, true]);
+    expect([command, examples.includes(`caisson ${command}`)]).toEqual([command, true]);
 });

@@ -1,7 +1,7 @@
-import type { CommandSpec, OptionSpec } from "./command.ts";
+import type { CommandDefinition, OptionSpec } from "./command.ts";
 import { optionsOf } from "./options/arguments.ts";
 
-export function overview(commands: readonly CommandSpec[], version: string): string {
+export function overview(commands: readonly CommandDefinition[], version: string): string {
   const rows = commands.map((command) => [command.path.join(" "), command.summary] as const);
   return [
     `caisson ${version}: run untrusted code in sandboxes you own`,
@@ -16,8 +16,11 @@ export function overview(commands: readonly CommandSpec[], version: string): str
   ].join("\n");
 }
 
-/** Help for `caisson sandbox`, which is no command itself. Of `caisson ship`, which is one, its own comes first. */
-export function groupHelp(commands: readonly CommandSpec[], group: string): string {
+/**
+ * Formats the help for a group such as `caisson sandbox`. If the group is also a command, such as `caisson ship`, its
+ * own help comes first.
+ */
+export function groupHelp(commands: readonly CommandDefinition[], group: string): string {
   const all = commands.filter((command) => command.path[0] === group);
   const own = all.find((command) => command.path.length === 1);
   const rows = all.filter((command) => command !== own).map((command) => [command.path.join(" "), command.summary] as const);
@@ -25,11 +28,11 @@ export function groupHelp(commands: readonly CommandSpec[], group: string): stri
   return [`Usage: caisson ${group} COMMAND [OPTIONS] …`, "", ...columns(rows), ""].join("\n");
 }
 
-export function commandHelp(command: CommandSpec): string {
+export function commandHelp(command: CommandDefinition): string {
   const name = `caisson ${command.path.join(" ")}`;
   const words = command.arguments.map((argument) => {
-    const shown = `${argument.name}${argument.repeat === true ? "…" : ""}`;
-    return argument.optional === true ? `[${shown}]` : shown;
+    const placeholder = `${argument.name}${argument.repeat === true ? "…" : ""}`;
+    return argument.optional === true ? `[${placeholder}]` : placeholder;
   });
   const lines = [
     `Usage: ${[name, "[OPTIONS]", ...(command.takesCommand === true ? ["--"] : []), ...words].join(" ")}`,
@@ -43,7 +46,7 @@ export function commandHelp(command: CommandSpec): string {
   lines.push(
     "",
     "Examples:",
-    ...command.examples.flatMap(([line, meaning]) => (meaning === "" ? [`  ${line}`] : [`  ${line}`, `      ${meaning}`])),
+    ...command.examples.flatMap((each) => (typeof each === "string" ? [`  ${each}`] : [`  ${each[0]}`, `      ${each[1]}`])),
     "",
   );
   return lines.join("\n");

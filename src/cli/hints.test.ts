@@ -1,30 +1,30 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { CommandSpec } from "./command.ts";
+import type { CommandDefinition } from "./command.ts";
 import { commands } from "./commands.ts";
 
 const root = join(import.meta.dirname, "../..");
 const sources = globSync("src/**/*.ts", { cwd: root }).filter((path) => !/\.test\.ts$|testing[^/]*\.ts$/.test(path));
 
-/** Options of other programs that hints name. */
+/** Options of other programs that hints mention. */
 const foreign = new Set(["add-subuids", "add-subgids", "now", "sparse", "platform", "unshallow"]);
-/** Every command has these. */
+/** Options that every command has. */
 const everywhere = ["help", "context", "no-station"];
 const known = new Set([...everywhere, "version", ...commands.flatMap(({ options }) => options.map(({ name }) => name))]);
 
-/** Such as `caisson sandbox`. */
+/** Words that only begin commands, such as `caisson sandbox`. */
 const groups = new Set(commands.flatMap(({ path }) => (path.length > 1 ? [path[0]] : [])));
 
-/** What is wrong with a text that tells people what to type. */
+/** Returns the mistakes in a text that tells users what to type. */
 function wrongIn(whole: string): string[] {
   const wrong: string[] = [];
-  // What follows -- is a program's own.
+  // Words after -- belong to another program.
   const text = whole.replaceAll(/ -- [^`]*/g, "");
   for (const [, name = ""] of text.matchAll(/(?<![\w-])--([a-z][a-z-]*[a-z])/g)) {
     if (!known.has(name) && !foreign.has(name)) wrong.push(`--${name} is no option`);
   }
-  // `caisson mirror: …` is who speaks, not what to type.
+  // `caisson mirror: …` is a message prefix, not a command.
   for (const [, line = ""] of text.matchAll(/\bcaisson (?!\w+:)([a-z][^`\\"]*)/g)) {
     if (groups.has(line)) continue;
     const command = commandOf(line.split(" "));
@@ -37,16 +37,16 @@ function wrongIn(whole: string): string[] {
   return wrong;
 }
 
-/** The command with the longest path that the words begin with. */
-function commandOf(words: readonly string[]): CommandSpec | undefined {
+/** Returns the command with the longest path that the words begin with. */
+function commandOf(words: readonly string[]): CommandDefinition | undefined {
   const plain = words.map((word) => word.replace(/[.,;:)]+$/, ""));
   const named = commands.filter(({ path }) => path.every((part, index) => plain[index] === part));
   return named.toSorted((a, b) => b.path.length - a.path.length)[0];
 }
 
 /**
- * The texts of every `hint` in a source, and what stands in backticks anywhere: comments, help and messages name
- * commands, too.
+ * Returns the text of every `hint` in a source, and all text in backticks, because comments, help and messages mention
+ * commands as well.
  */
 function textsIn(source: string): string[] {
   const hints = [...source.matchAll(/\bhint\s*[:=](?!=)/g)].map(({ index }) => literalsFrom(source, index)).filter((text) => text !== "");
@@ -54,7 +54,7 @@ function textsIn(source: string): string[] {
   return [...hints, ...quoted];
 }
 
-/** All string literals of the expression that begins here, joined; what is put into a template is a word. */
+/** Joins all string literals of the expression that begins here. Each template placeholder becomes a word. */
 function literalsFrom(source: string, start: number): string {
   let depth = 0;
   let text = "";
@@ -77,8 +77,8 @@ function literalAt(source: string, start: number): string {
   return source.slice(start + 1, end);
 }
 
-describe("what hints tell people to type", () => {
-  test("the check sees what is wrong, and only that", () => {
+describe("the commands in hints", () => {
+  test("are checked without false positives", () => {
     expect(wrongIn("Create it with allowRoot: true (--root).")).toEqual(["--root is no option"]);
     expect(wrongIn("`caisson sesion ls` lists them.")).toEqual(["caisson sesion ls is no command"]);
     expect(wrongIn("caisson ps --force")).toEqual(["caisson ps has no --force"]);
@@ -88,7 +88,7 @@ describe("what hints tell people to type", () => {
     expect(textsIn("const hint = on\n  ? '--four'\n  : other(\"--five\");")).toEqual(["--four --five "]);
   });
 
-  test("names commands and options that there are", () => {
+  test("exist, and so do their options", () => {
     const texts = sources.flatMap((path) => textsIn(readFileSync(join(root, path), "utf8")).map((text) => ({ path, text })));
     expect(texts.length).toBeGreaterThan(200);
     const wrong = texts.flatMap(({ path, text }) => wrongIn(text).map((what) => `${path}: ${what} (${text.slice(0, 120)})`));

@@ -1,42 +1,45 @@
-import type { ShutDown, StationStatus } from "../contract/api/station-routes.ts";
-import type { CreateCode, NewCode } from "../contract/sign-in-code.ts";
+import type { CreateCode, NewCode } from "../contract/token/sign-in-code.ts";
+import type { ShutDown, StationStatus } from "../verbs/station-routes.ts";
 
-/** The station as a server, for the commands that start, show and end it. */
+/** The station as a server, for the commands that start, show and stop it. */
 export interface ServerControl {
   /**
-   * In this process. Throws `conflict` where one runs or the port is taken, `invalid` for an address that others
-   * reach while nothing encrypts.
+   * Starts it in this process. Throws `conflict` if one is running or the port is taken, and `invalid` for an address
+   * that other machines can reach without encryption.
    */
   start(options: ServedWhere & { log: ServedLog }): Promise<ServedStation>;
-  /** In a process of its own; resolves when it listens. Throws what kept it from that. */
+  /** Starts it in a separate process; resolves when it listens. Throws the reason if it does not. */
   startDetached(args: readonly string[]): Promise<ReachedStation>;
-  /** The one of this state folder; null when none runs. */
+  /** Connects to the station of this state folder; resolves with null if none is running. */
   reach(): Promise<ReachedStation | null>;
-  /** The one elsewhere that was chosen. Throws `unavailable`, `unauthenticated`; null when none was chosen. */
+  /**
+   * Returns the status of the selected remote station, or null if none is selected. Throws `unavailable`,
+   * `unauthenticated`.
+   */
   reachChosen(): Promise<StationStatus | null>;
   /**
-   * Registers a code that signs a browser in at `url`, with the station elsewhere that was chosen, or else with the one
-   * of this state folder; null when none runs. Throws `denied` for a token that may not.
+   * Registers a code that signs a browser in at `url`, with the selected remote station or else with the station of
+   * this state folder. Resolves with null if none is running. Throws `denied` if the token may not do this.
    */
   createCode(request: CreateCode): Promise<{ url: string; code: NewCode } | null>;
 }
 
-/** Where it listens, and what lies between it and those who reach it from elsewhere. */
+/** Where the station listens, and what is between it and its clients. */
 export interface ServedWhere {
   listenHost: string;
   port: number;
-  /** Files of a certificate and its key, absolute. */
+  /** Absolute paths of a certificate and its key. */
   tls?: { certPath: string; keyPath: string };
   publicUrl?: string;
   previewsAt?: string;
   proxies: readonly string[];
 }
 
-/** What it says of what it does. */
+/** The format, level and destination of the station's log. */
 export interface ServedLog {
   format: "json" | "text";
   level: "error" | "warn" | "info" | "debug" | "silent";
-  /** Absolute; it is bounded, and former ones are kept beside it. Absent: `print`. */
+  /** An absolute path. Rotated files are kept next to it. If absent, `print` receives the log. */
   file?: string;
   print(text: string): Promise<void>;
 }
@@ -44,13 +47,13 @@ export interface ServedLog {
 export interface ServedStation extends AsyncDisposable {
   readonly status: StationStatus;
   readonly socketPath: string;
-  /** Resolves when somebody asked over the API that it end. */
+  /** Resolves when an API client requests shutdown. */
   readonly askedToEnd: Promise<ShutDown>;
-  /** Resolves when somebody asked that it end and wait for no run. */
+  /** Resolves when an API client requests shutdown without waiting for runs. */
   readonly askedToEndAtOnce: Promise<void>;
-  /** Resolves when it drives no run. */
+  /** Resolves when the station drives no run. */
   drained(): Promise<void>;
-  /** Takes no more requests, lets those under way finish for a few seconds, and ends. */
+  /** Accepts no more requests, gives requests in progress a few seconds to finish, and stops. */
   close(): Promise<void>;
 }
 
@@ -58,8 +61,8 @@ export interface ReachedStation {
   readonly status: StationStatus;
   readonly socketPath: string;
   /**
-   * Asks it to end, and resolves when its process has. With `drain` its runs are waited for, and `onWait` hears how
-   * many are left. Throws `timeout`.
+   * Requests shutdown and resolves when the process has ended. With `drain`, the station first waits for its runs, and
+   * `onWait` receives the number remaining. Throws `timeout`.
    */
   shutDown(request?: Partial<ShutDown> & { onWait?: (runs: number) => Promise<void> }): Promise<void>;
 }

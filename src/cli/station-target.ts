@@ -1,8 +1,11 @@
-/** Which station a command works with. */
+/** The station that a command works with. */
 export type StationTarget =
-  /** This process itself. `unused`: why not the one that runs on this state folder, where that is worth knowing. */
+  /**
+   * This process itself. `unused` explains why the command does not use the running station of this state folder, if
+   * the user should know.
+   */
   | { kind: "here"; unused?: string }
-  /** The one of this state folder, by its socket. */
+  /** The station of this state folder, reached through its socket. */
   | { kind: "socket"; socketPath: string; pid: number }
-  /** One that is reached by its address, under a name where it is a context. */
+  /** A remote station at a URL, and the name of its context, if any. */
   | { kind: "elsewhere"; url: string; context: string | null };

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { ifErrnoSync } from "../lib/failures.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { AttackedStation } from "../suites/station/station-claim.ts";
 import { composeBackground } from "./server.ts";
@@ -21,8 +22,8 @@ export interface AttackedStationParts {
 }
 
 /**
- * Starts a separate station on a free port, with its own state folder, configuration and home, and removes all of it
- * when disposed of. The user's own station is not touched.
+ * Starts a separate station on a free port, with its own state folder, configuration and home. Disposing of it removes
+ * all of that. The user's own station is not touched.
  */
 export async function startAttackedStation({ program, env }: AttackedStationParts): Promise<AttackedStation & AsyncDisposable> {
   const base = await mkdtemp(join(tmpdir(), "caisson-attack-"));
@@ -40,7 +41,7 @@ export async function startAttackedStation({ program, env }: AttackedStationPart
     const { status, socketPath, shutDown } = await server.startDetached(["up", "--port", "0", "--no-token", "--ready", "0"]);
     const { path, close } = shortSocketPath(socketPath);
     const client = connect({ url: "http://station", fetch: socketFetch(path) });
-    if (status.url === null) throw new CaissonError("internal", "the station that is to be attacked has no port");
+    if (status.url === null) throw new CaissonError("internal", "the station to attack has no port");
     let count = 0;
     return {
       url: status.url,
@@ -60,7 +61,7 @@ export async function startAttackedStation({ program, env }: AttackedStationPart
       askStatus: (url, token) => connect({ url, token }).status(),
       async [Symbol.asyncDispose]() {
         try {
-          // An attack that succeeded may have left it unable to end by itself.
+          // After a successful attack the station may be unable to end on its own.
           await Promise.race([shutDown({ drain: false }), delay(END_MS, undefined, { ref: false }).then(() => kill(status.pid))]);
         } catch {
           kill(status.pid);
@@ -76,9 +77,5 @@ export async function startAttackedStation({ program, env }: AttackedStationPart
 }
 
 function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It has ended.
-  }
+  ifErrnoSync(() => process.kill(pid, "SIGKILL"), ["ESRCH"], false);
 }

@@ -1,12 +1,12 @@
 import { dirname } from "node:path";
-import { absoluteSecrets } from "../contract/absolute-secrets.ts";
-import { Config, leavesOf } from "../contract/config.ts";
-import { modelVariable } from "../contract/config-sources.ts";
-import { CaissonError } from "../contract/error.ts";
-import { checkValue, tellProblems } from "../contract/plain-problems.ts";
+import { Config, leavesOf } from "../contract/config/config.ts";
+import { modelVariable } from "../contract/config/config-sources.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { checkValue, tellProblems } from "../contract/error/plain-problems.ts";
+import { absoluteSecrets } from "../contract/secret/absolute-secrets.ts";
 import type { FoundConfig, LoadedConfig } from "./load-config.ts";
 
-/** What was found, the stronger over the weaker, and the defaults below. Throws `invalid`, naming what is wrong. */
+/** Merges the sources by precedence over the defaults. Throws `invalid`, naming the wrong settings. */
 export function checkConfig({ file, variables, model, configDir }: FoundConfig): LoadedConfig {
   const raw = { ...file?.content };
   const sources: Record<string, string> = file === null ? {} : Object.fromEntries(leavesOf(raw).map((name) => [name, file.path]));
@@ -23,7 +23,7 @@ export function checkConfig({ file, variables, model, configDir }: FoundConfig):
     const secrets = absoluteSecrets(parsed.data.secrets, file === null ? configDir : dirname(file.path));
     return { config: { ...parsed.data, secrets }, file: file?.path ?? null, sources };
   }
-  throw new CaissonError("invalid", `the configuration is not valid: ${tellProblems(parsed.problems)}`, {
-    hint: file === null ? "Look at the CAISSON_… variables." : `Look at ${file.path} and the CAISSON_… variables.`,
+  throw new CaissonError("invalid", `the configuration is invalid: ${tellProblems(parsed.problems)}`, {
+    hint: file === null ? "Check the CAISSON_… variables." : `Check ${file.path} and the CAISSON_… variables.`,
   });
 }

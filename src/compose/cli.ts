@@ -6,12 +6,12 @@ import type { ServerControl } from "../cli/server-control.ts";
 import type { StationTarget } from "../cli/station-target.ts";
 import { askYes, canAsk } from "../cli/terminal/ask-yes.ts";
 import { line } from "../cli/terminal/line.ts";
-import type { RemoteStation } from "../client/station/remote-station.ts";
-import type { SandboxEvent } from "../contract/event.ts";
+import type { RemoteStation } from "../client/remote/remote-station.ts";
+import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import { defined } from "../lib/defined.ts";
-import type { Station } from "../station/station.ts";
+import type { Station } from "../verbs/station.ts";
 import type { CallersOptions } from "./caller.ts";
-import type { AskYes } from "./callers-folders.ts";
+import type { AskYes } from "./client-side-folders.ts";
 import { contextsFile, readEnvironment, type Variables } from "./environment.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import { loadConfig } from "./load-config.ts";
@@ -23,15 +23,15 @@ import { findOwnStation, settingsText } from "./target.ts";
 import { sandboxTools } from "./tools.ts";
 
 /**
- * What a command is given, from what the program found about itself. Makes the state folder. Throws `invalid` for a
- * configuration that is wrong.
+ * Builds the context of a command from what the program knows about itself. Creates the state folder. Throws `invalid`
+ * for an invalid configuration.
  */
 export async function composeCli(
   options: Pick<CliContext, "version" | "packageDir" | "guestPath" | "cwd" | "stdin" | "stdout" | "stderr" | "interruption"> & {
     consoleDir: string;
     variables: Variables;
     argv: readonly string[];
-    /** How this program is started again, to go on in the background. */
+    /** The command line that starts this program again, to continue in the background. */
     program: readonly [string, ...string[]];
     choices: RuntimeChoices;
   },
@@ -55,14 +55,16 @@ export async function composeCli(
     leaving: options.interruption.signal,
   });
   const here = once(async () => {
-    const { composeHere } = await import("./here.ts");
+    const { composeHere } = await import("./in-process-station.ts");
     return composeHere({ ...options, ...local, environment, say, onEvent });
   });
   const working = await workingStation(chosen, {
     here,
     caller: { ...local, say },
     leaving: options.interruption.signal,
-    ask: canAsk(options) ? (folder) => askYes(options, line`This is work on ${folder}, where you are not. Write there?`) : null,
+    ask: canAsk(options)
+      ? (folder) => askYes(options, line`This work belongs to ${folder}, which is not your current folder. Write there?`)
+      : null,
     onEvent: choices.events ? onEvent : undefined,
     ociRuntime: choices.ociRuntime,
   });
@@ -90,10 +92,10 @@ export async function composeCli(
       ...(chosen.target.kind === "elsewhere" && { chosen: { url: chosen.target.url, access: chosen.access ?? {} } }),
     })),
     contexts: lazyContexts(configDir),
-    async serveMcp(asked) {
+    async serveMcp(mcpOptions) {
       const { serveMcpOverStdio } = await import("../api/mcp/stdio.ts");
       const onDefect = (error: unknown) => say(`a call failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-      await serveMcpOverStdio({ ...asked, station: working.station, scope: "admin", by: "mcp", version: options.version, onDefect });
+      await serveMcpOverStdio({ ...mcpOptions, station: working.station, scope: "admin", by: "mcp", version: options.version, onDefect });
     },
     onEvent: (listener) => void listeners.push(listener),
   };
@@ -108,7 +110,7 @@ function lazyContexts(configDir: string): ContextControl {
 
 interface Chosen {
   target: StationTarget;
-  /** With what one elsewhere is reached. */
+  /** The credentials for a remote station. */
   access?: StationAccess;
 }
 
@@ -119,7 +121,7 @@ async function chooseTarget(
   const { variables, configDir } = options;
   const here: Chosen = { target: { kind: "here" } };
   if (choices.place === "here") return here;
-  // Most have nothing to choose from, and need not wait until that is found out with care.
+  // Most users have no choice of station, and should not wait for the module that makes it.
   const isChosen = choices.context ?? variables.CAISSON_URL ?? variables.CAISSON_CONTEXT ?? existsSync(contextsFile(configDir));
   if (isChosen !== false) {
     const { chooseStation } = await import("./contexts.ts");
@@ -129,12 +131,12 @@ async function chooseTarget(
     if (chosen.kind === "address")
       return { target: { kind: "elsewhere", url: chosen.url, context: chosen.context }, access: { token, ca, leaving: options.leaving } };
   }
-  // What an option says of this process's runtimes, a station does not hear.
+  // A running station would not see options about this process's runtimes.
   if (choices.place === "machine" || choices.ociRuntime !== undefined) return here;
   return { target: await findOwnStation(options) };
 }
 
-/** The station that was chosen, as one who stands here sees it. */
+/** Returns the chosen station as the caller sees it. */
 async function workingStation(
   { target, access = {} }: Chosen,
   options: Omit<CallersOptions, "isElsewhere"> & {
@@ -147,25 +149,28 @@ async function workingStation(
     const { station } = await options.here();
     return { station, removeOwn: () => station.sandboxes.removeOwn() };
   }
-  const [{ stationAt, stationAtSocket }, { callersStation }] = await Promise.all([import("./remote.ts"), import("./callers-station.ts")]);
+  const [{ stationAt, stationAtSocket }, { callersStation }] = await Promise.all([
+    import("./remote.ts"),
+    import("./client-side-station.ts"),
+  ]);
   if (target.kind === "socket") {
-    return callersStation(await told(stationAtSocket(target.socketPath, target.pid, options.leaving), options.onEvent), {
+    return callersStation(await withEvents(stationAtSocket(target.socketPath, target.pid, options.leaving), options.onEvent), {
       ...options,
       isElsewhere: false,
     });
   }
-  const { callersFolders } = await import("./callers-folders.ts");
+  const { callersFolders } = await import("./client-side-folders.ts");
   const remote = callersFolders(await stationAt(target, access), { ...options, url: target.url });
-  return callersStation(await told(remote, options.onEvent), { ...options, isElsewhere: true });
+  return callersStation(await withEvents(remote, options.onEvent), { ...options, isElsewhere: true });
 }
 
-async function told(remote: RemoteStation, onEvent: ((event: SandboxEvent) => void) | undefined): Promise<RemoteStation> {
+async function withEvents(remote: RemoteStation, onEvent: ((event: SandboxEvent) => void) | undefined): Promise<RemoteStation> {
   if (onEvent === undefined) return remote;
-  const { toldSandboxes } = await import("./told-sandboxes.ts");
-  return { ...remote, sandboxes: toldSandboxes(remote.sandboxes, onEvent) };
+  const { observedSandboxes } = await import("./observed-sandboxes.ts");
+  return { ...remote, sandboxes: observedSandboxes(remote.sandboxes, onEvent) };
 }
 
-/** Loaded with its first use: few commands serve or look for a server. */
+/** Loaded on first use: few commands start or look for a server. */
 function lazyServer(parts: () => Promise<ServerParts>): ServerControl {
   return lazyVerbs<ServerControl>(
     { start: "answer", startDetached: "answer", reach: "answer", reachChosen: "answer", createCode: "answer" },

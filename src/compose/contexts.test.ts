@@ -16,7 +16,7 @@ describe("contexts", () => {
   const save = (name: string, url: string, use = false) =>
     contexts().save(name, { url, token: `token-of-${name}`, insecure: false }, { replace: false, use });
 
-  it("keeps a token in a file that is the user's alone, and never shows it", async () => {
+  it("stores a token in a file for its user only, and never shows it", async () => {
     await save("build", "https://build.example.org");
     const file = join(configDir, "contexts.json");
     expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -26,7 +26,7 @@ describe("contexts", () => {
     expect(JSON.stringify([await contexts().list(), await contexts().show("build")])).not.toContain("token-of");
   });
 
-  it("chooses in order: no station, the named one, the variables, the variable's context, the current one, this machine", async () => {
+  it("chooses by --no-station, --context, the variables, then the current context", async () => {
     expect(await choose()).toEqual({ kind: "local" });
     await save("one", "https://one.example.org");
     await save("two", "https://two.example.org");
@@ -40,7 +40,7 @@ describe("contexts", () => {
     expect(await choose({ variables, context: "one", noStation: true })).toEqual({ kind: "none" });
   });
 
-  it("goes back to this machine when the current one is removed", async () => {
+  it("returns to this machine when the current context is removed", async () => {
     await save("one", "https://one.example.org", true);
     await contexts().remove("one");
     expect(await choose()).toEqual({ kind: "local" });
@@ -50,17 +50,17 @@ describe("contexts", () => {
   it.each([
     ["others may read it", async (file: string) => chmod(file, 0o644)],
     ["its group may write it", async (file: string) => chmod(file, 0o620)],
-  ])("refuses the file when %s", async (_, loosen) => {
+  ])("rejects the file when %s", async (_, loosen) => {
     await save("one", "https://one.example.org", true);
     await loosen(join(configDir, "contexts.json"));
     await expect(choose()).rejects.toMatchObject({ code: "denied" });
     await expect(contexts().list()).rejects.toMatchObject({ code: "denied" });
-    // Nothing of it is needed then.
+    // These choices do not need the file.
     expect(await choose({ noStation: true })).toEqual({ kind: "none" });
     expect(await choose({ variables: { CAISSON_URL: "https://x.example.org" } })).toMatchObject({ kind: "address" });
   });
 
-  it("refuses a file that is damaged, or that is no file", async () => {
+  it("rejects a damaged file, and anything but a regular file", async () => {
     await save("one", "https://one.example.org");
     const file = join(configDir, "contexts.json");
     await writeFile(file, '{"version":1,"current":null,"contexts":{"one":{"url":7}}}');
@@ -79,13 +79,13 @@ describe("contexts", () => {
     ["https://user:password@build.example.org", "invalid"],
     ["https://build.example.org/path", "invalid"],
     ["build.example.org", "invalid"],
-  ])("does not take %s", async (url, code) => {
+  ])("rejects the address %s", async (url, code) => {
     await expect(save("one", url)).rejects.toMatchObject({ code });
     await expect(choose({ variables: { CAISSON_URL: url } })).rejects.toMatchObject({ code });
     expect((await contexts().list()).contexts).toEqual([]);
   });
 
-  it("sends a token in the clear only to this machine, or when told to", async () => {
+  it("sends a token unencrypted only to this machine, or with --insecure", async () => {
     await save("loopback", "http://127.8.8.8:1");
     await save("six", "http://[::1]:1");
     await contexts().save("clear", { url: "http://10.0.0.7:7433", insecure: true }, { replace: false, use: false });
@@ -94,7 +94,7 @@ describe("contexts", () => {
     expect(await choose({ variables })).toMatchObject({ url: "http://10.0.0.7:7433" });
   });
 
-  it("does not replace one, and has no room for the name of this machine", async () => {
+  it("does not overwrite a context, and reserves the name of this machine", async () => {
     await save("one", "https://one.example.org");
     await expect(save("one", "https://other.example.org")).rejects.toMatchObject({ code: "exists" });
     await expect(save("local", "https://other.example.org")).rejects.toMatchObject({ code: "invalid" });

@@ -3,21 +3,20 @@ import { mkdir, open, rename, rm } from "node:fs/promises";
 import { isIPv4 } from "node:net";
 import { z } from "zod";
 import type { ContextControl } from "../cli/context-control.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { checkValue, tellProblems } from "../contract/error/plain-problems.ts";
 import { ChosenName } from "../contract/ids.ts";
-import { checkValue, tellProblems } from "../contract/plain-problems.ts";
 import { defined } from "../lib/defined.ts";
-import { isErrno } from "../lib/is-errno.ts";
-import { jsonOrNull } from "../lib/json-or-null.ts";
+import { isErrno, jsonOrNull } from "../lib/failures.ts";
 import { readRegularFile } from "../lib/read-regular-file.ts";
 import { contextsFile, type Variables } from "./environment.ts";
 
 const FILE_BYTES_MAX = 1024 * 1024;
 const CA_BYTES_MAX = 1024 * 1024;
 const CONTEXTS_MAX = 1000;
-/** How long a station has to answer who asks for the first time. */
+/** How long a station may take to answer the first check. */
 const CHECK_MS = 15_000;
-/** Stands for this machine: its station where one runs, none otherwise. Nobody can give it to another. */
+/** The name for this machine: its station if one is running, otherwise none. No context can have this name. */
 const THIS_MACHINE = "local";
 
 const StoredContext = z.strictObject({
@@ -26,9 +25,9 @@ const StoredContext = z.strictObject({
     .string()
     .regex(/^[\x21-\x7e]{1,1024}$/, "is not a token")
     .optional(),
-  /** Absolute: certificates that are trusted besides, or instead of, the system's. */
+  /** Absolute path. These certificates are trusted in addition to, or instead of, the system's. */
   caFile: z.string().min(1).max(4096).optional(),
-  /** Whether the token may go over the network in the clear. */
+  /** Whether the token may be sent unencrypted. */
   insecure: z.boolean().default(false),
 });
 const StoredContexts = z.strictObject({
@@ -38,18 +37,18 @@ const StoredContexts = z.strictObject({
 });
 type StoredContexts = z.infer<typeof StoredContexts>;
 
-/** Where a command's station is. */
+/** The station that a command uses. */
 export type StationChoice =
-  /** In this process, whatever else runs. */
+  /** Work in this process, even if a station is running. */
   | { kind: "none" }
-  /** The one of this machine that listens on the state folder's socket, where there is one. */
+  /** The station of this machine that listens on the state folder's socket, if there is one. */
   | { kind: "local" }
   | { kind: "address"; url: string; token: string | undefined; ca: string | undefined; context: string | null };
 
 /**
- * Which station a command works with: `--no-station`, then `--context`, then `CAISSON_URL`, then `CAISSON_CONTEXT`,
- * then the current context, then this machine's. Throws `not_found` for a context that is not there, `invalid` for an
- * address that is none, `denied` where the file of contexts is anybody else's to read or write.
+ * Chooses the station for a command: `--no-station`, then `--context`, then `CAISSON_URL`, then `CAISSON_CONTEXT`, then
+ * the current context, then this machine's. Throws `not_found` if the context does not exist, `invalid` for an invalid
+ * address, `denied` if other users can read or write the file of contexts.
  */
 export async function chooseStation(options: {
   configDir: string;
@@ -59,9 +58,9 @@ export async function chooseStation(options: {
 }): Promise<StationChoice> {
   const { variables } = options;
   if (options.noStation === true) return { kind: "none" };
-  const given = options.context;
+  const contextName = options.context;
   const url = filled(variables.CAISSON_URL);
-  if (given === undefined && url !== undefined) {
+  if (contextName === undefined && url !== undefined) {
     const token = filled(variables.CAISSON_TOKEN);
     return {
       kind: "address",
@@ -72,7 +71,7 @@ export async function chooseStation(options: {
     };
   }
   const stored = await readContexts(options.configDir);
-  const name = given ?? filled(variables.CAISSON_CONTEXT) ?? stored.current ?? THIS_MACHINE;
+  const name = contextName ?? filled(variables.CAISSON_CONTEXT) ?? stored.current ?? THIS_MACHINE;
   if (name === THIS_MACHINE) return { kind: "local" };
   const found = contextNamed(name, stored);
   return {
@@ -84,17 +83,17 @@ export async function chooseStation(options: {
   };
 }
 
-/** Empty is as good as not set. */
+/** Treats an empty variable as unset. */
 const filled = (text: string | undefined) => (text === undefined || text === "" ? undefined : text);
 
-/** The contexts of a user, in one file that is theirs alone. */
+/** The contexts of a user, in one file that only this user can access. */
 export function createContexts({ configDir }: { configDir: string }): ContextControl {
   const change = async (work: (stored: StoredContexts) => StoredContexts) =>
     await writeContexts(configDir, work(await readContexts(configDir)));
   return {
     async list() {
       const { current, contexts } = await readContexts(configDir);
-      const named = Object.entries(contexts).map(([name, context]) => shown(name, context));
+      const named = Object.entries(contexts).map(([name, context]) => toContextView(name, context));
       return { current: current ?? THIS_MACHINE, contexts: named.sort((a, b) => (a.name < b.name ? -1 : 1)) };
     },
     async save(name, context, { replace, use }) {
@@ -103,10 +102,12 @@ export function createContexts({ configDir }: { configDir: string }): ContextCon
       await certificates(context.caFile);
       await change((stored) => {
         if (!replace && Object.hasOwn(stored.contexts, name)) {
-          throw new CaissonError("exists", `there is a context ${name} already`, { hint: `\`caisson context rm ${name}\` removes it.` });
+          throw new CaissonError("exists", `the context ${name} already exists`, {
+            hint: `Remove it with \`caisson context rm ${name}\`.`,
+          });
         }
         const contexts = { ...stored.contexts, [name]: context };
-        if (Object.keys(contexts).length > CONTEXTS_MAX) throw new CaissonError("too_large", `there are ${CONTEXTS_MAX} contexts already`);
+        if (Object.keys(contexts).length > CONTEXTS_MAX) throw new CaissonError("too_large", `there are already ${CONTEXTS_MAX} contexts`);
         return { ...stored, contexts, current: use ? name : stored.current };
       });
     },
@@ -118,7 +119,7 @@ export function createContexts({ configDir }: { configDir: string }): ContextCon
     },
     async show(name) {
       const stored = await readContexts(configDir);
-      return shown(name, contextNamed(name, stored));
+      return toContextView(name, contextNamed(name, stored));
     },
     async remove(name) {
       await change((stored) => {
@@ -146,7 +147,7 @@ export function createContexts({ configDir }: { configDir: string }): ContextCon
   };
 }
 
-function shown(name: string, { token, ...context }: z.infer<typeof StoredContext>) {
+function toContextView(name: string, { token, ...context }: z.infer<typeof StoredContext>) {
   return { name, ...context, caFile: context.caFile ?? null, hasToken: token !== undefined };
 }
 
@@ -154,33 +155,33 @@ function contextNamed(name: string, { contexts }: StoredContexts): z.infer<typeo
   const found = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
   if (found !== undefined) return found;
   throw new CaissonError("not_found", `there is no context ${JSON.stringify(name.slice(0, 80))}`, {
-    hint: "`caisson context ls` lists them; `caisson login URL` makes one.",
+    hint: "List them with `caisson context ls`, or create one with `caisson login URL`.",
   });
 }
 
 function checkName(name: string): void {
   const parsed = checkValue(ChosenName, name);
-  if (!parsed.success) throw new CaissonError("invalid", `the name of a context ${tellProblems(parsed.problems)}`);
+  if (!parsed.success) throw new CaissonError("invalid", `the context name ${tellProblems(parsed.problems)}`);
   if (name === THIS_MACHINE)
-    throw new CaissonError("invalid", `${THIS_MACHINE} stands for this machine's own station`, { hint: "Choose another name." });
+    throw new CaissonError("invalid", `${THIS_MACHINE} is reserved for this machine's own station`, { hint: "Choose another name." });
 }
 
 /**
- * An address that a token may be sent to: by HTTPS, or to this machine itself. Resolves without its final slash. Throws
- * `invalid`, `denied` for one over which the token would go in the clear.
+ * Checks an address that a token may be sent to: by HTTPS, or to this machine itself. Returns its origin. Throws
+ * `invalid`, or `denied` if the token would be sent unencrypted.
  */
-export function checkStationUrl(text: string, { insecure, told }: { insecure: boolean; told: string }): string {
+export function checkStationUrl(text: string, { insecure, told: source }: { insecure: boolean; told: string }): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isPlain =
     url !== null && url.username === "" && url.password === "" && url.search === "" && url.hash === "" && url.pathname === "/";
   if (url === null || !/^https?:$/.test(url.protocol) || !isPlain) {
-    throw new CaissonError("invalid", `${told}: ${JSON.stringify(text.slice(0, 200))} is not a station's address`, {
-      hint: "An address looks like https://station.example.org or http://127.0.0.1:7433.",
+    throw new CaissonError("invalid", `${source}: ${JSON.stringify(text.slice(0, 200))} is not a station's address`, {
+      hint: "Use an address such as https://station.example.org or http://127.0.0.1:7433.",
     });
   }
   if (url.protocol === "http:" && !isThisMachine(url.hostname) && !insecure) {
-    throw new CaissonError("denied", `${told}: the token would go to ${url.host} in the clear`, {
-      hint: "Use https, or a tunnel to this machine; --insecure (CAISSON_INSECURE=1) sends it all the same.",
+    throw new CaissonError("denied", `${source}: the token would be sent to ${url.host} unencrypted`, {
+      hint: "Use https, or a tunnel to this machine. To send it anyway, use --insecure (CAISSON_INSECURE=1).",
     });
   }
   return url.origin;
@@ -196,7 +197,7 @@ async function certificates(file: string | undefined): Promise<string | undefine
   });
   const text = typeof read === "string" ? "" : read.bytes.toString("latin1");
   if (text.includes("-----BEGIN CERTIFICATE-----")) return text;
-  throw new CaissonError("invalid", `${file} holds no certificate`, { hint: "It must be in PEM form." });
+  throw new CaissonError("invalid", `${file} contains no certificate`, { hint: "Use a file in PEM format." });
 }
 
 async function readContexts(configDir: string): Promise<StoredContexts> {
@@ -207,10 +208,11 @@ async function readContexts(configDir: string): Promise<StoredContexts> {
   });
   if (read === null) return { version: 1, current: null, contexts: {} };
   if (typeof read === "string") throw new CaissonError("invalid", `the contexts in ${file} are ${read}`);
-  // Whoever can write it decides where our folders go; whoever can read it is us to every station in it.
+  // A user who can write the file decides where our folders are sent; one who can read it can act as us at every
+  // station.
   if ((read.mode & 0o077) !== 0 || (process.getuid !== undefined && read.uid !== process.getuid())) {
-    throw new CaissonError("denied", `the contexts in ${file} are not yours alone`, {
-      hint: `They hold tokens: chmod 600 ${file}, and see whose it is.`,
+    throw new CaissonError("denied", `other users have access to the contexts in ${file}`, {
+      hint: `The file contains tokens. Run chmod 600 ${file}, and check its owner.`,
     });
   }
   const parsed = checkValue(StoredContexts, jsonOrNull(read.bytes.toString("utf8")));
@@ -220,7 +222,7 @@ async function readContexts(configDir: string): Promise<StoredContexts> {
   });
 }
 
-/** At once or not at all. */
+/** Writes the file atomically. */
 async function writeContexts(configDir: string, stored: StoredContexts): Promise<void> {
   await mkdir(configDir, { recursive: true, mode: 0o700 });
   const file = contextsFile(configDir);

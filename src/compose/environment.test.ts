@@ -16,7 +16,7 @@ test.each([
     "/home/me/.local/state/caisson",
     "/home/me/.config/caisson",
   ],
-  ["a state folder of its own", { HOME: "/home/me", CAISSON_HOME: "/elsewhere" }, "/elsewhere", "/home/me/.config/caisson"],
-])("folders follow from %s", (_from, variables, stateDir, configDir) => {
+  ["a separate state folder", { HOME: "/home/me", CAISSON_HOME: "/elsewhere" }, "/elsewhere", "/home/me/.config/caisson"],
+])("derives the folders from %s", (_from, variables, stateDir, configDir) => {
   expect(readEnvironment(variables)).toMatchObject({ stateDir, configDir });
 });

@@ -1,23 +1,24 @@
 import { userInfo } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { ignoring } from "../lib/failures.ts";
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 const PATH_DEFAULT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** What a program's environment says about where things are. */
+/** The places that a program's environment specifies. */
 export interface Environment {
   readonly variables: Variables;
   readonly home: string;
   readonly path: string;
   /** `$CAISSON_HOME`, or `caisson` in the user's state folder. */
   readonly stateDir: string;
-  /** Of the user's own configuration. */
+  /** The folder of the user's configuration. */
   readonly configDir: string;
 }
 
 export function readEnvironment(variables: Variables): Environment {
-  // Empty is as good as not set; from a relative one everything would lie in whatever folder one stands in.
+  // Empty counts as unset. A relative home would put everything in the current folder.
   const home = absolute(variables.HOME) ?? ownHome();
   const below = (variable: string | undefined, ...usual: string[]) => join(absolute(variable) ?? join(home, ...usual), "caisson");
   return {
@@ -30,23 +31,17 @@ export function readEnvironment(variables: Variables): Environment {
 }
 
 function ownHome(): string {
-  try {
-    return userInfo().homedir;
-  } catch {
-    // A user id without an entry has none; then the state folder has to be named.
-    return "/nonexistent";
-  }
+  return ignoring("a user id without an entry has no home, and must name the state folder", () => userInfo().homedir) ?? "/nonexistent";
 }
 
 /**
- * As the XDG specification wants it: a relative path is not valid, and would take the configuration from whatever
- * folder one stands in.
+ * Rejects relative paths, as the XDG specification requires: they would load the configuration from the current folder.
  */
 function absolute(path: string | undefined): string | undefined {
   return path !== undefined && isAbsolute(path) ? path : undefined;
 }
 
-/** Where a user's contexts are kept. */
+/** Returns the path of a user's contexts. */
 export function contextsFile(configDir: string): string {
   return join(configDir, "contexts.json");
 }

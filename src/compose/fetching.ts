@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { mkdir, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { ABSENT, ifErrno } from "../lib/failures.ts";
 import { createFetchPolicy, type FetchPolicy } from "../network/outbound/fetch-policy.ts";
 import { readCertificates } from "../network/outbound/read-certificates.ts";
 import { trustedCertificates } from "../network/outbound/trusted-certificates.ts";
 
-/** What the configuration says of what is fetched for owners. */
+/** Returns the policy for fetching on behalf of owners, from the configuration. */
 export function fetchPolicyOf({
   caFiles,
   privateFetchHosts,
@@ -16,13 +17,13 @@ export function fetchPolicyOf({
   return createFetchPolicy({ privateHosts: privateFetchHosts, extraCa: caFiles.map(readCertificates) });
 }
 
-/** All certificates that servers are known by, in a file for git; null where git's own will do. */
+/** Writes all trusted certificates to a file for git. Returns null if git's default is enough. */
 export async function caFileOf({ extraCa }: FetchPolicy, { stateDir }: { stateDir: string }): Promise<string | null> {
   if (extraCa.length === 0) return null;
   const text = trustedCertificates(extraCa).join("\n");
   const folder = join(stateDir, "mirrors");
   const file = join(folder, `ca-${createHash("sha256").update(text).digest("hex").slice(0, 24)}.pem`);
-  if ((await stat(file).catch(() => null)) !== null) return file;
+  if ((await ifErrno(stat(file), ABSENT, null)) !== null) return file;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const fresh = `${file}.${process.pid}`;
   await writeFile(fresh, text, { mode: 0o600 });

@@ -16,7 +16,7 @@ const write = (path: string, text: string) => {
   writeFileSync(join(home, path), text);
 };
 const read = (variables: Record<string, string> = {}) => readGitIdentity({ home, variables });
-/** What git itself makes of a key in the user's settings. */
+/** Returns the value that git itself reads for a key of the user's settings. */
 const byGit = (key: string) =>
   execFileSync("git", ["config", "--global", "--includes", "--get", key], {
     encoding: "utf8",
@@ -24,7 +24,7 @@ const byGit = (key: string) =>
     env: { PATH: process.env.PATH, HOME: home },
   }).replace(/\n$/, "");
 
-describe("the user's own name and e-mail", () => {
+describe("the user's name and email", () => {
   test.each([
     ["plain", "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n"],
     ["quoted, with comments and escapes", '[user]\nname = "A; \\"B\\" # C"  ; a comment\nemail=a\\\\b@x.test # why\n'],
@@ -36,12 +36,12 @@ describe("the user's own name and e-mail", () => {
       "beside other sections",
       '[user "other"]\n name = no\n[credential]\n helper = store\n[USER] NAME = Yes\n email = e@x\n[alias]\n name = alias\n',
     ],
-  ])("as git reads them: %s", (_, text) => {
+  ])("match what git reads: %s", (_, text) => {
     write(".gitconfig", text);
     expect(read()).toEqual({ name: byGit("user.name"), email: byGit("user.email") });
   });
 
-  test("from included files, and from where XDG has them; later ones win", () => {
+  test("come from included files and the XDG folder, the last one winning", () => {
     write(".config/git/config", "[user]\n name = From XDG\n email = xdg@x\n");
     write(".gitconfig", "[include]\n path = more/names\n path = ~/absent\n");
     write("more/names", "[include]\n path = names\n[user]\n name = Included\n");
@@ -49,7 +49,7 @@ describe("the user's own name and e-mail", () => {
     expect(read({ GIT_CONFIG_GLOBAL: join(home, ".config/git/config") })).toEqual({ name: "From XDG", email: "xdg@x" });
   });
 
-  test("nobody is nobody: no file, a folder in its place, nonsense", () => {
+  test("are absent without valid settings", () => {
     expect(read()).toEqual({});
     mkdirSync(join(home, ".gitconfig"));
     expect(read()).toEqual({});
@@ -57,7 +57,7 @@ describe("the user's own name and e-mail", () => {
   });
 });
 
-test("inside, git has the identity and nothing else of the user's; a repository's own wins", () => {
+test("passes only the identity to git inside; the repository's own wins", () => {
   const file = join(home, "inside");
   writeFileSync(file, settingsInside({ name: 'A "B" \\ C\n[alias] x = !id', email: "e@x" }));
   const git = (...args: string[]) =>

@@ -1,15 +1,16 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { ifErrnoSync, UNREACHABLE } from "../lib/failures.ts";
 import type { GitIdentity } from "../sandbox/git-settings.ts";
 
 const FILE_BYTES_MAX = 1024 * 1024;
-/** As deep as git follows files that include others. */
+/** Git's own limit for nested includes. */
 const INCLUDES_MAX = 10;
 
 /**
- * Name and e-mail of the user's own git settings, and nothing else of them: they hold programs to run, credentials and
- * addresses. Files are read as git reads them, with those they include; those that they include for some repositories
- * only (`includeIf`) are not. Never throws: whoever has no readable settings has no identity.
+ * Reads only name and email from the user's git settings, which also contain programs to run, credentials and
+ * addresses. Files are read as git reads them, including the files that they include, except for conditional includes
+ * (`includeIf`). Never throws: without readable settings there is no identity.
  */
 export function readGitIdentity(options: { home: string; variables: Readonly<Record<string, string | undefined>> }): GitIdentity {
   const { home, variables } = options;
@@ -32,19 +33,14 @@ function readInto(identity: GitIdentity, { file, home, depth }: { file: string; 
 }
 
 function readSmall(file: string): string {
-  try {
-    const stat = statSync(file);
-    return stat.isFile() && stat.size <= FILE_BYTES_MAX ? readFileSync(file, "utf8") : "";
-  } catch {
-    return "";
-  }
+  const stat = ifErrnoSync(() => statSync(file), UNREACHABLE, null);
+  if (stat === null || !stat.isFile() || stat.size > FILE_BYTES_MAX) return "";
+  return ifErrnoSync(() => readFileSync(file, "utf8"), UNREACHABLE, "");
 }
 
-/**
- * The settings of sections without a subsection, in order. What is malformed ends the reading, as git would refuse it.
- */
+/** Yields the settings of sections without a subsection, in order. Stops at malformed input, which git would reject. */
 export function* gitSettings(text: string): Generator<{ key: string; value: string }> {
-  // A line that ends in a backslash goes on in the next one; a comment does not.
+  // A line that ends in a backslash continues on the next one, unless it is a comment.
   const token =
     /[ \t\r\n]*(?:[#;][^\n]*|\[([\w.-]+)[ \t]*("(?:[^"\\\n]|\\.)*")?\]|([A-Za-z][\w-]*)[ \t]*(=[ \t]*((?:[^\\\n]|\\[\s\S])*))?)/y;
   let section: string | null = null;
@@ -58,25 +54,25 @@ export function* gitSettings(text: string): Generator<{ key: string; value: stri
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", b: "\b", "\n": "" };
 
-/** Without quotes, escapes and comments. Blanks at its end count inside quotes only. */
+/** Removes quotes, escapes and comments. Trailing blanks count only inside quotes. */
 function plainValue(raw: string): string {
   let value = "";
-  let kept = 0;
+  let keptLength = 0;
   let quoted = false;
   for (let at = 0; at < raw.length; at++) {
     const char = raw[at] as string;
     if (char === "\\") {
       const next = raw[++at] ?? "";
       value += escapes[next] ?? next;
-      kept = value.length;
+      keptLength = value.length;
     } else if (char === '"') {
       quoted = !quoted;
-      kept = value.length;
+      keptLength = value.length;
     } else if (!quoted && (char === "#" || char === ";")) break;
     else {
       value += char;
-      if (quoted || !/\s/.test(char)) kept = value.length;
+      if (quoted || !/\s/.test(char)) keptLength = value.length;
     }
   }
-  return value.slice(0, kept);
+  return value.slice(0, keptLength);
 }

@@ -1,20 +1,35 @@
+import { once } from "../lib/once.ts";
+import type { GroupName, Station } from "../verbs/station.ts";
+import { verbFacts } from "../verbs/verb-facts.ts";
+
 type Call = (...args: never[]) => unknown;
 type Kind<Verb> = Verb extends (...args: never[]) => AsyncIterable<unknown> ? "stream" : "answer";
+type Kinds<Verbs> = { [Name in keyof Verbs]: Kind<Verbs[Name]> };
 
 /**
- * A group of verbs that is loaded with the first call of one, so that a command pays for nothing it does not use. The
- * table says of every verb what it gives: an answer, or a stream of them.
+ * Creates a group of verbs that loads with its first call, so a command does not pay for code that it does not use.
+ * `more` gives the kind of each function that is not a verb.
  */
-export function lazyVerbs<Verbs extends object>(kinds: { [Name in keyof Verbs]: Kind<Verbs[Name]> }, load: () => Promise<Verbs>): Verbs {
-  let loading: Promise<Verbs> | undefined;
-  const verb = async (name: string): Promise<Call> => {
-    loading ??= load().catch((error: unknown) => {
-      // The next call tries again.
-      loading = undefined;
-      throw error;
-    });
-    return ((await loading) as Record<string, Call>)[name] as Call;
-  };
+export function lazyGroup<Verbs extends object>(
+  group: GroupName,
+  load: () => Promise<Verbs>,
+  more: Readonly<Record<string, "answer" | "stream">> = {},
+): Verbs {
+  const streams = ["stream", "items", "bytes", "log"];
+  const kinds = Object.entries(verbFacts[group]).map(([name, { kind = "answer" }]) => [name, streams.includes(kind) ? "stream" : "answer"]);
+  return lazyVerbs<Verbs>({ ...Object.fromEntries(kinds), ...more }, load);
+}
+
+/** Creates a group of verbs that forwards each call to the current group. */
+export function forwardGroup<Group extends GroupName>(group: Group, current: () => Station[Group]): Station[Group] {
+  const verbs = Object.keys(verbFacts[group]).map((name) => [name, (...args: never[]) => (Reflect.get(current(), name) as Call)(...args)]);
+  return Object.fromEntries(verbs) as Station[Group];
+}
+
+/** Like `lazyGroup`, but for arbitrary functions. A table gives the kind of each. */
+export function lazyVerbs<Verbs extends object>(kinds: Kinds<Verbs>, load: () => Promise<Verbs>): Verbs {
+  const loaded = once(load);
+  const verb = async (name: string) => Reflect.get(await loaded(), name) as Call;
   const answer =
     (name: string) =>
     async (...args: never[]) =>

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../contract/config.ts";
-import { type ConfigSources, configVariables, modelVariable } from "../contract/config-sources.ts";
-import { defaultConfig } from "../contract/default-config.ts";
-import { CaissonError } from "../contract/error.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import type { Config } from "../contract/config/config.ts";
+import { type ConfigSources, configVariables, modelVariable } from "../contract/config/config-sources.ts";
+import { defaultConfig } from "../contract/defaults/default-config.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { isErrno, jsonOrNull } from "../lib/failures.ts";
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
@@ -14,17 +14,17 @@ export interface LoadedConfig {
   sources: ConfigSources;
 }
 
-/** What was found, before anybody looked at whether it is right. */
+/** The configuration before validation. */
 export interface FoundConfig {
-  /** Null where there is none. */
+  /** Null if there is no file. */
   file: { path: string; content: Record<string, unknown> } | null;
-  /** Of settings, by what sets them. */
+  /** Settings from environment variables. */
   variables: readonly { name: string; setting: string; value: string }[];
   model: string | null;
   configDir: string;
 }
 
-/** Throws `invalid`, naming the file or variable that is wrong. */
+/** Throws `invalid`, naming the wrong file or variable. */
 export async function loadConfig(options: {
   stateDir: string;
   configDir: string;
@@ -37,7 +37,7 @@ export async function loadConfig(options: {
     return value === undefined || value === "" ? [] : [{ name, setting, value }];
   });
   const model = options.variable(modelVariable) || null;
-  // Who configured nothing does not wait for the schemas of what could be.
+  // Users without any configuration should not wait for the schemas to load.
   if (file === null && variables.length === 0 && model === null) return { config: defaultConfig(), file: null, sources: {} };
   const { checkConfig } = await import("./check-config.ts");
   return checkConfig({ file, variables, model, configDir });
@@ -51,12 +51,8 @@ function readConfigFile(path: string): FoundConfig["file"] {
     if (isErrno(error, "ENOENT")) return null;
     throw new CaissonError("invalid", `the configuration ${path} cannot be read`, { cause: error });
   }
-  try {
-    const content: unknown = text.length > CONFIG_BYTES_MAX ? null : JSON.parse(text);
-    if (typeof content === "object" && content !== null && !Array.isArray(content))
-      return { path, content: content as Record<string, unknown> };
-  } catch {
-    // Falls through: not JSON is the same mistake as JSON that is no object.
-  }
+  const content = text.length > CONFIG_BYTES_MAX ? null : jsonOrNull(text);
+  if (typeof content === "object" && content !== null && !Array.isArray(content))
+    return { path, content: content as Record<string, unknown> };
   throw new CaissonError("invalid", `the configuration ${path} is not a JSON object`, { hint: `Fix or remove ${path}.` });
 }

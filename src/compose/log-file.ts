@@ -1,17 +1,17 @@
 import { closeSync, copyFileSync, fstatSync, ftruncateSync, openSync, renameSync, writeSync } from "node:fs";
-import { isErrno } from "../lib/is-errno.ts";
+import { ignoring, isErrno } from "../lib/failures.ts";
 
 const BYTES_MAX = 10 * 1024 * 1024;
 const FORMER_MAX = 4;
 
 export interface LogFile extends Disposable {
-  /** Never throws: a log that cannot be written stops nothing. */
+  /** Never throws: failing to write the log must not stop the station. */
   write(line: string): void;
 }
 
 /**
- * A file that grows to a bound; then its content is `FILE.1`, what that was is `FILE.2`, and so on. It is emptied
- * rather than moved away, so that whoever else has it open to append goes on in it.
+ * A log file of bounded size. On rotation its content moves to `FILE.1`, that file's to `FILE.2`, and so on. The file
+ * is truncated rather than renamed, so other processes that have it open keep appending to it.
  */
 export function openLogFile(path: string, { bytesMax = BYTES_MAX, formerMax = FORMER_MAX } = {}): LogFile {
   const fd = openSync(path, "a", 0o600);
@@ -24,12 +24,10 @@ export function openLogFile(path: string, { bytesMax = BYTES_MAX, formerMax = FO
   };
   return {
     write(line) {
-      try {
+      ignoring("the disk is full, which requests report", () => {
         if (bytes >= bytesMax) rotate();
         bytes += writeSync(fd, line);
-      } catch {
-        // The disk is full, most likely, which others will tell.
-      }
+      });
     },
     [Symbol.dispose]: () => closeSync(fd),
   };

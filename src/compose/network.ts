@@ -3,15 +3,15 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { costOf, findPrice } from "../agent/model/prices.ts";
-import type { PriceTable } from "../contract/price.ts";
+import type { PriceTable } from "../contract/model/price.ts";
 import type { NetworkHost } from "../network/network-host.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What networks need of the host: the programs it starts for them, and prices. */
+/** Provides what networks need from the host: the programs it starts for them, and prices. */
 export function composeNetwork(options: {
   stateDir: string;
-  /** This program and its first arguments, to be started again as a keeper. */
+  /** The command line that starts this program as a keeper. */
   program: readonly [string, ...string[]];
   env: Environment;
   settings: NetworkHost["settings"];
@@ -40,8 +40,8 @@ export function composeNetwork(options: {
 }
 
 /**
- * What it says goes to a file of the state folder: it has no terminal, and nobody has to wait for it. Who does is told
- * by `ended`.
+ * Starts the program without a terminal: its output goes to a file of the state folder, and no process needs to wait
+ * for it. `ended` resolves when it ends.
  */
 export async function startDetached(options: {
   program: readonly [string, ...string[]];

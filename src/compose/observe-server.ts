@@ -6,16 +6,16 @@ import type { ObserveOptions } from "../api/observe/observation.ts";
 import { createRunMetrics } from "../api/observe/run-metrics.ts";
 import { createStationLog, type StationLog } from "../api/observe/station-log.ts";
 import type { ServedLog } from "../cli/server-control.ts";
-import { healthEvents, type NewHealthEvent } from "../contract/health-event.ts";
-import type { NewRunEvent } from "../contract/run-event.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import { healthEvents, type NewHealthEvent } from "../contract/health/health-event.ts";
+import type { NewRunEvent } from "../contract/run/run-event.ts";
+import { isErrno } from "../lib/failures.ts";
 import type { AppendListener } from "../log/observed-log.ts";
 import { openLogFile } from "./log-file.ts";
 
-/** With less than this, no new work is taken. */
+/** The station accepts no new work with less free space than this. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024;
 const RUN_PREFIX = "run/";
-/** Lines that wait for whoever reads our output; those beyond are counted and left out. */
+/** Maximum number of lines that wait for the reader of our output; further ones are counted and dropped. */
 const WAITING_LINES_MAX = 1000;
 
 export interface ObservedServer extends Disposable {
@@ -23,7 +23,7 @@ export interface ObservedServer extends Disposable {
   readonly observe: ObserveOptions;
 }
 
-/** How the station of this process is watched: its log, its figures, whether it is ready. */
+/** Creates the station's log, metrics and readiness check. */
 export function observeServer(options: {
   stateDir: string;
   env: Readonly<Record<string, string | undefined>>;
@@ -35,8 +35,8 @@ export function observeServer(options: {
   const file = options.log.file === undefined ? null : openLogFile(options.log.file);
   const redact = createRedactor(secretValues(env));
   const write = file === null ? boundedPrint(options.log.print) : (text: string) => file.write(`${text}\n`);
-  const shown = options.log.format === "text" ? logText : (line: string) => line.trimEnd();
-  const log = createStationLog({ level: options.log.level, write: (line) => write(shown(redact(line))) });
+  const formatLine = options.log.format === "text" ? logText : (line: string) => line.trimEnd();
+  const log = createStationLog({ level: options.log.level, write: (line) => write(formatLine(redact(line))) });
   const metrics = createRunMetrics();
   options.onAppended(({ stream, events }) => {
     for (const event of events) if (healthEvents.byType.has(event.type)) log.health(event as NewHealthEvent);
@@ -59,7 +59,7 @@ export function observeServer(options: {
   };
 }
 
-/** A reader that stalls costs a thousand lines, and is told how many it missed. */
+/** If the reader stalls, lines beyond a thousand are dropped, and it learns how many. */
 function boundedPrint(print: (text: string) => Promise<void>): (text: string) => void {
   let waiting = 0;
   let missed = 0;
@@ -68,7 +68,7 @@ function boundedPrint(print: (text: string) => Promise<void>): (text: string) =>
       missed += 1;
       return;
     }
-    const lines = missed === 0 ? [text] : [`${missed} lines were left out`, text];
+    const lines = missed === 0 ? [text] : [`${missed} lines were dropped`, text];
     missed = 0;
     for (const each of lines) {
       waiting += 1;
@@ -79,7 +79,7 @@ function boundedPrint(print: (text: string) => Promise<void>): (text: string) =>
   };
 }
 
-/** Variables whose name says that they are secret. */
+/** Returns the values of variables whose name marks them as secret. */
 function secretValues(env: Readonly<Record<string, string | undefined>>): string[] {
   const isSecret = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i;
   return Object.entries(env).flatMap(([name, value]) => (value !== undefined && isSecret.test(name) ? [value] : []));
@@ -90,7 +90,7 @@ async function isReady(stateDir: string): Promise<boolean> {
   if (bavail * bsize < FREE_BYTES_MIN) return false;
   await access(stateDir, constants.W_OK);
   await access(join(stateDir, "log.db"), constants.W_OK).catch((error: unknown) => {
-    // Made with the first event.
+    // The file is created with the first event.
     if (!isErrno(error, "ENOENT")) throw error;
   });
   return true;

@@ -7,7 +7,7 @@ import { good, line } from "../cli/terminal/line.ts";
 import { createOutput } from "../cli/terminal/output.ts";
 import { createPager, pagerCommand } from "./pager.ts";
 
-describe("which pager", () => {
+describe("the choice of pager", () => {
   const path = "/usr/bin:/bin";
   test.each([
     [{ CAISSON_PAGER: "most -s", PAGER: "more" }, ["most", "-s"]],
@@ -17,7 +17,7 @@ describe("which pager", () => {
     [{ PAGER: "more", TERM: "dumb" }, []],
   ])("%j: %j", (variables, words) => expect(pagerCommand(variables, path)).toEqual(words));
 
-  test("less where it is installed", () => expect(pagerCommand({}, "/nowhere")).toEqual([]));
+  test("is less if it is installed", () => expect(pagerCommand({}, "/nowhere")).toEqual([]));
 });
 
 describe("a pager", () => {
@@ -33,7 +33,7 @@ describe("a pager", () => {
   });
   const screen = () => readFileSync(join(folder, "screen"), "utf8");
   const terminal = { getWindowSize: () => [100, 30], on() {}, off() {} } as never;
-  /** A pager that is this program, and a terminal that is a file. */
+  /** Creates a pager that runs this script, with a file as the terminal. */
   const paged = (script: string, options: { terminal?: null } = {}) => {
     writeFileSync(join(folder, "pager.mjs"), script);
     const output = createOutput({ fd, terminal: options.terminal === null ? null : terminal });
@@ -42,7 +42,7 @@ describe("a pager", () => {
   };
   const copies = `import { writeFileSync, readFileSync } from "node:fs"; writeFileSync(new URL("read", import.meta.url), readFileSync(0));`;
 
-  test("reads all of it, in colours, with what a terminal would obey written out, and is waited for", async () => {
+  test("gets the whole text in color, with control sequences escaped", async () => {
     const pager = paged(copies);
     const output = await pager.open();
     for (let index = 0; index < 2_000; index++) await output.print(good(`line ${index} \x1b]0;title\x07`));
@@ -54,7 +54,7 @@ describe("a pager", () => {
     expect(screen()).toBe("");
   });
 
-  test("that is left early is no failure, and nothing waits for it", async () => {
+  test("may be left early without an error or a wait", async () => {
     const pager = paged("process.exit(0)");
     const output = await pager.open();
     for (let index = 0; index < 5_000; index++) await output.print(line`${"x".repeat(200)}`);
@@ -63,18 +63,18 @@ describe("a pager", () => {
     expect(screen()).toBe("");
   });
 
-  test("is not asked for a file or a pipe", async () => {
+  test("is not used for a file or a pipe", async () => {
     const pager = paged(copies, { terminal: null });
     await (await pager.open()).print(line`plain`);
     await pager.close();
     expect(screen()).toBe("plain\n");
   });
 
-  test("that is not there is told, and the text is shown without it", async () => {
+  test("is skipped with a notice if it is not installed", async () => {
     const output = createOutput({ fd, terminal });
     const pager = createPager({ stdout: output, stderr: output, variables: { PAGER: "no-such-pager" }, path: "" });
     await (await pager.open()).print(line`plain`);
     await pager.close();
-    expect(screen()).toBe("caisson: the pager no-such-pager cannot be started: there is no such program\nplain\n");
+    expect(screen()).toBe("caisson: the pager no-such-pager cannot be started: no such program\nplain\n");
   });
 });

@@ -4,17 +4,20 @@ import { accessSync, constants } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { line } from "../cli/terminal/line.ts";
 import type { Output } from "../cli/terminal/output.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import { ifErrnoSync, isErrno, UNREACHABLE } from "../lib/failures.ts";
 import type { Variables } from "./environment.ts";
 
 export interface Pager {
-  /** Standard output, through the user's pager when it is a terminal. The same one until it is closed. */
+  /** Opens standard output, through the user's pager if it is a terminal. Returns the same output until `close`. */
   open(): Promise<Output>;
-  /** Resolves once the user has left the pager. Nothing to do where none was opened. */
+  /** Resolves when the user has left the pager. Does nothing if no pager was opened. */
   close(): Promise<void>;
 }
 
-/** As git chooses it, from the environment alone: nothing in a folder says which program is started. */
+/**
+ * Chooses the pager as git does, from the environment only: files in the current folder must not decide which program
+ * starts.
+ */
 export function createPager(options: { stdout: Output; stderr: Output; variables: Variables; path: string }): Pager {
   const { stdout, stderr, variables } = options;
   let opened: Promise<{ output: Output; program: ChildProcess | null }> | undefined;
@@ -22,18 +25,18 @@ export function createPager(options: { stdout: Output; stderr: Output; variables
     const none = { output: stdout, program: null };
     const [file, ...args] = stdout.isTerminal ? pagerCommand(variables, options.path) : [];
     if (file === undefined) return none;
-    // What less does unless the user says otherwise: colours, no screen of its own, and no waiting for a short text.
+    // The default settings of less: color, no alternate screen, and no wait for a short text.
     const env = { ...variables, LESS: variables.LESS ?? "FRX", LV: variables.LV ?? "-c" };
     const { spawn } = await import("node:child_process");
     const program = spawn(file, args, { stdio: ["pipe", "inherit", "inherit"], env });
     try {
       await once(program, "spawn");
     } catch (error) {
-      const reason = isErrno(error, "ENOENT") ? "there is no such program" : (error as Error).message;
+      const reason = isErrno(error, "ENOENT") ? "no such program" : (error as Error).message;
       await stderr.print(line`caisson: the pager ${file} cannot be started: ${reason}`);
       return none;
     }
-    // Whoever leaves the pager early has seen enough: that is no failure.
+    // A user who leaves the pager early has seen enough: not an error.
     program.stdin.on("error", () => {});
     return { output: stdout.through(program.stdin), program };
   };
@@ -52,11 +55,11 @@ export function createPager(options: { stdout: Output; stderr: Output; variables
   };
 }
 
-/** Empty for none. */
+/** Returns the pager's argv, or an empty list for none. */
 export function pagerCommand(variables: Variables, path: string): string[] {
   if (variables.TERM === "dumb") return [];
-  const asked = variables.CAISSON_PAGER ?? variables.PAGER;
-  const words = (asked ?? (isOnPath("less", path) ? "less" : "")).trim().split(/\s+/);
+  const command = variables.CAISSON_PAGER ?? variables.PAGER;
+  const words = (command ?? (isOnPath("less", path) ? "less" : "")).trim().split(/\s+/);
   return words[0] === "" || (words.length === 1 && words[0] === "cat") ? [] : words;
 }
 
@@ -64,12 +67,5 @@ function isOnPath(program: string, path: string): boolean {
   return path
     .split(":")
     .filter(isAbsolute)
-    .some((folder) => {
-      try {
-        accessSync(join(folder, program), constants.X_OK);
-        return true;
-      } catch {
-        return false;
-      }
-    });
+    .some((folder) => ifErrnoSync(() => accessSync(join(folder, program), constants.X_OK) === undefined, UNREACHABLE, false));
 }

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createScriptedModel } from "../agent/model/scripted-model.ts";
-import { AgentDefinition } from "../contract/agent.ts";
+import { AgentDefinition } from "../contract/agent/agent.ts";
 import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
-import { createSession } from "../station/runs/new-run.ts";
-import { type ContinueAgentOptions, continueAgent, startAgent } from "../station/runs/start-agent.ts";
+import { createSession } from "../station/sessions/create-session.ts";
 import { readEnvironment } from "./environment.ts";
 import { openProgramStation } from "./program-station.ts";
+import { type ContinueAgentOptions, continueAgent, startAgent } from "./start-agent.ts";
 
 let dir = "";
 beforeEach(() => {
@@ -25,7 +25,7 @@ const open = () =>
     environment: readEnvironment({ HOME: dir, PATH: "", CAISSON_HOME: join(dir, "state") }),
     folder: dir,
     model,
-    runtimes: { runtime: async () => runtime, networked: async (given) => given },
+    runtimes: { runtime: async () => runtime, networked: async (inner) => inner },
   });
 const start = async (task: string) => {
   await using station = open();
@@ -37,13 +37,13 @@ const goOn = async (options: ContinueAgentOptions) => {
 };
 const sessions = () => (existsSync(join(dir, "state", "sessions")) ? readdirSync(join(dir, "state", "sessions")) : []);
 
-test("a run from its task to its end, in a session of its own", async () => {
+test("runs an agent to its end in a separate session", async () => {
   const { run, session, reason } = await start("do it");
   expect([session, reason]).toEqual([run, "done"]);
   expect(sessions()).toEqual([run]);
 });
 
-test("the next turn of a run has its conversation, and tells its own events", async () => {
+test("continues a run with its conversation, reporting only new events", async () => {
   const { run } = await start("do it");
   const types: string[] = [];
   const again = await goOn({ run, text: "more", onRunEvent: ({ type }) => types.push(type) });
@@ -52,13 +52,13 @@ test("the next turn of a run has its conversation, and tells its own events", as
   await expect(goOn({ run })).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a run that cannot be made leaves no session", async () => {
+test("leaves no session if a run cannot be created", async () => {
   // Each character takes six bytes in the log.
   await expect(start("\u0001".repeat(1024 * 1024))).rejects.toMatchObject({ code: "too_large" });
   expect(sessions()).toEqual([]);
 });
 
-test("an OCI runtime that a program cannot choose is refused, with what to do instead", async () => {
+test("refuses an OCI runtime that a program cannot choose, with a hint", async () => {
   const agent = AgentDefinition.parse({ name: "on-crun", system: "You work.", sandbox: { ociRuntime: "crun" } });
   await using station = open();
   await expect(startAgent(station, { task: "do it", model, agent, folder: dir })).rejects.toMatchObject({
@@ -67,19 +67,19 @@ test("an OCI runtime that a program cannot choose is refused, with what to do in
   });
 });
 
-test("a session whose maker died before its run was there is gone before the next run is made", async () => {
+test("removes a half-created session of a dead process before the next run", async () => {
   await using station = open();
-  const made = Promise.withResolvers<void>();
-  const dead = { ...station.identity, startTicks: station.identity.startTicks + 1 };
+  const creation = Promise.withResolvers<void>();
+  const dead = { ...station.core.identity, startTicks: station.core.identity.startTicks + 1 };
   void createSession(
-    { ...station, identity: dead },
+    { ...station.core, identity: dead },
     { session: { id: "half", name: "half", source: { kind: "empty" }, scope: "session", cleanup: "never" }, note: "run_half" },
     () => {
-      made.resolve();
+      creation.resolve();
       return new Promise<never>(() => {});
     },
   );
-  await made.promise;
+  await creation.promise;
   expect(sessions().sort()).toEqual([".making-run_half", "half"]);
   const { run } = await start("do it");
   expect(sessions()).toEqual([run]);

@@ -2,28 +2,28 @@ import type { Model } from "../agent/model/model.ts";
 import { resolveModel } from "../agent/model/resolve-model.ts";
 import { createAgentSource } from "../agent/rights/agent-source.ts";
 import { createTrustStore } from "../agent/rights/trust-store.ts";
-import { Config } from "../contract/config.ts";
-import { CaissonError } from "../contract/error.ts";
+import { Config } from "../contract/config/config.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { defined } from "../lib/defined.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { createLocalStation, type LocalStation } from "../station/local-station.ts";
 import type { RunsOptions } from "../station/runs/drive.ts";
 import type { Environment } from "./environment.ts";
-import { modelOptions } from "./local-station.ts";
+import { modelOptions } from "./local-parts.ts";
 
 export interface ProgramParts {
   environment: Environment;
-  /** What its runs work on. */
+  /** The folder that runs work on. */
   folder: string;
-  /** One of the program's own is taken in place of any that a run names. */
+  /** The program's own model replaces the one that a run names. */
   model?: string | Model;
-  /** So is one of these; by default a run has the one it began with. */
+  /** The program's own runtime replaces the one that a run began with. */
   runtime?: string | Runtime;
   runtimes: { runtime(name?: string): Promise<Runtime>; networked(runtime: Runtime): Promise<Runtime> };
   hooks?: NonNullable<RunsOptions["hooks"]>;
 }
 
-/** A station for a program that drives its runs itself: nothing of the user's configuration has a say in it. */
+/** Opens a station for a program that drives its own runs. It ignores the user's configuration. */
 export function openProgramStation(parts: ProgramParts): LocalStation {
   const { environment, folder, model, hooks } = parts;
   const { stateDir, path, home, variables } = environment;
@@ -36,13 +36,14 @@ export function openProgramStation(parts: ProgramParts): LocalStation {
       places: { cwd: folder, ownFolder: null, namedFolders: [], folders: [] },
       trust: createTrustStore({ stateDir }),
       secrets: {},
-      usual: { limits: {} },
+      limits: {},
+      defaults: {},
     }),
     runtime,
     runtimes: async () => [await runtime(undefined)],
     removeSandbox: async (id) => await (await (await runtime(undefined)).open(id)).destroy(),
     driveDetached: async () => {
-      throw new CaissonError("unsupported", "a program's run is driven by the program");
+      throw new CaissonError("unsupported", "a program must drive its own runs");
     },
     model: async (name, tape) => (typeof model === "object" ? model : resolveModel(name, { ...models, ...tape })),
     git: { path, home },
@@ -62,7 +63,7 @@ function runtimeOf({ runtime, runtimes }: Pick<ProgramParts, "runtime" | "runtim
   return async (name, ociRuntime) => {
     if (ociRuntime !== undefined)
       throw new CaissonError("unsupported", `the run began with the OCI runtime ${ociRuntime}, which a program cannot choose`, {
-        hint: "Go on with it on the command line: caisson resume.",
+        hint: "Continue it on the command line: caisson resume.",
       });
     return typeof runtime === "object" ? runtimes.networked(runtime) : runtimes.runtime(runtime ?? name);
   };

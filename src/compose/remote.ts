@@ -1,28 +1,30 @@
 import type { StationTarget } from "../cli/station-target.ts";
 import { type Client, connect } from "../client/connect.ts";
+import { createRemoteStation, type OpenPorts, type RemoteStation } from "../client/remote/remote-station.ts";
 import type { Fetch } from "../client/request.ts";
-import { createRemoteStation, type OpenPorts, type RemoteStation } from "../client/station/remote-station.ts";
 import type { OpenSocket } from "../client/stream-socket.ts";
 import { unixWebSockets } from "../client/unix-web-socket.ts";
-import { CaissonError } from "../contract/error.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { defined } from "../lib/defined.ts";
+import { ignoring } from "../lib/failures.ts";
+import { once } from "../lib/once.ts";
 import { isStopped, processStat } from "../lib/process-stat.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import { stationStopped } from "./target.ts";
 
-/** What a station elsewhere is reached with. */
+/** Credentials for a remote station. */
 export interface StationAccess {
   token?: string | undefined;
-  /** Certificates that its own must lead to. */
+  /** The certificates that the station's own must chain to. */
   ca?: string | undefined;
-  /** Aborted when the caller wants to leave. */
+  /** Aborted when the caller wants to exit. */
   leaving?: AbortSignal | undefined;
 }
 
-/** The station at a socket of this machine, for as long as this process lives; `pid` is its process. */
+/** Returns the station at a socket of this machine. `pid` is the station's process. */
 export function stationAtSocket(socketPath: string, pid?: number, leaving?: AbortSignal): RemoteStation {
-  // Its folder stays open: there may be many requests.
+  // The socket's folder stays open: many requests may follow.
   const { path } = shortSocketPath(socketPath);
   const client = connect({
     url: "http://station",
@@ -32,7 +34,7 @@ export function stationAtSocket(socketPath: string, pid?: number, leaving?: Abor
   return createRemoteStation(client, { openPorts });
 }
 
-/** How often it is looked whether a station that has not answered yet is stopped. */
+/** How often to check whether a station that has not answered yet is stopped. */
 const STOPPED_LOOK_MS = 1_000;
 
 interface Ways {
@@ -41,13 +43,16 @@ interface Ways {
 }
 
 /**
- * The same, but who waits for an answer is told soon when the station's process is stopped. What was asked for may have
- * been begun: it is not asked for again.
+ * Fails waiting requests soon after the station's process is stopped. They are not retried: the station may already
+ * have begun them.
  */
 export function unlessStopped({ fetch, openSocket }: Ways, pid: number | undefined): Ways {
   if (pid === undefined) return { fetch, openSocket };
   const whileWaiting = (onStopped: () => void): (() => void) => {
-    const timer = setInterval(() => isStopped(processStat(pid)) && onStopped(), STOPPED_LOOK_MS);
+    const timer = setInterval(
+      () => ignoring("the next interval checks again", () => isStopped(processStat(pid))) && onStopped(),
+      STOPPED_LOOK_MS,
+    );
     return () => clearInterval(timer);
   };
   return {
@@ -59,45 +64,41 @@ export function unlessStopped({ fetch, openSocket }: Ways, pid: number | undefin
     openSocket(url, options) {
       const socket = openSocket(url, options);
       const answered = whileWaiting(() => socket.close());
-      return Object.defineProperties(socket, { onopen: heard(answered), onclose: heard(answered) });
+      return Object.defineProperties(socket, { onopen: listenerProperty(answered), onclose: listenerProperty(answered) });
     },
   };
 }
 
-/** A listener that can be set as before, and that is told after somebody else. */
-function heard(first: () => void): PropertyDescriptor {
+/** A listener property whose listeners run after `first`. */
+function listenerProperty(first: () => void): PropertyDescriptor {
   let listener: ((event: never) => void) | null = null;
   return {
     get: () => (event: never) => {
       first();
       listener?.(event);
     },
-    set: (given: typeof listener) => {
-      listener = given;
+    set: (newListener: typeof listener) => {
+      listener = newListener;
     },
   };
 }
 
-/** The station at an address. Its first call throws `unsupported` where it speaks another protocol. */
+/** Returns the station at an address. Its first call throws `unsupported` if it uses another protocol version. */
 export async function stationAt({ url }: Extract<StationTarget, { kind: "elsewhere" }>, access: StationAccess): Promise<RemoteStation> {
   const bare = await clientAt(url, access);
-  let understood: Promise<void> | undefined;
-  const first = () => {
-    understood ??= checkProtocol(bare);
-    return understood;
-  };
-  return createRemoteStation(await clientAt(url, access, first), { openPorts });
+  const understood = once(() => checkProtocol(bare));
+  return createRemoteStation(await clientAt(url, access, understood), { openPorts });
 }
 
-/** `before` is waited for before each request. */
+/** Each request first awaits `before`. */
 export async function clientAt(
   url: string,
   { token, ca, leaving }: StationAccess,
   before: () => Promise<void> = async () => {},
 ): Promise<Client> {
   if (token === undefined) {
-    throw new CaissonError("unauthenticated", `there is no token for the station at ${url}`, {
-      hint: "Set CAISSON_TOKEN, or keep one with the station: caisson login URL",
+    throw new CaissonError("unauthenticated", `no token for the station at ${url}`, {
+      hint: "Set CAISSON_TOKEN, or store a token with: caisson login URL",
     });
   }
   const [{ nodeSockets }, { tlsFetch }] = await Promise.all([
@@ -120,8 +121,8 @@ export async function clientAt(
 async function checkProtocol(client: Client): Promise<void> {
   const { protocol, version } = await client.status();
   if (protocol === PROTOCOL) return;
-  throw new CaissonError("unsupported", `the station is version ${version}, and speaks another protocol than this`, {
-    hint: "Use a Caisson of the station's version, or have the station updated.",
+  throw new CaissonError("unsupported", `the station has version ${version}, whose protocol differs from this program's`, {
+    hint: "Use the station's version of Caisson, or have the station updated.",
   });
 }
 
@@ -132,7 +133,7 @@ function lazyFetch(socketPath: string): Fetch {
   };
 }
 
-/** Listening on this machine is loaded with its first use. */
+/** The code that listens on this machine loads on first use. */
 const openPorts: OpenPorts = {
   preview: async (sandbox, request) => (await import("../station/networks/open-ports.ts")).openPreview(sandbox, request),
   forward: async (sandbox, request) => (await import("../station/networks/open-ports.ts")).openForward(sandbox, request),

@@ -1,47 +1,51 @@
-import type { Config } from "../contract/config.ts";
-import type { SandboxEvent } from "../contract/event.ts";
-import type { ImageFetch } from "../contract/image-fetch.ts";
+import type { Config } from "../contract/config/config.ts";
+import type { ImageFetch } from "../contract/image/image-fetch.ts";
+import type { BuiltInRuntime } from "../contract/sandbox/runtime-names.ts";
+import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import { defined } from "../lib/defined.ts";
 import type { NetworkHost, NetworkSettings } from "../network/network-host.ts";
 import { redactedEvents } from "../network/redacted-events.ts";
 import type { OciOptions } from "../runtimes/oci/runtime.ts";
 import { createResolver, type Resolver } from "../sandbox/resolver.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
-import { createRuntimeSet, type RuntimeSet } from "../sandbox/runtime-set.ts";
+import { createRuntimeSet, type RuntimeFactory, type RuntimeSet } from "../sandbox/runtime-set.ts";
 import type { Environment } from "./environment.ts";
 import { readGitIdentity } from "./git-identity.ts";
 
 export interface RuntimesOptions {
   environment: Environment;
   guestPath: string;
-  /** This program and its first arguments, to be started again as the keeper of a network. */
+  /** The command line that starts this program as a network's keeper. */
   program: readonly [string, ...string[]];
   settings?: Partial<Pick<Config, "ociRuntime" | "dockerImage" | "fallbackRuntime" | "models" | "station">> & {
     network?: Partial<NetworkSettings> & { privateFetchHosts?: readonly string[] };
   };
   pool?: NonNullable<OciOptions["pool"]>;
-  /** How this program was called, for hints that say what to type. */
+  /** The command line of this program, for hints. */
   command?: string;
-  /** Absent: nobody listens, and nothing is spent on making events. */
+  /** If absent, no events are created. */
   onEvent?: (event: SandboxEvent) => void;
-  /** Told what is worth a word to the user. */
+  /** Called with warnings for the user. */
   warn?: (text: string) => void;
 }
 
 export interface ComposedRuntimes extends AsyncDisposable {
   readonly runtimes: RuntimeSet;
   readonly resolver: Resolver;
-  /** Gives a runtime that was made elsewhere a network for its sandboxes. */
+  /** Adds networks to a runtime that was created elsewhere. */
   withNetwork(runtime: Runtime): Promise<Runtime>;
 }
 
-/** Every runtime of this machine, each loaded on first use. */
+/** Creates every runtime of this machine; each loads on first use. */
 export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
   const { environment, guestPath, settings = {}, onEvent } = options;
   const { stateDir, home, path, variables } = environment;
   const redactors: NetworkHost["redactors"] = new Map();
   const withNetwork = async (runtime: Runtime) => {
-    const [{ networked }, { composeNetwork }] = await Promise.all([import("../network/held/networked-runtime.ts"), import("./network.ts")]);
+    const [{ networked }, { composeNetwork }] = await Promise.all([
+      import("../network/sandbox-network/networked-runtime.ts"),
+      import("./network.ts"),
+    ]);
     const host = composeNetwork({
       stateDir,
       program: options.program,
@@ -85,7 +89,7 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
         return withNetwork(createDockerRuntime(context, defined({ host: dockerHost, runtimeDir, defaultImage: settings.dockerImage })));
       },
       host: async (context) => withNetwork((await import("../runtimes/host/runtime.ts")).createHostRuntime(context)),
-    },
+    } satisfies Record<BuiltInRuntime, RuntimeFactory>,
   });
   const resolver = createResolver({ runtimes, stateDir, guestPath, path, ...defined({ fallbackRuntime: settings.fallbackRuntime }) });
   return { runtimes, resolver, withNetwork, [Symbol.asyncDispose]: () => runtimes[Symbol.asyncDispose]() };

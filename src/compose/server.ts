@@ -5,10 +5,10 @@ import type { RequestSpans } from "../api/observe/observer.ts";
 import type { ReachedStation, ServerControl } from "../cli/server-control.ts";
 import { type Client, connect } from "../client/connect.ts";
 import { socketFetch } from "../client/socket-fetch.ts";
-import type { StationConfig } from "../contract/config.ts";
-import { CaissonError } from "../contract/error.ts";
+import type { StationConfig } from "../contract/config/config.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { stationFolder } from "../contract/station-note.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import { ignore, isErrno } from "../lib/failures.ts";
 import { isProcessRunning } from "../lib/process-stat.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { AppendListener } from "../log/observed-log.ts";
@@ -16,40 +16,40 @@ import { startDetached } from "./network.ts";
 import type { StationAccess } from "./remote.ts";
 import type { LocalVerbs } from "./station.ts";
 
-/** How long a station in the background has to listen, and one that was asked to end to do so. */
+/** How long a background station may take to start listening, and how long a station may take to end. */
 const START_MS = 30_000;
 const END_MS = 30_000;
 const LOOK_MS = 20;
 const DRAIN_LOOK_MS = 250;
 const REASON_BYTES_MAX = 4096;
-/** A station that does not answer for so long is asked for a sign of life, and has as long to give one. */
+/** A station that does not answer for this long gets a health check, which may take as long again. */
 const SILENCE_MS = 3_000;
 
 export interface ServerParts {
   station: LocalVerbs;
   stateDir: string;
-  /** Where the built console is. */
+  /** The folder of the built console. */
   consoleDir: string;
   version: string;
-  /** The configuration that it works with, as commands compare it. */
+  /** The station's configuration as text, for comparison with that of commands. */
   settings: string;
-  /** The one elsewhere that was chosen, if one was. */
+  /** The remote station that was chosen, if any. */
   chosen?: { url: string; access: StationAccess };
-  /** Begins to keep sandboxes ready, where that was chosen. */
+  /** Starts to keep sandboxes ready, if configured. */
   warm(): Promise<void>;
-  /** This program and its first arguments, to be started again in the background. */
+  /** The command line that starts this program in the background. */
   program: readonly [string, ...string[]];
   env: Readonly<Record<string, string | undefined>>;
   metricsWithoutToken: boolean;
-  /** Told of every event that this process appends. */
+  /** Calls the listener with every event that this process appends. */
   onAppended(listener: AppendListener): void;
-  /** Of requests; null where nobody traces. */
+  /** Spans for requests; null without tracing. */
   spans: RequestSpans | null;
-  /** What the station may do at once. */
+  /** Limits on what the station does at once. */
   bounds: StationConfig;
 }
 
-/** A station of a state folder that runs already, or is started in the background. */
+/** Reaches the running station of a state folder, or starts one in the background. */
 export function composeBackground(
   parts: Pick<ServerParts, "stateDir" | "program" | "env">,
 ): Pick<ServerControl, "reach" | "startDetached"> {
@@ -65,8 +65,8 @@ export function composeBackground(
     async startDetached(args) {
       const running = await reach();
       if (running !== null) {
-        throw new CaissonError("conflict", `a station of this state folder runs already, as process ${running.status.pid}`, {
-          hint: "`caisson down` ends it.",
+        throw new CaissonError("conflict", `a station for this state folder is already running as process ${running.status.pid}`, {
+          hint: "Stop it with `caisson down`.",
         });
       }
       const logName = "station.log";
@@ -83,22 +83,22 @@ export function composeBackground(
           throw notStarted(buffer.toString("utf8", 0, bytesRead));
         }
         if (performance.now() > deadline)
-          throw new CaissonError("timeout", "the station does not listen yet", { hint: "`caisson status` tells when it does." });
+          throw new CaissonError("timeout", "the station is not listening yet", { hint: "Check `caisson status` later." });
       }
     },
   };
 }
 
-/** The address that the station of this state folder reports over its socket; null if no station answers. */
+/** Returns the address that this state folder's station reports over its socket; null if no station answers. */
 export async function ownStationUrl(stateDir: string): Promise<string | null> {
-  try {
-    return (await withClient(stationFolder(stateDir).socketPath, (client) => client.status())).url;
-  } catch {
-    return null;
-  }
+  const status = await ignore(
+    withClient(stationFolder(stateDir).socketPath, (client) => client.status()),
+    "no station answers",
+  );
+  return status?.url ?? null;
 }
 
-/** The station of this state folder as a server: here, in the background, or where it runs already. */
+/** Controls the station of this state folder as a server: in this process, in the background, or already running. */
 export function composeServer(parts: ServerParts): ServerControl {
   return {
     ...composeBackground(parts),
@@ -111,25 +111,25 @@ export function composeServer(parts: ServerParts): ServerControl {
       if (parts.chosen !== undefined) {
         const { url, access } = parts.chosen;
         const { clientAt } = await import("./remote.ts");
-        // The address that the user chose, not the one that the station reports.
+        // Uses the address that the user chose, not the one that the station reports.
         return { url, code: await (await clientAt(url, access)).codes.create(request) };
       }
       const { socketPath } = stationFolder(parts.stateDir);
       const register = async (client: Client) => ({ url: (await client.status()).url, code: await client.codes.create(request) });
       return await withClient(socketPath, register).catch(absent);
     },
-    // What only a station needs is not loaded by those who look for one.
+    // Commands that only look for a station do not load the code that runs one.
     start: async (options) => (await import("./start-server.ts")).startStation(parts, options),
   };
 }
 
-/** In its own words, which it wrote for people. */
-function notStarted(said: string): CaissonError {
-  const lines = said.split("\n");
+/** Converts the output of the failed station, which it wrote for people, to an error. */
+function notStarted(output: string): CaissonError {
+  const lines = output.split("\n");
   const message = lines.find((line) => line.startsWith("caisson: "))?.slice("caisson: ".length);
   const hint = lines.find((line) => line.startsWith("hint: "))?.slice("hint: ".length);
-  return new CaissonError("unavailable", message ?? "the station ended before it listened", {
-    hint: hint ?? "station.log in the state folder may tell why.",
+  return new CaissonError("unavailable", message ?? "the station ended before it started listening", {
+    hint: hint ?? "Check station.log in the state folder.",
   });
 }
 
@@ -143,20 +143,20 @@ async function shutDown(
   while (isProcessRunning(pid)) {
     if (performance.now() > deadline) {
       throw new CaissonError("timeout", `the station ${pid} has not ended yet`, {
-        hint: `It was asked to; \`kill -9 ${pid}\` ends it at once.`,
+        hint: `It was asked to end; \`kill -9 ${pid}\` ends it immediately.`,
       });
     }
     await delay(LOOK_MS);
   }
 }
 
-/** As long as it says that it waits for runs: until it waits no more, or nobody answers. */
+/** Waits while the station reports running runs, until all have ended or it no longer answers. */
 async function untilDrained(socketPath: string, onWait?: (runs: number) => Promise<void>): Promise<void> {
-  for (let told: number | null = null; ; await delay(DRAIN_LOOK_MS)) {
+  for (let reportedCount: number | null = null; ; await delay(DRAIN_LOOK_MS)) {
     const status = await withClient(socketPath, (client) => client.status()).catch(absent);
     if (status === null || status.runs.atWork === 0) return;
-    if (status.runs.atWork !== told) await onWait?.(status.runs.atWork);
-    told = status.runs.atWork;
+    if (status.runs.atWork !== reportedCount) await onWait?.(status.runs.atWork);
+    reportedCount = status.runs.atWork;
   }
 }
 
@@ -169,7 +169,7 @@ async function withClient<Result>(socketPath: string, work: (client: Client) => 
   }
 }
 
-/** Nobody listens, or nobody ever did. */
+/** Returns null if no process listens on the socket. */
 function absent(error: unknown): null {
   const { isAbsent: isAway, isBroken } = (error instanceof CaissonError && error.code === "unavailable" && error.details) || {};
   const isAbsent = isAway === true || isBroken === true || isErrno(error, "ENOENT");

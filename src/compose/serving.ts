@@ -3,25 +3,25 @@ import type { LocalStation } from "../station/local-station.ts";
 import type { RunQueue } from "../station/queue/run-queue.ts";
 import type { QueueBounds } from "../station/queue/schedule.ts";
 
-/** The runs of this process once it is a station. */
+/** The runs of this process while it is a station. */
 export interface ServedRuns {
   counts(): { atWork: number; queued: number; draining: boolean };
-  /** Starts nothing more, and takes no new work. */
+  /** Stops starting runs and accepting new work. */
   drain(): void;
-  /** Resolves when no run is driven. */
+  /** Resolves when no run is being driven. */
   idle(): Promise<void>;
-  /** Opens what is not open yet, finds what waits and what others left, and begins. */
+  /** Opens the runs if necessary, finds waiting and abandoned runs, and starts the queue. */
   queue(): Promise<RunQueue>;
 }
 
-/** Whether this process is a station, which has to be said before its runs are looked at for the first time. */
+/** Whether this process is a station. It must be set before the first access to its runs. */
 export interface Serving {
   readonly verbs: {
     serve(bounds: QueueBounds): ServedRuns;
-    /** Pauses what took the station before this one down, before any run is taken up. */
+    /** Pauses the stream that brought down the previous station, before any run is continued. */
     pausePoisoned(turn: Turn): Promise<void>;
   };
-  /** To be called with what was opened. */
+  /** Call with the opened station. */
   opened(local: LocalStation): Promise<LocalStation>;
 }
 
@@ -31,13 +31,13 @@ export function createServing({ open }: { open: () => Promise<LocalStation> }): 
   let isDraining = false;
   let isOpen = false;
   let poisoned: Turn | null = null;
-  const pause = async ({ log }: LocalStation, turn: Turn) => {
-    await (await import("../station/poison/pause-poisoned.ts")).pausePoisoned(log, turn);
+  const pause = async ({ core }: LocalStation, turn: Turn) => {
+    await (await import("../station/poison/pause-poisoned.ts")).pausePoisoned(core.log, turn);
   };
   return {
     verbs: {
-      serve(given) {
-        bounds = given;
+      serve(queueBounds) {
+        bounds = queueBounds;
         return {
           counts: () => queue?.counts() ?? { atWork: 0, queued: 0, draining: isDraining },
           drain() {
@@ -52,7 +52,7 @@ export function createServing({ open }: { open: () => Promise<LocalStation> }): 
         };
       },
       async pausePoisoned(turn) {
-        // Where a request came first, the queue has begun: then it hears of the pause.
+        // If a request opened the station first, its queue is running and learns of the pause.
         if (isOpen) return await pause(await open(), turn);
         poisoned = turn;
         await open();
@@ -62,7 +62,7 @@ export function createServing({ open }: { open: () => Promise<LocalStation> }): 
       if (poisoned !== null) await pause(local, poisoned);
       isOpen = true;
       if (bounds === null) return local;
-      queue = local.serve(bounds);
+      queue = local.queue.serve(bounds);
       if (isDraining) queue.drain();
       queue.start();
       return local;

@@ -2,17 +2,18 @@ import { type RunningServer, startServer } from "../api/server.ts";
 import type { ServerControl } from "../cli/server-control.ts";
 import { stationFolder } from "../contract/station-note.ts";
 import { defined } from "../lib/defined.ts";
+import { ignore } from "../lib/failures.ts";
 import { sandboxOfToken } from "../sandbox/sandbox-token.ts";
 import { createStore } from "../sandbox/store.ts";
-import { ownedStation } from "../station/owners/owned-station.ts";
 import { openTurnMarker } from "../station/poison/turn-marker.ts";
 import { boundedSandboxes } from "../station/queue/bounded-sandboxes.ts";
 import { queueBounds } from "../station/queue/queue-bounds.ts";
+import { ownedStation } from "../station/tenancy/owned-station.ts";
 import { observeServer } from "./observe-server.ts";
 import type { ServerParts } from "./server.ts";
 import { startWork } from "./station-work.ts";
 
-/** The station of this state folder, in this process: it listens first, and then looks after what is there. */
+/** Runs the station of this state folder in this process. It listens first, and then continues existing work. */
 export async function startStation(parts: ServerParts, options: Parameters<ServerControl["start"]>[0]): Promise<RunningServer> {
   const { station, stateDir } = parts;
   const store = createStore({ stateDir });
@@ -35,18 +36,17 @@ export async function startStation(parts: ServerParts, options: Parameters<Serve
     guardsStalls: true,
     onDefect,
   });
-  // Before anything that was left is taken up again.
+  // Must come before any abandoned work is continued.
   const turns = await openTurnMarker(stationFolder(stateDir).folder);
   if (turns.poisoned !== null) await station.pausePoisoned(turns.poisoned).catch(onDefect);
   void runs.queue().catch(onDefect);
-  // Whoever asks for a sandbox is told what is wrong; that none waits is no failure.
-  void parts.warm().catch(() => {});
-  watched.log.say("the station listens", { url: server.status.url, version: parts.version });
+  void ignore(parts.warm(), "without a pool, each sandbox is created on request, and its caller gets the error");
+  watched.log.say("the station is listening", { url: server.status.url, version: parts.version });
   void server.askedToEnd.then(() => watched.log.say("the station was asked to end"));
   return withWork(server, [startWork(station, { stateDir, onDefect }), turns]);
 }
 
-/** It is not waited for: the station listens before it looks after anything. */
+/** Ends the background work before the server. Starting the work is not awaited: the station listens first. */
 function withWork(server: RunningServer, works: readonly AsyncDisposable[]): RunningServer {
   const close = async () => {
     for (const work of works) await work[Symbol.asyncDispose]();

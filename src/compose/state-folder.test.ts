@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-test("is made with the folders above it, for its user alone, and taken where it is there", () => {
+test("creates the folder and its parents, or uses an existing one", () => {
   const folder = join(base, "a/b");
   openStateFolder(folder);
   openStateFolder(folder);
@@ -20,28 +20,28 @@ test("is made with the folders above it, for its user alone, and taken where it 
 test.each([
   ["", /empty/],
   ["state", /not an absolute path/],
-  ["/proc/x", /in \/proc, where nothing can be kept/],
+  ["/proc/x", /in \/proc, where nothing can be stored/],
   ["/proc", /in \/proc/],
   ["/sys/x/y", /in \/sys/],
   ["/dev/x", /in \/dev/],
-])("%j is refused at once, with what to do", (folder, told) => {
+])("rejects %j immediately with a hint", (folder, pattern) => {
   const before = readdirSync(".");
   expect(() => openStateFolder(folder)).toThrow(
     expect.objectContaining({
       code: "invalid",
-      message: expect.stringMatching(told),
+      message: expect.stringMatching(pattern),
       hint: expect.stringContaining("CAISSON_HOME"),
     }),
   );
   expect(readdirSync(".")).toEqual(before);
 });
 
-test("a link into /proc is seen through", () => {
+test("rejects a link into /proc", () => {
   symlinkSync("/proc", join(base, "link"));
   expect(() => openStateFolder(join(base, "link/x"))).toThrow(expect.objectContaining({ code: "invalid" }));
 });
 
-test("a file in its place, or on the way to it, is named", () => {
+test("rejects a file in place of the folder or one of its parents", () => {
   writeFileSync(join(base, "file"), "");
   for (const folder of [join(base, "file"), join(base, "file/below")]) {
     expect(() => openStateFolder(folder)).toThrow(
@@ -53,7 +53,7 @@ test("a file in its place, or on the way to it, is named", () => {
   }
 });
 
-test.runIf(process.getuid?.() !== 0)("one that may not be written is denied", () => {
+test.runIf(process.getuid?.() !== 0)("rejects a folder that it cannot write", () => {
   mkdirSync(join(base, "shut"), { mode: 0o500 });
   expect(() => openStateFolder(join(base, "shut"))).toThrow(expect.objectContaining({ code: "denied" }));
 });

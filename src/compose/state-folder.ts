@@ -1,24 +1,25 @@
-import { accessSync, chmodSync, constants, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { accessSync, chmodSync, constants, mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, isAbsolute } from "node:path";
-import { CaissonError } from "../contract/error.ts";
-import { isErrno } from "../lib/is-errno.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { isErrno } from "../lib/failures.ts";
+import { realPathOrNull } from "../lib/paths.ts";
 
 const HINT = "Set CAISSON_HOME to a folder of your own, such as ~/.local/state/caisson.";
-/** File systems of the kernel's: nothing can be kept there, and making a folder there may never end. */
+/** The kernel's file systems. Nothing can be stored there, and creating a folder there may hang. */
 const kernelTrees = ["/proc", "/sys", "/dev"];
 const STICKY = 0o1000;
-/** By any of these a folder is known as a state folder. */
+/** Any of these entries identifies a folder as a state folder. */
 const madeHere = ["log.db", "sandboxes", "sessions", "station", "tokens", "elsewhere", "config.json"];
 
 /**
- * Makes the folder in which everything is kept, where it does not exist, and narrows one that other users may enter.
- * Throws `invalid` for one that cannot be it, `denied` for one that may not be written or that others can read. A
- * read-only file system is left to who writes: what is there can be read.
+ * Creates the state folder if it does not exist, and removes other users' access to it. Throws `invalid` if the path
+ * cannot be a state folder, `denied` if it cannot be written or others can read it. An existing folder on a read-only
+ * file system is accepted: it can still be read.
  */
 export function openStateFolder(stateDir: string): void {
   checkStateFolder(stateDir);
   try {
-    // At once: for two calls a command does without the threads of `node:fs/promises`.
+    // Synchronous: two calls are not worth starting the threads of `node:fs/promises`.
     mkdirSync(stateDir, { recursive: true, mode: 0o700 });
     accessSync(stateDir, constants.R_OK | constants.W_OK | constants.X_OK);
     keepOthersOut(stateDir);
@@ -28,18 +29,18 @@ export function openStateFolder(stateDir: string): void {
     const isReadOnly = isErrno(cause, "EROFS");
     if (isReadOnly && isFolder(stateDir)) return;
     if (isReadOnly)
-      throw new CaissonError("denied", `the state folder ${stateDir} cannot be made: the file system is read-only`, {
+      throw new CaissonError("denied", `the state folder ${stateDir} cannot be created: the file system is read-only`, {
         cause,
-        hint: "Set CAISSON_HOME to a folder that can be written, such as one in /tmp.",
+        hint: "Set CAISSON_HOME to a writable folder, such as one in /tmp.",
       });
     if (isErrno(cause, "EEXIST", "ENOTDIR", "ENOENT"))
-      throw new CaissonError("invalid", `the state folder ${stateDir} cannot be made: a file is in its place`, { cause, hint: HINT });
+      throw new CaissonError("invalid", `the state folder ${stateDir} cannot be created: a file is in its place`, { cause, hint: HINT });
     if (!isErrno(cause, "EACCES", "EPERM")) throw cause;
-    throw new CaissonError("denied", `the state folder ${stateDir} cannot be written: permission is denied`, { cause, hint: HINT });
+    throw new CaissonError("denied", `the state folder ${stateDir} cannot be written: permission denied`, { cause, hint: HINT });
   }
 }
 
-/** Node's recursive mkdir says ENOENT for whatever keeps it from making a folder. */
+/** Finds the actual error: Node's recursive mkdir reports ENOENT for every failure. */
 function whyNotMade(stateDir: string, error: unknown): unknown {
   if (!isErrno(error, "ENOENT")) return error;
   try {
@@ -51,24 +52,24 @@ function whyNotMade(stateDir: string, error: unknown): unknown {
 }
 
 /**
- * Logs, tokens and what agents wrote are in it. One that holds something else, such as /tmp, is not ours to narrow.
- * Throws `denied`.
+ * Removes other users' access: the folder contains logs, tokens and agents' output. A folder with other content, such
+ * as /tmp, is not ours to change; for one that is open to others, throws `denied`.
  */
 function keepOthersOut(stateDir: string): void {
   const { mode, uid } = statSync(stateDir);
   if ((mode & 0o077) === 0) return;
-  // A new volume has this folder.
+  // Created on new volumes by mkfs.
   const names = readdirSync(stateDir).filter((name) => name !== "lost+found");
   const isOurs =
     uid === process.getuid?.() && (mode & STICKY) === 0 && (names.length === 0 || madeHere.some((each) => names.includes(each)));
   if (!isOurs)
-    throw new CaissonError("denied", `the state folder ${stateDir} is open to other users of this machine`, {
-      hint: `Close it with \`chmod 700 ${stateDir}\` as its owner, or set CAISSON_HOME to a folder of your own.`,
+    throw new CaissonError("denied", `other users of this machine have access to the state folder ${stateDir}`, {
+      hint: `Run \`chmod 700 ${stateDir}\` as its owner, or set CAISSON_HOME to a folder of your own.`,
     });
   chmodSync(stateDir, mode & 0o700);
 }
 
-/** Throws `invalid`. Looks, and makes nothing. */
+/** Checks the path without creating anything. Throws `invalid`. */
 function checkStateFolder(stateDir: string): void {
   if (stateDir === "") throw new CaissonError("invalid", "CAISSON_HOME is empty", { hint: HINT });
   if (!isAbsolute(stateDir)) {
@@ -77,17 +78,14 @@ function checkStateFolder(stateDir: string): void {
   const real = nearestReal(stateDir);
   const tree = kernelTrees.find((each) => real === each || real.startsWith(`${each}/`));
   if (tree === undefined || real.startsWith("/dev/shm/") || real === "/dev/shm") return;
-  throw new CaissonError("invalid", `the state folder ${stateDir} is in ${tree}, where nothing can be kept`, { hint: HINT });
+  throw new CaissonError("invalid", `the state folder ${stateDir} is in ${tree}, where nothing can be stored`, { hint: HINT });
 }
 
-/** Where the folder is, or the nearest above it that is there, links followed. */
+/** Returns the real path of the folder, or of its nearest existing parent. */
 function nearestReal(path: string): string {
   for (let at = path; ; at = dirname(at)) {
-    try {
-      return realpathSync(at);
-    } catch {
-      if (at === dirname(at)) return at;
-    }
+    const real = realPathOrNull(at);
+    if (real !== null || at === dirname(at)) return real ?? at;
   }
 }
 

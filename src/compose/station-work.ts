@@ -1,19 +1,19 @@
 import type { Dirent } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { isErrno } from "../lib/is-errno.ts";
+import { isErrno } from "../lib/failures.ts";
 import { sweepTemporaries } from "../lib/replace-file.ts";
-import { ownedStation } from "../station/owners/owned-station.ts";
 import { sweepRegularly } from "../station/sandboxes/sweep-regularly.ts";
+import { ownedStation } from "../station/tenancy/owned-station.ts";
 import type { LocalVerbs } from "./station.ts";
 
-/** Without a station every command sweeps; with one, none does. A look into two folders, and at the records in one. */
+/** Without a station every command sweeps; with one, none does. A sweep reads two folders, and the records in one. */
 const SWEEP_EVERY_MS = 15_000;
 
-/** Folders of the state folder in whose folders records are replaced; what lies deeper is not ours to look through. */
+/** State folders whose subfolders contain replaceable records; anything deeper is not ours to search. */
 const RECORD_FOLDERS = ["sessions", "sandboxes"];
 
-/** Removes what killed processes were about to put in place of records. */
+/** Removes the temporary files of killed processes. */
 async function sweepState(stateDir: string): Promise<void> {
   for (const { name } of await foldersIn(stateDir)) await sweepTemporaries(join(stateDir, name));
   for (const folder of RECORD_FOLDERS)
@@ -28,7 +28,7 @@ async function foldersIn(path: string): Promise<Dirent[]> {
   return entries.filter((entry) => entry.isDirectory());
 }
 
-/** What a station that serves does by itself, besides answering. It ends when it is disposed of. */
+/** Starts the background work of a serving station. It ends when it is disposed of. */
 export function startWork(
   station: LocalVerbs,
   { stateDir, onDefect }: { stateDir: string; onDefect: (error: unknown) => void },
@@ -44,13 +44,13 @@ export function startWork(
     station.drive(onDefect),
     station.webhooks.deliver({ stationFor: (view) => ownedStation(station, view), onDefect, signal }),
   ].map((work) => work.catch(onDefect));
-  const begun = [station.chronicle(onDefect), station.watch(onDefect), station.guard(onDefect), station.sandboxes.letRest()].map((each) =>
-    each.catch(onDefect),
+  const services = [station.chronicle(onDefect), station.watch(onDefect), station.guard(onDefect), station.sandboxes.keepIdle()].map(
+    (each) => each.catch(onDefect),
   );
   return {
     async [Symbol.asyncDispose]() {
       end.abort();
-      for (const each of await Promise.all(begun)) await each?.[Symbol.asyncDispose]();
+      for (const each of await Promise.all(services)) await each?.[Symbol.asyncDispose]();
       await Promise.all(works);
     },
   };

@@ -1,37 +1,38 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import type { StationTarget } from "../cli/station-target.ts";
-import type { Config } from "../contract/config.ts";
-import { CaissonError } from "../contract/error.ts";
+import type { Config } from "../contract/config/config.ts";
+import { CaissonError } from "../contract/error/error.ts";
 import { PROTOCOL } from "../contract/protocol.ts";
 import { readStationNote, stationFolder } from "../contract/station-note.ts";
+import { ifErrnoSync, UNREACHABLE } from "../lib/failures.ts";
 import { isStopped, processStat } from "../lib/process-stat.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Environment } from "./environment.ts";
 
-/** A station that is there takes a connection at once, however busy it is; the kernel does it for it. */
+/** An existing station accepts a connection within this time, however busy it is: the kernel does it. */
 const CONNECT_MS = 1_000;
 
-/** How long a station that is stopped has to go on by itself, as one does that somebody looks into. */
+/** How long to wait for a stopped station to continue, as one under a debugger may. */
 const STOPPED_MS = 1_000;
 const STOPPED_LOOK_MS = 100;
 
-/** Variables that decide what a sandbox is, besides those that the configuration has read. */
+/** Variables that affect sandboxes, in addition to those that the configuration reads. */
 const decisive = ["DOCKER_HOST", "GIT_CONFIG_GLOBAL", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"];
 
-/** What a command and a station must have in common for one to do the other's work. */
+/** Returns as text the settings that a command and a station must share for one to do the other's work. */
 export function settingsText(config: Config, { environment, program }: { environment: Environment; program: readonly string[] }): string {
-  // By where they lead: a service of the system has no `HOME`, and the same home folder.
+  // Compares resolved folders: a system service may have no `HOME` but the same home folder.
   const { home, configDir, variables } = environment;
-  // Two builds of one version are the same program by its file.
+  // Identifies the program by its file: two builds of the same version are different programs.
   return JSON.stringify([program.at(-1), config, home, configDir, decisive.map((name) => variables[name] ?? null)]);
 }
 
 /**
- * The station that serves this state folder, where one does and would do what this process would: the same version with
- * the same configuration. Otherwise this process does the work, which is slower and as good. One that was killed left
- * its files; nobody listens there, and the kernel says so at once. Throws `unavailable` for one that is stopped: the
- * kernel takes connections for it all the same, and what it has begun must not be done a second time beside it.
+ * Finds the station that serves this state folder, if it would do the same as this process: same version, same
+ * configuration. Otherwise this process does the work itself, which is slower but equivalent. A killed station leaves
+ * its files behind, but the kernel refuses the connection immediately. Throws `unavailable` if the station is stopped:
+ * the kernel still accepts connections for it, and its unfinished work must not be done twice.
  */
 export async function findOwnStation(own: {
   stateDir: string;
@@ -44,9 +45,9 @@ export async function findOwnStation(own: {
   if (!(await listens(socketPath))) return { kind: "here" };
   const { pid } = note;
   if (note.version !== own.version || note.protocol !== PROTOCOL) {
-    return { kind: "here", unused: `the station ${pid} is version ${note.version}, and this is ${own.version}` };
+    return { kind: "here", unused: `the station ${pid} has version ${note.version}, but this program has ${own.version}` };
   }
-  if (note.settings !== own.settings) return { kind: "here", unused: `the station ${pid} works with another configuration` };
+  if (note.settings !== own.settings) return { kind: "here", unused: `the station ${pid} uses another configuration` };
   for (let leftMs = STOPPED_MS; isStopped(processStat(pid)); leftMs -= STOPPED_LOOK_MS) {
     if (leftMs <= 0) throw stationStopped(pid);
     await new Promise((resolve) => setTimeout(resolve, STOPPED_LOOK_MS));
@@ -56,26 +57,18 @@ export async function findOwnStation(own: {
 
 export function stationStopped(pid: number): CaissonError {
   return new CaissonError("unavailable", `the station does not answer: process ${pid} is stopped`, {
-    hint: `\`kill -CONT ${pid}\` lets it go on. With --no-station this command does the work itself.`,
+    hint: `Continue it with \`kill -CONT ${pid}\`, or use --no-station to work in this process.`,
   });
 }
 
-/** At once: it is short, or not there. */
+/** Reads synchronously: the file is short, or does not exist. */
 function textOf(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
+  return ifErrnoSync(() => readFileSync(path, "utf8"), UNREACHABLE, "");
 }
 
 async function listens(socketPath: string): Promise<boolean> {
-  let short: ReturnType<typeof shortSocketPath>;
-  try {
-    short = shortSocketPath(socketPath);
-  } catch {
-    return false;
-  }
+  const short = ifErrnoSync(() => shortSocketPath(socketPath), UNREACHABLE, null);
+  if (short === null) return false;
   const connected = Promise.withResolvers<boolean>();
   const socket = connect({ path: short.path })
     .setTimeout(CONNECT_MS)

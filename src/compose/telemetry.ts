@@ -1,11 +1,12 @@
+import { ignore } from "../lib/failures.ts";
 import type { EndedSpan } from "../station/telemetry/open-spans.ts";
 import type { SpanSink } from "../station/telemetry/span-sink.ts";
 import { createTelemetry, type Telemetry } from "../station/telemetry/telemetry.ts";
 
-/** Spans that wait for the packages to be loaded. */
+/** Maximum number of spans that wait for the packages to load. */
 const WAITING_MAX = 2048;
 
-/** What happened is noted at once; the packages that send it are loaded with the first span. */
+/** Records spans immediately; the packages that send them load with the first span. */
 export function composeTelemetry({ endpoint, version }: { endpoint: string; version: string }): Telemetry {
   const open = async () => (await import("../station/telemetry/span-sink.ts")).createSpanSink({ endpoint, version });
   return createTelemetry({ sink: lazySink(open) });
@@ -24,8 +25,7 @@ function lazySink(open: () => Promise<SpanSink>): SpanSink {
     export(span) {
       if (sink !== null) return sink.export(span);
       if (waiting.length < WAITING_MAX) waiting.push(span);
-      // Where the packages cannot be loaded there are no traces.
-      opening ??= load().catch(() => null);
+      opening ??= ignore(load(), "without its packages there is no tracing").then((loaded) => loaded ?? null);
     },
     async [Symbol.asyncDispose]() {
       await (await opening)?.[Symbol.asyncDispose]();

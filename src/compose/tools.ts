@@ -1,7 +1,7 @@
-import type { SandboxTools } from "../station/sandboxes/tools.ts";
+import type { SandboxTools } from "../verbs/sandbox-tools.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 
-/** Loaded with their first use. */
+/** Loaded on first use. */
 export const sandboxTools = lazyVerbs<SandboxTools>({ runCommand: "answer", copyIn: "answer", copyOut: "answer" }, async () => {
   const [copying, running] = await Promise.all([import("../sandbox/copy.ts"), import("../sandbox/run-command.ts")]);
   return { ...copying, ...running };

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { AgentOrigin } from "../../contract/agent-verbs.ts";
+import type { AgentOrigin } from "../../contract/agent/agent-verbs.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { inputsFrom } from "../options/option-values.ts";
@@ -9,10 +9,10 @@ import { agentLines } from "./agent-view.ts";
 
 const whose: Record<AgentOrigin, string> = { own: "you", "built-in": "Caisson", folder: "nobody" };
 
-/** Every agent's file; of two with one name the first is the one that the name means. */
-export async function ls(context: CliContext, given: ParsedArguments): Promise<number> {
+/** Lists every agent file. If two agents share a name, the name refers to the first. */
+export async function ls(context: CliContext, args: ParsedArguments): Promise<number> {
   const agents = await context.station.agents.list();
-  if (given.flag("json")) {
+  if (args.flag("json")) {
     const rows = agents.map(({ fault, description, ...agent }) =>
       fault === null ? { ...agent, description } : { ...agent, error: fault },
     );
@@ -25,24 +25,24 @@ export async function ls(context: CliContext, given: ParsedArguments): Promise<n
     whose[origin],
     path,
   ]);
-  await context.stdout.print(table([["AGENT", "DESCRIPTION", "VOUCHED FOR BY", "FILE"], ...rows]));
+  await context.stdout.print(table([["AGENT", "DESCRIPTION", "TRUSTED BY", "FILE"], ...rows]));
   return 0;
 }
 
-export async function show(context: CliContext, given: ParsedArguments): Promise<number> {
-  const definition = await context.station.agents.show(given.positionals[0] ?? "coder", { input: inputsFrom(given) });
-  await (given.flag("json") ? context.stdout.printJson(definition) : context.stdout.print(agentLines(definition)));
+export async function showAgent(context: CliContext, args: ParsedArguments): Promise<number> {
+  const definition = await context.station.agents.show(args.positionals[0] ?? "coder", { input: inputsFrom(args) });
+  await (args.flag("json") ? context.stdout.printJson(definition) : context.stdout.print(agentLines(definition)));
   return 0;
 }
 
-/** Every complaint about every file, with its line; exit 1 when there is one. */
-export async function validate(context: CliContext, given: ParsedArguments): Promise<number> {
-  const checked = given.positionals.map(async (word) => ({
+/** Reports every fault with its file and line; exits with 1 if there is one. */
+export async function validate(context: CliContext, args: ParsedArguments): Promise<number> {
+  const checked = args.positionals.map(async (word) => ({
     path: word,
     fault: await context.station.agents.validate(resolve(context.cwd, word), { as: word }),
   }));
   const results = await Promise.all(checked);
-  if (given.flag("json")) await context.stdout.printJson(results.map(({ path, fault }) => ({ path, error: fault })));
+  if (args.flag("json")) await context.stdout.printJson(results.map(({ path, fault }) => ({ path, error: fault })));
   else
     for (const { path, fault } of results) {
       await context.stdout.print(fault === null ? line`${path}: good` : messageLines(fault.message));

@@ -1,10 +1,10 @@
-import type { AgentDefinition } from "../../contract/agent.ts";
-import { showPolicy } from "../../contract/network-text.ts";
+import type { AgentDefinition } from "../../contract/agent/agent.ts";
+import { showPolicy } from "../../contract/network/network-text.ts";
 import { showBytes, showDuration } from "../../lib/quantity.ts";
 import { bold, dim, type Line, line, lines } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
-/** An agent for people: what it is told, with what it works, and what it may do. What is as always is left out. */
+/** Formats an agent for people: its instructions, tools and rights. Leaves out defaults. */
 export function agentLines(agent: AgentDefinition): Line[] {
   const { harness, sandbox, hooks, workspace } = agent;
   const rows: [string, string][] = [
@@ -33,7 +33,7 @@ export function agentLines(agent: AgentDefinition): Line[] {
     line`${bold(agent.name)}${agent.description === "" ? "" : line`: ${agent.description}`}`,
     ...table(rows.filter(([, value]) => value !== "").map(([name, value]) => [dim(`  ${name}`), value])),
     line``,
-    dim("What it is told:"),
+    dim("Instructions:"),
     ...lines(agent.system).map((row) => line`  ${row}`),
   ];
 }
@@ -44,13 +44,13 @@ const rulesText = (rules: AgentDefinition["permissions"]): string =>
     .join("; ");
 
 function limitsText({ cpus, memoryBytes, pids, diskBytes, wallClockMs, outputBytes }: AgentDefinition["sandbox"]["limits"]): string {
-  const said = [
+  const parts = [
     cpus === undefined ? "" : `${cpus} processors`,
     memoryBytes === undefined ? "" : `${showBytes(memoryBytes)} of memory`,
     pids === undefined ? "" : `${pids} processes`,
     diskBytes === undefined ? "" : `${showBytes(diskBytes)} on disk`,
-    wallClockMs === undefined ? "" : `${showDuration(wallClockMs)} for a command`,
-    outputBytes === undefined ? "" : `${showBytes(outputBytes)} of a command's output`,
+    wallClockMs === undefined ? "" : `${showDuration(wallClockMs)} per command`,
+    outputBytes === undefined ? "" : `${showBytes(outputBytes)} of output per command`,
   ];
-  return said.filter((each) => each !== "").join(", ");
+  return parts.filter((each) => each !== "").join(", ");
 }

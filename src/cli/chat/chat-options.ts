@@ -1,11 +1,11 @@
 import type { OptionSpec } from "../command.ts";
-import { runOptions } from "../runs/run-command-specs.ts";
+import { runOptions } from "../runs/define-run-commands.ts";
 
-/** Options of `run` that make no sense where somebody sits and types. */
+/** Options of `run` that make no sense in a conversation at a terminal. */
 export const optionsOfRunAlone: ReadonlySet<string> = new Set(["detach", "json", "task-file", "record", "replay", "on-ask", "on-budget"]);
 
 const summaries: Readonly<Record<string, string>> = {
-  continue: "Go on with a run, where it was left (default: this folder's newest)",
+  continue: "Continue a run where it stopped (default: this folder's newest)",
 };
 
 export const chatOptions: readonly OptionSpec[] = runOptions

@@ -1,5 +1,6 @@
-import type { RunView, StartRunInput } from "../../contract/run-verbs.ts";
-import type { ChangedFile } from "../../contract/session-verbs.ts";
+import type { RunView, StartRunInput } from "../../contract/run/run-verbs.ts";
+import type { ChangedFile } from "../../contract/session/session-verbs.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { CliContext } from "../context.ts";
 import { asCaissonError, failureLines } from "../failure.ts";
 import { bold, dim, type Line, line, messageLines } from "../terminal/line.ts";
@@ -21,20 +22,20 @@ import { runSlashCommand, slashCommands } from "./slash-commands.ts";
 export interface ChatOptions {
   context: CliContext;
   history: InputHistory;
-  /** A run that goes on; null: the first words begin one. */
+  /** The run to continue. If null, the first message starts one. */
   continued: RunView | null;
-  /** Of the host, where the workspace shows one. */
+  /** The host folder that the workspace shows, or null. */
   folder: string | null;
   request: (task: string) => Promise<StartRunInput>;
-  /** Of the next turn of a run that goes on. */
+  /** The model for the next turn of a continued run. */
   model: string | undefined;
   defaultModel: string | undefined;
 }
 
 const DRAW_MS = 100;
-const GREETING = "The agent works on a copy: nothing here changes until you /apply it. /help lists what can be done.";
+const GREETING = "The agent works on a copy: nothing changes here until you /apply it. /help lists the commands.";
 
-/** Somebody at a terminal and an agent, until one of them leaves. */
+/** A conversation between a user at a terminal and an agent, until the user leaves. */
 export class Chat {
   readonly #options: ChatOptions;
   readonly #view;
@@ -45,20 +46,20 @@ export class Chat {
   #prompt: Prompt;
   #candidates: readonly string[] = [];
   #notice: string | null = null;
-  /** Whether another Ctrl-C leaves. */
+  /** Whether another Ctrl-C leaves the chat. */
   #isLeaving = false;
   #changed: readonly ChangedFile[] = [];
   #about: string;
   #looking: Promise<void> = Promise.resolve();
   #takingIn: Promise<void> = Promise.resolve();
-  /** What keys have set going. */
+  /** Work that keys started. */
   readonly #pending = new Set<Promise<void>>();
 
   constructor(options: ChatOptions) {
     const { context, continued, defaultModel } = options;
     this.#options = options;
     this.#prompt = emptyPrompt(options.history.inputs);
-    this.#about = continued?.model ?? defaultModel ?? "no model: /model lists what the keys allow";
+    this.#about = continued?.model ?? defaultModel ?? "no model: /model lists those that your keys allow";
     this.#view = createChatView({ columns: () => context.stdout.size().cols });
     this.#screen = createScreen(context.stdout, (size) => this.#footer(size));
     this.#conversation = new Conversation({
@@ -75,7 +76,7 @@ export class Chat {
     this.#conversation.model = options.model ?? null;
   }
 
-  /** Resolves when somebody left; what is said then is printed. */
+  /** Resolves when the user has left and the closing lines are printed. */
   async untilLeft(): Promise<void> {
     const { context } = this.#options;
     const { stdout, stderr } = context;
@@ -106,9 +107,9 @@ export class Chat {
       ]);
       return;
     }
-    const { lines, asked } = await readEarlierTurn(context.station.runs, continued.run, this.#view);
+    const { lines, asked: questions } = await readEarlierTurn(context.station.runs, continued.run, this.#view);
     await this.#screen.print([line`${bold("caisson")} ${dim(context.version)} · ${dim(continued.run)}`, ...lines]);
-    if (continued.finish === null) await this.#conversation.take(continued, asked);
+    if (continued.finish === null) await this.#conversation.take(continued, questions);
     else await this.#look();
   }
 
@@ -118,7 +119,7 @@ export class Chat {
     const isOver = this.#conversation.state === "idle";
     await this.#conversation.leave();
     await Promise.all(this.#pending);
-    // One that goes on may have changed more than was seen.
+    // A run that was still working may have changed more files since the last look.
     if (!isOver) await this.#look();
     else await this.#looking;
     const files = this.#changed;
@@ -175,7 +176,7 @@ export class Chat {
     this.#screen.redraw();
   }
 
-  /** Beside whatever else goes on; what fails is told. */
+  /** Runs work in parallel with everything else and prints its failures. */
   #do(work: () => Promise<void> | void): void {
     const pending = (async () => await work())()
       .catch((error: unknown) => this.#tell(error))
@@ -186,21 +187,19 @@ export class Chat {
     this.#pending.add(pending);
   }
 
-  /**
-   * A look at a session's files has the session to itself: one waits for the other, and a turn and leaving wait for
-   * all.
-   */
+  /** Serializes work on a session's files. A new turn waits for all of it, and so does leaving. */
   async #exclusively(work: () => Promise<void>): Promise<void> {
     const done = this.#looking.then(work);
-    this.#looking = done.catch(() => undefined);
+    this.#looking = ignore(done, "awaited below; the next operation does not depend on its result");
     await done;
   }
 
-  /** Looks at what is not applied. */
+  /** Updates the list of unapplied files. */
   async #look(): Promise<void> {
     await this.#exclusively(async () => {
       const { run } = this.#conversation;
-      this.#changed = (run === null ? null : await unappliedFiles(this.#options.context, run).catch(() => null)) ?? [];
+      const looking = run === null ? null : ignore(unappliedFiles(this.#options.context, run), "the status line omits it");
+      this.#changed = (await looking) ?? [];
     });
   }
 
@@ -232,33 +231,33 @@ export class Chat {
     await this.#screen.print([...messageLines(`? ${question.text}`), dim(`  answer with one of: ${choicesOf(question)}`)]);
   }
 
-  /** What is typed fast is taken in and answered in the order in which it was typed. */
+  /** Handles inputs in the order in which they were typed, even if they come faster than we answer. */
   async #submit(): Promise<void> {
     const input = this.#prompt.edited.text;
     this.#prompt = submitted(this.#prompt, input);
     const done = this.#takingIn.then(() => this.#takeIn(input));
-    this.#takingIn = done.catch(() => undefined);
+    this.#takingIn = ignore(done, "awaited below; the next input does not depend on its result");
     await done;
   }
 
   async #takeIn(input: string): Promise<void> {
     const text = input.trim();
-    if (text === "") return await this.#conversation.goOn();
+    if (text === "") return await this.#conversation.resume();
     await this.#options.history.add(input);
     const isCommand = /^\/\S/.test(input);
-    // What steers a run is shown when the run has taken it.
+    // A message that steers a run is shown when the run has received it.
     if (isCommand || this.#conversation.state === "idle") await this.#screen.print(saidLines(text));
     await (isCommand ? this.#command(text) : this.#conversation.say(text));
   }
 
   async #command(text: string): Promise<void> {
     const { context, defaultModel } = this.#options;
-    // The terminal is taken: what is long goes above the prompt, too.
+    // The chat occupies the terminal, so even long output goes above the prompt.
     const unpaged = { ...context, pager: { open: async () => context.stdout, close: async () => undefined } };
     const leave = () => this.#left.resolve();
     const chooseModel = (name: string) => {
       this.#conversation.model = name;
-      this.#about = `${name} from the next turn on`;
+      this.#about = `${name} from the next turn`;
     };
     const slash = { context: unpaged, conversation: this.#conversation, defaultModel, chooseModel, leave };
     await this.#exclusively(() => runSlashCommand(slash, text));
@@ -276,7 +275,7 @@ export class Chat {
     }
     if (this.#isLeaving || state === "stopping") return this.#left.resolve();
     this.#isLeaving = true;
-    this.#notice = "Ctrl-C again leaves; so does Ctrl-D.";
+    this.#notice = "Press Ctrl-C again to leave, or Ctrl-D.";
   }
 
   async #complete(): Promise<void> {
@@ -286,7 +285,7 @@ export class Chat {
       changed: this.#changed.map(({ path }) => path),
       commands: slashCommands.map(({ name }) => `/${name}`),
     });
-    // Somebody typed on meanwhile.
+    // The user typed in the meantime.
     if (this.#prompt !== before) return;
     this.#prompt = { ...before, edited };
     this.#candidates = candidates;

@@ -1,15 +1,15 @@
-import type { RunEvent } from "../../contract/run-event.ts";
+import type { RunEvent } from "../../contract/run/run-event.ts";
 import { createRunView, type RunView } from "../runs/run-view.ts";
 import type { Line } from "../terminal/line.ts";
 import { inlineDiff } from "./inline-diff.ts";
 
 /**
- * A run's events as a conversation: what a chat's reader has typed or sees below anyway is left out, and what a call
- * changes in files is shown where it is made.
+ * Shows a run's events as a conversation. Leaves out what the user typed or sees below the prompt anyway, and shows
+ * file changes with the call that made them.
  */
 export function createChatView(options: { columns: () => number }): RunView {
   const view = createRunView(options);
-  /** A turn was begun and has made no step: messages that arrive now are what the reader typed, and our note. */
+  /** A turn has started but made no step yet: messages until then are the user's own input, and our note. */
   let isOpening = false;
   const isTyped = (event: RunEvent): boolean => {
     if (event.type === "run.reopened") isOpening = true;

@@ -48,16 +48,16 @@ describe("completion", () => {
     ["mail@sum.j", "mail@sum.j", []],
     ["say /di", "say /di", []],
     ["@nothing", "@nothing", []],
-  ] as const)("%j becomes %j", async (typed, text, candidates) => {
+  ] as const)("completes %j to %j", async (typed, text, candidates) => {
     expect(await complete(typed)).toEqual([text, candidates]);
   });
 
-  test("names that are no plain words are written out, and none can reach the terminal", async () => {
+  test("quotes and escapes unusual names, so none can control the terminal", async () => {
     expect(await complete("@with")).toEqual(['@"with space" ', []]);
     expect(await complete("@ev")).toEqual(['@"evil\\x1b[2J\\nname" ', []]);
   });
 
-  test("the quotes of a folder stay open, so that Tab leads into it", async () => {
+  test("leaves a folder's quotes open, so that Tab completes inside it", async () => {
     expect(await complete("see @my")).toEqual(['see @"my notes/', []]);
     expect(await complete('see @"my notes/')).toEqual(['see @"my notes/to do/', []]);
     expect(await complete('see @"my notes/to do/l')).toEqual(['see @"my notes/to do/list.md" ', []]);
@@ -65,23 +65,23 @@ describe("completion", () => {
     expect(await complete('@"../outside/')).toEqual(['@"../outside/', []]);
   });
 
-  test.each(["@../outside/", "@link/", "@/etc/pass", "@src/../../outside/"])("%s leads nowhere", async (typed) => {
+  test.each(["@../outside/", "@link/", "@/etc/pass", "@src/../../outside/"])("offers nothing for %s", async (typed) => {
     expect(await complete(typed)).toEqual([typed, []]);
   });
 });
 
-test("what a call changes is shown short, with everything visible that a terminal would obey", () => {
-  const shown = (tool: string, args: unknown) => inlineDiff(tool, args, { columns: 40 }).map(({ text }) => text);
-  expect(shown("edit", { old: "same\nold\u001b[2J\nend", new: "same\nnew\nend" })).toEqual([
+test("an inline diff is short, and shows control characters escaped", () => {
+  const renderDiff = (tool: string, args: unknown) => inlineDiff(tool, args, { columns: 40 }).map(({ text }) => text);
+  expect(renderDiff("edit", { old: "same\nold\u001b[2J\nend", new: "same\nnew\nend" })).toEqual([
     "     same",
     "    -old\\x1b[2J",
     "    +new",
     "     end",
   ]);
-  const long = shown("write", { content: "x".repeat(200) + "\nline\n".repeat(40) });
+  const long = renderDiff("write", { content: "x".repeat(200) + "\nline\n".repeat(40) });
   expect(long).toHaveLength(12);
   expect(long[0]?.length).toBeLessThan(40);
   expect(long.at(-1)).toMatch(/… \d+ more lines/);
-  expect(shown("bash", { command: "rm" })).toEqual([]);
-  expect(shown("edit", null)).toEqual([]);
+  expect(renderDiff("bash", { command: "rm" })).toEqual([]);
+  expect(renderDiff("edit", null)).toEqual([]);
 });

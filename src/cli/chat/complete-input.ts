@@ -1,29 +1,31 @@
-import { readdir, realpath } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join, sep } from "node:path";
+import { ifErrno, UNREACHABLE } from "../../lib/failures.ts";
+import { realPathOrNull } from "../../lib/paths.ts";
 import { visibleText } from "../terminal/plain-text.ts";
 import { type EditedText, insert } from "./edit-text.ts";
 
-/** Names of one folder that are looked at. */
+/** The number of names that completion reads in one folder. */
 const NAMES_MAX = 10_000;
 
 export interface Completion {
   edited: EditedText;
-  /** What it could have been, where that is more than one thing. */
+  /** The possible completions, if there is more than one. */
   candidates: string[];
 }
 
 export interface CompletionSources {
-  /** The folder of the host that the workspace shows; null: there is none. */
+  /** The host folder that the workspace shows, or null. */
   folder: string | null;
-  /** Files that the agent changed or made, which may not be in that folder. */
+  /** Files that the agent changed or created, which may not exist in that folder. */
   changed: readonly string[];
-  /** Such as `/diff`. */
+  /** Slash commands, such as `/diff`. */
   commands: readonly string[];
 }
 
 /**
- * Completes the word before the cursor: the name of a command, or after an @ a path of the workspace. Names from
- * outside the workspace are never offered, whatever `..` or link leads there.
+ * Completes the word before the cursor: a command name, or a workspace path after an @. Never offers names from outside
+ * the workspace, not even through `..` or a link.
  */
 export async function completeInput(edited: EditedText, sources: CompletionSources): Promise<Completion> {
   const before = edited.text.slice(0, edited.cursor);
@@ -39,7 +41,7 @@ export async function completeInput(edited: EditedText, sources: CompletionSourc
   return complete(edited, typed, await pathsFor(unquoted(typed), sources));
 }
 
-/** What was typed after the last @ that begins a word: a path, or the beginning of one in quotes. */
+/** Returns the text after the last @ that begins a word: a path, or an unfinished quoted one. */
 function typedPath(before: string): string | null {
   let at = before.lastIndexOf("@");
   while (at > 0 && !/\s/.test(before[at - 1] ?? "")) at = before.lastIndexOf("@", at - 1);
@@ -49,7 +51,7 @@ function typedPath(before: string): string | null {
   return isOpen || !/[\s"]/.test(typed) ? typed : null;
 }
 
-/** Only quotes and backslashes are read back: other escapes stand for characters that a name is not completed by. */
+/** Reads only escaped quotes and backslashes; other escapes stand for characters that completion cannot match. */
 function unquoted(typed: string): string {
   return typed.startsWith('"') ? typed.slice(1).replace(/\\(["\\])/g, "$1") : typed;
 }
@@ -57,19 +59,19 @@ function unquoted(typed: string): string {
 function complete(edited: EditedText, typed: string, found: readonly string[]): Completion {
   const [only, ...others] = found;
   if (only === undefined) return { edited, candidates: [] };
-  if (others.length === 0) return { edited: replaced(edited, typed, isFolder(only) ? only : `${only} `), candidates: [] };
+  if (others.length === 0) return { edited: replaceTyped(edited, typed, isFolder(only) ? only : `${only} `), candidates: [] };
   const common = found.reduce(commonStart);
-  // A name that has to be quoted is taken whole or not at all.
+  // A name that needs quotes is completed as a whole or not at all.
   const isPlain = found.every((name) => !name.startsWith('"'));
-  return { edited: isPlain ? replaced(edited, typed, common) : edited, candidates: [...found] };
+  return { edited: isPlain ? replaceTyped(edited, typed, common) : edited, candidates: [...found] };
 }
 
-/** A folder in quotes leaves them open, so that what is in it can be completed next. */
+/** Folders leave their quotes open, so that the next Tab completes inside. */
 function isFolder(name: string): boolean {
   return name.endsWith("/");
 }
 
-function replaced({ text, cursor }: EditedText, typed: string, words: string): EditedText {
+function replaceTyped({ text, cursor }: EditedText, typed: string, words: string): EditedText {
   const from = cursor - typed.length;
   return insert(words)({ text: text.slice(0, from) + text.slice(cursor), cursor: from });
 }
@@ -81,7 +83,7 @@ function commonStart(a: string, b: string): string {
   return left.slice(0, length).join("");
 }
 
-/** Paths that begin with what was typed, one step deep; folders end with a slash. */
+/** Returns the paths that begin with the typed text, one level deep. Folders end with a slash. */
 async function pathsFor(typed: string, { folder, changed }: CompletionSources): Promise<string[]> {
   const slash = typed.lastIndexOf("/") + 1;
   const above = typed.slice(0, slash);
@@ -91,10 +93,10 @@ async function pathsFor(typed: string, { folder, changed }: CompletionSources): 
   for (const name of folder === null ? [] : await namesIn(folder, above)) known.add(above + name);
   for (const path of changed) if (path.startsWith(above)) known.add(above + firstStep(path.slice(above.length)));
   const matching = [...known].filter((path) => path.startsWith(above + start) && !isHidden(path.slice(slash), start));
-  return matching.sort().map(written);
+  return matching.sort().map(quotePath);
 }
 
-/** As in shells: a name that begins with a dot is offered once a dot was typed. */
+/** As in a shell, names that begin with a dot are offered only after the user typed a dot. */
 const isHidden = (name: string, start: string) => name.startsWith(".") && !start.startsWith(".");
 
 function firstStep(path: string): string {
@@ -103,23 +105,19 @@ function firstStep(path: string): string {
 }
 
 async function namesIn(folder: string, above: string): Promise<string[]> {
-  try {
-    const top = await realpath(folder);
-    const inside = await realpath(join(top, above));
-    if (inside !== top && !inside.startsWith(top === sep ? sep : top + sep)) return [];
-    const entries = await readdir(inside, { withFileTypes: true });
-    return entries.slice(0, NAMES_MAX).map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name));
-  } catch {
-    // Nothing there, or nothing for us to read: there is nothing to offer.
-    return [];
-  }
+  const top = realPathOrNull(folder);
+  const inside = top === null ? null : realPathOrNull(join(top, above));
+  if (top === null || inside === null) return [];
+  if (inside !== top && !inside.startsWith(top === sep ? sep : top + sep)) return [];
+  const entries = await ifErrno(readdir(inside, { withFileTypes: true }), UNREACHABLE, []);
+  return entries.slice(0, NAMES_MAX).map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name));
 }
 
 /**
- * A path as it goes into a message: as it is, or in quotes with its unusual characters written out, so that a name can
- * neither end early, look like another, nor reach a terminal. The quotes of a folder stay open.
+ * Quotes a path for a message. Unusual characters are escaped, so that a name can neither end early, look like another,
+ * nor control a terminal. A folder's quotes stay open.
  */
-function written(path: string): string {
+function quotePath(path: string): string {
   if (visibleText(path) === path && !/[\s"\\]/u.test(path)) return path;
   return `"${visibleText(path.replaceAll("\\", "\\\\").replaceAll('"', '\\"'))}${path.endsWith("/") ? "" : '"'}`;
 }

@@ -1,21 +1,25 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { RunEvent } from "../../contract/run-event.ts";
-import { waitsForResume } from "../../contract/run-facts.ts";
-import type { RunView, StartRunInput } from "../../contract/run-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { RunEvent } from "../../contract/run/run-event.ts";
+import { waitsForResume } from "../../contract/run/run-facts.ts";
+import type { RunView, StartRunInput } from "../../contract/run/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import type { RunVerbs } from "../../station/runs/verbs.ts";
+import { ignore } from "../../lib/failures.ts";
+import type { RunVerbs } from "../../verbs/runs.ts";
 
 export type Question = Extract<RunEvent, { type: "permission.asked" }>["data"];
 
-/** What the run of a conversation does: `held` until somebody says something, `stopping` once it was asked to end. */
+/**
+ * The state of a conversation's run: `held` until the user sends a message or resumes it, `stopping` after a request to
+ * end.
+ */
 export type ConversationState = "idle" | "working" | "held" | "stopping";
 
 export interface ConversationOptions {
   runs: RunVerbs;
   by: string;
-  /** What a new run is asked for, with its first words. */
+  /** Builds the request for a new run from the first message. */
   request: (task: string) => Promise<StartRunInput>;
-  /** Waited for before a turn begins. */
+  /** Awaited before a turn starts. */
   beforeTurn: () => Promise<void>;
   /** Called when the run of a turn has ended. */
   afterTurn: (run: RunView) => Promise<void>;
@@ -24,7 +28,7 @@ export interface ConversationOptions {
   onChange: () => void;
 }
 
-/** One run that is continued turn after turn: each turn ends it, and the next words reopen it. */
+/** A run that is continued turn after turn: each turn ends it, and the next message reopens it. */
 export class Conversation {
   readonly #options: ConversationOptions;
   readonly #questions = new Map<string, Question>();
@@ -32,9 +36,9 @@ export class Conversation {
   #state: ConversationState = "idle";
   #letGo = new AbortController();
   #turn: Promise<void> = Promise.resolve();
-  /** Said when the run was just about to end. */
+  /** Messages that arrived while the run was ending or not yet created. */
   readonly #waiting: string[] = [];
-  /** Of the next turn; null: as before. */
+  /** The model for the next turn; null keeps the current one. */
   model: string | null = null;
 
   constructor(options: ConversationOptions & { run: string | null }) {
@@ -50,14 +54,14 @@ export class Conversation {
     return this.#state;
   }
 
-  /** What has to be answered first. */
+  /** The question to answer first, or null. */
   get question(): Question | null {
     return this.#questions.values().next().value ?? null;
   }
 
   /**
-   * Begins a turn, or steers the one that is going on. Resolves once it was taken in; what comes of it is shown, and
-   * what fails is told.
+   * Starts a turn, or steers the current one. Resolves when the station has accepted the message; results and failures
+   * are printed.
    */
   async say(text: string): Promise<void> {
     if (this.#state === "idle") {
@@ -72,17 +76,17 @@ export class Conversation {
       await this.#options.runs.send(this.#run, { text, mode: "steer", source: "user" });
     } catch (error) {
       if (!(error instanceof CaissonError) || error.code !== "conflict") throw error;
-      // It ended just now: this begins the next turn.
+      // The run has just ended, so this message starts the next turn.
       this.#waiting.push(text);
       return;
     }
-    await this.goOn();
+    await this.resume();
   }
 
-  /** Goes on with a run that has not ended, such as one whose process died. */
-  async take({ run, seq }: RunView, asked: readonly Question[]): Promise<void> {
+  /** Resumes a run that has not ended, such as one whose process died. */
+  async take({ run, seq }: RunView, questions: readonly Question[]): Promise<void> {
     const { runs, by } = this.#options;
-    for (const question of asked) this.#questions.set(question.question, question);
+    for (const question of questions) this.#questions.set(question.question, question);
     await this.#takeTurn(async (signal) => ({ begun: await runs.resume(run, { by, signal }), fromSeq: seq + 1 }));
   }
 
@@ -96,8 +100,8 @@ export class Conversation {
     if (this.#run !== null && this.#state === "working") await this.#options.runs.pause(this.#run, { text: "interrupted" });
   }
 
-  /** Ends the hold. */
-  async goOn(): Promise<void> {
+  /** Resumes a held run. */
+  async resume(): Promise<void> {
     if (this.#run !== null && this.#state === "held") await this.#options.runs.resume(this.#run, { by: this.#options.by });
   }
 
@@ -107,12 +111,12 @@ export class Conversation {
     await this.#options.runs.stop(this.#run, { by: this.#options.by });
   }
 
-  /** The next thing that is said begins another run. */
+  /** Makes the next message start another run. */
   forget(): void {
     if (this.#state === "idle") this.#run = null;
   }
 
-  /** Lets go of a run that has not ended; resolves when nothing of it is at work here. */
+  /** Detaches from a run that has not ended. Resolves when this process no longer works on it. */
   async leave(): Promise<void> {
     this.#letGo.abort();
     await this.#turn;
@@ -129,13 +133,13 @@ export class Conversation {
     this.#become("working");
     const beginning = begin(signal);
     this.#turn = beginning
-      .then(({ begun, fromSeq }) => {
-        this.#run = begun.run;
-        return this.#follow(begun.run, fromSeq);
+      .then(({ begun: view, fromSeq }) => {
+        this.#run = view.run;
+        return this.#follow(view.run, fromSeq);
       })
       .catch((error: unknown) => (signal.aborted ? undefined : this.#options.tell(error)))
       .finally(() => this.#endTurn(signal));
-    await beginning.catch(() => undefined);
+    await ignore(beginning, "its failure is shown above");
   }
 
   async #endTurn(signal: AbortSignal): Promise<void> {
@@ -147,30 +151,30 @@ export class Conversation {
 
   async #begin(text: string, signal: AbortSignal): Promise<{ begun: RunView; fromSeq: number }> {
     const { runs, by, request, beforeTurn } = this.#options;
-    const asked = defined({ model: this.model ?? undefined });
+    const overrides = defined({ model: this.model ?? undefined });
     await beforeTurn();
-    if (this.#run === null) return { begun: await runs.start({ ...(await request(text)), ...asked }, { signal }), fromSeq: 1 };
+    if (this.#run === null) return { begun: await runs.start({ ...(await request(text)), ...overrides }, { signal }), fromSeq: 1 };
     const { finish, seq } = await runs.get(this.#run);
     if (finish === null) {
       await runs.send(this.#run, { text, mode: "steer", source: "user" });
       return { begun: await runs.resume(this.#run, { by, signal }), fromSeq: seq + 1 };
     }
-    const begun = await runs.continue(this.#run, { text, by, attended: true, ...asked }, { signal });
-    return { begun, fromSeq: seq + 1 };
+    const view = await runs.continue(this.#run, { text, by, attended: true, ...overrides }, { signal });
+    return { begun: view, fromSeq: seq + 1 };
   }
 
-  /** Shows what a run does, to its end. Throws what made this process let go of it. */
+  /** Shows what a run does until it ends. Throws whatever made this process detach from it. */
   async #follow(run: string, fromSeq: number): Promise<void> {
     const { runs, afterTurn } = this.#options;
-    const shown = new AbortController();
-    const following = this.#showEvents(run, { fromSeq, signal: shown.signal });
+    const controller = new AbortController();
+    const following = this.#showEvents(run, { fromSeq, signal: controller.signal });
     try {
       const ended = await runs.wait(run);
       await following;
       await afterTurn(ended);
     } finally {
-      shown.abort();
-      await following.catch(() => undefined);
+      controller.abort();
+      await ignore(following, "the first error is thrown");
     }
   }
 

@@ -26,7 +26,7 @@ const anyEdit = fc.oneof(
   fc.constantFrom(...edits),
 );
 
-/** Every place between two characters. */
+/** Returns every position between two characters. */
 function boundaries(text: string): Set<number> {
   const all = new Set([0]);
   let at = 0;
@@ -37,8 +37,8 @@ function boundaries(text: string): Set<number> {
   return all;
 }
 
-describe("a text that is edited", () => {
-  test("the cursor is never within a character, whatever is typed", () => {
+describe("edited text", () => {
+  test("keeps the cursor out of the middle of a character", () => {
     fc.assert(
       fc.property(fc.array(anyEdit, { maxLength: 40 }), (all) => {
         let edited = edit.emptyText;
@@ -50,7 +50,7 @@ describe("a text that is edited", () => {
     );
   });
 
-  test("a letter goes with its marks, a family is one character", () => {
+  test("treats a letter with its marks, and a family emoji, as one character", () => {
     expect(edit.deleteLeft(edit.withText("ae\u0301"))).toEqual({ text: "a", cursor: 1 });
     expect(edit.deleteLeft(edit.withText("a👩‍👩‍👧"))).toEqual({ text: "a", cursor: 1 });
     expect(edit.moveLeft(edit.withText("日本"))).toEqual({ text: "日本", cursor: 1 });
@@ -58,7 +58,7 @@ describe("a text that is edited", () => {
     expect(edit.moveWordLeft(edit.withText("a \u0301b")).cursor).toBe(1);
   });
 
-  test("lines are gone through at the same place in them", () => {
+  test("keeps the column when the cursor moves between lines", () => {
     const edited = edit.withText("long line\nab\nlong");
     const up = edit.moveLine(edited, -1);
     expect(up?.cursor).toBe("long line\nab".length);
@@ -67,8 +67,8 @@ describe("a text that is edited", () => {
   });
 });
 
-describe("the rows of an input", () => {
-  test("every row fits, the cursor is on one of them, and nothing in them is obeyed by a terminal", () => {
+describe("input rows", () => {
+  test("fit the width, contain the cursor, and hold no control characters", () => {
     fc.assert(
       fc.property(anyText, fc.integer({ min: 6, max: 20 }), fc.integer({ min: 1, max: 5 }), fc.nat(), (text, columns, rowsMax, place) => {
         const all = [...boundaries(text)];
@@ -84,7 +84,7 @@ describe("the rows of an input", () => {
     );
   });
 
-  test("the cursor stands where the next character goes", () => {
+  test("put the cursor where the next character goes", () => {
     const at = (text: string, cursor = text.length) => inputRows({ text, cursor }, { columns: 4, rowsMax: 9 });
     expect(at("abcd")).toMatchObject({ rows: ["abcd", ""], cursor: { row: 1, column: 0 } });
     expect(at("abc日")).toMatchObject({ rows: ["abc", "日"], cursor: { row: 1, column: 2 } });

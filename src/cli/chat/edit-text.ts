@@ -1,7 +1,7 @@
-/** A text and where the next character goes, always between two characters as people see them. */
+/** Text and a cursor, which is always between two characters as people see them. */
 export interface EditedText {
   readonly text: string;
-  /** An index into the text. */
+  /** The cursor's index into the text. */
   readonly cursor: number;
 }
 
@@ -11,7 +11,7 @@ export const emptyText: EditedText = { text: "", cursor: 0 };
 
 const characters = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** The characters as people see them: a letter with its marks is one. */
+/** Splits text into characters as people see them: a letter with its marks is one. */
 export function charactersOf(text: string): string[] {
   return [...characters.segment(text)].map(({ segment }) => segment);
 }
@@ -22,7 +22,7 @@ export const insert =
   (words: string): Edit =>
   ({ text, cursor }) => {
     const whole = text.slice(0, cursor) + words + text.slice(cursor);
-    // What was put in may have become part of a character: the cursor is after it then.
+    // The inserted text may combine with its neighbors into one character; then the cursor goes after it.
     return { text: whole, cursor: atBoundary(whole, cursor + words.length) };
   };
 
@@ -42,7 +42,7 @@ export const deleteWordLeft: Edit = (edited) => without(edited, wordBefore(edite
 export const deleteToStart: Edit = (edited) => without(edited, lineStart(edited.text, edited.cursor), edited.cursor);
 export const deleteToEnd: Edit = (edited) => without(edited, edited.cursor, lineEnd(edited.text, edited.cursor));
 
-/** To the line above or below, at the same place in it; null where there is none. */
+/** Moves to the line above or below, in the same column. Returns null if there is no such line. */
 export function moveLine(edited: EditedText, by: -1 | 1): EditedText | null {
   const { text, cursor } = edited;
   const start = lineStart(text, cursor);
@@ -54,7 +54,7 @@ export function moveLine(edited: EditedText, by: -1 | 1): EditedText | null {
   return { text, cursor: from + charactersOf(line).slice(0, column).join("").length };
 }
 
-/** `to` lies after `from`; taking a piece away may join what is left around it to one character. */
+/** Removes the text from `from` to `to`. What remains around it may combine into one character. */
 function without({ text }: EditedText, from: number, to: number): EditedText {
   const whole = text.slice(0, from) + text.slice(to);
   return { text: whole, cursor: atBoundary(whole, from) };
@@ -70,7 +70,7 @@ function wordBefore(text: string, cursor: number): number {
   const before = text.slice(0, cursor).trimEnd();
   let at = before.length;
   while (at > 0 && /\S/.test(before[at - 1] ?? "")) at -= 1;
-  // A mark after a space is one character with it, and of no word.
+  // A mark after a space forms one character with it, which belongs to no word.
   return atBoundary(text, at) === at ? at : boundaryBefore(text, at + 1);
 }
 
@@ -87,7 +87,7 @@ function boundaryAfter(text: string, cursor: number): number {
   return cursor + (charactersOf(text.slice(cursor, end))[0]?.length ?? 0);
 }
 
-/** The nearest place between two characters that is not before this one. */
+/** Returns the first position between two characters that is not before `cursor`. */
 function atBoundary(text: string, cursor: number): number {
   const start = lineStart(text, cursor);
   let at = start;

@@ -1,18 +1,18 @@
 import { bad, dim, good, type Line, line } from "../terminal/line.ts";
 import { cutToWidth, visibleText } from "../terminal/plain-text.ts";
 
-/** Rows of one call's changes that are shown; `/diff` shows all. */
+/** The number of rows shown per call; `/diff` shows all. */
 const ROWS_MAX = 12;
 const INDENT = "    ";
 
-/** What a call changes in files, as far as its arguments say: short, in colours, for reading along. */
+/** Returns a short, colored diff of a call's file changes, as far as its arguments contain them. */
 export function inlineDiff(tool: string, args: unknown, options: { columns: number }): Line[] {
   const rows = rowsOf(tool, args);
-  const shown = rows.length > ROWS_MAX ? rows.slice(0, ROWS_MAX - 1) : rows;
-  const more = rows.length - shown.length;
+  const shownRows = rows.length > ROWS_MAX ? rows.slice(0, ROWS_MAX - 1) : rows;
+  const more = rows.length - shownRows.length;
   const width = Math.max(1, options.columns - INDENT.length - 1);
   return [
-    ...shown.map((row) => coloured(cutToWidth(visibleText(row.replaceAll("\t", "    ")), width))),
+    ...shownRows.map((row) => coloured(cutToWidth(visibleText(row.replaceAll("\t", "    ")), width))),
     ...(more > 0 ? [dim(`${INDENT}… ${more} more lines: /diff`)] : []),
   ];
 }
@@ -41,7 +41,7 @@ function rowsOf(tool: string, args: unknown): string[] {
   }
 }
 
-/** Lines that both begin or end with are the same, and said once. */
+/** Lines that both texts begin or end with are unchanged and appear only once. */
 function changedRows(old: readonly string[], fresh: readonly string[]): string[] {
   let start = 0;
   while (start < old.length && start < fresh.length && old[start] === fresh[start]) start++;

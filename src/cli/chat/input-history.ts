@@ -1,17 +1,16 @@
 import { appendFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isErrno } from "../../lib/is-errno.ts";
-import { jsonOrNull } from "../../lib/json-or-null.ts";
+import { ignore, isErrno, jsonOrNull } from "../../lib/failures.ts";
 import { readRegularFile } from "../../lib/read-regular-file.ts";
 
 const INPUTS_MAX = 1000;
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** What somebody typed earlier, in whatever folder: one JSON text a line, readable by its user alone. */
+/** Earlier input from any folder: one JSON string per line, readable only by the user. */
 export interface InputHistory {
   /** Oldest first. */
   readonly inputs: readonly string[];
-  /** One that begins with a space is not kept, as in shells. Never throws: it is a convenience. */
+  /** Stores an input, unless it begins with a space, as in a shell. Never throws: the history is a convenience. */
   add(input: string): Promise<void>;
 }
 
@@ -19,13 +18,13 @@ export async function openInputHistory({ stateDir }: { stateDir: string }): Prom
   const path = join(stateDir, "chat-history");
   const { inputs, isOverfull } = await readInputs(path);
   const newest = inputs.slice(-INPUTS_MAX);
-  if (isOverfull || inputs.length > 2 * INPUTS_MAX) await replace(path, newest).catch(() => undefined);
+  if (isOverfull || inputs.length > 2 * INPUTS_MAX) await ignore(replace(path, newest), "the history is a convenience");
   return {
     inputs: newest,
     async add(input) {
       if (input.trim() === "" || input.startsWith(" ")) return;
-      // One write of a whole line: several chats may add at once.
-      await appendFile(path, lineOf(input), { mode: 0o600 }).catch(() => undefined);
+      // Writes a whole line at once because several chats may write at the same time.
+      await ignore(appendFile(path, lineOf(input), { mode: 0o600 }), "the history is a convenience");
     },
   };
 }
@@ -37,7 +36,7 @@ async function readInputs(path: string): Promise<{ inputs: string[]; isOverfull:
     const file = await readRegularFile(path, { bytesMax: FILE_BYTES_MAX });
     if (typeof file === "string") return { inputs: [], isOverfull: file === "too large" };
     const lines = file.bytes.toString("utf8").split("\n");
-    // A line that was cut off by a crash is none.
+    // Lines that a crash cut off are skipped.
     return { inputs: lines.map(jsonOrNull).filter((input) => typeof input === "string"), isOverfull: false };
   } catch (error) {
     if (isErrno(error, "ENOENT", "EACCES", "EPERM", "EIO", "ENXIO")) return { inputs: [], isOverfull: false };

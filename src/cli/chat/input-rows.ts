@@ -2,17 +2,17 @@ import { displayWidth, visibleText } from "../terminal/plain-text.ts";
 import { charactersOf, type EditedText } from "./edit-text.ts";
 
 export interface InputRows {
-  /** Each fits. What a terminal would obey is written out. */
+  /** Rows that fit the width, with control characters escaped. */
   rows: string[];
   cursor: { row: number; column: number };
-  /** Rows above and below that did not fit. */
+  /** The number of rows above and below that did not fit. */
   hiddenAbove: number;
   hiddenBelow: number;
 }
 
 const TAB = "    ";
 
-/** Breaks what is being typed into the rows of a terminal, and says where the cursor is among them. */
+/** Wraps the input into terminal rows and locates the cursor in them. */
 export function inputRows(edited: EditedText, size: { columns: number; rowsMax: number }): InputRows {
   const { text, cursor } = edited;
   const columns = Math.max(1, size.columns);
@@ -28,8 +28,8 @@ export function inputRows(edited: EditedText, size: { columns: number; rowsMax: 
   let at = 0;
   for (const character of charactersOf(text)) {
     const isBreak = character === "\n" || character === "\r\n";
-    const shown = isBreak ? "" : character === "\t" ? TAB : visibleText(character);
-    const pieces = displayWidth(shown) <= columns ? [shown] : [...shown];
+    const displayText = isBreak ? "" : character === "\t" ? TAB : visibleText(character);
+    const pieces = displayWidth(displayText) <= columns ? [displayText] : [...displayText];
     for (const [index, piece] of pieces.entries()) {
       if (width + displayWidth(piece) > columns) breakRow();
       if (at === cursor && index === 0) place = { row: rows.length, column: width };
@@ -40,7 +40,7 @@ export function inputRows(edited: EditedText, size: { columns: number; rowsMax: 
     at += character.length;
   }
   if (cursor >= at) {
-    // There is room for the next character where it will be.
+    // The cursor stands where the next character will go, so there must be room for one.
     if (width >= columns) breakRow();
     place = { row: rows.length, column: width };
   }
@@ -48,14 +48,14 @@ export function inputRows(edited: EditedText, size: { columns: number; rowsMax: 
   return windowOf(rows, place, Math.max(1, size.rowsMax));
 }
 
-/** The rows around the cursor. */
+/** Returns the rows around the cursor. */
 function windowOf(rows: readonly string[], cursor: { row: number; column: number }, rowsMax: number): InputRows {
   const first = Math.max(0, Math.min(cursor.row - Math.floor(rowsMax / 2), rows.length - rowsMax));
-  const shown = rows.slice(first, first + rowsMax);
+  const visibleRows = rows.slice(first, first + rowsMax);
   return {
-    rows: shown,
+    rows: visibleRows,
     cursor: { row: cursor.row - first, column: cursor.column },
     hiddenAbove: first,
-    hiddenBelow: rows.length - first - shown.length,
+    hiddenBelow: rows.length - first - visibleRows.length,
   };
 }

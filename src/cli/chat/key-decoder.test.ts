@@ -9,7 +9,7 @@ function keysOf(...pieces: string[]): Key[] {
 const press = (name: string) => ({ kind: "press", name });
 const text = (words: string) => ({ kind: "text", text: words });
 
-describe("keys", () => {
+describe("the key decoder", () => {
   test.each([
     ["\r", "enter"],
     ["\x1b\r", "newline"],
@@ -27,13 +27,13 @@ describe("keys", () => {
     ["\x03", "interrupt"],
     ["\x04", "endOfInput"],
     ["\x1b", "escape"],
-  ])("%j is %s", (bytes, name) => expect(keysOf(bytes)).toEqual([press(name)]));
+  ])("decodes %j as %s", (bytes, name) => expect(keysOf(bytes)).toEqual([press(name)]));
 
-  test("text and keys come in order, and what is no key of ours leaves no trace", () => {
+  test("keeps text and keys in order, and drops unknown sequences", () => {
     expect(keysOf("ab\x1b[99;9Xc\x1b[Zd\r")).toEqual([text("ab"), text("c"), text("d"), press("enter")]);
   });
 
-  test("what is pasted is text, whatever is in it", () => {
+  test("treats pasted bytes as text, even control characters", () => {
     expect(keysOf("x\x1b[200~one\r\ntwo\x03\x1b[A\ttab\x1b[201~\r")).toEqual([
       text("x"),
       { kind: "paste", text: "one\ntwo[A\ttab" },
@@ -41,14 +41,14 @@ describe("keys", () => {
     ]);
   });
 
-  test("an escape is waited for, until nothing more comes", () => {
+  test("waits after an escape for the rest of its sequence", () => {
     const decoder = createKeyDecoder();
     expect([decoder.push(Buffer.from("\x1b")), decoder.pending()]).toEqual([[], true]);
     expect(decoder.push(Buffer.from("[A"))).toEqual([press("up")]);
     expect(decoder.pending()).toBe(false);
   });
 
-  test("however the bytes are cut, the keys are the same", () => {
+  test("decodes the same keys no matter how the bytes are split", () => {
     const piece = fc.constantFrom(
       "a",
       "é",
@@ -74,7 +74,7 @@ describe("keys", () => {
     );
   });
 
-  test("whatever comes, no text has a character that a terminal would obey", () => {
+  test("emits no text with control characters", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         const decoder = createKeyDecoder();
@@ -85,7 +85,7 @@ describe("keys", () => {
   });
 });
 
-/** Neighbouring pieces of text are one: how many they come in says nothing. */
+/** Merges adjacent text keys, because how text is split into pieces does not matter. */
 function joined(keys: readonly Key[]): Key[] {
   const all: Key[] = [];
   for (const key of keys) {

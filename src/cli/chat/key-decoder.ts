@@ -1,9 +1,9 @@
 import { StringDecoder } from "node:string_decoder";
 
-/** What somebody typed, whatever bytes their terminal sends for it. */
+/** A user's key or text, regardless of the bytes that the terminal sends for it. */
 export type Key =
   | { kind: "text"; text: string }
-  /** Several lines at once, as they were in the clipboard; nothing in it is a command. */
+  /** Pasted text, possibly several lines; nothing in it is a command. */
   | { kind: "paste"; text: string }
   | { kind: "press"; name: KeyName };
 
@@ -30,11 +30,11 @@ export type KeyName =
   | "escape";
 
 export interface KeyDecoder {
-  /** The keys that these bytes complete; what is begun is kept for the next ones. */
+  /** Returns the keys that these bytes complete, and keeps an incomplete sequence for the next call. */
   push(bytes: Uint8Array): Key[];
-  /** Whether an escape was begun that may be the key itself or the beginning of another's sequence. */
+  /** Whether an escape came last, which may be the key itself or the start of a sequence. */
   pending(): boolean;
-  /** Nothing more comes of what was begun: an escape is the key itself. */
+  /** Ends a pending sequence: a single escape is the key itself. */
   flush(): Key[];
 }
 
@@ -58,7 +58,7 @@ const CONTROL_KEYS: Readonly<Record<string, KeyName>> = {
   "\x7f": "backspace",
 };
 
-/** After an escape: what Alt does with a key. */
+/** Keys pressed with Alt, which follow an escape. */
 const ALT_KEYS: Readonly<Record<string, KeyName>> = {
   "\r": "newline",
   "\n": "newline",
@@ -68,7 +68,7 @@ const ALT_KEYS: Readonly<Record<string, KeyName>> = {
   "\x08": "deleteWordLeft",
 };
 
-/** What stands between `ESC [` (or `ESC O`) and the end of a sequence, and its last character. */
+/** Keys by the text between `ESC [` (or `ESC O`) and the end of the sequence, including its last character. */
 const SEQUENCES: Readonly<Record<string, KeyName>> = {
   A: "up",
   B: "down",
@@ -85,7 +85,7 @@ const SEQUENCES: Readonly<Record<string, KeyName>> = {
   "1;3D": "wordLeft",
   "1;5C": "wordRight",
   "1;5D": "wordLeft",
-  // Shift-Enter and Alt-Enter of terminals that tell them from Enter.
+  // Shift-Enter and Alt-Enter in terminals that distinguish them from Enter.
   "13;2u": "newline",
   "13;3u": "newline",
   "27;2;13~": "newline",
@@ -98,16 +98,16 @@ const WHOLE_SEQUENCE = /^\x1b(?:\[([0-?]*[ -/]*[@-~])|O([@-~]))/;
 const BEGUN_SEQUENCE = /^\x1b(?:$|\[[0-?]*[ -/]*$|O$)/;
 const PASTE_BEGINS = "\x1b[200~";
 const PASTE_ENDS = "\x1b[201~";
-/** A sequence that is longer is none, and a paste that does not end is let go of in pieces. */
+/** A longer sequence is not a key. An endless paste is passed on in pieces. */
 const SEQUENCE_MAX = 64;
 const PASTE_PIECE_MAX = 64 * 1024;
 
 export function createKeyDecoder(): KeyDecoder {
-  // A character may come in two pieces.
+  // The bytes of one character may arrive in two pieces.
   const decoder = new StringDecoder("utf8");
   let rest = "";
   let isPasting = false;
-  /** Up to here there is no end of a paste. */
+  /** The text before this index does not contain the end of the paste. */
   let searched = 0;
 
   const takePaste = (): Key[] => {
@@ -156,7 +156,7 @@ export function createKeyDecoder(): KeyDecoder {
   };
 }
 
-/** Null: it is no key of ours, and leaves no trace. */
+/** Decodes the first key. `key` is null for an unknown sequence, which is dropped. */
 function firstKey(text: string): { key: Key | null; length: number } {
   const press = (name: KeyName | undefined, length: number) => ({
     key: name === undefined ? null : ({ kind: "press", name } as const),
@@ -166,7 +166,7 @@ function firstKey(text: string): { key: Key | null; length: number } {
     const found = WHOLE_SEQUENCE.exec(text);
     if (found) return press(SEQUENCES[found[1] ?? found[2] ?? ""], found[0].length);
     const second = text[1] ?? "";
-    // An escape before another one, or before what is no key with Alt, is itself.
+    // An escape before another escape is the key itself.
     if (second === "\x1b") return press("escape", 1);
     return press(ALT_KEYS[second], 1 + (second === "" ? 0 : characterAt(text, 1).length));
   }
@@ -179,7 +179,7 @@ function firstKey(text: string): { key: Key | null; length: number } {
 
 const characterAt = (text: string, index: number) => String.fromCodePoint(text.codePointAt(index) ?? 0);
 
-/** Line breaks as they are meant, and nothing that would be obeyed somewhere. */
+/** Normalizes line breaks and removes control characters. */
 function pasted(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are left out.
   return text.replaceAll(/\r\n?/g, "\n").replaceAll(/[\x00-\x08\x0b-\x1f\x7f]/g, "");

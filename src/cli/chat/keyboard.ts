@@ -1,10 +1,13 @@
 import type { CliContext } from "../context.ts";
 import { createKeyDecoder, type Key } from "./key-decoder.ts";
 
-/** How long an escape is waited for to become a sequence; what terminals send comes in one piece. */
+/** How long an escape may wait for the rest of its sequence, which terminals send in one piece. */
 const ESCAPE_MS = 50;
 
-/** Every key goes to the listener, Ctrl-C too, until the disposal. A terminal that goes away ends the input. */
+/**
+ * Passes every key to the listener, Ctrl-C included, until disposed. The end of the input, such as a closed terminal,
+ * arrives as `endOfInput`.
+ */
 export function readKeys({ stdin }: Pick<CliContext, "stdin">, onKey: (key: Key) => void): Disposable {
   const decoder = createKeyDecoder();
   let timer: NodeJS.Timeout | undefined;

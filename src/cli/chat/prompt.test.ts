@@ -20,7 +20,7 @@ function pressed(prompt: Prompt, ...keys: Key[]) {
 describe("a prompt", () => {
   const prompt = emptyPrompt(["first", "second\nline"]);
 
-  test("Enter sends; Alt-Enter and a backslash before Enter begin another line", () => {
+  test("sends on Enter, and breaks the line on Alt-Enter or a trailing backslash", () => {
     expect(pressed(prompt, type("a"), press("enter"))).toMatchObject({ text: "a", action: "submit" });
     expect(pressed(prompt, type("a"), press("newline"), type("b\\"), press("enter"), type("c"))).toMatchObject({
       text: "a\nb\nc",
@@ -28,34 +28,34 @@ describe("a prompt", () => {
     });
   });
 
-  test("Up and Down go through earlier inputs where there is no line to go to, and back to what was being typed", () => {
+  test("recalls earlier inputs with Up and Down, and returns to the draft", () => {
     const up = pressed(prompt, type("draft"), press("up"));
     expect(up.text).toBe("second\nline");
-    // The first one only moves to the line above.
+    // The first press only moves to the line above.
     expect(pressed(up.prompt, press("up"), press("up")).text).toBe("first");
     expect(pressed(up.prompt, press("down")).text).toBe("draft");
     expect(pressed(prompt, press("down")).text).toBe("");
   });
 
-  test("Ctrl-D leaves only when nothing is typed", () => {
+  test("leaves on Ctrl-D only if the input is empty", () => {
     expect(pressed(prompt, press("endOfInput")).action).toBe("leave");
     expect(pressed(prompt, type("ab"), press("home"), press("endOfInput"))).toMatchObject({ text: "b", action: null });
   });
 
-  test("what is submitted is an earlier input from then on, once", () => {
+  test("adds a submitted input to the history, unless it repeats the last one", () => {
     expect(submitted(prompt, "new").history).toEqual(["first", "second\nline", "new"]);
     expect(submitted(prompt, "second\nline").history).toHaveLength(2);
     expect(submitted(prompt, "  ").history).toHaveLength(2);
   });
 
-  test("more than can be shown in time is not taken in", () => {
+  test("cuts off input that is too long to draw", () => {
     const paste: Key = { kind: "paste", text: "x".repeat(INPUT_CHARACTERS_MAX + 5) };
     expect(pressed(prompt, paste, type("more")).text).toHaveLength(INPUT_CHARACTERS_MAX);
   });
 });
 
-describe("what was typed before", () => {
-  test("is kept for its user alone, also of several chats, and outlives a line that was cut off", async () => {
+describe("the input history", () => {
+  test("is private, shared by several chats, and survives a cut-off line", async () => {
     const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-history-"));
     try {
       const [one, two] = await Promise.all([openInputHistory({ stateDir }), openInputHistory({ stateDir })]);
@@ -71,7 +71,7 @@ describe("what was typed before", () => {
     }
   });
 
-  test("does not grow for ever", async () => {
+  test("does not grow without bound", async () => {
     const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-history-"));
     try {
       const file = join(stateDir, "chat-history");
@@ -85,7 +85,7 @@ describe("what was typed before", () => {
   });
 });
 
-test("a key answers a question only after a pause: what was being typed when it came up is no answer", () => {
+test("a key answers a question only after a pause in typing", () => {
   let nowMs = 0;
   const guard = createQuestionGuard(() => nowMs);
   expect(guard.takesAnswer("q1")).toBe(true);
@@ -103,7 +103,7 @@ test("a key answers a question only after a pause: what was being typed when it 
   expect([guard.takesAnswer(null), guard.takesAnswer("q3")]).toEqual([false, false]);
 });
 
-test("rows that a narrower window has broken are counted as often as they take a row", () => {
+test("the redraw counts rows that a narrower window has wrapped", () => {
   const footer = { rows: [{ width: 70 }, { width: 0 }, { width: 55 }], cursor: { row: 2, column: 50 } };
   expect(rowsToCursor(footer, 80)).toBe(3);
   expect(rowsToCursor(footer, 40)).toBe(2 + 1 + 2);

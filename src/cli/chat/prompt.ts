@@ -2,21 +2,21 @@ import { unreachable } from "../../lib/unreachable.ts";
 import * as edit from "./edit-text.ts";
 import type { Key, KeyName } from "./key-decoder.ts";
 
-/** What is being typed, and what was typed before. Pure data: see `pressKey`. */
+/** The current input and the earlier ones. Pure data: see `pressKey`. */
 export interface Prompt {
   readonly edited: edit.EditedText;
   /** Earlier inputs, oldest first. */
   readonly history: readonly string[];
-  /** Which of them is shown; their number: what is being typed. */
+  /** The index of the input shown; `history.length` for the draft. */
   readonly at: number;
-  /** What was being typed before an earlier input was shown. */
+  /** The draft from before an earlier input was shown. */
   readonly draft: string;
 }
 
-/** What a key asks of whoever reads the prompt, beside editing. */
+/** What a key requests besides editing. */
 export type PromptAction = "submit" | "interrupt" | "leave" | "complete" | "redraw" | "cancel" | null;
 
-/** Longer is not taken in: what is pasted by mistake shall not hang the terminal. */
+/** Longer input is refused: an accidental paste must not hang the terminal. */
 export const INPUT_CHARACTERS_MAX = 64 * 1024;
 
 export function emptyPrompt(history: readonly string[]): Prompt {
@@ -32,7 +32,7 @@ export function withEdit(prompt: Prompt, change: edit.Edit): Prompt {
   return { ...prompt, edited: change(prompt.edited) };
 }
 
-/** The same without what is typed, and with one more earlier input. */
+/** Returns an empty prompt with the submitted input added to the history. */
 export function submitted(prompt: Prompt, input: string): Prompt {
   const isNew = input.trim() !== "" && prompt.history.at(-1) !== input;
   return emptyPrompt(isNew ? [...prompt.history, input] : prompt.history);
@@ -95,11 +95,11 @@ function pressNamed(prompt: Prompt, name: KeyName): { prompt: Prompt; action: Pr
   }
 }
 
-/** A backslash at the end of a line means that the next line belongs to it. */
+/** A backslash at the end of a line continues the input on the next one. */
 const endsWithBackslash = ({ text, cursor }: edit.EditedText) => cursor === text.length && text.endsWith("\\");
 const breakLine: edit.Edit = (edited) => edit.insert("\n")(edit.deleteLeft(edited));
 
-/** Within the text, or to an earlier or later input where it has no more lines. */
+/** Moves within the text, or to an earlier or later input if there are no more lines. */
 function vertical(prompt: Prompt, by: -1 | 1): Prompt {
   const moved = edit.moveLine(prompt.edited, by);
   if (moved) return { ...prompt, edited: moved };

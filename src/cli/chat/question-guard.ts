@@ -1,14 +1,17 @@
-/** So long nobody types before a key is taken for an answer. */
+/** The pause in typing after which a key counts as an answer. */
 const QUIET_MS = 500;
 
 /**
- * Keeps what was meant for something else from answering a question that comes up while somebody is typing: a key
- * counts as an answer only after a pause.
+ * Prevents keys meant for the input from answering a question that appears while the user is typing: a key counts as an
+ * answer only after a pause.
  */
 export interface QuestionGuard {
-  /** Whether the next key answers this question; null: there is none. Once it does, it does so until that is gone. */
+  /**
+   * Whether the next key answers this question (null: no question is open). Once true, stays true while the question is
+   * open.
+   */
   takesAnswer(question: string | null): boolean;
-  /** A key was typed that was no answer. */
+  /** Records a key that was not an answer. */
   typed(): void;
 }
 

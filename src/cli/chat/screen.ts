@@ -1,7 +1,7 @@
 import type { Line } from "../terminal/line.ts";
 import type { Output } from "../terminal/output.ts";
 
-/** What stands below everything that is printed. Each row fits. */
+/** The rows below the printed output. Each fits the width. */
 export interface Footer {
   rows: readonly Line[];
   cursor: { row: number; column: number };
@@ -9,15 +9,15 @@ export interface Footer {
 
 export interface Screen {
   print(lines: readonly Line[]): Promise<void>;
-  /** Draws the rows below again, now or, while the terminal is slow, once it has taken what came before. */
+  /** Redraws the footer. If the terminal is slow, this happens after it has accepted the earlier output. */
   redraw(): void;
-  /** The same on an empty screen. */
+  /** Clears the screen and redraws the footer. */
   clear(): void;
-  /** Takes the rows below away. */
+  /** Removes the footer. */
   close(): Promise<void>;
 }
 
-/** The terminal of a chat: what is said stays above, and a few rows below are drawn again and again. */
+/** The terminal of a chat: printed lines scroll up, and a footer below is redrawn in place. */
 export function createScreen(output: Output, footer: (size: { cols: number; rows: number }) => Footer): Screen {
   let drawn: Footer | null = null;
   let painting = 0;
@@ -56,8 +56,8 @@ export function createScreen(output: Output, footer: (size: { cols: number; rows
 }
 
 /**
- * Rows from the first of a footer to that of its cursor. Rows that were drawn before the window became narrower have
- * been broken by the terminal, and take more rows now.
+ * Counts the rows from the top of a footer to its cursor. If the window became narrower since they were drawn, the
+ * terminal has wrapped them, so they occupy more rows now.
  */
 export function rowsToCursor(footer: { rows: readonly Pick<Line, "width">[]; cursor: Footer["cursor"] } | null, cols: number): number {
   if (footer === null) return 0;

@@ -1,23 +1,23 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { ModelList } from "../../contract/machine-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { ModelList } from "../../contract/machine/machine-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { nearest } from "../../lib/nearest.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { CliContext } from "../context.ts";
 import { parseArguments } from "../options/arguments.ts";
-import { runCommands } from "../runs/run-command-specs.ts";
-import { undoCommand } from "../sessions/undo-command-spec.ts";
+import { runCommands } from "../runs/define-run-commands.ts";
+import { undoCommand } from "../sessions/define-undo-command.ts";
 import { bold, dim, type Line, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 import type { Conversation } from "./conversation.ts";
 
-/** What a command of a chat works with. Its output is printed above the prompt. */
+/** The context of a slash command. Its output is printed above the prompt. */
 export interface SlashContext {
   context: CliContext;
   conversation: Conversation;
-  /** Named by the options or the configuration, for a run that is not there yet. */
+  /** The model from the options or the configuration, for a run that does not exist yet. */
   defaultModel: string | undefined;
-  /** Used from the next turn on. */
+  /** Chooses the model for the next turn. */
   chooseModel: (name: string) => void;
   leave: () => void;
 }
@@ -32,22 +32,22 @@ interface SlashCommand {
 const SESSIONS_SHOWN = 10;
 
 export const slashCommands: readonly SlashCommand[] = [
-  { name: "diff", argument: "[PATH…]", summary: "show what changed and is not applied; --stat for names only", run: command("diff") },
-  { name: "apply", argument: "[PATH…]", summary: "bring the changes into your folder", run: whenIdle("apply", command("apply")) },
+  { name: "diff", argument: "[PATH…]", summary: "show unapplied changes; --stat for names only", run: command("diff") },
+  { name: "apply", argument: "[PATH…]", summary: "apply the changes to your folder", run: whenIdle("apply", command("apply")) },
   {
     name: "undo",
-    summary: "take back what the last turn changed in files; again: the turn before",
+    summary: "undo the last turn's file changes; repeat to undo the turn before",
     run: whenIdle("undo", command("undo")),
   },
   { name: "model", argument: "[NAME]", summary: "show the model, or choose another for the next turn", run: model },
-  { name: "cost", summary: "what this conversation has cost so far", run: cost },
-  { name: "new", summary: "begin another conversation in this folder", run: whenIdle("new", begin) },
-  { name: "sessions", summary: "other conversations and runs of this folder", run: sessions },
+  { name: "cost", summary: "show what this conversation has cost so far", run: cost },
+  { name: "new", summary: "start another conversation in this folder", run: whenIdle("new", begin) },
+  { name: "sessions", summary: "list other conversations and runs in this folder", run: sessions },
   { name: "help", summary: "show this", run: help },
   { name: "exit", summary: "leave; so does Ctrl-D", run: async ({ leave }) => leave() },
 ];
 
-/** Throws `invalid` for a command that is none. */
+/** Throws `invalid` for an unknown command. */
 export async function runSlashCommand(slash: SlashContext, input: string): Promise<void> {
   const [name = "", ...words] = input.trim().slice(1).split(/\s+/);
   const found = slashCommands.find((each) => each.name === name);
@@ -57,34 +57,39 @@ export async function runSlashCommand(slash: SlashContext, input: string): Promi
     slashCommands.map((each) => each.name),
   );
   throw new CaissonError("invalid", `there is no command /${name}`, {
-    hint: near === null ? "/help lists them; a message that begins with a slash can begin with a space." : `Did you mean /${near}?`,
+    hint:
+      near === null
+        ? "Type /help for a list. To send a message that begins with a slash, put a space before it."
+        : `Did you mean /${near}?`,
   });
 }
 
-/** A command of the shell, for this conversation's run. */
+/** Runs a command of the shell on this conversation's run. */
 function command(name: string): SlashCommand["run"] {
   return async ({ context, conversation }, words) => {
     const run = runOf(conversation);
     const spec = [...runCommands, undoCommand].find(({ path }) => path.join(" ") === name);
     if (!spec) throw new CaissonError("internal", `there is no command ${name}`);
-    const { run: perform } = await spec.load();
-    await perform(context, parseArguments(spec, [run, ...words]));
+    const runCommand = await spec.load();
+    await runCommand(context, parseArguments(spec, [run, ...words]));
   };
 }
 
 function runOf({ run }: Conversation): string {
   if (run !== null) return run;
-  throw new CaissonError("not_found", "nothing was said yet", { hint: "Type what is to be done." });
+  throw new CaissonError("not_found", "this conversation has no run yet", { hint: "Type a task first." });
 }
 
 function whenIdle(name: string, run: SlashCommand["run"]): SlashCommand["run"] {
   return async (slash, words) => {
     if (slash.conversation.state === "idle") return await run(slash, words);
-    throw new CaissonError("conflict", `/${name} has to wait: the agent is at work`, { hint: "Ctrl-C holds it, and again stops it." });
+    throw new CaissonError("conflict", `/${name} has to wait until the agent has finished`, {
+      hint: "Press Ctrl-C to hold the agent, and again to stop it.",
+    });
   };
 }
 
-/** A name that no provider can have, or whose key is missing, is refused here and not with the next message. */
+/** Rejects an unknown model or a missing key here rather than with the next message. */
 async function model(slash: SlashContext, [name]: readonly string[]): Promise<void> {
   const { context, conversation } = slash;
   const { providers } = await context.station.machine.models(defined({ check: name }));
@@ -94,7 +99,7 @@ async function model(slash: SlashContext, [name]: readonly string[]): Promise<vo
   await context.stdout.print(
     chosen === undefined
       ? line`No model is chosen.`
-      : line`${bold(chosen)}${conversation.model === null || chosen === current ? "" : dim(" from the next turn on")}`,
+      : line`${bold(chosen)}${conversation.model === null || chosen === current ? "" : dim(" from the next turn")}`,
   );
   if (name === undefined) await context.stdout.print(modelLines(providers));
 }
@@ -102,16 +107,16 @@ async function model(slash: SlashContext, [name]: readonly string[]): Promise<vo
 function modelLines(providers: ModelList["providers"]): Line[] {
   const usable = providers.filter(({ hasKey }) => hasKey).flatMap(({ models }) => models);
   if (usable.length > 0)
-    return [...usable.map((each) => line`  ${each}`), dim("/model NAME chooses one of these, or any other of the provider")];
-  return [dim(`No key is set: ${providers.map(({ keys }) => keys[0]).join(", ")}. /model PROVIDER/MODEL chooses a model.`)];
+    return [...usable.map((each) => line`  ${each}`), dim("/model NAME chooses one of these, or any other model of the provider")];
+  return [dim(`No key is set: ${providers.map(({ keys }) => keys[0]).join(", ")}. Use /model PROVIDER/MODEL to choose a model.`)];
 }
 
 async function cost({ context, conversation }: SlashContext): Promise<void> {
   const { steps, usage, costUsd, workedMs } = await context.station.runs.get(runOf(conversation));
-  const shown = costUsd === null ? "cost unknown" : `$${costUsd.toFixed(4)}`;
+  const costText = costUsd === null ? "cost unknown" : `$${costUsd.toFixed(4)}`;
   const tokens = `${usage.inputTokens.toLocaleString("en")} tokens in, ${usage.outputTokens.toLocaleString("en")} out`;
   await context.stdout.print(
-    line`${bold(shown)} · ${tokens} · ${steps} ${steps === 1 ? "step" : "steps"} · ${showDuration(workedMs)} of work`,
+    line`${bold(costText)} · ${tokens} · ${steps} ${steps === 1 ? "step" : "steps"} · ${showDuration(workedMs)} of work`,
   );
 }
 
@@ -119,7 +124,7 @@ async function begin({ context, conversation }: SlashContext): Promise<void> {
   const before = conversation.run;
   conversation.forget();
   await context.stdout.print([
-    line`A new conversation: the agent remembers nothing of the last one, and begins from your folder.`,
+    line`A new conversation: the agent remembers nothing of the last one and starts from your folder.`,
     ...(before === null ? [] : [dim(`the last one: caisson chat --continue ${before}`)]),
   ]);
 }
@@ -133,21 +138,21 @@ async function sessions({ context, conversation }: SlashContext): Promise<void> 
     title.split("\n")[0]?.slice(0, 50) ?? "",
   ]);
   await context.stdout.print([
-    ...(rows.length === 0 ? [line`There is none yet.`] : table(rows)),
+    ...(rows.length === 0 ? [line`No conversations yet.`] : table(rows)),
     ...(total > runs.length ? [dim(`and ${total - runs.length} more: caisson ps --all`)] : []),
-    ...(rows.length === 0 ? [] : [dim("caisson chat --continue RUN goes on with one")]),
+    ...(rows.length === 0 ? [] : [dim("To continue one: caisson chat --continue RUN")]),
   ]);
 }
 
 async function help({ context }: SlashContext): Promise<void> {
   const rows = slashCommands.map(({ name, argument = "", summary }) => [`  /${name} ${argument}`, dim(summary)]);
   const keys = [
-    ["  Enter", "send; while the agent works, it is told before its next step"],
-    ["  Alt-Enter, \\ Enter", "a new line; what is pasted keeps its lines"],
-    ["  @ Tab", "a file of the workspace; Tab also completes commands"],
-    ["  Up, Down", "what was typed before"],
-    ["  Ctrl-C", "hold the agent, and again: stop it; clear what is typed, and again: leave"],
-    ["  Ctrl-D", "leave; what the agent changed stays"],
+    ["  Enter", "send; a working agent reads it before its next step"],
+    ["  Alt-Enter, \\ Enter", "start a new line; pasted text keeps its line breaks"],
+    ["  @ Tab", "complete a workspace path; Tab also completes commands"],
+    ["  Up, Down", "recall earlier input"],
+    ["  Ctrl-C", "hold the agent, or twice to stop it; when idle, clear the input, or twice to leave"],
+    ["  Ctrl-D", "leave; the agent's changes stay"],
   ] as const;
   await context.stdout.print([...table(rows), line``, ...table(keys.map(([key, meaning]) => [key, dim(meaning)]))]);
 }

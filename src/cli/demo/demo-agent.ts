@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CliContext } from "../context.ts";
 import { followRun } from "../runs/follow-run.ts";
-import { bad, dim, good, joined, line, type Piece, quotedName } from "../terminal/line.ts";
+import { bad, dim, good, joinLines, line, type Piece, quotedName } from "../terminal/line.ts";
 import { printDiff } from "../terminal/print-diff.ts";
 
 const TASK = "Make the tests pass.";
 const CHANGED = "price.js";
 
 /**
- * An agent fixes a sample project, live; the project is untouched until the change is applied. Returns how many claims
- * did not hold.
+ * Lets an agent fix a sample project. The project remains untouched until the change is applied. Resolves with the
+ * number of claims that did not hold.
  */
 export async function demoAgent(
   context: CliContext,
@@ -27,7 +27,7 @@ export async function demoAgent(
     const scripted = options.model === undefined;
     await print(
       scripted
-        ? dim("   The model is a script here, and every step it asks for is really done. With a key: caisson demo --model PROVIDER/MODEL")
+        ? dim("   The model is a script here, but every step it requests really runs. With a key: caisson demo --model PROVIDER/MODEL")
         : `   ${options.model}`,
     );
     const model = options.model ?? `scripted:${join(options.examples, "script.yaml")}`;
@@ -49,11 +49,11 @@ export async function demoAgent(
       await print();
       for await (const piece of sessions.patch(run)) if (piece.kind === "patch") await printDiff(context.stdout, piece.bytes);
       await print();
-      const claims: [Piece, boolean][] = [["the agent says it is done", finish === "done"]];
-      claims.push(["the project outside is as it was", (await readFile(join(project, CHANGED), "utf8")) === before]);
+      const claims: [Piece, boolean][] = [["the agent reports that it is done", finish === "done"]];
+      claims.push(["the project outside is unchanged", (await readFile(join(project, CHANGED), "utf8")) === before]);
       const { applied } = await sessions.apply(run);
       claims.push([
-        line`applied: ${joined(applied.map(quotedName), ", ")}`,
+        line`applied: ${joinLines(applied.map(quotedName), ", ")}`,
         applied.includes(CHANGED) && (await readFile(join(project, CHANGED), "utf8")) !== before,
       ]);
       for (const [claim, held] of claims) await print(line`   ${held ? good("✓") : bad("✗")} ${claim}`);
@@ -66,7 +66,7 @@ export async function demoAgent(
   }
 }
 
-/** By its path: the user may have an agent of the same name. */
+/** Returns the built-in agent's path, because the user may have an agent with the same name. */
 async function builtInCoder(agents: CliContext["station"]["agents"]): Promise<string> {
   const coder = (await agents.list()).find(({ name, origin }) => name === "coder" && origin === "built-in");
   return coder?.path ?? "coder";

@@ -1,11 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { parsePolicy } from "../../contract/network-text.ts";
-import type { NetworkVerbs } from "../../station/networks/verbs.ts";
+import { parsePolicy } from "../../contract/network/network-text.ts";
+import type { NetworkVerbs } from "../../verbs/networks.ts";
 import type { RunQuietly, Stop } from "./demo-tour.ts";
 
 /**
- * A server of this machine's, and stops that show who reaches it. Empty where there is no network or no curl inside.
+ * Starts a server on this machine and returns stops that show who can reach it. The list is empty if the sandbox has no
+ * network or no curl.
  */
 export async function networkStops(options: {
   sandbox: string;
@@ -21,18 +22,18 @@ export async function networkStops(options: {
     options.networks.change(options.sandbox, { how: "set", policy: parsePolicy(words), by: "demo" });
   const stops: Stop[] = [
     {
-      claim: "what nobody allowed is denied, and it is told why",
+      claim: "all other hosts are denied, with a reason",
       before: change([`private host.caisson:${port}`]),
       ...shell("curl -sS http://example.com/"),
       holds: ({ stdout }) => stdout.includes("host_not_allowed"),
     },
     {
-      claim: "what you allow, while it runs, is reached: here a server on your machine",
+      claim: "it reaches what you allow, even later: here a server on your machine",
       ...shell(`curl -sS http://host.caisson:${port}/`),
       holds: ({ stdout }) => stdout === "a word from your machine\n",
     },
     {
-      claim: "and what you take back is gone at once",
+      claim: "and what you revoke is denied at once",
       before: change(["none"]),
       ...shell(`curl -sS http://host.caisson:${port}/`),
       holds: ({ stdout }) => stdout.includes("no_network"),

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { quietly, tour } from "./demo-tour.ts";
 
-test("claims of the demo that are not about time hold on a slow processor, too", async () => {
+test("the demo's claims about anything but time hold on a slow processor", async () => {
   const sandbox = { info: { limits: { memoryBytes: 1 } } } as never;
   const folder = { secret: "/secret", workspace: "/workspace", unchanged: async () => true };
   const waits: number[] = [];

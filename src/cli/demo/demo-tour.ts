@@ -1,11 +1,11 @@
 import type { Ended } from "../../contract/outcome.ts";
-import type { HeldSandbox } from "../../station/sandboxes/held-sandbox.ts";
-import type { SandboxTools } from "../../station/sandboxes/tools.ts";
+import type { HeldSandbox } from "../../verbs/held-sandbox.ts";
+import type { SandboxTools } from "../../verbs/sandbox-tools.ts";
 
 export interface DemoFolder {
   root: string;
   workspace: string;
-  /** A file beside the workspace that any user of the host can read. */
+  /** A file next to the workspace that every user of the host can read. */
   secret: string;
   unchanged(): Promise<boolean>;
 }
@@ -18,10 +18,10 @@ export interface DemoResult {
   ended: string;
 }
 
-/** One stop: what is claimed, the command that shows it, and whether the claim held. */
+/** A stop of the tour: a claim, the command that shows it, and the check whether it held. */
 export interface Stop {
   claim: string;
-  /** Done before it, outside. */
+  /** Runs outside the sandbox before the command. */
   before?: () => Promise<unknown>;
   shown: string;
   argv: readonly string[];
@@ -30,7 +30,10 @@ export interface Stop {
 }
 
 const OUTPUT_SHOWN_MAX = 64 * 1024;
-/** No claim is about speed: on an emulated processor it takes half a minute to fill some memory. */
+/**
+ * A generous timeout, because no claim is about speed: on an emulated processor it takes half a minute to fill some
+ * memory.
+ */
 const HANGS_AFTER_MS = 5 * 60_000;
 
 export function tour(options: { sandbox: HeldSandbox; run: RunQuietly; folder: DemoFolder; home: string }): Stop[] {
@@ -38,34 +41,38 @@ export function tour(options: { sandbox: HeldSandbox; run: RunQuietly; folder: D
   const shell = (line: string): Pick<Stop, "shown" | "argv"> => ({ shown: line, argv: ["sh", "-c", line] });
   const stops: Stop[] = [
     {
-      claim: "it is an ordinary user, whoever you are",
+      claim: "it is an ordinary user, even if you are root",
       ...shell("id"),
       holds: ({ stdout, exitCode }) => exitCode === 0 && !stdout.includes("uid=0("),
     },
-    { claim: "your passwords are not there", ...shell("cat /etc/shadow"), holds: ({ exitCode }) => exitCode !== 0 },
+    { claim: "your passwords are not visible", ...shell("cat /etc/shadow"), holds: ({ exitCode }) => exitCode !== 0 },
     {
-      claim: "nor are your keys, your settings, your history",
+      claim: "nor are your keys, your settings or your history",
       ...shell(`ls -d ${["/.ssh", "/.config", "/.bashrc", "/.bash_history"].map((name) => `${home}${name}`).join(" ")}`),
       holds: ({ stdout, exitCode }) => stdout === "" && exitCode !== 0,
     },
-    { claim: "nor any file beside the workspace", ...shell(`cat ${folder.secret}`), holds: ({ stdout }) => !stdout.includes("secret\n") },
     {
-      claim: "it sees its own processes only",
+      claim: "nor is any file next to the workspace",
+      ...shell(`cat ${folder.secret}`),
+      holds: ({ stdout }) => !stdout.includes("secret\n"),
+    },
+    {
+      claim: "it sees only its own processes",
       ...shell("ls /proc | grep -c '^[0-9]'"),
       holds: ({ stdout }) => Number(stdout) > 0 && Number(stdout) < 10,
     },
     {
-      claim: "it has no network but its own loopback",
+      claim: "it has no network except loopback",
       ...shell("cat /proc/net/dev | tail -n +3"),
       holds: ({ stdout }) => stdout.split("\n").filter((line) => line.trim() !== "" && !line.trim().startsWith("lo:")).length === 0,
     },
     {
-      claim: "it works on your files, and yours stay as they are",
+      claim: "it can change the files, and yours stay unchanged",
       ...shell("cat notes.txt; echo changed > notes.txt; touch new; ls"),
       holds: async ({ stdout }) => stdout.includes("written outside") && (await folder.unchanged()),
     },
     {
-      claim: "what runs too long is ended, and says so",
+      claim: "a command that runs too long is stopped, and you learn why",
       ...shell("sleep 60"),
       timeoutMs: 300,
       holds: ({ ended }) => ended === "timed out",
@@ -73,7 +80,7 @@ export function tour(options: { sandbox: HeldSandbox; run: RunQuietly; folder: D
   ];
   if (sandbox.info.limits.memoryBytes !== null) {
     stops.push({
-      claim: "what takes too much memory is ended, and nothing else",
+      claim: "a command that takes too much memory is killed, and nothing else is",
       ...shell("tail /dev/zero"),
       holds: async ({ ended, exitCode }) => (ended.includes("memory") || exitCode === 137) && (await run(["/bin/true"])).exitCode === 0,
     });
@@ -81,7 +88,7 @@ export function tour(options: { sandbox: HeldSandbox; run: RunQuietly; folder: D
   return stops;
 }
 
-/** Runs a command to its end and keeps the beginning of what it wrote. */
+/** Runs a command until it ends and returns the start of its output. */
 export type RunQuietly = (argv: readonly string[], timeoutMs?: number) => Promise<DemoResult>;
 
 export function quietly({ runCommand }: SandboxTools, sandbox: HeldSandbox): RunQuietly {

@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import type { RuntimeReport } from "../../contract/machine-verbs.ts";
-import { SandboxSpec } from "../../contract/sandbox.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { RuntimeReport } from "../../contract/machine/machine-verbs.ts";
+import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -14,15 +14,15 @@ import { demoAgent } from "./demo-agent.ts";
 import { networkStops } from "./demo-network.ts";
 import { type DemoFolder, quietly, type RunQuietly, type Stop, tour } from "./demo-tour.ts";
 
-/** How often the round trip is measured; enough for a median that means something. */
+/** The number of round trips: enough for a meaningful median. */
 const ROUNDS = 30;
 const MIB = 1024 * 1024;
 
-export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
-  if (given.flag("spec")) return await (await import("./demo-spec.ts")).demoSpec(context, given);
+export async function runDemo(context: CliContext, args: ParsedArguments): Promise<number> {
+  if (args.flag("spec")) return await (await import("./demo-spec.ts")).demoSpec(context, args);
   const print = (piece: Piece = "") => context.stdout.print(line`${piece}`);
   await print(bold("1  What this machine can do"));
-  const runtime = await chooseRuntime(context, given, { print });
+  const runtime = await chooseRuntime(context, args, { print });
   const folder = await makeFolder();
   try {
     await print(bold(`2  A sandbox (${runtime.name}) over the folder ${folder.workspace}`));
@@ -37,9 +37,9 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
       await print(bold("3  What happens inside stays inside"));
       const out = { context, run, print };
       const insideFailures = await walk({ ...out, stops: tour({ sandbox, run, folder, home: context.home }) });
-      await print(bold("4  What it may reach is for you to say"));
+      await print(bold("4  You decide what it can reach"));
       await using network = await networkStops({ sandbox: sandbox.id, run, networks: context.station.networks });
-      if (network.stops.length === 0) await print("   (there is no curl inside to show it with)");
+      if (network.stops.length === 0) await print("   (the sandbox has no curl to show this with)");
       const failures = insideFailures + (await walk({ ...out, stops: network.stops }));
       await print(bold("5  What it costs"));
       await print(line`   a command in a live sandbox: ${bold(showDuration(await medianRoundTrip(run)))} (median of ${ROUNDS})`);
@@ -49,7 +49,7 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
       await print();
       await print(bold("6  An agent at work"));
       const examples = join(context.packageDir, "examples", "demo");
-      const agentFailures = await demoAgent(context, { examples, model: given.option("model"), runtime: runtime.name, print });
+      const agentFailures = await demoAgent(context, { examples, model: args.option("model"), runtime: runtime.name, print });
       await print();
       const all = failures + agentFailures;
       await print(all === 0 ? good("Everything held.") : bad(`${all} of the claims above did not hold.`));
@@ -62,26 +62,26 @@ export async function run(context: CliContext, given: ParsedArguments): Promise<
   }
 }
 
-/** Throws `unavailable` when what was asked for, or everything here, cannot isolate. */
+/** Throws `unavailable` if the requested runtime cannot isolate, or if none can. */
 async function chooseRuntime(
   context: CliContext,
-  given: ParsedArguments,
+  args: ParsedArguments,
   out: { print: (line?: Piece) => Promise<void> },
 ): Promise<RuntimeReport> {
-  const asked = given.option("runtime") ?? context.config.runtime;
-  const { runtimes, chosen } = await context.station.machine.doctor(asked === "auto" ? {} : { only: [asked] });
+  const requestedRuntime = args.option("runtime") ?? context.config.runtime;
+  const { runtimes, chosen } = await context.station.machine.doctor(requestedRuntime === "auto" ? {} : { only: [requestedRuntime] });
   for (const runtime of runtimes) {
-    // Nobody is put on the host who did not ask for it.
-    if (asked === "auto" && runtime.name === "host") continue;
-    const shown = { ...runtime, capabilities: null, findings: runtime.findings.filter((finding) => finding.level !== "ok") };
-    for (const row of showRuntime(shown, { chosen: false })) await out.print(line`   ${row}`);
+    // The demo never runs on the host unless the user asks for it.
+    if (requestedRuntime === "auto" && runtime.name === "host") continue;
+    const report = { ...runtime, capabilities: null, findings: runtime.findings.filter((finding) => finding.level !== "ok") };
+    for (const row of showRuntime(report, { chosen: false })) await out.print(line`   ${row}`);
   }
   await out.print();
-  const found = runtimes.find(({ name }) => name === (asked === "auto" ? chosen : asked));
+  const found = runtimes.find(({ name }) => name === (requestedRuntime === "auto" ? chosen : requestedRuntime));
   if (found?.usable) return found;
   throw new CaissonError(
     "unavailable",
-    asked === "auto" ? "no runtime here can isolate a sandbox" : `the runtime ${asked} cannot be used here`,
+    requestedRuntime === "auto" ? "no runtime here can isolate a sandbox" : `the runtime ${requestedRuntime} is not usable here`,
     {
       hint: "See: caisson doctor",
     },
@@ -106,10 +106,10 @@ async function makeFolder(): Promise<DemoFolder> {
   };
 }
 
-/** Asks for a memory limit only where one can be enforced: a demo should not fail on a machine without cgroups. */
-function specOf({ capabilities }: RuntimeReport, folder: DemoFolder): SandboxSpec {
+/** Sets a memory limit only if the runtime can enforce it: a demo should not fail on a machine without cgroups. */
+function specOf({ capabilities }: RuntimeReport, folder: DemoFolder): SandboxConfig {
   const access = capabilities?.workspaceAccess.includes("overlay") ? "overlay" : "ro";
-  return SandboxSpec.parse({
+  return SandboxConfig.parse({
     workspace: { kind: "folder", path: folder.workspace, access },
     limits: capabilities?.limits.memoryBytes ? { memoryBytes: 256 * MIB } : {},
   });
@@ -139,13 +139,13 @@ async function walk(options: {
   return failures;
 }
 
-/** The first lines, short enough for a terminal. */
+/** Returns the first lines, cut to the width of a terminal. */
 function excerpt(text: string): string[] {
   const rows = plainText(text)
     .split("\n")
     .filter((row) => row.trim() !== "");
-  const shown = rows.slice(0, 3).map((row) => cutToWidth(row, 110));
-  return rows.length > 3 ? [...shown, `… ${rows.length - 3} more ${rows.length === 4 ? "line" : "lines"}`] : shown;
+  const firstRows = rows.slice(0, 3).map((row) => cutToWidth(row, 110));
+  return rows.length > 3 ? [...firstRows, `… ${rows.length - 3} more ${rows.length === 4 ? "line" : "lines"}`] : firstRows;
 }
 
 async function medianRoundTrip(run: RunQuietly): Promise<number> {

@@ -1,4 +1,4 @@
-import type { DiskUsage } from "../../contract/machine-verbs.ts";
+import type { DiskUsage } from "../../contract/machine/machine-verbs.ts";
 import { showBytes } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -8,17 +8,17 @@ import { table } from "../terminal/table.ts";
 const what: Readonly<Record<DiskUsage["kind"], string>> = {
   sandboxes: "sandboxes",
   snapshots: "snapshots",
-  sessions: "sessions, with what runs changed",
-  log: "the log of all runs",
-  caches: "templates, packages and images; made again when needed",
+  sessions: "sessions, including the changes of runs",
+  log: "run logs",
+  caches: "templates, packages and images; recreated when needed",
   other: "everything else",
 };
 const counted: ReadonlySet<DiskUsage["kind"]> = new Set(["sandboxes", "snapshots", "sessions"]);
 
 /** `caisson df` */
-export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function runDf(context: CliContext, args: ParsedArguments): Promise<number> {
   const usage = await context.station.machine.usage();
-  if (given.flag("json")) {
+  if (args.flag("json")) {
     await context.stdout.printJson(usage);
     return 0;
   }

@@ -1,23 +1,23 @@
 import { writeFile } from "node:fs/promises";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { lines } from "../terminal/line.ts";
 import { summaryText, verdictText } from "./attack-view.ts";
 
-/** Attacks the runtime that would be used, or the one that was named. Exit code 1 when a claim does not hold. */
-export async function runAttack({ station, stdout }: CliContext, given: ParsedArguments): Promise<number> {
-  const json = given.flag("json");
-  const file = given.option("report");
-  const subject = { of: subjectOf(given), ...defined({ runtime: given.option("runtime"), image: given.option("image") }) };
+/** Attacks the default runtime or the one given. Exits with 1 if a claim does not hold. */
+export async function runAttack({ station, stdout }: CliContext, args: ParsedArguments): Promise<number> {
+  const json = args.flag("json");
+  const file = args.option("report");
+  const subject = { of: subjectOf(args), ...defined({ runtime: args.option("runtime"), image: args.option("image") }) };
   let holds = false;
-  for await (const told of station.machine.attack(subject)) {
-    if ("verdict" in told) {
-      if (!json) await stdout.print(lines(verdictText(told.verdict)));
+  for await (const update of station.machine.attack(subject)) {
+    if ("verdict" in update) {
+      if (!json) await stdout.print(lines(verdictText(update.verdict)));
       continue;
     }
-    const { signed } = told;
+    const { signed } = update;
     holds = signed.report.holds;
     if (file !== undefined) await writeReport(file, `${JSON.stringify(signed)}\n`);
     await (json ? stdout.printJson(signed) : stdout.print(lines(summaryText(signed.report))));
@@ -25,10 +25,10 @@ export async function runAttack({ station, stdout }: CliContext, given: ParsedAr
   return holds ? 0 : 1;
 }
 
-function subjectOf(given: ParsedArguments): "sandboxes" | "station" {
-  const [subject = "sandboxes"] = given.positionals;
+function subjectOf(args: ParsedArguments): "sandboxes" | "station" {
+  const [subject = "sandboxes"] = args.positionals;
   if (subject === "sandboxes") return subject;
-  const misplaced = ["runtime", "oci-runtime", "image"].find((name) => given.option(name) !== undefined);
+  const misplaced = ["runtime", "oci-runtime", "image"].find((name) => args.option(name) !== undefined);
   if (subject === "station" && misplaced === undefined) return subject;
   throw new CaissonError(
     "invalid",
@@ -43,9 +43,9 @@ async function writeReport(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
   } catch (error) {
-    throw new CaissonError("invalid", `the report cannot be written to ${file}`, {
+    throw new CaissonError("invalid", `cannot write the report to ${file}`, {
       cause: error,
-      hint: "Give a file in a folder that exists.",
+      hint: "Choose a file in an existing folder.",
     });
   }
 }

@@ -1,4 +1,4 @@
-import type { ConformanceResult } from "../../contract/machine-verbs.ts";
+import type { ConformanceResult } from "../../contract/machine/machine-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -6,21 +6,18 @@ import { line, lines } from "../terminal/line.ts";
 
 const marks = { passed: "✓", failed: "✗", skipped: "·" } as const;
 
-/**
- * Runs the conformance suite on the runtime that would be used, or the one that was named. Exit code 1 when a test
- * fails.
- */
-export async function runConformanceSuite({ station, stdout }: CliContext, given: ParsedArguments): Promise<number> {
-  const json = given.flag("json");
+/** Runs the conformance suite on the default runtime or the one given. Exits with 1 if a test fails. */
+export async function runConformanceSuite({ station, stdout }: CliContext, args: ParsedArguments): Promise<number> {
+  const json = args.flag("json");
   let failures = 1;
-  for await (const told of station.machine.conformance(defined({ runtime: given.option("runtime"), image: given.option("image") }))) {
-    if ("result" in told) {
-      if (!json) await stdout.print(lines(resultText(told.result)));
+  for await (const update of station.machine.conformance(defined({ runtime: args.option("runtime"), image: args.option("image") }))) {
+    if ("result" in update) {
+      if (!json) await stdout.print(lines(resultText(update.result)));
       continue;
     }
-    const { runtime, passed, failed, skipped } = told.report;
+    const { runtime, passed, failed, skipped } = update.report;
     failures = failed;
-    await (json ? stdout.printJson(told.report) : stdout.print(line`${runtime}: ${passed} passed, ${skipped} skipped, ${failed} failed`));
+    await (json ? stdout.printJson(update.report) : stdout.print(line`${runtime}: ${passed} passed, ${skipped} skipped, ${failed} failed`));
   }
   return failures === 0 ? 0 : 1;
 }

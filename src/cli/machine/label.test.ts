@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { useTerminalCli } from "../testing.ts";
+import { useTerminalCli } from "../../../test/support/cli-context.ts";
 
 const cli = useTerminalCli();
 
-test("the labels of a run are shown, given and taken away, also after its end, and it is found by them", async () => {
+test("labels of a run can be listed, changed and searched for, even after its end", async () => {
   const script = join(cli.base(), "script.json");
   await writeFile(script, JSON.stringify({ turns: [{ say: "Done." }] }));
   const started = await cli.onTerminal(["run", "go", "--name", "over", "--label", "team=walls", "--model", `scripted:${script}`]);
@@ -18,9 +18,9 @@ test("the labels of a run are shown, given and taken away, also after its end, a
   expect([await found("team=floors"), await found("team=walls")]).toEqual([1, 0]);
 });
 
-test("what is no label, is the station's own, or is about nothing that has some is refused", async () => {
+test("rejects malformed and contradictory labels, and unknown names", async () => {
   const refused = async (...args: string[]) => (await cli.onTerminal(["label", ...args])).text;
   expect(await refused("over", "team")).toMatch(/"team" is not a label[\s\S]*KEY=VALUE/);
-  expect(await refused("over", "a=b", "--remove", "a")).toMatch(/both given and taken away/);
+  expect(await refused("over", "a=b", "--remove", "a")).toMatch(/both set and removed/);
   expect(await refused("none-such", "a=b")).toMatch(/none-such/);
 });

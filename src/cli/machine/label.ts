@@ -1,19 +1,19 @@
-import type { ChangeLabels } from "../../contract/change-labels.ts";
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Labels } from "../../contract/ids.ts";
-import type { NamedThing } from "../../contract/machine-verbs.ts";
+import type { ChangeLabels } from "../../contract/label/change-labels.ts";
+import type { NamedThing } from "../../contract/machine/machine-verbs.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { line } from "../terminal/line.ts";
 import { visibleText } from "../terminal/plain-text.ts";
 
 /** `caisson label NAME [KEY=VALUE…] [--remove KEY]…` */
-export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
-  const [word = "", ...texts] = given.positionals;
-  const changes = changesFrom(texts, given.options("remove"));
+export async function runLabel(context: CliContext, args: ParsedArguments): Promise<number> {
+  const [word = "", ...texts] = args.positionals;
+  const changes = changesFrom(texts, args.options("remove"));
   const thing = await context.station.machine.find(word);
   const labels = Object.keys(changes).length === 0 ? await labelsOf(context, thing) : await change(context, thing, changes);
-  if (given.flag("json")) await context.stdout.printJson({ id: thing.id, labels });
+  if (args.flag("json")) await context.stdout.printJson({ id: thing.id, labels });
   else for (const [key, value] of Object.entries(labels)) await context.stdout.print(line`${visibleText(`${key}=${value}`)}`);
   return 0;
 }
@@ -22,10 +22,10 @@ function changesFrom(texts: readonly string[], removed: readonly string[]): Chan
   const put = texts.map((text) => {
     const at = text.indexOf("=");
     if (at > 0) return [text.slice(0, at), text.slice(at + 1)] as const;
-    throw new CaissonError("invalid", `${JSON.stringify(text)} is not a label`, { hint: "Give KEY=VALUE, or --remove KEY." });
+    throw new CaissonError("invalid", `${JSON.stringify(text)} is not a label`, { hint: "Use KEY=VALUE, or --remove KEY." });
   });
   const twice = removed.find((key) => put.some(([other]) => other === key));
-  if (twice !== undefined) throw new CaissonError("invalid", `the label ${JSON.stringify(twice)} is both given and taken away`);
+  if (twice !== undefined) throw new CaissonError("invalid", `the label ${JSON.stringify(twice)} is both set and removed`);
   return Object.fromEntries([...put, ...removed.map((key) => [key, null] as const)]);
 }
 
@@ -44,5 +44,5 @@ async function change(context: CliContext, thing: NamedThing, changes: ChangeLab
 }
 
 function hasNone({ kind, id }: NamedThing): CaissonError {
-  return new CaissonError("invalid", `a ${kind} has no labels: ${id}`, { hint: "Runs and sandboxes have them." });
+  return new CaissonError("invalid", `a ${kind} cannot have labels: ${id}`, { hint: "Only runs and sandboxes can have labels." });
 }

@@ -4,10 +4,10 @@ import { dim, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
 /** `caisson model ls` */
-export async function listModels(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function listModels(context: CliContext, args: ParsedArguments): Promise<number> {
   const { stdout, station } = context;
   const found = await station.machine.models();
-  if (given.flag("json")) {
+  if (args.flag("json")) {
     await stdout.printJson(found);
     return 0;
   }
@@ -18,6 +18,6 @@ export async function listModels(context: CliContext, given: ParsedArguments): P
   if (found.default !== null && !isListed) await stdout.print(line`${found.default} is the default.`);
   const missing = found.providers.filter(({ hasKey }) => !hasKey);
   for (const { name, keys } of missing) await stdout.print(dim(`${name}: no key; set ${keys.join(" or ")}`));
-  if (usable.length > 0) await stdout.print(dim("Any other model of these providers can be named, too: --model PROVIDER/MODEL."));
+  if (usable.length > 0) await stdout.print(dim("--model PROVIDER/MODEL also accepts any other model of these providers."));
   return 0;
 }

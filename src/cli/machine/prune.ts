@@ -1,5 +1,5 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { Pruned } from "../../contract/machine-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Pruned } from "../../contract/machine/machine-verbs.ts";
 import { showBytes } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -9,25 +9,25 @@ import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
 /** `caisson prune` */
-export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function runPrune(context: CliContext, args: ParsedArguments): Promise<number> {
   const { machine } = context.station;
-  const olderThanMs = parseDays("older-than", given.option("older-than") ?? "7d");
-  const isDryRun = given.flag("dry-run");
+  const olderThanMs = parseDays("older-than", args.option("older-than") ?? "7d");
+  const isDryRun = args.flag("dry-run");
   const found = await machine.prune({ olderThanMs, dryRun: true });
-  const isAsked = !isDryRun && !given.flag("yes") && found.things.length > 0;
-  if (isAsked && (given.flag("json") || !canAsk(context))) {
-    throw new CaissonError("conflict", `${countOf(found)} would be removed, and nobody is there to be asked`, {
-      hint: "--dry-run shows what would go; --yes removes it.",
+  const isAsked = !isDryRun && !args.flag("yes") && found.things.length > 0;
+  if (isAsked && (args.flag("json") || !canAsk(context))) {
+    throw new CaissonError("conflict", `${countOf(found)} would be removed, and there is no terminal to ask on`, {
+      hint: "Use --dry-run to see what would be removed, or --yes to remove it.",
     });
   }
-  if (!given.flag("json")) await show(context, found);
+  if (!args.flag("json")) await show(context, found);
   if (isAsked && !(await askYes(context, line`Remove ${found.things.length === 1 ? "it" : "them"}?`))) {
     await context.stdout.print(line`Nothing was removed.`);
     return 1;
   }
-  // Exactly what was shown: whatever became unused meanwhile waits for the next time.
+  // Removes exactly what was shown; anything that became unused since then waits for the next time.
   const pruned = isDryRun ? found : await machine.prune({ olderThanMs, only: found.things.map(({ id }) => id) });
-  if (given.flag("json")) await context.stdout.printJson(pruned);
+  if (args.flag("json")) await context.stdout.printJson(pruned);
   else if (!isDryRun && pruned.things.length > 0) await context.stdout.print(line`Removed ${countOf(pruned)}, ${showBytes(pruned.bytes)}.`);
   return 0;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NetworkDenied } from "../../contract/network-event.ts";
+import { NetworkDenied } from "../../contract/network/network-event.ts";
 import type { Line } from "../terminal/line.ts";
 import { createNetworkNotices } from "./network-notices.ts";
 
@@ -22,7 +22,7 @@ function collect(when: "atOnce" | "afterwards") {
   return { printed, notices: createNetworkNotices({ print, when }) };
 }
 
-test("a program that has the screen is not written into: what was denied is told in one block afterwards, each host once", async () => {
+test("denials during a full-screen program are printed afterwards, each host once", async () => {
   const { printed, notices } = collect("afterwards");
   for (const host of ["a.test", "b.test", "a.test"]) notices.take(denied(host));
   expect(printed).toEqual([]);
@@ -31,7 +31,7 @@ test("a program that has the screen is not written into: what was denied is told
   expect(printed).toEqual([[expect.stringContaining("a.test"), expect.stringContaining("b.test")]]);
 });
 
-test("any other program's denials are told at once, twenty of them at most", async () => {
+test("denials of other programs are printed at once, at most twenty", async () => {
   const { printed, notices } = collect("atOnce");
   for (let index = 0; index < 30; index++) notices.take(denied(`h${index}.test`));
   expect(printed).toHaveLength(20);

@@ -1,9 +1,9 @@
-import type { NetworkEvent } from "../../contract/network-event.ts";
-import { showPolicy } from "../../contract/network-text.ts";
+import type { NetworkEvent } from "../../contract/network/network-event.ts";
+import { showPolicy } from "../../contract/network/network-text.ts";
 import { showBytes, showDuration } from "../../lib/quantity.ts";
 import { unreachable } from "../../lib/unreachable.ts";
 
-/** An event of a sandbox's network in one line. */
+/** Formats a network event as one line. */
 export function networkLine(event: NetworkEvent): string {
   switch (event.type) {
     case "network.denied":
@@ -14,8 +14,8 @@ export function networkLine(event: NetworkEvent): string {
     }
     case "network.closed": {
       const { host, port, sentBytes, receivedBytes, requests, durationMs, inspected, connections = 1 } = event.data;
-      const asked = `${connections > 1 ? `, ${connections} connections` : ""}${requests > 0 ? `, ${requests} ${requests === 1 ? "request" : "requests"}` : ""}`;
-      return `reached  ${host}:${port} ${showBytes(sentBytes)} out, ${showBytes(receivedBytes)} in${asked}, ${showDuration(durationMs)}${inspected ? ", inspected" : ""}`;
+      const counts = `${connections > 1 ? `, ${connections} connections` : ""}${requests > 0 ? `, ${requests} ${requests === 1 ? "request" : "requests"}` : ""}`;
+      return `reached  ${host}:${port} ${showBytes(sentBytes)} out, ${showBytes(receivedBytes)} in${counts}, ${showDuration(durationMs)}${inspected ? ", inspected" : ""}`;
     }
     case "network.changed":
       return `changed  ${showPolicy(event.data.policy)} (by ${event.data.by})`;
@@ -32,7 +32,7 @@ export function networkLine(event: NetworkEvent): string {
     case "port.opened":
       return `port     ${event.data.port} listens`;
     case "port.closed":
-      return `port     ${event.data.port} listens no more`;
+      return `port     ${event.data.port} no longer listens`;
     default:
       return unreachable(event);
   }

@@ -1,7 +1,8 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { ForwardView } from "../../contract/network-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { ForwardView } from "../../contract/network/network-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import type { OpenedPort } from "../../station/networks/verbs.ts";
+import { ignore } from "../../lib/failures.ts";
+import type { OpenedPort } from "../../verbs/networks.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { line } from "../terminal/line.ts";
@@ -10,23 +11,23 @@ import { table } from "../terminal/table.ts";
 
 type Forward = OpenedPort<ForwardView>;
 
-/** How often a person is told that connections to the same port come to nothing. */
+/** The minimum time between reports of failed connections to the same port. */
 const COMPLAINT_MS = 5_000;
 const PORT_MAX = 65_535;
 
 /** `caisson open RUN|SANDBOX PORT` */
-export async function open(context: CliContext, given: ParsedArguments): Promise<number> {
-  const [name = "", portText = ""] = given.positionals;
+export async function open(context: CliContext, args: ParsedArguments): Promise<number> {
+  const [name = "", portText = ""] = args.positionals;
   const port = portFrom("PORT", portText);
-  const listen = given.option("listen");
+  const listen = args.option("listen");
   const listenPort = listen === undefined ? undefined : portFrom("--listen", listen);
-  const json = given.flag("json");
+  const json = args.flag("json");
   const { networks } = context.station;
   await using preview = await networks.preview(name, { port, ...defined({ listenPort }) });
   const { sandbox, url } = preview.view;
   let isOpen = (await networks.ports(sandbox)).some((each) => each.port === port);
   await (json ? context.stdout.printJson({ ...preview.view, listening: isOpen }) : context.stdout.print(line`${url}`));
-  if (!isOpen && !json) await context.stderr.print(line`caisson: nothing listens on port ${port} yet`);
+  if (!isOpen && !json) await context.stderr.print(line`caisson: nothing is listening on port ${port} yet`);
   const tellChanges = async () => {
     for await (const event of networks.watchPorts(sandbox, context.interruption)) {
       const opened = event.type === "port.opened";
@@ -37,16 +38,15 @@ export async function open(context: CliContext, given: ParsedArguments): Promise
         : context.stderr.print(line`caisson: port ${port} ${opened ? "listens now" : "no longer listens"}`));
     }
   };
-  // When it cannot look any more, the preview itself may still be of use.
-  tellChanges().catch(() => {});
+  void ignore(tellChanges(), "the preview works without the watch");
   return await untilOver(context, preview);
 }
 
 /** `caisson forward RUN|SANDBOX PORT[:LOCAL]…` */
-export async function forward(context: CliContext, given: ParsedArguments): Promise<number> {
-  const [name = "", ...words] = given.positionals;
+export async function forward(context: CliContext, args: ParsedArguments): Promise<number> {
+  const [name = "", ...words] = args.positionals;
   const wanted = words.map(forwardFrom);
-  const listenHost = given.option("listen-host") ?? "127.0.0.1";
+  const listenHost = args.option("listen-host") ?? "127.0.0.1";
   const complain = complainer(context);
   const forwards: Forward[] = [];
   try {
@@ -54,11 +54,11 @@ export async function forward(context: CliContext, given: ParsedArguments): Prom
       const onRefused = (error: unknown) => complain(port, error);
       const make = (listenPort?: number) =>
         context.station.networks.forward(name, { port, listenHost, ...defined({ listenPort }) }, { onRefused });
-      const made = await (local === null ? make(port).catch(orAnyPort(() => make())) : make(local));
-      forwards.push(made);
-      await (given.flag("json")
-        ? context.stdout.printJson(made.view)
-        : context.stdout.print(line`${listenHost}:${made.view.listenPort} is port ${port} of ${made.view.sandbox}`));
+      const openedPort = await (local === null ? make(port).catch(orAnyPort(() => make())) : make(local));
+      forwards.push(openedPort);
+      await (args.flag("json")
+        ? context.stdout.printJson(openedPort.view)
+        : context.stdout.print(line`${listenHost}:${openedPort.view.listenPort} forwards to port ${port} of ${openedPort.view.sandbox}`));
     }
     return await untilOver(context, forwards[0] as Forward);
   } finally {
@@ -67,14 +67,14 @@ export async function forward(context: CliContext, given: ParsedArguments): Prom
 }
 
 /** `caisson ports RUN|SANDBOX` */
-export async function ports(context: CliContext, given: ParsedArguments): Promise<number> {
-  const name = given.positionals[0] as string;
+export async function ports(context: CliContext, args: ParsedArguments): Promise<number> {
+  const name = args.positionals[0] as string;
   const { station, stdout } = context;
-  const json = given.flag("json");
-  if (!given.flag("watch")) {
+  const json = args.flag("json");
+  if (!args.flag("watch")) {
     const listening = await station.networks.ports(name);
     if (json) await stdout.printJson(listening);
-    else if (listening.length === 0) await context.stderr.print(line`caisson: nothing listens`);
+    else if (listening.length === 0) await context.stderr.print(line`caisson: nothing is listening`);
     else await stdout.print(table([["PORT", "ADDRESS"], ...listening.map(({ port, address }) => [String(port), address])]));
     return 0;
   }
@@ -93,11 +93,11 @@ export async function ports(context: CliContext, given: ParsedArguments): Promis
   return received === null ? 0 : exitCodeOf(received);
 }
 
-/** Serves until somebody ends it or the sandbox is gone, which is no failure. */
+/** Serves until a signal arrives or the sandbox is removed, which is not a failure. */
 async function untilOver(context: CliContext, { view, closed }: OpenedPort<{ sandbox: string }>): Promise<number> {
   const signal = await Promise.race([context.interruption.first, closed.then(() => null)]);
   if (signal !== null) return exitCodeOf(signal);
-  await context.stderr.print(line`caisson: the sandbox ${view.sandbox} is gone`);
+  await context.stderr.print(line`caisson: the sandbox ${view.sandbox} no longer exists`);
   return 0;
 }
 
@@ -107,12 +107,13 @@ function complainer(context: CliContext): (port: number, error: unknown) => void
     const now = performance.now();
     if (now - (last.get(port) ?? Number.NEGATIVE_INFINITY) < COMPLAINT_MS) return;
     last.set(port, now);
-    const why = error instanceof CaissonError && error.code === "unavailable" ? "nothing listens there" : String((error as Error).message);
+    const why =
+      error instanceof CaissonError && error.code === "unavailable" ? "nothing is listening there" : String((error as Error).message);
     void context.stderr.print(line`caisson: port ${port}: ${why}`);
   };
 }
 
-/** The same number outside is a courtesy: another one is better than none. */
+/** Falls back to any free port: the same number outside is only a convenience. */
 function orAnyPort(make: () => Promise<Forward>): (error: unknown) => Promise<Forward> {
   return (error) => {
     if (error instanceof CaissonError && (error.code === "conflict" || error.code === "denied")) return make();
@@ -132,5 +133,5 @@ function portFrom(what: string, text: string): number {
 }
 
 function refusePort(what: string, text: string): never {
-  throw new CaissonError("invalid", `${what} ${JSON.stringify(text)} is not a port`, { hint: `A port is a number from 1 to ${PORT_MAX}.` });
+  throw new CaissonError("invalid", `${what} ${JSON.stringify(text)} is not a port`, { hint: `Use a number from 1 to ${PORT_MAX}.` });
 }

@@ -1,30 +1,30 @@
 import { describe, expect, test } from "vitest";
-import type { CommandSpec } from "../command.ts";
+import type { CommandDefinition } from "../command.ts";
 import { commands } from "../commands.ts";
 import { parseArguments } from "./arguments.ts";
 
-const find = (name: string) => commands.find((command) => command.path.join(" ") === name) as CommandSpec;
+const find = (name: string) => commands.find((command) => command.path.join(" ") === name) as CommandDefinition;
 const exec = find("exec");
 
 describe("parsing a command line", () => {
-  test("options end where the command begins", () => {
-    const given = parseArguments(exec, ["--memory", "1g", "ls", "--memory", "-la"]);
-    expect(given.option("memory")).toBe("1g");
-    expect(given.positionals).toEqual(["ls", "--memory", "-la"]);
+  test("stops parsing options where the command begins", () => {
+    const args = parseArguments(exec, ["--memory", "1g", "ls", "--memory", "-la"]);
+    expect(args.option("memory")).toBe("1g");
+    expect(args.positionals).toEqual(["ls", "--memory", "-la"]);
   });
-  test("-- ends options, and what follows is the command's own", () => {
+  test("treats everything after -- as the command", () => {
     expect(parseArguments(exec, ["--", "--json"]).positionals).toEqual(["--json"]);
   });
-  test("values may be joined by = or follow a short option", () => {
-    const given = parseArguments(exec, ["--env=A=1=2", "-eB=2", "-e", "C=3", "--", "x"]);
-    expect(given.options("env")).toEqual(["A=1=2", "B=2", "C=3"]);
+  test("accepts values after =, or directly after a short option", () => {
+    const args = parseArguments(exec, ["--env=A=1=2", "-eB=2", "-e", "C=3", "--", "x"]);
+    expect(args.options("env")).toEqual(["A=1=2", "B=2", "C=3"]);
   });
-  test("switches may be joined, as in docker's -it, and end in an option with its value", () => {
-    const given = parseArguments(exec, ["-it", "--", "sh"]);
-    expect([given.flag("interactive"), given.flag("tty"), given.positionals]).toEqual([true, true, ["sh"]]);
+  test("splits joined switches such as -it, and lets the last one take a value", () => {
+    const args = parseArguments(exec, ["-it", "--", "sh"]);
+    expect([args.flag("interactive"), args.flag("tty"), args.positionals]).toEqual([true, true, ["sh"]]);
     expect(parseArguments(exec, ["-teA=1", "x"]).options("env")).toEqual(["A=1"]);
   });
-  test("a slip of the fingers is named, with what was meant", () => {
+  test("suggests the nearest option for a typo", () => {
     expect(() => parseArguments(exec, ["--memroy", "1g", "x"])).toThrow(
       expect.objectContaining({ code: "invalid", hint: "Did you mean --memory?" }),
     );
@@ -38,23 +38,23 @@ describe("parsing a command line", () => {
     [["--tty=yes", "x"], "takes no value"],
     [["-x", "y"], "unknown option -x"],
     [["-tx", "y"], "unknown option -x"],
-  ])("%j is refused", (argv, message) => {
+  ])("rejects %j", (argv, message) => {
     expect(() => parseArguments(exec, argv)).toThrow(message);
   });
-  test("missing and superfluous arguments are named", () => {
+  test("names missing and superfluous arguments", () => {
     expect(() => parseArguments(find("cp"), ["a"])).toThrow("TARGET is missing");
     expect(() => parseArguments(find("cp"), ["a", "b", "c"])).toThrow('unexpected argument "c"');
   });
-  test("--help needs no arguments", () => {
+  test("accepts --help without arguments", () => {
     expect(parseArguments(find("cp"), ["--help"]).flag("help")).toBe(true);
   });
-  test("asking for an option that the command does not declare is a defect", () => {
+  test("throws a defect if a command reads an option that it does not declare", () => {
     expect(() => parseArguments(find("config"), []).option("memory")).toThrow("has no option");
   });
 });
 
 describe("the command table", () => {
-  test("names and short options are unique in each command", () => {
+  test("has unique names and short options in each command", () => {
     for (const command of commands) {
       const names = command.options.map((option) => option.name);
       const shorts = command.options.flatMap((option) => option.short ?? []);
@@ -63,7 +63,12 @@ describe("the command table", () => {
       expect(command.examples.length, command.path.join(" ")).toBeGreaterThan(0);
     }
   });
-  test("every command can be loaded", async () => {
-    for (const command of commands) expect((await command.load()).run, command.path.join(" ")).toBeTypeOf("function");
+  test("gives every command --json except the interactive ones", () => {
+    const withoutJson = commands.filter(({ options }) => !options.some(({ name }) => name === "json"));
+    // These talk to a person or another program, or print a script.
+    expect(withoutJson.map(({ path }) => path.join(" "))).toEqual(["chat", "shell", "net serve", "mcp", "demo", "completion"]);
+  });
+  test("can load every command", async () => {
+    for (const command of commands) expect(await command.load(), command.path.join(" ")).toBeTypeOf("function");
   });
 });

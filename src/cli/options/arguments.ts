@@ -1,25 +1,24 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { nearest } from "../../lib/nearest.ts";
-import type { CommandSpec, OptionSpec, ParsedArguments } from "../command.ts";
+import type { CommandDefinition, OptionSpec, ParsedArguments } from "../command.ts";
 
 const helpOption: OptionSpec = { name: "help", short: "h", summary: "Show this help" };
-const noStationOption: OptionSpec = { name: "no-station", summary: "Do it in this process, whatever station runs or was chosen" };
+const noStationOption: OptionSpec = { name: "no-station", summary: "Run in this process, even if a station is running or selected" };
 const contextOption: OptionSpec = {
   name: "context",
   value: "NAME",
   summary: "Work with the station of this context (see `caisson context`)",
 };
 
-/** With those that commands have besides their own. */
-export function optionsOf({ options, place }: Pick<CommandSpec, "options" | "place">): readonly OptionSpec[] {
+/** Returns a command's options, including those that every command has. */
+export function optionsOf({ options, place }: Pick<CommandDefinition, "options" | "place">): readonly OptionSpec[] {
   return [...options, ...(place === "here" ? [] : [contextOption, noStationOption]), helpOption];
 }
 
 /**
- * Checks arguments against a command's spec. Throws `invalid`, naming the nearest option or the argument that is
- * missing.
+ * Checks arguments against a command's definition. Throws `invalid`, naming the nearest option or the missing argument.
  */
-export function parseArguments(spec: CommandSpec, argv: readonly string[]): ParsedArguments {
+export function parseArguments(spec: CommandDefinition, argv: readonly string[]): ParsedArguments {
   const options = optionsOf(spec);
   const found = new Map<string, string[]>();
   const words: string[] = [];
@@ -47,14 +46,17 @@ export function parseArguments(spec: CommandSpec, argv: readonly string[]): Pars
     const value = isLeftOut ? "" : (inline ?? rest.shift());
     if (value === undefined) throw usage(spec, `--${option.name} needs a value: ${option.value}`);
     const before = found.get(option.name) ?? [];
-    if (before.length > 0 && option.repeat !== true) throw usage(spec, `--${option.name} was given twice`);
+    if (before.length > 0 && option.repeat !== true) throw usage(spec, `--${option.name} is given twice`);
     found.set(option.name, [...before, value]);
   }
-  if (!found.has("help")) checkWords(spec, words);
-  return given(spec, found, words);
+  if (!found.has("help")) checkPositionals(spec, words);
+  return toParsedArguments(spec, found, words);
 }
 
-function findOption(context: { spec: CommandSpec; options: readonly OptionSpec[]; word: string }): { option: OptionSpec; inline?: string } {
+function findOption(context: { spec: CommandDefinition; options: readonly OptionSpec[]; word: string }): {
+  option: OptionSpec;
+  inline?: string;
+} {
   const { spec, options, word } = context;
   if (word.startsWith("--")) {
     const equals = word.indexOf("=");
@@ -72,7 +74,7 @@ function findOption(context: { spec: CommandSpec; options: readonly OptionSpec[]
   return word.length === 2 ? { option } : { option, inline: word.slice(2) };
 }
 
-function checkWords(spec: CommandSpec, words: readonly string[]): void {
+function checkPositionals(spec: CommandDefinition, words: readonly string[]): void {
   if (spec.takesCommand === true) {
     const needed = spec.arguments.find((argument) => argument.optional !== true);
     if (needed !== undefined && words.length === 0) throw usage(spec, "no command was given");
@@ -88,7 +90,11 @@ function checkWords(spec: CommandSpec, words: readonly string[]): void {
   }
 }
 
-function given(spec: CommandSpec, found: ReadonlyMap<string, readonly string[]>, words: readonly string[]): ParsedArguments {
+function toParsedArguments(
+  spec: CommandDefinition,
+  found: ReadonlyMap<string, readonly string[]>,
+  words: readonly string[],
+): ParsedArguments {
   const declared = new Set(optionsOf(spec).map((option) => option.name));
   const values = (name: string): readonly string[] => {
     if (!declared.has(name)) throw new CaissonError("internal", `${spec.path.join(" ")} has no option --${name}`);
@@ -103,7 +109,7 @@ function given(spec: CommandSpec, found: ReadonlyMap<string, readonly string[]>,
   };
 }
 
-function usage(spec: CommandSpec, problem: string, hint?: string): CaissonError {
+function usage(spec: CommandDefinition, problem: string, hint?: string): CaissonError {
   const name = `caisson ${spec.path.join(" ")}`;
   return new CaissonError("invalid", `${spec.path.join(" ")}: ${problem}`, { hint: hint ?? `See: ${name} --help` });
 }

@@ -1,25 +1,17 @@
 import type { z } from "zod";
-import { CaissonError } from "../../contract/error.ts";
-import { checkValue, tellProblems } from "../../contract/plain-problems.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { checkValue, tellProblems } from "../../contract/error/plain-problems.ts";
+import { type FieldText, fieldOptions, limitFieldOptions } from "../../contract/sandbox/sandbox-field-options.ts";
 
-/** Which option a part of a request comes from, by the end of its path; `*` is any one name. */
+/** The option behind each part of a request, by the end of its path. `*` matches any one name. */
 const optionOf: Readonly<Record<string, string>> = {
-  "limits.memoryBytes": "memory",
-  "limits.cpus": "cpus",
-  "limits.pids": "pids",
-  "limits.diskBytes": "disk",
-  "limits.outputBytes": "output-max",
+  ...optionsOf(fieldOptions, ""),
+  ...optionsOf(limitFieldOptions, "limits."),
   "limits.wallClockMs": "timeout",
   "template.reference": "image",
   "workspace.path": "workspace",
-  mounts: "mount",
-  "mounts.*": "mount",
-  "env.*": "env",
   "labels.*": "label",
   labels: "label",
-  network: "network",
-  "network.rules": "network",
-  "secrets.*": "secret",
   "gateway.wires": "gateway",
   "gateway.models": "gateway-models",
   "gateway.models.*": "gateway-models",
@@ -33,10 +25,7 @@ const optionOf: Readonly<Record<string, string>> = {
   "source.depth": "depth",
   "source.submodulesFrom": "submodules-from",
   "source.submodulesFrom.*": "submodules-from",
-  "settings.image": "image",
   "settings.runtime": "runtime",
-  "settings.ociRuntime": "oci-runtime",
-  "settings.snapshot": "snapshot",
   "settings.timeoutMs": "timeout",
   "settings.maxSteps": "max-steps",
   "budgets.costUsd": "max-cost",
@@ -50,11 +39,29 @@ const optionOf: Readonly<Record<string, string>> = {
   task: "task",
 };
 
-/** What the options of a command line ask for, checked. Throws `invalid` in the options' own names. */
-export function checkOptions<Schema extends z.ZodType>(schema: Schema, asked: z.input<Schema>): z.output<Schema> {
-  const parsed = checkValue(schema, asked);
+/** Maps each field of a table, and everything below it, to its option. */
+function optionsOf(table: Readonly<Record<string, FieldText>>, prefix: string): Record<string, string> {
+  const named = Object.entries(table).flatMap(
+    ([
+      field,
+      {
+        options: [option],
+      },
+    ]) => (option === undefined ? [] : [[prefix + field, option.name]]),
+  );
+  return Object.fromEntries(
+    named.flatMap(([path, name]) => [
+      [path, name],
+      [`${path}.*`, name],
+    ]),
+  );
+}
+
+/** Checks a request built from the options of a command line. Throws `invalid`, naming the options. */
+export function checkOptions<Schema extends z.ZodType>(schema: Schema, request: z.input<Schema>): z.output<Schema> {
+  const parsed = checkValue(schema, request);
   if (parsed.success) return parsed.data;
-  throw new CaissonError("invalid", tellProblems(parsed.problems, nameOf), { hint: "`--help` says what each option takes." });
+  throw new CaissonError("invalid", tellProblems(parsed.problems, nameOf), { hint: "Use --help to see what each option accepts." });
 }
 
 function nameOf(path: readonly PropertyKey[]): string {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseBytes, parseCount, parseDuration, parseNumber } from "./option-values.ts";
 
-test("a value that does not fit names its option and what would fit", () => {
+test("rejects an invalid value, naming the option and a valid example", () => {
   expect(parseBytes("memory", "4g")).toBe(4 * 2 ** 30);
   for (const parse of [parseBytes, parseCount, parseDuration, parseNumber]) {
     expect(() => parse("some-option", "4x")).toThrow(

@@ -1,32 +1,24 @@
-import { defaultLimits } from "../../contract/default-limits.ts";
-import type { CreateSandbox } from "../../contract/sandbox-verbs.ts";
+import { unsetFields } from "../../contract/sandbox/sandbox-field-options.ts";
+import type { CreateSandbox } from "../../contract/sandbox/sandbox-verbs.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 
-/** Options that are the command's, and those that ask of a sandbox what needs no check. */
+/** Options of the command itself, and sandbox options that need no check. */
 const plainOptions = new Set("context no-station tty interactive json quiet detach cwd user keep no-workspace".split(" "));
 
 /**
- * The sandbox of a command that asks nothing of it, as most do: the same as `sandboxFrom` makes, without the schemas
- * that check what was asked. Null where something was.
+ * Returns the sandbox of a command without special options, which most commands are: the same as `parseSandboxOptions`
+ * returns, but without loading schemas. Returns null if an option or a configured image requires a check.
  */
-export function plainSandbox({ cwd, config }: CliContext, given: ParsedArguments, { keep }: { keep: boolean }): CreateSandbox | null {
-  const isPlain = given.optionNames.every((name) => plainOptions.has(name));
+export function plainSandbox({ cwd, config }: CliContext, args: ParsedArguments, { keep }: { keep: boolean }): CreateSandbox | null {
+  const isPlain = args.optionNames.every((name) => plainOptions.has(name));
   if (!isPlain || (config.image !== undefined && config.image !== "host")) return null;
   return {
     spec: {
+      ...unsetFields(),
       template: { kind: "host" },
-      workspace: given.flag("no-workspace") ? { kind: "empty" } : { kind: "folder", path: cwd, access: "overlay" },
-      mounts: [],
+      workspace: args.flag("no-workspace") ? { kind: "empty" } : { kind: "folder", path: cwd, access: "overlay" },
       limits: config.limits,
-      network: { mode: "none" },
-      secrets: {},
-      stationAccess: false,
-      env: {},
-      allowRoot: false,
-      readOnlyPaths: [],
-      deniedPaths: [],
-      tmpBytes: defaultLimits.tmpBytes,
       keep,
       labels: {},
     },

@@ -1,12 +1,12 @@
 import type { OptionSpec } from "../command.ts";
 
-/** What is at /workspace in a new sandbox. */
+/** Options for /workspace in a new sandbox. */
 export const workspaceOptions: readonly OptionSpec[] = [
   {
     name: "workspace",
     short: "w",
     value: "DIR[:MODE]",
-    summary: "The folder at /workspace; MODE is overlay (default: never changed outside), rw or ro",
+    summary: "Mount this folder at /workspace; MODE is overlay (default: copy-on-write), rw or ro",
   },
-  { name: "no-workspace", summary: "An empty /workspace instead of the current folder" },
+  { name: "no-workspace", summary: "Use an empty /workspace instead of the current folder" },
 ];

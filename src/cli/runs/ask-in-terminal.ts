@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline/promises";
-import type { RunEvent } from "../../contract/run-event.ts";
-import { waitsForResume } from "../../contract/run-facts.ts";
+import type { RunEvent } from "../../contract/run/run-event.ts";
+import { waitsForResume } from "../../contract/run/run-facts.ts";
 import type { CliContext } from "../context.ts";
 import { type Line, line } from "../terminal/line.ts";
 
@@ -9,18 +9,18 @@ type Question = Extract<RunEvent, { type: "permission.asked" }>["data"];
 const choices: Record<Question["kind"], string> = {
   tool: "y yes, a always, n no",
   budget: "y raise it, n end the run",
-  stuck: "y go on, n end the run",
+  stuck: "y continue, n end the run",
 };
 
 export interface Asking {
-  /** Whether somebody is there to be asked. */
+  /** Whether a user can answer at this terminal. */
   readonly isInteractive: boolean;
-  /** To be called once the event was shown: what is asked comes after it, where nothing draws over it. */
+  /** Call this after the event was shown, so that the question appears below it and nothing overwrites it. */
   onEvent(event: RunEvent): void;
   close(): void;
 }
 
-/** On a terminal, questions are answered where they are asked, and lines typed after Ctrl-C steer the run. */
+/** Lets the user answer questions in the terminal, and steer the run by typing after Ctrl-C. */
 export function createAsking(context: CliContext, id: string, json: boolean): Asking {
   const isInteractive = !json && context.stdout.isTerminal && context.stdin.isTTY;
   if (!isInteractive) return { isInteractive, onEvent: () => undefined, close: () => undefined };
@@ -31,27 +31,27 @@ export function createAsking(context: CliContext, id: string, json: boolean): As
   const ask = (about: Question) => context.stdout.prompt(line`  [${choices[about.kind]}] `);
   const say = (text: Line) => context.stderr.print(text);
 
-  /** Null when it answers nothing. */
-  const answerTo = (asked: Question, typed: string) => {
+  /** Parses an answer; returns null for other text. */
+  const answerTo = (currentQuestion: Question, typed: string) => {
     const found = /^(y|yes|a|always|n|no)$|^(?:n|no)[,:]? +(\S.*)$/i.exec(typed);
     if (found === null) return null;
     const [, word = "n", text] = found;
     const answer = /^n/i.test(word) ? ("deny" as const) : /^a/i.test(word) ? ("always" as const) : ("allow" as const);
-    return { question: asked.question, answer, by, ...(text === undefined ? {} : { text }) };
+    return { question: currentQuestion.question, answer, by, ...(text === undefined ? {} : { text }) };
   };
   const take = async (typed: string): Promise<void> => {
-    const asked = question;
-    const answer = asked && answerTo(asked, typed);
+    const currentQuestion = question;
+    const answer = currentQuestion && answerTo(currentQuestion, typed);
     if (answer) return await runs.answer(id, answer);
     const isHeld = waitsForResume(await runs.get(id));
-    if (asked && !isHeld) {
+    if (currentQuestion && !isHeld) {
       if (typed !== "")
-        await say(line`  ${JSON.stringify(typed)} is not an answer, and was not passed on. To say why not: n and the reason.`);
-      return await ask(asked);
+        await say(line`  ${JSON.stringify(typed)} is not an answer, and was not passed on. To deny with a reason, type: n REASON`);
+      return await ask(currentQuestion);
     }
     if (typed !== "") await runs.send(id, { text: typed, mode: "steer", source: "user" });
     if (isHeld) await runs.resume(id, { by });
-    if (asked) await ask(asked);
+    if (currentQuestion) await ask(currentQuestion);
   };
 
   reader.on("SIGINT", () => process.emit("SIGINT"));

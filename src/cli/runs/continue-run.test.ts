@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { useTerminalCli } from "../../../test/support/cli-context.ts";
 import type { Script } from "../../agent/model/scripted-model.ts";
-import { useTerminalCli } from "../testing.ts";
 
 const cli = useTerminalCli();
 const write = (path: string) => ({ tool: "write", arguments: { path, content: "x\n" } });
@@ -13,7 +13,7 @@ async function script(value: Script): Promise<string> {
   return `scripted:${path}`;
 }
 
-/** Without what a terminal is told besides the words. */
+/** Runs a command and strips control sequences from its output. */
 const caisson = async (...argv: string[]) => {
   const { code, text } = await cli.onTerminal(argv);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes are what is taken out.
@@ -21,7 +21,7 @@ const caisson = async (...argv: string[]) => {
 };
 const idIn = (text: string): string => /run_[a-z2-7]{12}/.exec(text)?.[0] ?? "";
 
-test("`run --continue` is the next turn of this folder's newest run, or of the one that is named", async () => {
+test("`run --continue` gives another turn to this folder's newest run, or to the one given", async () => {
   const turns = [
     { calls: [write("a.txt")] },
     { say: "First." },
@@ -34,16 +34,16 @@ test("`run --continue` is the next turn of this folder's newest run, or of the o
   const second = await caisson("run", "--continue", "and a second");
   expect(second, second.text).toMatchObject({ code: 0, text: expect.stringContaining("Second.") });
   expect(second.text).toMatch(/added\s+a\.txt[\s\S]*added\s+b\.txt/);
-  // The option's value is a run, wherever the words are.
+  // The option's value is a run, even if the text comes first.
   const third = await caisson("run", "the very last", "--continue", idIn(first.text));
   expect(third, third.text).toMatchObject({ code: 0, text: expect.stringContaining("Third.") });
   expect(JSON.parse((await caisson("ps", "--json")).text)).toMatchObject([{ run: idIn(first.text), status: "done", steps: 5 }]);
 });
 
-test("what cannot be continued is refused with what to do instead", async () => {
+test("`run --continue` and `resume` reject runs that cannot continue, with a hint", async () => {
   expect(await caisson("run", "--continue", "more")).toMatchObject({
     code: 125,
-    text: expect.stringMatching(/there is no run yet[\s\S]*hint:/),
+    text: expect.stringMatching(/there are no runs yet[\s\S]*hint:/),
   });
   const first = await caisson("run", "the task", "--model", await script({ turns: [{ say: "Done." }] }));
   expect((await caisson("run", "--continue")).text).toMatch(/there is no message/);
@@ -54,13 +54,13 @@ test("what cannot be continued is refused with what to do instead", async () => 
   expect((await caisson("run", "--continue", idIn(first.text), "more")).text).toMatch(/was removed, and its files with it/);
 });
 
-test("`resume` goes on with a run whose steps were used up once it is given more", async () => {
+test("`resume` continues a run that used up its steps if it gets more", async () => {
   const turns = [{ calls: [write("a.txt")] }, { calls: [write("b.txt")] }, { say: "Done." }];
   const options = ["--model", await script({ turns }), "--max-steps", "1", "--on-budget", "stop"];
   expect(await caisson("run", "the task", ...options)).toMatchObject({ code: 1, text: expect.stringContaining("max_steps") });
-  expect((await caisson("resume")).text).toMatch(/1 steps were made; the bound is 1\nhint: Raise it with --max-steps/);
+  expect((await caisson("resume")).text).toMatch(/took 1 steps; the limit is 1\nhint: Raise it with --max-steps/);
   expect((await caisson("resume", "--max-steps", "x")).text).toMatch(/--max-steps/);
-  // As a process in the background does it: somebody may have stopped the run before it came to it.
+  // What a background process does, because the user may have stopped the run before it starts.
   expect((await caisson("resume", "--max-steps", "5", "--unless-ended")).text).toMatch(/has ended \(max_steps\)/);
   const resumed = await caisson("resume", "--max-steps", "5");
   expect(resumed, resumed.text).toMatchObject({ code: 0, text: expect.stringContaining("done after 2 steps (3 in all)") });

@@ -1,13 +1,13 @@
-import type { RunEvent } from "../../contract/run-event.ts";
+import type { RunEvent } from "../../contract/run/run-event.ts";
 import { bad, good, type Line, line, lines, type Piece, quotedName } from "../terminal/line.ts";
 import { cutToWidth, plainText } from "../terminal/plain-text.ts";
 
-/** Lines of a tool's output that are shown; the rest is in the log. */
+/** The number of lines shown of a tool's output; the rest is only in the log. */
 const FOLDED_LINES = 6;
 export const TEXT_COLUMNS_MAX = 100;
 const OUTPUT_COLUMNS_MAX = 160;
 
-/** A text after its mark. Continuation lines are indented, so that none looks like a separate entry. */
+/** Puts a text after its mark. Continuation lines are indented, so that none looks like a separate entry. */
 export function headed(mark: Line, text: string, note: Piece): Line[] {
   const rows = lines(text);
   return rows.map(
@@ -20,7 +20,7 @@ export function fileLine(data: Extract<RunEvent, { type: "file.changed" }>["data
   return line`    ${data.kind} ${quotedName(data.path)}${counts}`;
 }
 
-/** The one argument that says most about a call. */
+/** Returns the most informative argument of a call. */
 export function aboutCall(args: unknown): string {
   if (typeof args !== "object" || args === null) return "";
   const values = args as Record<string, unknown>;
@@ -31,6 +31,9 @@ export function aboutCall(args: unknown): string {
 
 export function fold(text: string, columns: number): string[] {
   const lines = plainText(text).trimEnd().split("\n");
-  const shown = lines.length <= FOLDED_LINES ? lines : [`… ${lines.length - FOLDED_LINES + 1} lines`, ...lines.slice(-FOLDED_LINES + 1)];
-  return shown.filter((line) => line.trim() !== "").map((line) => cutToWidth(line.trimEnd(), Math.min(columns - 2, OUTPUT_COLUMNS_MAX)));
+  const shownLines =
+    lines.length <= FOLDED_LINES ? lines : [`… ${lines.length - FOLDED_LINES + 1} lines`, ...lines.slice(-FOLDED_LINES + 1)];
+  return shownLines
+    .filter((line) => line.trim() !== "")
+    .map((line) => cutToWidth(line.trimEnd(), Math.min(columns - 2, OUTPUT_COLUMNS_MAX)));
 }

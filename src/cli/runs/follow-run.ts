@@ -1,34 +1,35 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { RunEvent } from "../../contract/run-event.ts";
-import type { RunView as RunFacts } from "../../contract/run-verbs.ts";
+import type { RunEvent } from "../../contract/run/run-event.ts";
+import type { RunView as RunFacts } from "../../contract/run/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import type { RunVerbs } from "../../station/runs/verbs.ts";
+import { ignore } from "../../lib/failures.ts";
+import type { RunVerbs } from "../../verbs/runs.ts";
 import type { CliContext } from "../context.ts";
 import { dim } from "../terminal/line.ts";
 import { createLiveRegion } from "../terminal/live-region.ts";
 import { createRunView, type RunView } from "./run-view.ts";
 
 const DRIVER_CHECK_MS = 1_000;
-/** How long a process in the background may take to begin. */
+/** How long a background process may take to start. */
 const START_MS_MAX = 20_000;
 
 export interface FollowOptions {
   json: boolean;
-  /** Ends with the run's end unless false: then what is there is shown and nothing waited for. */
+  /** Whether to follow the run until it ends, instead of only showing the stored events. */
   live: boolean;
   fromSeq?: number;
-  /** Shows at most this many of the stored events, and says how many it left out. For people. */
+  /** The maximum number of stored events to show, for people. The output says how many are left out. */
   lastEvents?: number;
-  /** Ends also when nobody drives the run: nothing would come. */
+  /** Also ends if no process drives the run, because no more events would come. */
   whileDriven?: boolean;
   signal: AbortSignal;
-  /** Hears every event after it was shown. */
+  /** Receives every event after it was shown. */
   onEvent?: (event: RunEvent) => void;
 }
 
 /**
- * Shows a run: its past, then what comes, until it ends. Lines for people, JSON lines for programs; on a terminal a few
- * rows below say what it is doing.
+ * Shows a run's past events, then new ones until it ends: lines for people, JSON lines for programs. On a terminal, a
+ * few rows below show the current activity.
  */
 export async function followRun(context: CliContext, runs: RunVerbs, run: string, options: FollowOptions): Promise<void> {
   const { stdout } = context;
@@ -42,43 +43,43 @@ export async function followRun(context: CliContext, runs: RunVerbs, run: string
   const region = createLiveRegion(stdout, { wanted: follow && !options.json, rows: (columns) => view.live(columns) });
   const signal = follow ? AbortSignal.any([options.signal, over.signal]) : undefined;
   const watching = follow && options.whileDriven === true ? abortWhenUndriven(runs, run, { over, seenSeq: () => seenSeq }) : undefined;
-  let shown = Promise.resolve();
+  let printing = Promise.resolve();
   try {
     for await (const { seq, ...event } of runs.events(run, { follow, ...defined({ fromSeq, signal }) })) {
-      shown = options.json ? stdout.printJson({ seq, ...event }) : region.print(view.lines(event));
+      printing = options.json ? stdout.printJson({ seq, ...event }) : region.print(view.lines(event));
       if (seq === cut?.lastSeq) view.takeFigures(cut.facts);
-      await (options.onEvent === undefined ? stdout.room() : shown);
+      await (options.onEvent === undefined ? stdout.room() : printing);
       options.onEvent?.(event);
       seenSeq = seq;
     }
   } finally {
     over.abort();
-    await shown;
+    await printing;
     await region.close();
     await watching;
   }
 }
 
-/** A process that died says nothing, so it has to be looked for. Everything that it did say is shown before. */
+/** Polls for the driver, because a process that died sends nothing. Waits until all its events are shown. */
 async function abortWhenUndriven(
   runs: RunVerbs,
   run: string,
   { over, seenSeq }: { over: AbortController; seenSeq: () => number },
 ): Promise<void> {
-  for (; !over.signal.aborted; await sleep(DRIVER_CHECK_MS, undefined, { signal: over.signal }).catch(() => undefined)) {
+  for (; !over.signal.aborted; await ignore(sleep(DRIVER_CHECK_MS, undefined, { signal: over.signal }), "the loop checks the signal")) {
     const view = await runs.get(run);
-    // Who drove it may have ended it between the look at its events and the look for its driver; a second look sees
-    // that.
+    // The driver may have ended the run between our look at its events and our look for the driver; a second look
+    // tells.
     if (isUndriven(view) && seenSeq() >= view.seq && isUndriven(await runs.get(run))) over.abort();
   }
 }
 
-/** Not over, and nobody drives it. A run that was made a moment ago may not have its process yet. */
+/** Whether a run has not ended but no process drives it. A new run's process may still be starting. */
 export function isUndriven({ status, createdAt }: Pick<RunFacts, "status" | "createdAt">): boolean {
   return status === "interrupted" || (status === "created" && Date.now() - Date.parse(createdAt) > START_MS_MAX);
 }
 
-/** The beginning says which run it is; of the rest only the end is shown. Null for a run that is shown whole. */
+/** Shows the first event, which identifies the run, and skips to the last ones. Returns null if nothing is left out. */
 async function beginLate(
   { stdout }: CliContext,
   runs: RunVerbs,
@@ -86,7 +87,7 @@ async function beginLate(
   { view, lastEvents }: { view: RunView; lastEvents: number },
 ): Promise<{ fromSeq: number; lastSeq: number; facts: RunFacts } | null> {
   const facts = await runs.get(run);
-  // The first event is shown as well.
+  // Minus one, because the first event is shown as well.
   const leftOut = facts.seq - lastEvents - 1;
   if (leftOut <= 0) return null;
   for await (const { seq: _, ...first } of runs.events(run)) {
@@ -98,7 +99,7 @@ async function beginLate(
   return { fromSeq: leftOut + 2, lastSeq: facts.seq, facts };
 }
 
-/** What went before is not shown again, but what comes refers to it. */
+/** Feeds earlier events to the view without showing them, because later ones refer to them. */
 async function takeIn(runs: RunVerbs, run: string, options: { view: RunView; beforeSeq: number }): Promise<void> {
   if (options.beforeSeq <= 1) return;
   for await (const { seq, ...event } of runs.events(run)) {

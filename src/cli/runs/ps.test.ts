@@ -1,20 +1,20 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { useTerminalCli } from "../../../test/support/cli-context.ts";
 import { displayWidth } from "../terminal/plain-text.ts";
-import { useTerminalCli } from "../testing.ts";
 import { elsewhereText, everyPage, leftOutText } from "./ps.ts";
 
 const cli = useTerminalCli();
 
-test("a row is never longer than the terminal: a long folder has its last parts, and the whole of it is in the JSON", async () => {
+test("cuts rows to the terminal's width; JSON has the whole folder and task", async () => {
   const script = join(cli.base(), "script.json");
   await writeFile(script, JSON.stringify({ turns: [{ say: "Done." }] }));
   const folder = join(cli.base(), "work", "customers", "a-very-long-name-of-somebody", "repositories", "shop");
   await mkdir(folder, { recursive: true });
   const task = "make every single price of the catalogue be shown with two digits after the point";
-  const asked = [task, "--name", "every-price-has-exactly-two-digits", "--repo", folder, "--model", `scripted:${script}`];
-  expect(await cli.onTerminal(["run", ...asked])).toMatchObject({ code: 0 });
+  const argv = [task, "--name", "every-price-has-exactly-two-digits", "--repo", folder, "--model", `scripted:${script}`];
+  expect(await cli.onTerminal(["run", ...argv])).toMatchObject({ code: 0 });
   expect(await cli.onTerminal(["run", "short", "--model", `scripted:${script}`])).toMatchObject({ code: 0 });
   const { text } = await cli.onTerminal(["ps", "--all"]);
   const rows = text.trimEnd().split("\n");
@@ -25,7 +25,7 @@ test("a row is never longer than the terminal: a long folder has its last parts,
   expect(JSON.parse((await cli.onTerminal(["ps", "--all", "--json"])).text)).toContainEqual(expect.objectContaining({ folder, task }));
 });
 
-test("a name is shown whole where it fits, and the folder only where rows may differ in it", async () => {
+test("shows a name whole if it fits, and the folder only if rows may differ in it", async () => {
   const script = join(cli.base(), "script.json");
   await writeFile(script, JSON.stringify({ turns: [{ say: "Done." }] }));
   const task = "Migrate the prices of every shop to the new table";
@@ -35,7 +35,7 @@ test("a name is shown whole where it fits, and the folder only where rows may di
   expect(text).toMatch(/ {2}fix-discounts {2}.* {2}Migrate the prices of/);
 });
 
-test("where runs are only counted up to a bound, there are so many or more", () => {
+test("shows a capped count as that number or more", () => {
   const count = (total: number, isMinimum = false) => ({ total, isMinimum });
   expect(elsewhereText({ all: count(3), here: count(2) })).toBe("1 run elsewhere: caisson ps --all");
   expect(elsewhereText({ all: count(1000, true), here: count(2) })).toBe("998 or more runs elsewhere: caisson ps --all");
@@ -43,27 +43,27 @@ test("where runs are only counted up to a bound, there are so many or more", () 
   expect(elsewhereText({ all: count(1000, true), here: count(1000, true) })).toBe("there may be more elsewhere: caisson ps --all");
   expect(elsewhereText({ all: count(5), here: count(5) })).toBe(null);
   const list = (total: number, totalIsMinimum = false) => ({ runs: [], total, totalIsMinimum });
-  expect(leftOutText({ open: list(2), ended: list(7, true) })).toMatch(/: 2 that are not over, 7 or more that have ended$/);
+  expect(leftOutText({ open: list(2), ended: list(7, true) })).toMatch(/: 2 that have not ended, 7 or more that have ended$/);
   expect(leftOutText({ open: list(0) })).toBe(null);
-  // As many as are shown were counted, and there are more.
+  // Every counted run is shown, and there are more.
   expect(leftOutText({ open: list(0), ended: list(0, true) })).toMatch(/: some that have ended$/);
 });
 
-test("a program that asks for every run gets all pages, each run once", async () => {
+test("`ps --all --json` reads all pages and lists each run once", async () => {
   const script = join(cli.base(), "script.json");
   await writeFile(script, JSON.stringify({ turns: [{ say: "Done." }] }));
   for (const task of ["one", "two", "three"]) await cli.onTerminal(["run", task, "--model", `scripted:${script}`]);
   const all = JSON.parse((await cli.onTerminal(["ps", "--all", "--json"])).text) as { run: string }[];
   const ids = all.map(({ run }) => run);
-  const asked: (string | undefined)[] = [];
+  const cursors: (string | undefined)[] = [];
   const list = async ({ cursor }: { cursor?: string | undefined } = {}) => {
-    asked.push(cursor);
+    cursors.push(cursor);
     const at = Number(cursor ?? 0);
-    // One that changed meanwhile is on two pages.
+    // A run that changes in the meantime appears on two pages.
     const page = [...ids.slice(at, at + 2), ...ids.slice(0, 1)].map((run) => ({ run }));
     return { runs: page, total: 2, totalIsMinimum: true, next: at + 2 < ids.length ? String(at + 2) : null } as never;
   };
   const found = await everyPage({ list }, { state: "ended", limit: 2 });
   expect([found.runs.map(({ run }) => run).sort(), found.totalIsMinimum, found.total]).toEqual([[...ids].sort(), false, ids.length]);
-  expect(asked.length).toBe(Math.ceil(ids.length / 2));
+  expect(cursors.length).toBe(Math.ceil(ids.length / 2));
 });

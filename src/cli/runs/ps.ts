@@ -1,10 +1,11 @@
-import type { ListRuns, RunList, RunView } from "../../contract/run-verbs.ts";
-import type { Unapplied } from "../../contract/session-verbs.ts";
+import type { ListRuns, RunList, RunView } from "../../contract/run/run-verbs.ts";
+import type { Unapplied } from "../../contract/session/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { listFrom } from "../options/list-asked.ts";
+import { listFrom } from "../options/parse-list-filter.ts";
 import { tellDamaged } from "../sessions/session-commands.ts";
 import { dim, line } from "../terminal/line.ts";
 import { cutToWidth, displayWidth, visibleText } from "../terminal/plain-text.ts";
@@ -12,49 +13,49 @@ import { shortPath } from "../terminal/short-path.ts";
 import { table } from "../terminal/table.ts";
 import { placeText } from "./queue-commands.ts";
 
-/** Runs that are shown at most; what is left out is counted. */
+/** The maximum number of runs shown of each kind; the others are counted. */
 const SHOWN_MAX = 1000;
 const ENDED_SHOWN = 10;
-/** Runs of each kind that a program is given; past these it says so. */
+/** The maximum number of runs of each kind in JSON output; the command reports if there are more. */
 const LISTED_MAX = 100_000;
-/** Sessions that are looked at for what is not applied; of older ones it is not said. */
+/** The number of sessions checked for unapplied changes; for older ones the column shows a question mark. */
 const LOOKED_AT_MAX = 100;
 
-/** `caisson ps`: the runs of this folder; with `--all`, of every folder. */
-export async function ps(context: CliContext, given: ParsedArguments): Promise<number> {
+/** `caisson ps`: lists the runs of this folder, or with `--all` of every folder. */
+export async function ps(context: CliContext, args: ParsedArguments): Promise<number> {
   const { runs } = context.station;
-  const all = given.flag("all");
-  const asked = defined({ ...listFrom(given), agent: given.option("agent"), model: given.option("model"), text: given.option("text") });
-  const here = { ...(all ? {} : { folder: context.cwd }), ...asked };
-  // For a program there is no first screen: it gets all of them.
-  const list = all && given.flag("json") ? (request: ListRuns) => everyPage(runs, request) : (request: ListRuns) => runs.list(request);
+  const all = args.flag("all");
+  const filter = defined({ ...listFrom(args), agent: args.option("agent"), model: args.option("model"), text: args.option("text") });
+  const here = { ...(all ? {} : { folder: context.cwd }), ...filter };
+  // JSON output contains all runs, not just the first page.
+  const list = all && args.flag("json") ? (request: ListRuns) => everyPage(runs, request) : (request: ListRuns) => runs.list(request);
   const open = await list({ state: "open", limit: SHOWN_MAX, ...here });
   const ended = await list({ state: "ended", limit: all ? SHOWN_MAX : ENDED_SHOWN, ...here });
-  const shown = [...open.runs, ...ended.runs];
-  if (all) shown.sort((a, b) => (a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1));
-  const unapplied = await unappliedOf(context, shown);
-  const rows = shown.map((run) => rowOf(run, unapplied.get(run.session) ?? null));
+  const shownRuns = [...open.runs, ...ended.runs];
+  if (all) shownRuns.sort((a, b) => (a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1));
+  const unapplied = await unappliedOf(context, shownRuns);
+  const rows = shownRuns.map((run) => rowOf(run, unapplied.get(run.session) ?? null));
   const leftOut = leftOutText({ open, ...(all && { ended }) });
   if (leftOut !== null) await context.stderr.print(line`caisson: ${leftOut}`);
-  // Their runs are of no folder that is known.
+  // Damaged sessions have no known folder, so they are reported for every folder.
   await tellDamaged(context, (await context.station.sessions.list({ limit: 1 })).damaged);
-  if (given.flag("json")) {
+  if (args.flag("json")) {
     await context.stdout.printJson(rows);
     return 0;
   }
   const columns = context.stdout.isTerminal ? context.stdout.size().cols : Number.POSITIVE_INFINITY;
   if (rows.length > 0) await context.stdout.print(table(fittedRows({ columns, home: context.home, withFolder: all }, rows)));
   await tellInterrupted(context, rows);
-  if (Object.keys(asked).length > 0) {
-    if (rows.length === 0) await context.stdout.print(line`No run is like that${all ? "" : " here; --all looks everywhere"}.`);
+  if (Object.keys(filter).length > 0) {
+    if (rows.length === 0) await context.stdout.print(line`No runs match${all ? "" : " here; --all looks everywhere"}.`);
     return 0;
   }
-  if (rows.length === 0 && all) await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
-  if (!all) await tellElsewhere(context, { here: counted([open, ended]) });
+  if (rows.length === 0 && all) await context.stdout.print(line`No runs yet. Start one: caisson run "fix the failing test"`);
+  if (!all) await tellElsewhere(context, { here: countAll([open, ended]) });
   return 0;
 }
 
-/** Page after page. A run that changes meanwhile moves to the front, and is there once. */
+/** Reads all pages. A run that changes in the meantime moves to the front, but is listed only once. */
 export async function everyPage(runs: Pick<CliContext["station"]["runs"], "list">, request: ListRuns): Promise<RunList> {
   const found = new Map<string, RunView>();
   let page = await runs.list(request);
@@ -93,7 +94,7 @@ function rowOf(run: RunView, unapplied: Unapplied | null) {
 type Row = ReturnType<typeof rowOf>;
 
 const HEADINGS = ["RUN", "NAME", "AGENT", "STATUS", "STEPS", "COST", "AGE", "UNAPPLIED"];
-/** What a narrow terminal does without, the least needed first. A name is cut last: it is what people type. */
+/** The columns that a narrow terminal drops, least needed first. Names are cut last, because people type them. */
 const SPARED = ["COST", "STEPS", "AGENT"];
 const NAME_COLUMNS_MAX = 24;
 const AGENT_COLUMNS_MAX = 16;
@@ -103,13 +104,13 @@ const TASK_COLUMNS = { min: 4, wanted: 24, max: 60 };
 interface Room {
   columns: number;
   home: string;
-  /** False where all rows have the same folder. */
+  /** False if all rows have the same folder. */
   withFolder: boolean;
 }
 
 /**
- * Rows that fit the terminal: the folder and the task share what the other columns leave. Into a pipe no column is left
- * out.
+ * Fits the rows to the terminal: the folder and the task share the space that the other columns leave. Drops no columns
+ * if the output is not a terminal.
  */
 function fittedRows({ columns, home, withFolder }: Room, rows: readonly Row[]): string[][] {
   const all = [HEADINGS, ...rows.map(cellsOf)];
@@ -158,43 +159,47 @@ async function tellInterrupted(context: CliContext, rows: readonly Row[]): Promi
   const lost = rows.filter(({ status }) => status === "interrupted");
   if (lost.length === 0) return;
   await context.stdout.print(
-    dim(`interrupted: nobody drives it; caisson resume ${lost.length === 1 ? lost[0]?.run : "RUN"} goes on with it`),
+    dim(`interrupted: its process has died; continue with: caisson resume ${lost.length === 1 ? lost[0]?.run : "RUN"}`),
   );
 }
 
-/** By session: what is not applied belongs to all of its runs. */
-async function unappliedOf(context: CliContext, shown: readonly RunView[]): Promise<Map<string, Unapplied | null>> {
-  const sessions = [...new Set(shown.map(({ session }) => session))].slice(0, LOOKED_AT_MAX);
+/** Returns the unapplied changes by session, because all runs of a session share them. */
+async function unappliedOf(context: CliContext, runs: readonly RunView[]): Promise<Map<string, Unapplied | null>> {
+  const sessions = [...new Set(runs.map(({ session }) => session))].slice(0, LOOKED_AT_MAX);
   const found = new Map<string, Unapplied | null>();
-  for (const session of sessions) found.set(session, await context.station.sessions.unapplied(session).catch(() => null));
+  for (const session of sessions)
+    found.set(session, (await ignore(context.station.sessions.unapplied(session), "the other columns are still useful")) ?? null);
   return found;
 }
 
-/** How many there are, and whether there may be more. */
+/** A number of runs, which may be a lower bound. */
 interface Count {
   total: number;
   isMinimum: boolean;
 }
 type Counted = Pick<RunList, "total" | "totalIsMinimum">;
 
-const counted = (lists: readonly Counted[]): Count => ({
+const countAll = (lists: readonly Counted[]): Count => ({
   total: lists.reduce((sum, { total }) => sum + total, 0),
   isMinimum: lists.some(({ totalIsMinimum }) => totalIsMinimum),
 });
 const orMore = ({ total, isMinimum }: Count): string => `${total}${isMinimum ? " or more" : ""}`;
 
 async function tellElsewhere(context: CliContext, { here }: { here: Count }): Promise<void> {
-  const all = counted([await context.station.runs.list({ limit: 1 })]);
+  const all = countAll([await context.station.runs.list({ limit: 1 })]);
   if (here.total === 0 && all.total === 0) {
-    await context.stdout.print(line`No run yet. Start one: caisson run "fix the failing test"`);
+    await context.stdout.print(line`No runs yet. Start one: caisson run "fix the failing test"`);
     return;
   }
-  if (here.total === 0) await context.stdout.print(line`No run works on this folder.`);
+  if (here.total === 0) await context.stdout.print(line`No runs in this folder.`);
   const elsewhere = elsewhereText({ all, here });
   if (elsewhere !== null) await context.stdout.print(dim(elsewhere));
 }
 
-/** Null where there are none. Of two counts that are both minimums nothing follows but that there may be more. */
+/**
+ * Tells how many runs other folders have; null if none. If both counts are lower bounds, it can only tell that there
+ * may be more.
+ */
 export function elsewhereText({ all, here }: { all: Count; here: Count }): string | null {
   const total = all.total - here.total;
   if (all.isMinimum && (here.isMinimum || total <= 0)) return "there may be more elsewhere: caisson ps --all";
@@ -205,10 +210,10 @@ export function elsewhereText({ all, here }: { all: Count; here: Count }): strin
 
 type Listed = Counted & Pick<RunList, "runs">;
 
-/** What of each kind is not shown; null where all is. */
+/** Tells how many runs of each kind are not shown; null if all are. */
 export function leftOutText({ open, ended }: { open: Listed; ended?: Listed }): string | null {
   const kinds = [
-    { list: open, text: "that are not over" },
+    { list: open, text: "that have not ended" },
     { list: ended, text: "that have ended" },
   ];
   const parts = kinds.flatMap(({ list, text }) => {

@@ -1,6 +1,6 @@
-import { CaissonError } from "../../contract/error.ts";
-import { Priority, type RunQueueView } from "../../contract/run-queue.ts";
-import type { RunView } from "../../contract/run-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { Priority, type RunQueueView } from "../../contract/run/run-queue.ts";
+import type { RunView } from "../../contract/run/run-verbs.ts";
 import { durationFrom, showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -10,14 +10,14 @@ import { table } from "../terminal/table.ts";
 import { isUndriven } from "./follow-run.ts";
 
 const TASK_COLUMNS = 40;
-/** Runs that are adopted at once. */
+/** The maximum number of runs that `adopt --all` adopts. */
 const ADOPTED_MAX = 1000;
 const words: Readonly<Record<string, number>> = { low: -50, normal: 0, high: 50 };
 
 /** `caisson queue` */
-export async function queue(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function queue(context: CliContext, args: ParsedArguments): Promise<number> {
   const view = await context.station.runs.queue();
-  if (given.flag("json")) {
+  if (args.flag("json")) {
     await context.stdout.printJson(view);
     return 0;
   }
@@ -36,43 +36,44 @@ function cellsOf({ position, run, name, owner, priority, since, title, why }: Ru
 
 function workText({ atWork, total }: RunQueueView): string {
   const waiting = total === 0 ? "nothing waits" : `${total} wait${total === 1 ? "s" : ""}`;
-  if (atWork === null) return total === 0 ? "nothing waits" : `${waiting} for a station: caisson up`;
-  return `${waiting}; ${atWork.runs} of at most ${atWork.runsMax} runs at work${atWork.draining ? "; the station is about to end" : ""}`;
+  if (atWork === null) return total === 0 ? "nothing waits" : `${waiting} for a station; start one: caisson up`;
+  return `${waiting}; ${atWork.runs} of at most ${atWork.runsMax} runs at work${atWork.draining ? "; the station is shutting down" : ""}`;
 }
 
 /** `caisson prioritize RUN PRIORITY` */
-export async function prioritize(context: CliContext, given: ParsedArguments): Promise<number> {
-  const [run = "", text = ""] = given.positionals;
+export async function prioritize(context: CliContext, args: ParsedArguments): Promise<number> {
+  const [run = "", text = ""] = args.positionals;
   const by = context.variable("USER") ?? "user";
   const view = await context.station.runs.prioritize(run, { priority: priorityFrom("PRIORITY", text), by });
-  await (given.flag("json") ? context.stdout.printJson(view) : context.stdout.print(line`${placeText(view)}`));
+  await (args.flag("json") ? context.stdout.printJson(view) : context.stdout.print(line`${placeText(view)}`));
   return 0;
 }
 
 /** `caisson adopt RUN…`, `caisson adopt --all` */
-export async function adopt(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function adopt(context: CliContext, args: ParsedArguments): Promise<number> {
   const { runs } = context.station;
-  const all = given.flag("all");
-  if (all === given.positionals.length > 0) throw new CaissonError("invalid", "name the runs, or give --all", { hint: "caisson ps --all" });
+  const all = args.flag("all");
+  if (all === args.positionals.length > 0)
+    throw new CaissonError("invalid", "name the runs, or use --all", { hint: "Run `caisson ps --all` to list them." });
   const left = all
     ? (await runs.list({ state: "open", parent: null, limit: ADOPTED_MAX })).runs.filter(isUndriven).map(({ run }) => run)
     : [];
   const by = context.variable("USER") ?? "user";
   const adopted: RunView[] = [];
-  for (const run of all ? left : given.positionals) adopted.push(await runs.adopt(run, { by }));
-  if (given.flag("json")) await context.stdout.printJson(adopted);
+  for (const run of all ? left : args.positionals) adopted.push(await runs.adopt(run, { by }));
+  if (args.flag("json")) await context.stdout.printJson(adopted);
   else for (const view of adopted) await context.stdout.print(line`${view.run} ${placeText(view)}`);
-  if (adopted.length === 0 && !given.flag("json")) await context.stderr.print(line`caisson: no run was interrupted`);
+  if (adopted.length === 0 && !args.flag("json")) await context.stderr.print(line`caisson: no run was interrupted`);
   return 0;
 }
 
-/** Of a run that was just started or continued: that it waits, and behind whom. */
+/** Prints that a run is queued, and what it waits for. */
 export async function tellQueued(context: CliContext, view: RunView): Promise<void> {
   if (view.queue === null || view.queue.waitsFor === "nothing") return;
   await context.stderr.print(line`caisson: ${view.run} waits: ${view.queue.why}`);
 }
 
-/** In a word or two. */
+/** Describes a run's place in the queue in a word or two. */
 export function placeText({ status, queue: place }: Pick<RunView, "status" | "queue">): string {
   if (place === null) return status;
   if (place.waitsFor === "time") return `queued until ${place.startAt}`;
@@ -80,21 +81,21 @@ export function placeText({ status, queue: place }: Pick<RunView, "status" | "qu
   return place.position === 1 ? "queued: next" : `queued behind ${place.position - 1}`;
 }
 
-/** `low`, `normal`, `high`, or a number from -100 to 100. Throws `invalid` naming the option. */
+/** Parses `low`, `normal`, `high`, or a number from -100 to 100. Throws `invalid`, naming the option. */
 export function priorityFrom(option: string, text: string): number {
   const parsed = Priority.safeParse(words[text] ?? (/^-?\d{1,3}$/.test(text) ? Number(text) : null));
   if (parsed.success) return parsed.data;
   throw new CaissonError("invalid", `${option} ${JSON.stringify(text)} is not a priority`, {
-    hint: "Give low, normal, high, or a number from -100 to 100; the higher, the sooner.",
+    hint: "Use low, normal, high, or a number from -100 to 100. Higher priorities run first.",
   });
 }
 
-/** `2h` from now, or a point in time. Throws `invalid`. */
+/** Parses a duration from now, such as `2h`, or a point in time. Throws `invalid`. */
 export function startAtFrom(text: string): string {
   const inMs = /[a-z]$/i.test(text) && !/z$/i.test(text) ? durationFrom(text) : null;
   const atMs = inMs === null ? (/^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN) : Date.now() + inMs;
   if (!Number.isNaN(atMs)) return new Date(atMs).toISOString();
   throw new CaissonError("invalid", `--start-at ${JSON.stringify(text)} is not a time`, {
-    hint: "Give one such as 2026-01-31T22:00 or 2026-01-31T22:00Z, or how long from now, such as 2h.",
+    hint: "Use a time such as 2026-01-31T22:00 or 2026-01-31T22:00Z, or a duration from now such as 2h.",
   });
 }

@@ -1,9 +1,9 @@
-import type { Budgets } from "../../contract/run.ts";
+import type { Budgets } from "../../contract/run/run.ts";
 import { defined } from "../../lib/defined.ts";
 import type { OptionSpec, ParsedArguments } from "../command.ts";
 import { parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
 
-/** Options for the bounds of a run that is there already; `what` says what a bound is of. */
+/** Returns the options that set new limits for an existing run; `what` begins their help. */
 export const boundOptions = (what: string): readonly OptionSpec[] => [
   { name: "max-cost", value: "USD", summary: `${what} cost` },
   { name: "max-tokens", value: "N", summary: `${what} tokens` },
@@ -11,9 +11,9 @@ export const boundOptions = (what: string): readonly OptionSpec[] => [
   { name: "timeout", value: "TIME", summary: `${what} working time` },
 ];
 
-export function boundsFrom(given: ParsedArguments): Budgets {
+export function boundsFrom(args: ParsedArguments): Budgets {
   const parse = <Value>(option: string, read: (name: string, text: string) => Value): Value | undefined => {
-    const text = given.option(option);
+    const text = args.option(option);
     return text === undefined ? undefined : read(option, text);
   };
   return defined({

@@ -1,5 +1,5 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { MessageMode } from "../../contract/run.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { MessageMode } from "../../contract/run/run.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -11,51 +11,51 @@ import { followRun } from "./follow-run.ts";
 import { boundsFrom } from "./run-bounds.ts";
 import { runAndRest, runNamed } from "./run-named.ts";
 import { printOutcome } from "./run-outcome.ts";
-import { exitCodes, showDrivenRun } from "./show-driven-run.ts";
+import { exitCodes, showDrivenRun } from "./show-run.ts";
 import { goOnIfUndriven, tellUndriven } from "./undriven-run.ts";
 
-/** Of a long run, `attach` shows the end: about what a person scrolls back over. */
+/** The number of events that `attach` shows of a long run: about as far as a person scrolls back. */
 const ATTACHED_EVENTS = 2_000;
 
-/** `caisson logs RUN`, and of a sandbox what a detached command in it wrote. */
-export async function logs(context: CliContext, given: ParsedArguments): Promise<number> {
+/** `caisson logs RUN`, or for a sandbox the output of its detached commands */
+export async function logs(context: CliContext, args: ParsedArguments): Promise<number> {
   const { runs } = context.station;
-  if (given.flag("check")) return await checkLog(context, given);
-  const [word] = given.positionals;
-  if (word !== undefined && (await isSandbox(context, word))) return await sandboxLogs(context, given, word);
-  if (given.flag("process")) throw new CaissonError("invalid", "--process goes with a sandbox, not with a run");
-  const from = given.option("from");
-  const { run } = await runs.get(await runNamed(context, given.positionals[0]));
-  // Who follows a run sees it as it goes; what is over is read.
-  const paged = !given.flag("follow") && !given.flag("json") && !given.flag("no-pager");
+  if (args.flag("check")) return await checkLog(context, args);
+  const [word] = args.positionals;
+  if (word !== undefined && (await isSandbox(context, word))) return await sandboxLogs(context, args, word);
+  if (args.flag("process")) throw new CaissonError("invalid", "--process requires a sandbox, not a run");
+  const from = args.option("from");
+  const { run } = await runs.get(await runNamed(context, args.positionals[0]));
+  // A run that is followed appears live; only stored output goes through a pager.
+  const paged = !args.flag("follow") && !args.flag("json") && !args.flag("no-pager");
   const stdout = paged ? await context.pager.open() : context.stdout;
   await followRun({ ...context, stdout }, runs, run, {
-    json: given.flag("json"),
-    live: given.flag("follow"),
+    json: args.flag("json"),
+    live: args.flag("follow"),
     whileDriven: true,
     signal: context.interruption.signal,
     ...defined({ fromSeq: from === undefined ? undefined : parseCount("from", from) }),
   });
-  if (given.flag("follow")) await tellUndriven(context, run);
+  if (args.flag("follow")) await tellUndriven(context, run);
   return 0;
 }
 
-async function checkLog(context: CliContext, given: ParsedArguments): Promise<number> {
+async function checkLog(context: CliContext, args: ParsedArguments): Promise<number> {
   const damages = await context.station.runs.check();
-  if (given.flag("json")) await context.stdout.printJson(damages);
+  if (args.flag("json")) await context.stdout.printJson(damages);
   else for (const damage of damages) await context.stdout.print(line`${damage.stream ?? "log"}: ${damage.text}`);
-  if (damages.length === 0 && !given.flag("json")) await context.stdout.print(line`The log is whole.`);
+  if (damages.length === 0 && !args.flag("json")) await context.stdout.print(line`The log is intact.`);
   return damages.length === 0 ? 0 : 1;
 }
 
 /** `caisson attach RUN`: watches only; `caisson answer` answers, `caisson send` steers. */
-export async function attach(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function attach(context: CliContext, args: ParsedArguments): Promise<number> {
   const { runs, sessions } = context.station;
-  const name = await runNamed(context, given.positionals[0]);
+  const name = await runNamed(context, args.positionals[0]);
   const { run } = await runs.get(name);
-  const isWhole = given.flag("all") || given.flag("json");
+  const isWhole = args.flag("all") || args.flag("json");
   await followRun(context, runs, run, {
-    json: given.flag("json"),
+    json: args.flag("json"),
     live: true,
     whileDriven: true,
     signal: context.interruption.signal,
@@ -63,56 +63,56 @@ export async function attach(context: CliContext, given: ParsedArguments): Promi
   });
   const view = await runs.get(run);
   if (view.finish === null) return (await tellUndriven(context, run)) ? 1 : 0;
-  if (!given.flag("json")) await printOutcome(context, sessions, { run: view, signal: context.interruption.signal });
+  if (!args.flag("json")) await printOutcome(context, sessions, { run: view, signal: context.interruption.signal });
   return exitCodes[view.finish];
 }
 
-/** `caisson resume RUN`: goes on with a run that was paused, lost its process, or ended before it was done. */
-export async function resume(context: CliContext, given: ParsedArguments): Promise<number> {
+/** `caisson resume RUN`: continues a run that is paused, lost its process, or ended before it was done. */
+export async function resume(context: CliContext, args: ParsedArguments): Promise<number> {
   const letGo = new AbortController();
-  const name = await runNamed(context, given.positionals[0]);
+  const name = await runNamed(context, args.positionals[0]);
   const by = context.variable("USER") ?? "user";
   const { run, seq } = await context.station.runs.resume(name, {
     by,
     signal: letGo.signal,
-    budgets: boundsFrom(given),
-    reopens: !given.flag("unless-ended"),
+    budgets: boundsFrom(args),
+    reopens: !args.flag("unless-ended"),
   });
-  return await showDrivenRun(context, run, { json: given.flag("json"), letGo, fromSeq: seq + 1 });
+  return await showDrivenRun(context, run, { json: args.flag("json"), letGo, fromSeq: seq + 1 });
 }
 
 /** `caisson send RUN TEXT` */
-export async function send(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { run, rest } = await runAndRest(context, given.positionals);
+export async function send(context: CliContext, args: ParsedArguments): Promise<number> {
+  const { run, rest } = await runAndRest(context, args.positionals);
   const text = rest.join(" ").trim();
-  if (text === "") throw new CaissonError("invalid", "there is no message", { hint: 'caisson send RUN "use the other parser"' });
-  const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => given.flag(mode));
-  if (modes.length > 1) throw new CaissonError("invalid", `a message is sent in one way, not with --${modes.join(" and --")}`);
+  if (text === "") throw new CaissonError("invalid", "there is no message", { hint: 'Add one: caisson send RUN "use the other parser"' });
+  const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => args.flag(mode));
+  if (modes.length > 1) throw new CaissonError("invalid", `--${modes.join(" and --")} are mutually exclusive`);
   const mode: MessageMode = modes[0] ?? "steer";
-  const { message, goesOn } = await say(context, given, { run, text, mode });
-  const receipt = given.flag("wait") && goesOn ? await waitForReceipt(context, run, message) : null;
-  if (given.flag("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
+  const { message, goesOn } = await say(context, args, { run, text, mode });
+  const receipt = args.flag("wait") && goesOn ? await waitForReceipt(context, run, message) : null;
+  if (args.flag("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
   else await context.stdout.print(receipt === null ? line`${message}` : line`${message} was first seen by model call ${receipt}`);
   return 0;
 }
 
-/** To a run that works, or as the next turn of one that has ended. */
+/** Sends a message to an active run, or continues a finished one with it. */
 async function say(
   context: CliContext,
-  given: ParsedArguments,
+  args: ParsedArguments,
   { run, text, mode }: { run: string; text: string; mode: MessageMode },
 ): Promise<{ message: string; goesOn: boolean }> {
   const { runs } = context.station;
   try {
     const { message } = await runs.send(run, { text, mode, source: "user" });
-    return { message, goesOn: await goOnIfUndriven(context, run, given) };
+    return { message, goesOn: await goOnIfUndriven(context, run, args) };
   } catch (error) {
     const hasEnded = error instanceof CaissonError && error.code === "conflict" && error.details?.finish !== undefined;
-    if (!hasEnded || given.flag("no-resume")) throw error;
+    if (!hasEnded || args.flag("no-resume")) throw error;
     const by = context.variable("USER") ?? "user";
     const { seq } = await runs.continue(run, { text, by, attended: true, detached: true });
     await context.stderr.print(line`caisson: ${run} had ended (${String(error.details?.finish)}); it continues in the background`);
-    await context.stderr.print(line`hint: \`caisson attach ${run}\` watches it.`);
+    await context.stderr.print(line`hint: Run \`caisson attach ${run}\` to watch it.`);
     return { message: await messageAt(context, run, seq), goesOn: true };
   }
 }
@@ -120,7 +120,7 @@ async function say(
 async function messageAt(context: CliContext, run: string, seq: number): Promise<string> {
   for await (const event of context.station.runs.events(run, { fromSeq: seq }))
     if (event.type === "message.received") return event.data.message;
-  throw new CaissonError("internal", `the message to ${run} is not in its log`);
+  throw new CaissonError("internal", `the message to ${run} is missing from its log`);
 }
 
 async function waitForReceipt(context: CliContext, run: string, message: string): Promise<string | null> {
@@ -131,33 +131,33 @@ async function waitForReceipt(context: CliContext, run: string, message: string)
 }
 
 /** `caisson answer RUN allow|always|deny` */
-export async function answer(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function answer(context: CliContext, args: ParsedArguments): Promise<number> {
   const { runs } = context.station;
   const {
     run,
     rest: [word = "", ...text],
-  } = await runAndRest(context, given.positionals);
+  } = await runAndRest(context, args.positionals);
   const answers: Record<string, "allow" | "always" | "deny"> = { allow: "allow", yes: "allow", always: "always", deny: "deny", no: "deny" };
   const chosen = answers[word.toLowerCase()];
-  if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer`, { hint: "Answer allow, always or deny." });
-  const { asked } = await runs.get(run);
-  const question = given.option("question") ?? asked[0]?.question;
+  if (!chosen) throw new CaissonError("invalid", `${JSON.stringify(word)} is not an answer`, { hint: "Use allow, always or deny." });
+  const { asked: questions } = await runs.get(run);
+  const question = args.option("question") ?? questions[0]?.question;
   await runs.answer(run, {
     answer: chosen,
     by: context.variable("USER") ?? "user",
-    budgets: boundsFrom(given),
+    budgets: boundsFrom(args),
     ...defined({ question, text: text.length === 0 ? undefined : text.join(" ") }),
   });
-  await goOnIfUndriven(context, run, given);
-  if (given.flag("json")) await context.stdout.printJson({ run, question, answer: chosen });
+  await goOnIfUndriven(context, run, args);
+  if (args.flag("json")) await context.stdout.printJson({ run, question, answer: chosen });
   return 0;
 }
 
 /** `caisson stop RUN` */
-export async function stop(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function stop(context: CliContext, args: ParsedArguments): Promise<number> {
   const by = context.variable("USER") ?? "user";
   const { signal } = context.interruption;
-  const named = given.positionals.length === 0 ? [await runNamed(context, undefined)] : given.positionals;
+  const named = args.positionals.length === 0 ? [await runNamed(context, undefined)] : args.positionals;
   for (const run of named) {
     const failure = await context.station.runs.stop(run, { by, signal }).then(
       () => null,
@@ -166,11 +166,11 @@ export async function stop(context: CliContext, given: ParsedArguments): Promise
     const isWaitedFor = failure instanceof CaissonError && failure.code === "cancelled" && signal.aborted;
     if (failure !== null && !isWaitedFor) throw failure;
     const isStopped = failure === null;
-    if (given.flag("json")) await context.stdout.printJson({ run, stopped: isStopped });
+    if (args.flag("json")) await context.stdout.printJson({ run, stopped: isStopped });
     else if (isStopped) await context.stdout.print(line`${run} stopped`);
     if (isStopped) continue;
-    await context.stderr.print(line`caisson: ${run} was asked to stop, and has not ended yet`);
-    await context.stderr.print(line`hint: \`caisson attach ${run}\` watches it.`);
+    await context.stderr.print(line`caisson: ${run} was asked to stop, but has not ended yet`);
+    await context.stderr.print(line`hint: Run \`caisson attach ${run}\` to watch it.`);
     return exitCodeOf(context.interruption.received() ?? "SIGINT");
   }
   return 0;

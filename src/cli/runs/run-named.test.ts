@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CaissonError } from "../../contract/error.ts";
-import { createTestStation, type TestStation } from "../../station/runs/testing.ts";
+import { createTestStation, type TestStation } from "../../../test/support/testing-runs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { runAndPaths, runNamed } from "./run-named.ts";
 
 let base = "";
@@ -23,9 +23,9 @@ async function runIn(station: TestStation, path: string): Promise<string> {
 const named = (station: TestStation, cwd: string, name?: string) =>
   runNamed({ station: station.verbs as never, cwd: join(base, cwd) }, name);
 
-test("without a name, the newest run of this folder is meant, and never another folder's", async () => {
+test("defaults to this folder's newest run, never another folder's", async () => {
   await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
-  await expect(named(station, "a")).rejects.toMatchObject({ code: "not_found", message: "there is no run yet" });
+  await expect(named(station, "a")).rejects.toMatchObject({ code: "not_found", message: "there are no runs yet" });
   await runIn(station, join(base, "a"));
   const inA = await runIn(station, join(base, "link"));
   const inB = await runIn(station, join(base, "b"));
@@ -38,7 +38,7 @@ test("without a name, the newest run of this folder is meant, and never another 
   await expect(refused).rejects.toMatchObject({ hint: expect.stringContaining("caisson ps --all") });
 });
 
-test("a folder below counts as the folder that was worked on, unless it was worked on itself; a discarded run is no default", async () => {
+test("defaults to a run of a parent folder, unless it was discarded", async () => {
   await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
   const above = await runIn(station, join(base, "a"));
   expect(await named(station, "a/below")).toBe(above);
@@ -51,7 +51,7 @@ test("a folder below counts as the folder that was worked on, unless it was work
   expect(await station.verbs.runs.get(below)).toMatchObject({ folder: null });
 });
 
-test("a word that is neither a run nor a session is a path from here, of this folder's newest run", async () => {
+test("treats a word that names no run, session or sandbox as a path", async () => {
   await using station = await createTestStation({ script: { turns: [{ say: "Done." }] } });
   const run = await runIn(station, join(base, "a"));
   await station.sessions.create({ id: "named", source: { kind: "empty" }, scope: "session", cleanup: "never" });

@@ -1,7 +1,7 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { RunView } from "../../contract/run-verbs.ts";
-import type { LeftOut } from "../../contract/session-verbs.ts";
-import type { SessionVerbs } from "../../station/sessions/verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { RunView } from "../../contract/run/run-verbs.ts";
+import type { LeftOut } from "../../contract/session/session-verbs.ts";
+import type { SessionVerbs } from "../../verbs/sessions.ts";
 import type { CliContext } from "../context.ts";
 import { changedFileRow } from "../sessions/changed-file-row.ts";
 import { dim, type Line, line, quotedName } from "../terminal/line.ts";
@@ -9,7 +9,7 @@ import { table } from "../terminal/table.ts";
 
 const FILES_SHOWN = 20;
 
-/** After a run: what changed, and what can be done with it. `signal` ends the look for it. */
+/** Prints what a run changed, and the commands to continue with. `signal` aborts the search for changes. */
 export async function printOutcome(
   context: CliContext,
   sessions: SessionVerbs,
@@ -20,7 +20,7 @@ export async function printOutcome(
     throw error;
   });
   if (session === null) {
-    await context.stdout.print(line`Its session and files were removed, as its agent's file says.`);
+    await context.stdout.print(line`Its session and files were removed, as the agent file requests.`);
     return;
   }
   const { files, leftOut, ignored } = await sessions.diff(session.id, { signal });
@@ -28,12 +28,12 @@ export async function printOutcome(
     ...(files.length > FILES_SHOWN ? [line`  … and ${files.length - FILES_SHOWN} more`] : []),
     ...(ignored > 0 ? [dim(`  + ${ignored} ignored ${ignored === 1 ? "file" : "files"}`)] : []),
   ];
-  const goOn = run.finish === "done" ? [] : [[`caisson resume ${run.run}`, "go on with it"]];
+  const goOn = run.finish === "done" ? [] : [[`caisson resume ${run.run}`, "continue the run"]];
   if (files.length === 0) {
     await context.stdout.print([
       ...(leftOut.length === 0
-        ? [line`No file was changed.`, ...more]
-        : [line`No change can be shown; these are left out:`, ...notShown(leftOut)]),
+        ? [line`No files were changed.`, ...more]
+        : [line`No changes to show; these files are left out:`, ...notShown(leftOut)]),
       ...nextSteps(goOn),
     ]);
     return;
@@ -42,18 +42,18 @@ export async function printOutcome(
   const folder = session.source.kind === "folder";
   const next = [
     ...goOn,
-    [`caisson diff ${run.run}`, "look at it"],
-    ...(folder ? [[`caisson apply ${run.run}`, "bring it into your folder"]] : []),
-    [`caisson branch ${run.run}${folder ? "" : " --to DIR"}`, "make a branch of it"],
-    [`caisson discard ${run.run}`, "forget it"],
+    [`caisson diff ${run.run}`, "review the changes"],
+    ...(folder ? [[`caisson apply ${run.run}`, "apply them to your folder"]] : []),
+    [`caisson branch ${run.run}${folder ? "" : " --to DIR"}`, "put them on a branch"],
+    [`caisson discard ${run.run}`, "discard them"],
   ];
   await context.stdout.print([
     line``,
     ...table(rows),
     ...more,
-    ...(leftOut.length === 0 ? [] : [line`Left out of what can be shown and applied:`, ...notShown(leftOut)]),
+    ...(leftOut.length === 0 ? [] : [line`Not shown and not applied:`, ...notShown(leftOut)]),
     line``,
-    ...nextSteps(next, folder ? "Your folder is as it was. Next:" : "Next:"),
+    ...nextSteps(next, folder ? "Your folder is unchanged. Next:" : "Next:"),
   ]);
 }
 

@@ -3,33 +3,33 @@ import type { CliContext } from "../context.ts";
 import { line } from "../terminal/line.ts";
 import { isUndriven } from "./follow-run.ts";
 
-/** Says of a run that nobody drives it, and how to go on. Resolves with whether that is so. */
+/** If no process drives a run, prints that and how to continue. Resolves with whether it did. */
 export async function tellUndriven(context: CliContext, run: string): Promise<boolean> {
   const view = await context.station.runs.get(run);
   if (!isUndriven(view)) return false;
   const [question] = view.asked;
-  await context.stderr.print(line`caisson: nobody drives ${run}: its process is gone`);
+  await context.stderr.print(line`caisson: no process drives ${run}`);
   await context.stderr.print(
     question === undefined
-      ? line`hint: \`caisson resume ${run}\` continues it.`
-      : line`hint: It waits for an answer; \`caisson answer ${run} allow\` (or deny) gives it and goes on.`,
+      ? line`hint: Run \`caisson resume ${run}\` to continue it.`
+      : line`hint: It is waiting for an answer. Run \`caisson answer ${run} allow\` (or deny) to answer and continue.`,
   );
   return true;
 }
 
 /**
- * After something was said to a run: one without a process gets one again, in the background, unless `--no-resume`.
- * Resolves with whether somebody drives it.
+ * After a message or an answer, starts a driver in the background if the run has none, unless `--no-resume` is given.
+ * Resolves with whether a process drives the run.
  */
-export async function goOnIfUndriven(context: CliContext, run: string, given: ParsedArguments): Promise<boolean> {
+export async function goOnIfUndriven(context: CliContext, run: string, args: ParsedArguments): Promise<boolean> {
   const { runs } = context.station;
   if (!isUndriven(await runs.get(run))) return true;
-  if (given.flag("no-resume")) {
+  if (args.flag("no-resume")) {
     await tellUndriven(context, run);
     return false;
   }
   await runs.resume(run, { by: context.variable("USER") ?? "user", detached: true });
   await context.stderr.print(line`caisson: ${run} had no process; it continues in the background`);
-  await context.stderr.print(line`hint: \`caisson attach ${run}\` watches it.`);
+  await context.stderr.print(line`hint: Run \`caisson attach ${run}\` to watch it.`);
   return true;
 }

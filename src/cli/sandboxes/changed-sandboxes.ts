@@ -1,29 +1,29 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { askYes, canAsk } from "../terminal/ask-yes.ts";
 import { type Line, line } from "../terminal/line.ts";
 
 /**
- * Whether sandboxes may be removed: at once where nothing changed in their copies of folders, or with `--yes`;
- * otherwise what would go with them is told, and somebody asked. Throws `conflict` when nobody is there to be asked.
+ * Whether sandboxes may be removed. Agrees at once if their copies of folders are unchanged, or with `--yes`; otherwise
+ * prints what would be lost and asks. Throws `conflict` if there is no terminal.
  */
-export async function agreesToEnd(context: CliContext, given: ParsedArguments, words: readonly string[]): Promise<boolean> {
-  if (given.flag("yes")) return true;
+export async function agreesToEnd(context: CliContext, args: ParsedArguments, words: readonly string[]): Promise<boolean> {
+  if (args.flag("yes")) return true;
   const losses: Line[] = [];
   for (const word of words) {
-    // One that is not there, or cannot be looked at, is told of by its removal.
-    const changed = await context.station.sandboxes.changedFiles(word).catch(() => null);
-    if (changed === null || changed.files === 0) continue;
+    const changed = await ignore(context.station.sandboxes.changedFiles(word), "its removal reports a missing or damaged sandbox");
+    if (changed == null || changed.files === 0) continue;
     const files = changed.files === 1 && !changed.isMinimum ? "file" : "files";
     losses.push(line`${changed.files}${changed.isMinimum ? " or more" : ""} ${files} changed in ${word}`);
   }
   if (losses.length === 0) return true;
-  if (!canAsk(context) || given.optionNames.includes("json")) {
+  if (!canAsk(context) || args.optionNames.includes("json")) {
     throw new CaissonError("conflict", losses.map(({ text }) => text).join("; "), {
-      hint: "`caisson diff SANDBOX` shows it, `caisson apply SANDBOX` takes it; --yes removes it all the same.",
+      hint: "Review the changes with `caisson diff SANDBOX`, apply them with `caisson apply SANDBOX`, or remove them with --yes.",
     });
   }
   await context.stdout.print(losses);
-  return await askYes(context, line`Remove ${losses.length === 1 ? "it" : "them"} all the same?`);
+  return await askYes(context, line`Remove ${losses.length === 1 ? "it" : "them"} anyway?`);
 }

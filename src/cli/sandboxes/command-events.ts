@@ -1,15 +1,18 @@
-import { CommandEnded, CommandOutput } from "../../contract/event.ts";
 import type { Ended } from "../../contract/outcome.ts";
+import { CommandEnded, CommandOutput } from "../../contract/sandbox/sandbox-event.ts";
 import { textOrBase64 } from "../../lib/text-or-base64.ts";
-import type { OutputChunk } from "../../station/sandboxes/held-sandbox.ts";
+import type { OutputChunk } from "../../verbs/held-sandbox.ts";
 
-/** A command, as its events name it. */
+/** The identity of a command in its events. */
 export interface CommandName {
   sandbox: string;
   ref: string;
 }
 
-/** What `exec --json` prints of a command's output. Loaded for that alone: nothing else of `exec` has events. */
+/**
+ * Returns the event that `exec --json` prints for a piece of output. In a separate module because plain `exec` needs no
+ * events.
+ */
 export function outputEvent(of: CommandName, { stream, offset, data }: OutputChunk) {
   return CommandOutput.make({ ...of, stream, offset, ...textOrBase64(data) });
 }

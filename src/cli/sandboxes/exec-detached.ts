@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -8,20 +8,20 @@ import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
 import { commandFrom, startCommand, timeoutFrom } from "./start-command.ts";
 
 /**
- * `caisson exec -d`: the command goes on in a sandbox that stays, and nobody waits for it. `caisson logs` shows what it
- * wrote. One that cannot be started leaves no sandbox behind.
+ * `caisson exec -d`: leaves the command running in a sandbox that stays, and does not wait for it. `caisson logs` shows
+ * its output. A command that cannot be started leaves no sandbox behind.
  */
-export async function execDetached(context: CliContext, given: ParsedArguments): Promise<number> {
-  const inVain = ["tty", "interactive"].find((name) => given.flag(name));
+export async function execDetached(context: CliContext, args: ParsedArguments): Promise<number> {
+  const inVain = ["tty", "interactive"].find((name) => args.flag(name));
   if (inVain !== undefined) {
-    throw new CaissonError("invalid", `exec: --detach cannot go with --${inVain}: nobody types into a command that is left alone`, {
-      hint: "Leave one of them out. `caisson shell --sandbox SANDBOX` looks around in a sandbox that is there.",
+    throw new CaissonError("invalid", `exec: --detach cannot be combined with --${inVain}: a detached command has no terminal`, {
+      hint: "Remove one of them. To look around in an existing sandbox, use `caisson shell --sandbox SANDBOX`.",
     });
   }
-  const timeoutMs = timeoutFrom(given);
-  const command = { ...commandFrom(context, given), argv: given.positionals, ...defined({ timeoutMs }) };
-  const isSilent = given.flag("json") || given.flag("quiet");
-  const session = await sandboxForCommand(context, given, { warns: !isSilent, timeoutMs, detached: true });
+  const timeoutMs = timeoutFrom(args);
+  const command = { ...commandFrom(context, args), argv: args.positionals, ...defined({ timeoutMs }) };
+  const isSilent = args.flag("json") || args.flag("quiet");
+  const session = await sandboxForCommand(context, args, { warns: !isSilent, timeoutMs, detached: true });
   const { id } = session.sandbox;
   let ref: string;
   try {
@@ -33,9 +33,9 @@ export async function execDetached(context: CliContext, given: ParsedArguments):
     throw error;
   }
   await session.end();
-  // Interrupted at the last moment: a new sandbox went with it, and in one that was there the command goes on.
+  // If a signal arrived at the last moment, a new sandbox is removed, but in an existing one the command continues.
   const signal = context.interruption.received();
-  if (signal !== null && !given.flag("sandbox")) return exitCodeOf(signal);
-  await (given.flag("json") ? context.stdout.printJson({ sandbox: id, ref }) : context.stdout.print(line`${id}`));
+  if (signal !== null && !args.flag("sandbox")) return exitCodeOf(signal);
+  await (args.flag("json") ? context.stdout.printJson({ sandbox: id, ref }) : context.stdout.print(line`${id}`));
   return 0;
 }

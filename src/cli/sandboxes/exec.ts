@@ -1,9 +1,9 @@
-import type { SandboxEvent } from "../../contract/event.ts";
 import type { Ended } from "../../contract/outcome.ts";
+import type { SandboxEvent } from "../../contract/sandbox/sandbox-event.ts";
 import { defined } from "../../lib/defined.ts";
 import { showBytes, showDuration } from "../../lib/quantity.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import type { HeldSandbox, OutputChunk } from "../../station/sandboxes/held-sandbox.ts";
+import type { HeldSandbox, OutputChunk } from "../../verbs/held-sandbox.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { createNetworkNotices } from "../network/network-notices.ts";
@@ -14,42 +14,42 @@ import { sandboxForCommand, unlessInterrupted } from "./command-sandbox.ts";
 import { tellDroppedFiles } from "./dropped-files.ts";
 import { commandFrom, startCommand, timeoutFrom } from "./start-command.ts";
 
-/** Like a shell's for a file-size limit: 128 and SIGXFSZ. */
+/** The exit code that a shell reports for a file-size limit: 128 and SIGXFSZ. */
 const OUTPUT_LIMIT_EXIT_CODE = 153;
-/** Like a program's whose reader went away: 128 and SIGPIPE. */
+/** The exit code of a program whose reader disconnected: 128 and SIGPIPE. */
 const BROKEN_PIPE_EXIT_CODE = 141;
 
-export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
-  if (given.flag("detach")) return await (await import("./exec-detached.ts")).execDetached(context, given);
-  return execCommand(context, given, {
-    argv: given.positionals,
-    tty: given.flag("tty"),
-    interactive: given.flag("interactive"),
-    json: given.flag("json"),
-    quiet: given.flag("quiet"),
-    timeoutMs: timeoutFrom(given),
+export async function runExec(context: CliContext, args: ParsedArguments): Promise<number> {
+  if (args.flag("detach")) return await (await import("./exec-detached.ts")).execDetached(context, args);
+  return execCommand(context, args, {
+    argv: args.positionals,
+    tty: args.flag("tty"),
+    interactive: args.flag("interactive"),
+    json: args.flag("json"),
+    quiet: args.flag("quiet"),
+    timeoutMs: timeoutFrom(args),
   });
 }
 
 export interface CommandRequest {
   argv: readonly string[];
   tty: boolean;
-  /** What is typed is passed on, even without a terminal inside. */
+  /** Passes input from a terminal to the command, even if it has no terminal inside. */
   interactive: boolean;
   json: boolean;
-  /** Nothing of ours on stderr but errors. */
+  /** Prints only errors and the command's output on stderr. */
   quiet: boolean;
   timeoutMs: number | undefined;
 }
 
-/** One command in a sandbox, connected to our own standard streams. Gives our exit code. */
-export async function execCommand(context: CliContext, given: ParsedArguments, request: CommandRequest): Promise<number> {
+/** Runs a command in a sandbox, connected to our standard streams. Resolves with our exit code. */
+export async function execCommand(context: CliContext, args: ParsedArguments, request: CommandRequest): Promise<number> {
   const print = (event: SandboxEvent) => context.stdout.printJson(event);
   const events = request.json ? takeEvents(context, print) : null;
   const commandEvents = request.json ? await import("./command-events.ts") : null;
   const isSilent = request.json || request.quiet;
-  const command = { ...commandFrom(context, given), argv: request.argv, ...defined({ timeoutMs: request.timeoutMs }) };
-  const session = await sandboxForCommand(context, given, { warns: !isSilent, timeoutMs: request.timeoutMs });
+  const command = { ...commandFrom(context, args), argv: request.argv, ...defined({ timeoutMs: request.timeoutMs }) };
+  const session = await sandboxForCommand(context, args, { warns: !isSilent, timeoutMs: request.timeoutMs });
   events?.showOf(session.sandbox.id);
   const notices = isSilent ? null : tellOfNetwork(context, session.sandbox, request);
   try {
@@ -60,7 +60,7 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
     const show = commandEvents && ((chunk: OutputChunk) => print(commandEvents.outputEvent(of, chunk)));
     const outcome = await connectStdio({ context, process, stdin, tty: request.tty, ...(show && { show }) });
     if (commandEvents && outcome.kind === "ended") await print(commandEvents.endedEvent(of, outcome.ended));
-    if (!isSilent && session.drops && outcome.kind === "ended") await tellDroppedFiles(context, given, session.sandbox);
+    if (!isSilent && session.drops && outcome.kind === "ended") await tellDroppedFiles(context, args, session.sandbox);
     const limits = session.sandbox.info.limits;
     return await exitCode(context, outcome, { timeoutMs: request.timeoutMs ?? limits.wallClockMs, memoryBytes: limits.memoryBytes });
   } finally {
@@ -70,33 +70,33 @@ export async function execCommand(context: CliContext, given: ParsedArguments, r
 }
 
 /**
- * Of one sandbox, as soon as it is known which that is: a probe, and what is swept meanwhile, have events, too. Output
- * and end are printed as they are taken, so that a slow reader of ours slows the command down.
+ * Prints the events of one sandbox as soon as its id is known, because probes and sweeps emit events as well. Output
+ * and end are printed elsewhere, as they are read, so that a slow reader of ours slows the command down.
  */
 function takeEvents(context: CliContext, print: (event: SandboxEvent) => unknown): { showOf(id: string): void } {
-  let shown: string | null = null;
+  let sandboxId: string | null = null;
   const before: SandboxEvent[] = [];
   const show = (event: SandboxEvent) => {
-    if (event.data.sandbox === shown && event.type !== "command.output" && event.type !== "command.ended") void print(event);
+    if (event.data.sandbox === sandboxId && event.type !== "command.output" && event.type !== "command.ended") void print(event);
   };
-  context.onEvent((event) => (shown === null ? void before.push(event) : show(event)));
+  context.onEvent((event) => (sandboxId === null ? void before.push(event) : show(event)));
   return {
     showOf(id) {
-      shown = id;
+      sandboxId = id;
       for (const event of before.splice(0)) show(event);
     },
   };
 }
 
 /**
- * Closed at a terminal: a program that reads its input to the end would wait for somebody who does not know that they
- * are to type.
+ * Closes the input at a terminal: a program that reads it to the end would wait for a user who does not know that they
+ * should type.
  */
 function stdinOf(context: CliContext, { tty, interactive }: Pick<CommandRequest, "tty" | "interactive">): "pipe" | "closed" {
   return context.stdin.isTTY && !tty && !interactive ? "closed" : "pipe";
 }
 
-/** Many programs say little about why they could not connect. */
+/** Prints network denials, because many programs do not say why they could not connect. */
 function tellOfNetwork(context: CliContext, sandbox: HeldSandbox, { tty }: Pick<CommandRequest, "tty">) {
   const notices = createNetworkNotices({ print: (lines) => context.stderr.print(lines), when: tty ? "afterwards" : "atOnce" });
   const stop = sandbox.network?.subscribe(notices.take);
@@ -125,18 +125,17 @@ async function exitCode(
   const memory = limits.memoryBytes === null ? "" : ` of ${showBytes(limits.memoryBytes)}`;
   switch (ended.kind) {
     case "exited":
-      if (ended.memoryKills > 0 && ended.exitCode !== 0)
-        await say(`${times(ended.memoryKills)} was ended for passing the memory limit${memory}`);
+      if (ended.memoryKills > 0 && ended.exitCode !== 0) await say(`${killed(ended.memoryKills)} for exceeding the memory limit${memory}`);
       return ended.exitCode;
     case "signaled":
       return exitCodeOf(ended.signal);
     case "timedOut":
-      await say(`ended: it ran longer than ${showDuration(limits.timeoutMs)}`);
+      await say(`stopped: it ran longer than ${showDuration(limits.timeoutMs)}`);
       return 124;
     case "killed":
       return killedExitCode(ended.why, say, memory);
     case "lost":
-      await say("the sandbox was lost; nobody knows how far the command came");
+      await say("the sandbox was lost; the command may or may not have finished");
       return 125;
     default:
       return unreachable(ended);
@@ -150,22 +149,22 @@ async function killedExitCode(
 ): Promise<number> {
   switch (why) {
     case "memory":
-      await say(`ended: out of memory, it passed the limit${memory}`);
+      await say(`killed: it exceeded the memory limit${memory}`);
       return 137;
     case "output":
-      await say("ended: it wrote more than --output-max allows");
+      await say("stopped: its output exceeded --output-max");
       return OUTPUT_LIMIT_EXIT_CODE;
     case "disk":
-      await say("ended: the machine's disk is nearly full; remove files, or give sandboxes a disk of their own with --disk");
+      await say("stopped: the machine's disk is nearly full; remove files, or give each sandbox its own disk with --disk");
       return 137;
     case "cancelled":
-      await say("ended: somebody else cancelled it");
+      await say("stopped: another process cancelled it");
       return 130;
     default:
       return unreachable(why);
   }
 }
 
-function times(count: number): string {
-  return count === 1 ? "a process" : `one of ${count} processes`;
+function killed(count: number): string {
+  return count === 1 ? "a process was killed" : `${count} processes were killed`;
 }

@@ -11,15 +11,15 @@ function useState() {
   const folder = mkdtempDisposableSync(join(tmpdir(), "caisson-warnings-"));
   const printed: string[] = [];
   const context = { stateDir: folder.path, stderr: { print: async (line: Line) => void printed.push(line.text) } };
-  const told = async (runtime: "oci" | "host", warnings: string[], nowMs: number) => {
+  const printWarnings = async (runtime: "oci" | "host", warnings: string[], nowMs: number) => {
     printed.length = 0;
     await printSandboxWarnings(context, { runtime, warnings }, nowMs);
     return [...printed];
   };
-  return { told, folder: folder.path, [Symbol.dispose]: () => folder.remove() };
+  return { told: printWarnings, folder: folder.path, [Symbol.dispose]: () => folder.remove() };
 }
 
-test("the same warning is told once a day, another one at once", async () => {
+test("prints the same warning once a day, and a new one at once", async () => {
   using state = useState();
   expect(await state.told("oci", ["no memory limit"], HOUR_MS)).toEqual(["caisson: no memory limit"]);
   expect(await state.told("oci", ["no memory limit"], 24 * HOUR_MS)).toEqual([]);
@@ -28,7 +28,7 @@ test("the same warning is told once a day, another one at once", async () => {
   expect(readdirSync(state.folder)).toEqual(["told.json"]);
 });
 
-test("that there is no wall is told every time; a damaged file and a clock set back cost a repeated line", async () => {
+test("always warns about missing isolation, and repeats a warning after a damaged file", async () => {
   using state = useState();
   for (let time = 0; time < 2; time++) expect(await state.told("host", ["no isolation"], HOUR_MS)).toHaveLength(1);
   writeFileSync(join(state.folder, "told.json"), "{");

@@ -1,40 +1,39 @@
-import { CaissonError, type ErrorCode } from "../../contract/error.ts";
+import { CaissonError, type ErrorCode } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { defined } from "../../lib/defined.ts";
-import type { HeldSandbox, Process, SpawnOptions } from "../../station/sandboxes/held-sandbox.ts";
+import type { HeldSandbox, Process, SpawnOptions } from "../../verbs/held-sandbox.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { parseBytes, parseDuration } from "../options/option-values.ts";
-import { pairs } from "../options/pairs-asked.ts";
+import { pairs } from "../options/parse-pairs.ts";
 
 const NOT_EXECUTABLE_EXIT_CODE = 126;
 const NO_SUCH_PROGRAM_EXIT_CODE = 127;
 
 /**
- * Where and as whom the command runs. What a new sandbox is made with holds for its command, too; in one that is there
- * already it is asked for with the command. Throws `invalid`.
+ * Returns the folder and user of a command, and in an existing sandbox also its environment and output limit; a new
+ * sandbox is created with those. Throws `invalid`.
  */
-export function commandFrom(context: CliContext, given: ParsedArguments): Omit<SpawnOptions, "argv"> {
-  const isThere = given.flag("sandbox");
-  const outputMax = isThere ? given.option("output-max") : undefined;
+export function commandFrom(context: CliContext, args: ParsedArguments): Omit<SpawnOptions, "argv"> {
+  const isThere = args.flag("sandbox");
+  const outputMax = isThere ? args.option("output-max") : undefined;
   return {
-    env: isThere ? pairs(context, given.options("env"), "env") : {},
+    env: isThere ? pairs(context, args.options("env"), "env") : {},
     ...defined({
-      cwd: given.option("cwd"),
-      user: given.option("user"),
+      cwd: args.option("cwd"),
+      user: args.option("user"),
       outputBytesMax: outputMax === undefined ? undefined : parseBytes("output-max", outputMax),
     }),
   };
 }
 
-/** Throws `invalid`. */
-export function timeoutFrom(given: ParsedArguments): number | undefined {
-  const timeout = given.option("timeout");
+/** Parses --timeout. Throws `invalid`. */
+export function timeoutFrom(args: ParsedArguments): number | undefined {
+  const timeout = args.option("timeout");
   return timeout === undefined ? undefined : parseDuration("timeout", timeout);
 }
 
-/**
- * The guest says what is not there; what to do about it depends on where one stands, and here that is a command line.
- */
+/** Starts a command, and adds hints for the command line to the guest's errors. */
 export async function startCommand(sandbox: HeldSandbox, options: SpawnOptions): Promise<Process> {
   try {
     return await sandbox.spawn(options);
@@ -47,18 +46,21 @@ export async function startCommand(sandbox: HeldSandbox, options: SpawnOptions):
   }
 }
 
-/** As a shell and docker have it, for a program that is not there or is none; undefined for any other failure. */
+/**
+ * Returns the exit code that a shell and docker use for a missing or non-executable program; undefined for other
+ * failures.
+ */
 async function exitCodeOfStart(sandbox: HeldSandbox, error: CaissonError, { cwd }: SpawnOptions): Promise<number | undefined> {
   if (error.details?.guest === "not_executable") return NOT_EXECUTABLE_EXIT_CODE;
   if (error.details?.guest !== "not_found") return undefined;
-  // A folder to start in that is not there is no fault of the program's.
-  const hasFolder = cwd === undefined || (await sandbox.stat(cwd).catch(() => null)) !== null;
+  // If the folder to start in is missing, the program is not to blame.
+  const hasFolder = cwd === undefined || (await foundOrNull(sandbox.stat(cwd))) !== null;
   return hasFolder ? NO_SUCH_PROGRAM_EXIT_CODE : undefined;
 }
 
 const spawnHints: Partial<Record<ErrorCode, string>> = {
   not_found:
-    "Programs and folders are looked for inside the sandbox: `caisson shell` lets you look around, `caisson doctor` lists what is visible.",
-  denied: "Is it a program, and executable? --user root needs a sandbox made with --allow-root.",
-  invalid: "A path inside is absolute, without `..`, and at most 4,095 bytes long.",
+    "Programs and folders must exist inside the sandbox. Use `caisson shell` to look around, and `caisson doctor` to list what is visible.",
+  denied: "Check that it is an executable program. --user root requires a sandbox created with --allow-root.",
+  invalid: "Use an absolute path inside, without `..` and at most 4,095 bytes long.",
 };

@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
-import { CaissonError } from "../../contract/error.ts";
-import type { ChangedFile, LeftOut } from "../../contract/session-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { ChangedFile, LeftOut } from "../../contract/session/session-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { runAndPaths, runNamed } from "../runs/run-named.ts";
-import { joined, line, quotedName } from "../terminal/line.ts";
+import { joinLines, line, quotedName } from "../terminal/line.ts";
 import { visibleText } from "../terminal/plain-text.ts";
 import { printDiff } from "../terminal/print-diff.ts";
 import { type Cell, table } from "../terminal/table.ts";
@@ -15,20 +15,20 @@ import { parseStep } from "./step-of-run.ts";
 type ShownFile = Pick<ChangedFile, "path" | "from" | "changedOutside" | "heldBack">;
 
 /** `caisson diff [RUN] [PATH…]` */
-export async function diff(context: CliContext, given: ParsedArguments): Promise<number> {
+export async function diff(context: CliContext, args: ParsedArguments): Promise<number> {
   const { sessions } = context.station;
-  const { name, paths, isRunNamed } = await runAndPaths(context, given.positionals);
-  if (given.flag("applied")) return await showApplied(context, given, { name, paths });
-  const at = given.option("at");
+  const { name, paths, isRunNamed } = await runAndPaths(context, args.positionals);
+  if (args.flag("applied")) return await showApplied(context, args, { name, paths });
+  const at = args.option("at");
   const step = at === undefined ? {} : { at: parseStep("--at", at) };
-  const asked = { paths, includeIgnored: given.flag("ignored"), signal: context.interruption.signal, ...step };
-  if (!given.flag("json") && !given.flag("stat")) {
+  const options = { paths, includeIgnored: args.flag("ignored"), signal: context.interruption.signal, ...step };
+  if (!args.flag("json") && !args.flag("stat")) {
     const files: ShownFile[] = [];
     const leftOut: LeftOut[] = [];
     let ignored = 0;
-    const stdout = given.flag("no-pager") ? context.stdout : await context.pager.open();
-    // On a screen nobody reads a binary file's digits, or a megabyte; a pipe gets a patch that can be applied.
-    for await (const piece of sessions.patch(name, { ...asked, brief: context.stdout.isTerminal })) {
+    const stdout = args.flag("no-pager") ? context.stdout : await context.pager.open();
+    // Binary patches and huge files are unreadable on a screen; a pipe gets a complete patch that can be applied.
+    for await (const piece of sessions.patch(name, { ...options, brief: context.stdout.isTerminal })) {
       if (piece.kind === "patch") await printDiff(stdout, piece.bytes);
       else if (piece.kind === "file") files.push(piece.file);
       else if (piece.kind === "ignored") ignored = piece.count;
@@ -42,9 +42,9 @@ export async function diff(context: CliContext, given: ParsedArguments): Promise
     if (files.length === 0 && at === undefined) await tellApplied(context, name);
     return 0;
   }
-  const found = await sessions.diff(name, asked);
+  const found = await sessions.diff(name, options);
   if (!isRunNamed && found.files.length === 0) refuseUnchanged(paths, name);
-  if (given.flag("json")) {
+  if (args.flag("json")) {
     await context.stdout.printJson(found);
     return 0;
   }
@@ -56,11 +56,11 @@ export async function diff(context: CliContext, given: ParsedArguments): Promise
   return 0;
 }
 
-/** A word that is no run and no session was meant as a path, or was mistyped. */
+/** A word that names no run or session was either meant as a path or mistyped. */
 function refuseUnchanged(paths: readonly string[], run: string): void {
   if (paths.length === 0) return;
   throw new CaissonError("not_found", `${run} changed nothing at ${paths.map(visibleText).join(", ")}`, {
-    hint: "`caisson diff --stat` lists what changed; `caisson ps` and `caisson session ls` list runs and sessions.",
+    hint: "Run `caisson diff --stat` to list its changes; `caisson ps` and `caisson session ls` list runs and sessions.",
   });
 }
 
@@ -68,12 +68,12 @@ async function tellFiles(context: CliContext, files: readonly ShownFile[]): Prom
   const held = files.filter(({ heldBack }) => heldBack !== null).map(({ path }) => quotedName(path));
   if (held.length > 0)
     await context.stderr.print(
-      line`caisson: tools outside the sandbox act on these, so they are applied only when named: ${joined(held, ", ")}`,
+      line`caisson: tools outside the sandbox act on these files, so they are applied only if you name them: ${joinLines(held, ", ")}`,
     );
   const outside = files.filter(({ changedOutside }) => changedOutside).map(({ from, path }) => quotedName(from ?? path));
   if (outside.length > 0)
     await context.stderr.print(
-      line`caisson: you changed these since the agent began from them, and the diff undoes that: ${joined(outside, ", ")}`,
+      line`caisson: you changed these files after the agent started, and the diff reverts your changes: ${joinLines(outside, ", ")}`,
     );
 }
 
@@ -96,45 +96,45 @@ async function tellIgnored(context: CliContext, count: number, what: string): Pr
 }
 
 /** `caisson apply [RUN] [PATH…]` */
-export async function apply(context: CliContext, given: ParsedArguments): Promise<number> {
-  const { name, paths } = await runAndPaths(context, given.positionals);
-  const to = given.option("to");
+export async function apply(context: CliContext, args: ParsedArguments): Promise<number> {
+  const { name, paths } = await runAndPaths(context, args.positionals);
+  const to = args.option("to");
   const { session: _, ...result } = await context.station.sessions.apply(name, {
-    includeConfiguration: given.flag("include-config"),
-    includeIgnored: given.flag("ignored"),
-    force: given.flag("force"),
-    leaveOut: [...given.options("leave-out")],
+    includeConfiguration: args.flag("include-config"),
+    includeIgnored: args.flag("ignored"),
+    force: args.flag("force"),
+    leaveOut: [...args.options("leave-out")],
     ...defined({ folder: to === undefined ? undefined : resolve(context.cwd, to), paths: paths.length === 0 ? undefined : paths }),
   });
-  if (given.flag("json")) {
+  if (args.flag("json")) {
     await context.stdout.printJson(result);
     return 0;
   }
-  const { applied, skipped, told, leftOut, ignored, folder } = result;
+  const { applied, skipped, told: warnings, leftOut, ignored, folder } = result;
   await tellLeftOut(context, [...skipped, ...leftOut]);
-  for (const { path, reason } of told) await context.stderr.print(line`caisson: look at ${quotedName(path)}: ${reason}`);
-  await tellIgnored(context, ignored, "--ignored takes them, too");
+  for (const { path, reason } of warnings) await context.stderr.print(line`caisson: check ${quotedName(path)}: ${reason}`);
+  await tellIgnored(context, ignored, "--ignored includes them");
   await context.stdout.print(line`${applied.length} ${applied.length === 1 ? "file" : "files"} applied to ${folder}`);
   return 0;
 }
 
 /** `caisson branch [RUN]` */
-export async function branch(context: CliContext, given: ParsedArguments): Promise<number> {
-  const to = given.option("to");
-  const { session: _, ...result } = await context.station.sessions.branch(await runNamed(context, given.positionals[0]), {
-    includeConfiguration: given.flag("include-config"),
+export async function branch(context: CliContext, args: ParsedArguments): Promise<number> {
+  const to = args.option("to");
+  const { session: _, ...result } = await context.station.sessions.branch(await runNamed(context, args.positionals[0]), {
+    includeConfiguration: args.flag("include-config"),
     ...defined({
       repository: to === undefined ? undefined : resolve(context.cwd, to),
-      name: given.option("name"),
-      message: given.option("message"),
+      name: args.option("name"),
+      message: args.option("message"),
     }),
   });
-  if (given.flag("json")) {
+  if (args.flag("json")) {
     await context.stdout.printJson(result);
     return 0;
   }
-  await context.stdout.print(line`${result.commit.slice(0, 12)} on branch ${result.branch}; your work tree is as it was`);
+  await context.stdout.print(line`${result.commit.slice(0, 12)} on branch ${result.branch}; your work tree is unchanged`);
   await tellLeftOut(context, [...result.skipped, ...result.leftOut]);
-  await tellIgnored(context, result.ignored, "they are not in the branch");
+  await tellIgnored(context, result.ignored, "not on the branch");
   return 0;
 }

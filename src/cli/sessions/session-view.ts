@@ -1,13 +1,14 @@
-import type { SessionEvent } from "../../contract/session-event.ts";
-import type { SessionDetails, SessionView, Unapplied } from "../../contract/session-verbs.ts";
+import type { EventFor } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import type { sessionEvents } from "../../contract/session/session-event.ts";
+import type { SessionDetails, SessionView, Unapplied } from "../../contract/session/session-verbs.ts";
 import { showDuration } from "../../lib/quantity.ts";
-import { unreachable } from "../../lib/unreachable.ts";
 import { bold, dim, type Line, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
 const PATHS_SHOWN = 3;
 
-/** A session for people: where it works, who works in it, its runs, and what happened in it. */
+/** Formats a session for people: its workspace, its lock, its runs and its history. */
 export function sessionLines(
   session: SessionDetails,
   about: { runs: readonly { run: string; task: string; status: string }[]; unapplied: Unapplied | null },
@@ -16,22 +17,24 @@ export function sessionLines(
   const rows: [string, string][] = [
     ["workspace", sourceText(session.source)],
     ["commit", commit ?? ""],
-    ["files", runtime === null ? "none yet" : `kept by ${runtime}`],
+    ["files", runtime === null ? "none yet" : `stored by ${runtime}`],
     ["not applied", filesText(about.unapplied)],
     ["lock", lockText(session.lock)],
     ["belongs to", scope === "run" ? "one run" : `a ${scope}`],
-    ["goes", cleanup === "never" ? "when it is removed" : cleanup === "always" ? "with its run" : "with its run, if that is done"],
-    ["made", ago(session.createdAt)],
-    ["used", ago(session.lastUsedAt)],
+    ["kept", cleanup === "never" ? "until you remove it" : cleanup === "always" ? "until its run ends" : "until its run is done"],
+    ["created", ago(session.createdAt)],
+    ["last used", ago(session.lastUsedAt)],
   ];
   const runs = about.runs.map(({ run, status, task }) => [`  ${run}`, status, task.split("\n")[0] ?? ""]);
   return [
     bold(session.id),
     ...table(rows.filter(([, value]) => value !== "").map(([name, value]) => [dim(`  ${name}`), value])),
-    ...(runs.length === 0 ? [] : [line``, dim("Runs, the last changed first:"), ...table(runs)]),
+    ...(runs.length === 0 ? [] : [line``, dim("Runs, most recently changed first:"), ...table(runs)]),
     line``,
-    dim("What happened:"),
-    ...table(session.history.map((event) => [`  ${event.at.slice(0, 19).replace("T", " ")}`, eventText(event)])),
+    dim("History:"),
+    ...table(
+      session.history.map((event) => [`  ${event.at.slice(0, 19).replace("T", " ")}`, handle(eventTexts, event, undefined) ?? event.type]),
+    ),
   ];
 }
 
@@ -53,36 +56,20 @@ function filesText(unapplied: Unapplied | null): string {
   return `${unapplied.files}${unapplied.isMinimum ? " or more" : ""} ${unapplied.files === 1 ? "file" : "files"}`;
 }
 
-function eventText(event: SessionEvent): string {
-  switch (event.type) {
-    case "session.created":
-      return `made on ${sourceText(event.data.source)}`;
-    case "session.prepared":
-      return `checked out at ${event.data.commit.slice(0, 12)}`;
-    case "session.run_started":
-      return `${event.data.run} began`;
-    case "session.run_ended":
-      return `${event.data.run} ended: ${event.data.reason}`;
-    case "session.applied": {
-      const { paths, count, folder } = event.data;
-      const more = count > PATHS_SHOWN ? ", …" : "";
-      return `${count} ${count === 1 ? "file" : "files"} applied to ${folder}: ${paths.slice(0, PATHS_SHOWN).join(", ")}${more}`;
-    }
-    case "session.branched":
-      return `branch ${event.data.branch} made in ${event.data.repository}`;
-    case "session.undone":
-      return `a turn of ${event.data.run} taken back: ${event.data.count} ${event.data.count === 1 ? "file" : "files"}`;
-    case "session.forked": {
-      const { from, at } = event.data;
-      return `began with the files of ${from}${at === null ? "" : `, as they were after step ${at.step} of ${at.run}`}`;
-    }
-    case "session.merged":
-      return `has what ${event.data.sessions.join(", ")} changed, by ${event.data.merge}`;
-    case "session.unlocked":
-      return `lock of ${event.data.run} taken away${event.data.forced ? " by force" : ""}`;
-    case "session.removed":
-      return `removed (${event.data.why})`;
-    default:
-      return unreachable(event);
-  }
-}
+const eventTexts: Handlers<EventFor<typeof sessionEvents, "terminal">, void, string> = {
+  "session.created": ({ data }) => `created on ${sourceText(data.source)}`,
+  "session.prepared": ({ data }) => `checked out ${data.commit.slice(0, 12)}`,
+  "session.run_started": ({ data }) => `${data.run} started`,
+  "session.run_ended": ({ data }) => `${data.run} ended: ${data.reason}`,
+  "session.applied": ({ data: { paths, count, folder } }) => {
+    const more = count > PATHS_SHOWN ? ", …" : "";
+    return `${count} ${count === 1 ? "file" : "files"} applied to ${folder}: ${paths.slice(0, PATHS_SHOWN).join(", ")}${more}`;
+  },
+  "session.branched": ({ data }) => `created branch ${data.branch} in ${data.repository}`,
+  "session.undone": ({ data: { run, count } }) => `undid a turn of ${run}: ${count} ${count === 1 ? "file" : "files"}`,
+  "session.forked": ({ data: { from, at } }) =>
+    `started with the files of ${from}${at === null ? "" : `, as they were after step ${at.step} of ${at.run}`}`,
+  "session.merged": ({ data }) => `merged the changes of ${data.sessions.join(", ")} (${data.merge})`,
+  "session.unlocked": ({ data }) => `removed the lock of ${data.run}${data.forced ? " by force" : ""}`,
+  "session.removed": ({ data }) => `removed (${data.why})`,
+};

@@ -1,20 +1,20 @@
-import { CaissonError } from "../../contract/error.ts";
-import type { SessionDetails } from "../../contract/session-verbs.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { SessionDetails } from "../../contract/session/session-verbs.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { askYes, canAsk } from "../terminal/ask-yes.ts";
 import { line } from "../terminal/line.ts";
 import { visibleText } from "../terminal/plain-text.ts";
 
-/** Files of one session that are named; all are counted. */
+/** The number of files listed per session; all are counted. */
 const NAMED_MAX = 5;
 
 /**
- * Whether sessions may be removed: at once where nothing would be lost, or with `--yes`; otherwise what would be lost
- * is named, and somebody asked. Throws `conflict` when nobody is there to be asked, and `not_found`.
+ * Whether sessions may be removed. Agrees at once if nothing would be lost, or with `--yes`; otherwise lists what would
+ * be lost and asks. Throws `conflict` if there is no terminal, and `not_found`.
  */
-export async function agreesToLose(context: CliContext, given: ParsedArguments, names: readonly string[]): Promise<boolean> {
-  if (given.flag("yes")) return true;
+export async function agreesToLose(context: CliContext, args: ParsedArguments, names: readonly string[]): Promise<boolean> {
+  if (args.flag("yes")) return true;
   const losses: { name: string; text: string }[] = [];
   for (const name of names) {
     const text = await lossOf(context, name);
@@ -22,18 +22,18 @@ export async function agreesToLose(context: CliContext, given: ParsedArguments, 
   }
   const [first] = losses;
   if (first === undefined) return true;
-  if (!canAsk(context) || given.flag("json")) {
+  if (!canAsk(context) || args.flag("json")) {
     throw new CaissonError("conflict", losses.map(({ text }) => text).join("; "), {
-      hint: `Look at it with \`caisson diff ${first.name}\`; --yes removes it all the same.`,
+      hint: `Review the changes with \`caisson diff ${first.name}\`, or remove them with --yes.`,
     });
   }
   await context.stdout.print(losses.map(({ text }) => line`${text}`));
-  return await askYes(context, line`Remove ${losses.length === 1 ? "it" : "them"} all the same?`);
+  return await askYes(context, line`Remove ${losses.length === 1 ? "it" : "them"} anyway?`);
 }
 
 /**
- * What would be lost with a session, in words. Null: nothing, or somebody works in it and its removal is refused
- * anyway.
+ * Describes what removing a session would lose. Returns null if nothing, or if the session is in use, because its
+ * removal is refused anyway.
  */
 async function lossOf(context: CliContext, name: string): Promise<string | null> {
   const { sessions, runs } = context.station;
@@ -44,7 +44,7 @@ async function lossOf(context: CliContext, name: string): Promise<string | null>
     : `${session.id} (${(await runs.list({ session: session.id, limit: 1 })).runs[0]?.run ?? "no run"})`;
   try {
     const { files, leftOut } = await sessions.diff(session.id, { signal: context.interruption.signal });
-    // Any git inside touches its own folder.
+    // Every git command inside touches its own folder.
     const paths = [...files, ...leftOut].map(({ path }) => path).filter((path) => !/(^|\/)\.git$/.test(path));
     if (paths.length === 0) return null;
     const named = paths.slice(0, NAMED_MAX).map(visibleText).join(", ");
@@ -52,17 +52,17 @@ async function lossOf(context: CliContext, name: string): Promise<string | null>
     return `${paths.length} ${paths.length === 1 ? "file" : "files"} of ${of} ${paths.length === 1 ? "was" : "were"} not applied: ${named}${more}`;
   } catch (error) {
     if (!(error instanceof CaissonError) || error.code === "cancelled") throw error;
-    return `what ${of} changed cannot be looked at (${error.message})`;
+    return `the changes of ${of} cannot be read (${error.message})`;
   }
 }
 
-/** Nothing of it can be shown; its removal takes --force. */
+/** A damaged session cannot be shown; removing it requires --force. */
 function ifDamaged(error: unknown): null {
   if (error instanceof CaissonError && error.code === "internal") return null;
   throw error;
 }
 
-/** A branch was made after the last run there began. */
+/** Whether a branch was created after the session's last run started. */
 function isKept({ history }: SessionDetails): boolean {
   return (
     history.findLastIndex(({ type }) => type === "session.branched") > history.findLastIndex(({ type }) => type === "session.run_started")

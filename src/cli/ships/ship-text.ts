@@ -1,63 +1,45 @@
-import type { ShipStep } from "../../contract/ship.ts";
-import type { ShipEvent } from "../../contract/ship-event.ts";
-import type { ShipView } from "../../contract/ship-verbs.ts";
-import { unreachable } from "../../lib/unreachable.ts";
+import type { EventFor } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import type { ShipStep } from "../../contract/ship/ship.ts";
+import type { ShipEvent, shipEvents } from "../../contract/ship/ship-event.ts";
+import type { ShipView } from "../../contract/ship/ship-verbs.ts";
 import { type Line, line } from "../terminal/line.ts";
 
 const steps: Readonly<Record<ShipStep, string>> = {
-  commit: "making the commit",
+  commit: "creating the commit",
   push: "pushing",
   request: "opening the pull request",
-  check: "asking whether it can be merged",
+  check: "checking whether it can be merged",
   merge: "merging",
   remove_branch: "removing the branch",
   close: "closing the pull request",
 };
 
-/** What happened, in a line. */
-export function eventText(event: ShipEvent): string {
-  switch (event.type) {
-    case "ship.created":
-      return event.data.tests.kind === "ran" ? "tests ran well" : `without tests: ${event.data.tests.reason}`;
-    case "ship.step_started":
-      return `${steps[event.data.step]}${event.data.attempt === 1 ? "" : `, attempt ${event.data.attempt}`}`;
-    case "ship.step_failed": {
-      const { error, nextAt } = event.data;
-      return `${error.message}${nextAt === null ? "" : `; it is tried again at ${nextAt}`}`;
-    }
-    case "ship.committed":
-      return `commit ${event.data.commit.slice(0, 12)} of ${event.data.files} ${event.data.files === 1 ? "file" : "files"}`;
-    case "ship.pushed":
-      return `the branch ${event.data.branch} is there${event.data.said === undefined ? "" : `; the remote says: ${event.data.said}`}`;
-    case "ship.requested":
-      return `pull request ${event.data.request.url}`;
-    case "ship.checked":
-      return "it can be merged";
-    case "ship.merged":
-      return `merged: ${event.data.commit.slice(0, 12)}`;
-    case "ship.branch_removed":
-      return event.data.isGone
-        ? `the branch ${event.data.branch} is removed`
-        : `the branch ${event.data.branch} is kept: there is more on it`;
-    case "ship.merge_asked":
-      return `${event.data.by} wants it merged`;
-    case "ship.resumed":
-      return `${event.data.by} wants it tried again`;
-    case "ship.options_changed": {
-      const { by, ...changes } = event.data;
-      return `${by} changed ${Object.keys(changes).join(", ")}`;
-    }
-    case "ship.closed":
-      return "closed; the branch is kept";
-    default:
-      return unreachable(event);
-  }
-}
+/** Describes an event in one line. */
+export const eventText = (event: ShipEvent): string => handle(texts, event, undefined) ?? "";
 
-/** What has come of it. */
+const texts: Handlers<EventFor<typeof shipEvents, "terminal">, void, string> = {
+  "ship.created": ({ data: { tests } }) => (tests.kind === "ran" ? "tests passed" : `without tests: ${tests.reason}`),
+  "ship.step_started": ({ data: { step, attempt } }) => `${steps[step]}${attempt === 1 ? "" : `, attempt ${attempt}`}`,
+  "ship.step_failed": ({ data: { error, nextAt } }) => `${error.message}${nextAt === null ? "" : `; next attempt at ${nextAt}`}`,
+  "ship.committed": ({ data: { commit, files } }) => `commit ${commit.slice(0, 12)} of ${files} ${files === 1 ? "file" : "files"}`,
+  "ship.pushed": ({ data: { branch, said: message } }) =>
+    `pushed the branch ${branch}${message === undefined ? "" : `; the remote says: ${message}`}`,
+  "ship.requested": ({ data }) => `pull request ${data.request.url}`,
+  "ship.checked": () => "ready to merge",
+  "ship.merged": ({ data }) => `merged: ${data.commit.slice(0, 12)}`,
+  "ship.branch_removed": ({ data: { branch, isGone } }) =>
+    `${isGone ? "removed the branch" : "kept the branch because it has new commits:"} ${branch}`,
+  "ship.merge_asked": ({ data }) => `${data.by} requested the merge`,
+  "ship.resumed": ({ data }) => `${data.by} requested another attempt`,
+  "ship.options_changed": ({ data: { by, ...changes } }) => `${by} changed ${Object.keys(changes).join(", ")}`,
+  "ship.closed": () => "closed; the branch stays",
+};
+
+/** Describes a ship's outcome. */
 export function outcomeText(ship: ShipView): Line {
   const { id, status, branch, into, request, merged } = ship;
-  if (status === "merged") return line`${branch ?? ""} is merged into ${into ?? ""} (${merged?.slice(0, 12) ?? ""})`;
-  if (status === "cancelled") return line`${id} is cancelled`;
+  if (status === "merged") return line`${branch ?? ""} was merged into ${into ?? ""} (${merged?.slice(0, 12) ?? ""})`;
+  if (status === "cancelled") return line`${id} was cancelled`;
   return line`${request?.url ?? id}`;
 }

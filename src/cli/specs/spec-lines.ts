@@ -1,4 +1,4 @@
-import type { SpecView } from "../../contract/spec-verbs.ts";
+import type { SpecView } from "../../contract/spec/spec-verbs.ts";
 import { bad, bold, dim, good, type Line, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
@@ -12,7 +12,7 @@ const marks: Readonly<Record<SpecView["phases"][number]["state"], string>> = {
 };
 const CHANGES_SHOWN = 5;
 
-/** A spec for people. */
+/** Formats a spec for people. */
 export function specLines(view: SpecView): Line[] {
   return [
     line`${bold(view.title)}`,
@@ -28,13 +28,13 @@ export function specLines(view: SpecView): Line[] {
   ];
 }
 
-/** What somebody can do about it now. */
+/** Lists what the user can do next. */
 export function nextLines(view: SpecView): Line[] {
   const word = view.name ?? view.spec;
   if (view.asked !== null) {
     const { phase, version } = view.asked;
     return [
-      line`It waits for you to agree to ${phase} (version ${version}): caisson spec export ${word}`,
+      line`${phase} (version ${version}) needs your approval; to read it: caisson spec export ${word}`,
       line`  caisson spec approve ${word} --version ${version}`,
       line`  caisson spec reject ${word} "what must change"`,
     ];
@@ -46,12 +46,12 @@ export function nextLines(view: SpecView): Line[] {
     case "retrying":
     case "waiting":
     case "paused":
-      return [...mergingLines(view), line`Follow it: caisson spec run ${word}`];
+      return [...mergingLines(view), line`To follow it: caisson spec run ${word}`];
     case "planned":
-      return [line`Do the tasks: caisson spec run ${word}`];
+      return [line`To run the tasks: caisson spec run ${word}`];
     case "failed":
     case "cancelled":
-      return [line`${view.ended?.text ?? ""}`, line`Try again: caisson spec resume ${word}`];
+      return [line`${view.ended?.text ?? ""}`, line`To try again: caisson spec resume ${word}`];
     case "done":
       return view.session === null ? [line`Nothing was changed.`] : doneLines(view.session, word);
     default:
@@ -59,7 +59,7 @@ export function nextLines(view: SpecView): Line[] {
   }
 }
 
-/** A merge may wait for a person. */
+/** Lists merges in progress, because they may wait for a person. */
 function mergingLines({ merges }: SpecView): Line[] {
   return merges.flatMap(({ merge, session, text }) =>
     merge === null || session !== null || (text ?? "") !== "" ? [] : [line`Its tasks are being merged: caisson merge show ${merge}`],
@@ -68,11 +68,11 @@ function mergingLines({ merges }: SpecView): Line[] {
 
 function doneLines(session: string, word: string): Line[] {
   return [
-    line`The work is in the session ${session}:`,
-    line`  caisson diff ${session}     look at it`,
-    line`  caisson apply ${session}    bring it to the folder`,
-    line`  caisson branch ${session}   make a branch of it`,
-    line`  caisson ship ${word}     branch, push and pull request`,
+    line`The changes are in the session ${session}:`,
+    line`  caisson diff ${session}     review the changes`,
+    line`  caisson apply ${session}    apply them to your folder`,
+    line`  caisson branch ${session}   put them on a branch`,
+    line`  caisson ship ${word}     open a pull request`,
   ];
 }
 
@@ -100,7 +100,7 @@ function decisionRows({ decisions }: SpecView): Line[] {
   if (decisions.length === 0) return [];
   const rows = decisions.map(
     ({ phase, version, by, at, approved, text }) =>
-      line`  ${at}  ${by} ${approved ? "agreed to" : "rejected"} ${phase} (version ${version})${text === "" ? "" : `: ${text}`}`,
+      line`  ${at}  ${by} ${approved ? "approved" : "rejected"} ${phase} (version ${version})${text === "" ? "" : `: ${text}`}`,
   );
   return [line``, bold("Decisions"), ...rows];
 }

@@ -1,8 +1,10 @@
-import { SpecPhase } from "../../contract/spec.ts";
-import type { SpecEvent } from "../../contract/spec-event.ts";
-import type { ExecuteSpec, SpecView } from "../../contract/spec-verbs.ts";
+import type { EventFor } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import { SpecPhase } from "../../contract/spec/spec.ts";
+import type { SpecEvent, specEvents } from "../../contract/spec/spec-event.ts";
+import type { ExecuteSpec, SpecView } from "../../contract/spec/spec-verbs.ts";
 import { defined } from "../../lib/defined.ts";
-import { unreachable } from "../../lib/unreachable.ts";
+import { ignore } from "../../lib/failures.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { parseChoice } from "../options/option-values.ts";
@@ -16,29 +18,29 @@ const exitCodes: Readonly<Record<SpecView["status"], number>> = {
   ...{ failed: 1, cancelled: 130 },
 };
 
-/** `caisson spec run SPEC`: executes what is not driven, and follows it. */
-export async function run(context: CliContext, given: ParsedArguments): Promise<number> {
-  const from = given.option("from");
-  return await executed(context, given, {
+/** `caisson spec run SPEC`: executes the spec unless it has a driver already, and follows it. */
+export async function runSpec(context: CliContext, args: ParsedArguments): Promise<number> {
+  const from = args.option("from");
+  return await executed(context, args, {
     ...defined({
       from: from === undefined ? undefined : parseChoice(...SpecPhase.options)("from", from),
-      source: given.flag("repo") ? sourceFrom(context, given) : undefined,
+      source: args.flag("repo") ? sourceFrom(context, args) : undefined,
     }),
   });
 }
 
 /** `caisson spec resume SPEC` */
-export async function resume(context: CliContext, given: ParsedArguments): Promise<number> {
-  return await executed(context, given, {});
+export async function resume(context: CliContext, args: ParsedArguments): Promise<number> {
+  return await executed(context, args, {});
 }
 
-async function executed(context: CliContext, given: ParsedArguments, asked: Omit<ExecuteSpec, "by">): Promise<number> {
+async function executed(context: CliContext, args: ParsedArguments, request: Omit<ExecuteSpec, "by">): Promise<number> {
   const { specs } = context.station;
-  const before = await specs.get(given.positionals[0] ?? "");
-  const json = given.flag("json");
-  const begun = await specs.execute(before.spec, { ...asked, until: given.flag("plan") ? "sync" : "complete", by: "user" });
-  if (given.flag("detach")) {
-    await (json ? context.stdout.printJson(begun) : context.stdout.print(line`${begun.spec}`));
+  const before = await specs.get(args.positionals[0] ?? "");
+  const json = args.flag("json");
+  const execution = await specs.execute(before.spec, { ...request, until: args.flag("plan") ? "sync" : "complete", by: "user" });
+  if (args.flag("detach")) {
+    await (json ? context.stdout.printJson(execution) : context.stdout.print(line`${execution.spec}`));
     return 0;
   }
   const view = await follow(context, before, { json });
@@ -47,7 +49,7 @@ async function executed(context: CliContext, given: ParsedArguments, asked: Omit
   return exitCodes[view.status];
 }
 
-/** Prints what happens until it has ended or waits for a person; null when we are told to end before. */
+/** Prints a spec's events until it ends or waits for a person. Returns null if a signal arrives first. */
 export async function follow(context: CliContext, { spec, seq }: SpecView, { json }: { json: boolean }): Promise<SpecView | null> {
   const { specs } = context.station;
   const { signal } = context.interruption;
@@ -56,7 +58,7 @@ export async function follow(context: CliContext, { spec, seq }: SpecView, { jso
     if (last !== null && last < fromSeq) return;
     for await (const event of specs.events(spec, { fromSeq, follow: true, signal: ended })) {
       fromSeq = event.seq + 1;
-      await (json ? context.stdout.printJson(event) : context.stdout.print(eventLines(event)));
+      await (json ? context.stdout.printJson(event) : context.stdout.print(handle(eventLines, event, undefined) ?? []));
       if (last !== null && event.seq >= last) return;
     }
   };
@@ -70,58 +72,35 @@ export async function follow(context: CliContext, { spec, seq }: SpecView, { jso
     return view;
   } catch (error) {
     settled.abort();
-    await printing.catch(() => undefined);
+    await ignore(printing, "the first error is thrown");
     if (signal.aborted) return null;
     throw error;
   }
 }
 
-function eventLines(event: SpecEvent): Line[] {
-  switch (event.type) {
-    case "spec.phase_started":
-      return [line`${event.data.phase}: attempt ${event.data.attempt}`];
-    case "spec.phase_running":
-      return [dim("  run ", event.data.run)];
-    case "spec.phase_judged": {
-      const { judgement, phase, retryAt } = event.data;
-      if (judgement.passed) return [line`  ${good("✓")} ${phase} passed with ${judgement.score}`];
-      const wrong = judgement.checks.filter(({ feedback }) => feedback !== "").map(({ feedback }) => dim("    ", feedback));
-      return [line`  ${bad("✗")} ${phase} failed with ${judgement.score}${retryAt === null ? "" : "; it is tried again"}`, ...wrong];
-    }
-    case "spec.written":
-      return [dim(`  version ${event.data.version}`)];
-    case "spec.approved":
-      return [line`${event.data.by} agreed to ${event.data.phase}`];
-    case "spec.rejected":
-      return [line`${event.data.by} rejected ${event.data.phase}: ${event.data.text}`];
-    case "spec.task_started":
-      return [line`${event.data.task}: started`];
-    case "spec.task_running":
-      return [dim("  run ", event.data.run)];
-    case "spec.task_ended": {
-      const { task, finish, changed } = event.data;
-      return [line`  ${finish === "done" ? good("✓") : bad("✗")} ${task} ended: ${finish}; changed ${changed.join(", ") || "nothing"}`];
-    }
-    case "spec.merge_started":
-      return [line`merging ${event.data.sessions.join(", ")}`];
-    case "spec.merge_running":
-      return [dim("  merge ", event.data.merge)];
-    case "spec.merge_ended":
-      return [event.data.session === null ? line`  ${bad("✗")} ${event.data.text}` : line`  ${good("✓")} merged: ${event.data.session}`];
-    case "driven.cancel_requested":
-      return [line`cancelled by ${event.data.by}`];
-    case "spec.concluded":
-      return [line`${event.data.outcome}: ${event.data.text}`];
-    case "spec.proposed":
-    case "spec.executed":
-    case "driven.created":
-    case "driven.waiting":
-    case "driven.paused":
-    case "driven.continued":
-    case "driven.ended":
-    case "driven.reopened":
-      return [];
-    default:
-      return unreachable(event);
-  }
-}
+type EventOf<Type extends SpecEvent["type"]> = Extract<SpecEvent, { type: Type }>;
+
+const eventLines: Handlers<EventFor<typeof specEvents, "terminal"> | EventOf<"driven.cancel_requested">, void, Line[]> = {
+  "spec.phase_started": ({ data }) => [line`${data.phase}: attempt ${data.attempt}`],
+  "spec.phase_running": ({ data }) => [dim("  run ", data.run)],
+  "spec.phase_judged": ({ data: { judgement, phase, retryAt } }) => {
+    if (judgement.passed) return [line`  ${good("✓")} ${phase} passed with ${judgement.score}`];
+    const wrong = judgement.checks.filter(({ feedback }) => feedback !== "").map(({ feedback }) => dim("    ", feedback));
+    return [line`  ${bad("✗")} ${phase} failed with ${judgement.score}${retryAt === null ? "" : "; trying again"}`, ...wrong];
+  },
+  "spec.written": ({ data }) => [dim(`  version ${data.version}`)],
+  "spec.approved": ({ data }) => [line`${data.by} approved ${data.phase}`],
+  "spec.rejected": ({ data }) => [line`${data.by} rejected ${data.phase}: ${data.text}`],
+  "spec.task_started": ({ data }) => [line`${data.task}: started`],
+  "spec.task_running": ({ data }) => [dim("  run ", data.run)],
+  "spec.task_ended": ({ data: { task, finish, changed } }) => [
+    line`  ${finish === "done" ? good("✓") : bad("✗")} ${task} ended: ${finish}; changed ${changed.join(", ") || "nothing"}`,
+  ],
+  "spec.merge_started": ({ data }) => [line`merging ${data.sessions.join(", ")}`],
+  "spec.merge_running": ({ data }) => [dim("  merge ", data.merge)],
+  "spec.merge_ended": ({ data: { session, text } }) => [
+    session === null ? line`  ${bad("✗")} ${text}` : line`  ${good("✓")} merged: ${session}`,
+  ],
+  "driven.cancel_requested": ({ data }) => [line`cancelled by ${data.by}`],
+  "spec.concluded": ({ data }) => [line`${data.outcome}: ${data.text}`],
+};

@@ -1,10 +1,10 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { CliContext } from "../context.ts";
 import { type Line, line } from "./line.ts";
 
 const SECRET_CHARACTERS_MAX = 4096;
 
-/** What somebody types at the terminal and nobody sees. Throws `cancelled` for Ctrl-C and an end of the input. */
+/** Reads what the user types, without echoing it. Throws `cancelled` on Ctrl-C or at the end of the input. */
 export async function askSecret({ stdin, stdout }: Pick<CliContext, "stdin" | "stdout">, question: Line): Promise<string> {
   await stdout.prompt(line`${question} `);
   stdin.setRawMode(true);

@@ -4,10 +4,10 @@ import { type Line, line } from "./line.ts";
 
 type Asking = Pick<CliContext, "stdin" | "stdout">;
 
-/** Whether somebody is there to be asked. */
+/** Whether input and output are a terminal, so that a user can answer. */
 export const canAsk = ({ stdin, stdout }: Asking) => stdout.isTerminal && stdin.isTTY;
 
-/** No, unless somebody types yes. */
+/** Asks a question; anything but yes means no. */
 export async function askYes(context: Asking, question: Line): Promise<boolean> {
   await context.stdout.prompt(line`${question} [y/N] `);
   const reader = createInterface({ input: context.stdin });

@@ -1,16 +1,16 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { useTerminalCli } from "../../../test/support/cli-context.ts";
 import type { Script } from "../../agent/model/scripted-model.ts";
 import { createSqliteLog } from "../../log/sqlite/log.ts";
-import type { CommandSpec } from "../command.ts";
+import type { CommandDefinition } from "../command.ts";
 import { commands } from "../commands.ts";
-import { useTerminalCli } from "../testing.ts";
 
-/** Colours, title, cursor, C1, bidi, line breaks, and a forged line of ours. */
+/** Colors, title, cursor, C1, bidi, line breaks, and a forged line of ours. */
 const HOSTILE = "e\x1b[31m\x1b]0;t\x07\x1b[2J\x9b2J\u202egnp\u2066\u2028\r\ncaisson: forged";
 const ESC = String.fromCharCode(0x1b);
-/** What must not be there, but for line breaks and the colours and cursor moves that are ours. */
+/** Characters that must not appear, except line breaks and our own colors and cursor moves. */
 const obeyed = /[\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/u;
 const ours = new RegExp(`${ESC}\\[[0-9;]*m|\\r(?:${ESC}\\[\\d+A)?${ESC}\\[J|\\n`, "g");
 
@@ -21,8 +21,8 @@ function expectHarmless(what: string, text: string): void {
   expect(text.replaceAll(new RegExp(`${ESC}\\[[0-9;]*m`, "g"), ""), what).not.toMatch(/^caisson: forged/m);
 }
 
-const words = (command: CommandSpec) => command.arguments.map(() => HOSTILE);
-const named = (command: CommandSpec) => command.path.join(" ");
+const words = (command: CommandDefinition) => command.arguments.map(() => HOSTILE);
+const named = (command: CommandDefinition) => command.path.join(" ");
 
 describe.each(commands.map((command) => [named(command), command] as const))("caisson %s", (_name, command) => {
   test("shows hostile words and values harmlessly", async () => {
@@ -39,7 +39,7 @@ describe.each(commands.map((command) => [named(command), command] as const))("ca
   });
 });
 
-describe("an agent that means harm", () => {
+describe("a malicious agent", () => {
   const write = (path: string, content: string) => ({ tool: "write", arguments: { path, content } });
   const script: Script = {
     turns: [
@@ -53,7 +53,7 @@ describe("an agent that means harm", () => {
     ],
   };
 
-  /** What a program inside may choose of an event: the host, the path, the model. */
+  /** Appends events with hostile values where a program inside can choose them: the host, the path, the model. */
   async function appendNetworkEvents(run: string): Promise<void> {
     const where = { sandbox: "sb_aaaaaaaaaaaa", host: HOSTILE, port: 80, via: "http" };
     const denied = { ...where, reason: "host_not_allowed", method: "GET", path: HOSTILE, text: HOSTILE, count: 1 };
@@ -69,7 +69,7 @@ describe("an agent that means harm", () => {
     ]);
   }
 
-  test("writes to the terminal in no command that shows its run", async () => {
+  test("cannot control the terminal through any command that shows its run", async () => {
     await writeFile(join(base(), "model.yaml"), JSON.stringify(script));
     const agents = join(base(), "work", ".caisson", "agents");
     await mkdir(agents, { recursive: true });
@@ -77,7 +77,7 @@ describe("an agent that means harm", () => {
     const run = await onTerminal(["run", `fix ${HOSTILE}`, "--model", `scripted:${join(base(), "model.yaml")}`]);
     expectHarmless("run", run.text);
     expect(run.text).toMatch(/done/);
-    const shown = [
+    const commandLines = [
       ["ps"],
       ["ps", "--json"],
       ["logs"],
@@ -91,7 +91,7 @@ describe("an agent that means harm", () => {
       ["apply", "--json"],
       ["apply"],
     ];
-    for (const argv of shown) {
+    for (const argv of commandLines) {
       const { text } = await onTerminal(argv);
       expectHarmless(argv.join(" "), text);
       expect(text, argv.join(" ")).not.toBe("");
@@ -110,7 +110,7 @@ describe("an agent that means harm", () => {
     const info = await onTerminal(["session", "info", id]);
     expect(info.code).toBe(0);
     expectHarmless("session info", info.text);
-    // It is there to be seen, in quotes.
+    // The hostile text is visible, but quoted.
     expect((await onTerminal(["diff", "--stat"])).text).toContain(String.raw`"e\x1b[31m`);
     expect((await onTerminal(["diff"])).text).toContain(String.raw`\u202egnp`);
   });

@@ -11,9 +11,9 @@ interface Span {
 export type Piece = string | number | Line;
 
 /**
- * One line for people, and the only kind of text that reaches a terminal of ours. A string becomes part of it with
- * everything that a terminal would obey, a line break included, made visible; so a name or a message from inside can
- * neither colour, erase nor imitate anything. A class, so that no string passes for one.
+ * One line for people, and the only kind of text that reaches our terminal. In strings that become part of it, control
+ * characters, including line breaks, are escaped. So a name or message from inside can neither color, erase nor imitate
+ * anything. A class, so that no string is accepted as a line.
  */
 export class Line {
   readonly #spans: readonly Span[];
@@ -27,22 +27,22 @@ export class Line {
     return new Line(mark === undefined ? spans : spans.map(({ text, marks }) => ({ text, marks: [mark, ...marks] })));
   }
 
-  /** A line that was put into a string by mistake would be no line any more, and unreadable. */
+  /** Throws, because a line interpolated into a string by mistake would lose its type and be unreadable. */
   [Symbol.toPrimitive](): never {
     throw new TypeError("a line is not a string");
   }
 
-  /** Without colours, as it goes into files and pipes. */
+  /** The text without colors, for files and pipes. */
   get text(): string {
     return this.#spans.map(({ text }) => text).join("");
   }
 
-  /** Columns it takes on a terminal. */
+  /** The number of columns on a terminal. */
   get width(): number {
     return displayWidth(this.text);
   }
 
-  /** With colours. */
+  /** The text with colors. */
   get styled(): string {
     return this.#spans
       .map(({ text, marks }) => (marks.length === 0 ? text : `\x1b[${marks.map((mark) => markCodes[mark]).join(";")}m${text}\x1b[0m`))
@@ -50,15 +50,15 @@ export class Line {
   }
 }
 
-/** line`caisson: left out ${name}`: what is put in is text, whatever characters it has. */
+/**
+ * Tags a template, such as line`caisson: left out ${name}`. Interpolated values are text, whatever characters they
+ * contain.
+ */
 export function line(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Line {
   return Line.of(strings.flatMap((text, index) => [text, ...pieces.slice(index, index + 1)]));
 }
 
-/**
- * Text of several lines: a report of ours, a model's words, a program's output. Its line breaks count; colours and the
- * like are left out.
- */
+/** Splits a text such as a report, a model's answer or a program's output into lines. Control sequences are removed. */
 export function lines(text: string): Line[] {
   return plainText(text)
     .replace(/\n$/, "")
@@ -66,9 +66,7 @@ export function lines(text: string): Line[] {
     .map((each) => Line.of([each]));
 }
 
-/**
- * A message of several lines stays one message: all but its first are set in, so that none looks like another message.
- */
+/** Splits a message and indents all but its first line, so that none looks like another message. */
 export function messageLines(message: string): Line[] {
   return message.split("\n").map((each, index) => (index === 0 ? line`${each}` : line`  ${each}`));
 }
@@ -80,13 +78,13 @@ export const code = (...pieces: readonly Piece[]): Line => Line.of(pieces, "code
 export const good = (...pieces: readonly Piece[]): Line => Line.of(pieces, "good");
 export const bad = (...pieces: readonly Piece[]): Line => Line.of(pieces, "bad");
 
-export function joined(pieces: readonly Piece[], separator: string): Line {
+export function joinLines(pieces: readonly Piece[], separator: string): Line {
   return Line.of(pieces.flatMap((piece, index) => (index === 0 ? [piece] : [separator, piece])));
 }
 
-/** A file's name; in quotes, with its unusual characters escaped, where it could be taken for something else. */
+/** Returns a file name, quoted and escaped if it could be mistaken for something else. */
 export function quotedName(name: string): Line {
-  const shown = visibleText(name);
-  if (shown === name && !/["\\]|^\s|\s$|^$/u.test(name)) return Line.of([name]);
+  const visibleName = visibleText(name);
+  if (visibleName === name && !/["\\]|^\s|\s$|^$/u.test(name)) return Line.of([name]);
   return Line.of([`"${visibleText(name.replaceAll("\\", "\\\\").replaceAll('"', '\\"'))}"`]);
 }

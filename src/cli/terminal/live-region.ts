@@ -4,15 +4,16 @@ import type { Output } from "./output.ts";
 const DRAW_MS = 100;
 
 /**
- * Rows that are drawn again and again below what is printed, and leave nothing behind: before anything is printed, and
- * at the end, they are taken away. Nothing at all where there is no terminal.
+ * Draws rows below the printed lines and redraws them regularly. They are removed before anything is printed, and at
+ * the end. Does nothing without a terminal.
  */
 export function createLiveRegion(output: Output, options: { wanted: boolean; rows: (columns: number) => Line[] }) {
-  const shown = options.wanted && output.isTerminal;
+  const isVisible = options.wanted && output.isTerminal;
   let drawn: readonly Line[] = [];
 
   /**
-   * Rows that were drawn before the window became narrower have been broken by the terminal, and take more rows now.
+   * If the window became narrower since the rows were drawn, the terminal has wrapped them, so they occupy more rows
+   * now.
    */
   const rowsDrawn = (): number => {
     const { cols } = output.size();
@@ -27,17 +28,17 @@ export function createLiveRegion(output: Output, options: { wanted: boolean; row
   const redraw = () => {
     if (!output.pending()) void repaint([], rowsNow());
   };
-  const timer = shown ? setInterval(redraw, DRAW_MS) : undefined;
+  const timer = isVisible ? setInterval(redraw, DRAW_MS) : undefined;
   return {
     async print(lines: readonly Line[]): Promise<void> {
-      // What changed below is drawn by the clock.
+      // The timer redraws changed rows.
       if (lines.length === 0) return;
-      if (!shown) await output.print(lines);
+      if (!isVisible) await output.print(lines);
       else await repaint(lines, rowsNow());
     },
     async close(): Promise<void> {
       clearInterval(timer);
-      if (shown) await repaint([], []);
+      if (isVisible) await repaint([], []);
     },
   };
 }

@@ -2,20 +2,20 @@ import { bold, code, dim, italic, Line, type Piece } from "./line.ts";
 import { plainText, wrapText } from "./plain-text.ts";
 import { table } from "./table.ts";
 
-/** Rows of one table that are set in columns; the rest of a longer one is shown as it was written. */
+/** The maximum number of table rows to align; the rest of a longer table stays unchanged. */
 const TABLE_ROWS_MAX = 200;
 
 /** Renders a model's Markdown line by line, as the lines arrive. */
 export interface MarkdownView {
-  /** One whole line, without its line break; empty while a table is not over. */
+  /** Adds a line, without its line break. Returns nothing while a table is incomplete. */
   add(text: string): Line[];
-  /** The text is over. */
+  /** Ends the text. */
   end(): Line[];
 }
 
 /**
- * Markdown as a terminal shows it: headings, lists, quotes, tables, fenced and inline code, bold and italic. What is
- * not Markdown stays as it was written. `columns` is infinite where there is no terminal: then nothing is rendered.
+ * Renders Markdown for a terminal: headings, lists, quotes, tables, fenced and inline code, bold and italic. Anything
+ * else stays unchanged. `columns` is infinite without a terminal; then nothing is rendered.
  */
 export function createMarkdownView(columns: () => number): MarkdownView {
   let fence: string | null = null;
@@ -23,7 +23,7 @@ export function createMarkdownView(columns: () => number): MarkdownView {
   let isBlankDue = false;
   let hasBegun = false;
 
-  /** The blank line that is due before the next block. */
+  /** Returns the blank line that is due before the next block. */
   const gap = (): Line[] => {
     const due = isBlankDue ? [Line.of([""])] : [];
     isBlankDue = false;
@@ -32,9 +32,9 @@ export function createMarkdownView(columns: () => number): MarkdownView {
   };
   const endTable = (): Line[] => {
     if (rows.length === 0) return [];
-    const shown = [...gap(), ...tableLines(rows, columns())];
+    const lines = [...gap(), ...tableLines(rows, columns())];
     rows = [];
-    return shown;
+    return lines;
   };
   const block = (text: string): Line[] => {
     const mark = /^ {0,3}(```+|~~~+)/.exec(text)?.[1];
@@ -52,8 +52,8 @@ export function createMarkdownView(columns: () => number): MarkdownView {
     return paragraphLines(text, columns());
   };
   return {
-    add(given) {
-      const text = plainText(given);
+    add(rawText) {
+      const text = plainText(rawText);
       if (columns() === Number.POSITIVE_INFINITY) return text.trim() === "" ? [] : [Line.of([text])];
       if (fence === null && text.trimStart().startsWith("|") && rows.length < TABLE_ROWS_MAX) {
         rows.push(text.trim());
@@ -67,11 +67,11 @@ export function createMarkdownView(columns: () => number): MarkdownView {
       return [...before, ...gap(), ...block(text)];
     },
     end() {
-      const shown = endTable();
+      const lines = endTable();
       fence = null;
       isBlankDue = false;
       hasBegun = false;
-      return shown;
+      return lines;
     },
   };
 }
@@ -95,14 +95,14 @@ function tableLines(rows: readonly string[], columns: number): Line[] {
   const cells = rows.map(cellsOf);
   const isRule = (row: readonly string[]) => row.every((cell) => /^:?-+:?$/.test(cell));
   const isTable = rows.length > 1 && isRule(cells[1] ?? []);
-  const shown = !isTable
+  const tableRows = !isTable
     ? []
     : table(cells.filter((_, at) => at !== 1).map((row, at) => row.map((cell) => (at === 0 ? bold(styled(cell)) : styled(cell)))));
-  const fits = isTable && shown.every(({ width }) => width <= columns);
-  return fits ? shown : rows.flatMap((row) => styledRows(row, { columns }));
+  const fits = isTable && tableRows.every(({ width }) => width <= columns);
+  return fits ? tableRows : rows.flatMap((row) => styledRows(row, { columns }));
 }
 
-/** An escaped bar is part of its cell. */
+/** Splits a table row. An escaped bar is part of its cell. */
 function cellsOf(row: string): string[] {
   const cells: string[] = [];
   let cell = "";
@@ -126,7 +126,7 @@ interface Span {
 const plain = (piece: Piece): Line => Line.of([piece]);
 const styled = (text: string): Line => Line.of(spansOf(text).map(({ text: each, mark }) => mark(each)));
 
-/** Wrapped by the characters that are shown, each row with its marks. */
+/** Wraps text by its visible characters, and styles each row. */
 function styledRows(text: string, { columns, mark = plain }: { columns: number; mark?: Span["mark"] }): Line[] {
   const spans = spansOf(text);
   const whole = spans.map(({ text: each }) => each).join("");
@@ -139,7 +139,7 @@ function styledRows(text: string, { columns, mark = plain }: { columns: number; 
   });
 }
 
-/** For one slice after the other: each begins with the span in which the last one ended, not with the first of all. */
+/** Returns a function for consecutive slices. Each call resumes at the span where the last one ended. */
 function createSpanSlicer(spans: readonly Span[]): (from: number, to: number) => Line[] {
   let index = 0;
   let begin = 0;
@@ -162,7 +162,7 @@ const MARKS = [
   { sign: "*", mark: italic },
 ] as const;
 
-/** A sign that does not close stays as it was written; each is searched for once. */
+/** Parses inline styles. An unclosed sign stays unchanged, and is searched for only once. */
 function spansOf(text: string): Span[] {
   const spans: Span[] = [];
   const unclosed = new Set<string>();
@@ -183,7 +183,7 @@ function spansOf(text: string): Span[] {
   return begin < text.length || spans.length === 0 ? [...spans, { text: text.slice(begin), mark: plain }] : spans;
 }
 
-/** `2 * 3` and `a*b` are not marks. */
+/** Whether a sign opens a span; those in `2 * 3` and `a*b` do not. */
 function opens(text: string, at: number, sign: string): boolean {
   if (sign === "`") return true;
   const next = text[at + sign.length];

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { line } from "./line.ts";
 import { createOutput } from "./output.ts";
 
-test("bytes arrive in order, also when nobody waits for each", async () => {
+test("writes bytes in order, even if the caller does not await each write", async () => {
   const file = join(tmpdir(), `caisson-test-output-${process.pid}`);
   const fd = openSync(file, "w");
   const output = createOutput({ fd, terminal: null });
@@ -20,7 +20,7 @@ test("bytes arrive in order, also when nobody waits for each", async () => {
   rmSync(file);
 });
 
-test("writes unawaited pieces in batches, and resolves once few bytes wait", async () => {
+test("writes unawaited pieces in batches, and resolves when few bytes remain", async () => {
   const writes: number[] = [];
   let take = () => {};
   const reader = new Writable({
@@ -48,7 +48,7 @@ test("writes unawaited pieces in batches, and resolves once few bytes wait", asy
   expect(output.pending()).toBe(false);
 });
 
-test("a descriptor that cannot be written to is broken, not an exception", async () => {
+test("reports an unwritable descriptor as broken instead of throwing", async () => {
   const fd = openSync("/dev/null", "r");
   const output = createOutput({ fd, terminal: null });
   await output.print(line`lost`);

@@ -6,50 +6,50 @@ import { Line } from "./line.ts";
 import { visibleJson } from "./plain-text.ts";
 
 /**
- * One of our own output streams: in order, and slow readers slow the writer down. Every writing method resolves once
- * the bytes are with the reader, and never rejects: a reader who went away sets `broken`. None takes a string: what
- * people see is made of lines, what programs read of values, so that no command can pass on what a terminal would obey.
+ * An output stream that keeps the order, and on which slow readers slow the writer down. Every writing method resolves
+ * when the reader has the bytes, and never rejects: `broken` resolves if the reader disconnects. No method takes a
+ * string: people get lines and programs get values, so that no command can pass on control sequences.
  */
 export interface Output {
   readonly isTerminal: boolean;
   readonly fd: number;
   print(lines: Line | readonly Line[]): Promise<void>;
-  /** Without a line break at its end: somebody is to type an answer. */
+  /** Prints a line without a line break, for a user to type an answer. */
   prompt(line: Line): Promise<void>;
-  /** One value as a line of JSON; with `indent`, for people. */
+  /** Prints a value as one line of JSON, or with `indent` for people. */
   printJson(value: unknown, options?: { indent: number }): Promise<void>;
   /**
-   * Rows below everything that is printed: takes away the `above` ones that are there, counted to the one with the
-   * cursor, and what is below them, prints `lines`, draws `rows`, and puts the cursor where it is wanted among these,
-   * or at their end. For terminals.
+   * Redraws rows below the printed lines: removes the `above` rows from the first one to the cursor's, and everything
+   * below; prints `lines`; draws `rows`; and puts the cursor at its place in them, or at their end. For terminals.
    */
   repaint(picture: Picture): Promise<void>;
-  /** An empty screen, with the cursor at its top. For terminals. */
+  /** Clears the screen and moves the cursor to its top. For terminals. */
   clear(): Promise<void>;
   /**
-   * Whoever has rows below takes what is to be printed, and prints it above them; null gives that back. JSON and bytes
-   * are not for people, and go where they always go.
+   * Passes printed lines to `to`, which draws rows below them; null ends this. JSON and bytes are not for people, so
+   * they still go to the stream.
    */
   divert(to: ((lines: readonly Line[]) => Promise<void>) | null): void;
-  /** Asks the terminal to mark what is pasted, until the disposal or the end of this process. */
+  /** Lets the terminal mark pasted text, until disposed or the end of this process. */
   bracketPastes(): Disposable;
   /**
-   * Bytes as they are: of a program that the user connected to this stream, and of files for whoever reads our pipe.
+   * Writes bytes unchanged: those of a program that the user connected to this stream, and those of files for our
+   * pipe's reader.
    */
   writeRaw(bytes: Uint8Array): Promise<void>;
-  /** The same terminal, shown by another program that reads what is written: a pager. */
+  /** Returns an output to the same terminal through another program, such as a pager. */
   through(reader: Writable): Output;
-  /** Resolves when the reader went away. */
+  /** Resolves when the reader has disconnected. */
   readonly broken: Promise<void>;
-  /** Of the terminal; 80 × 24 for anything else. */
+  /** The terminal's size; 80 × 24 for anything else. */
   size(): { cols: number; rows: number };
-  /** Calls back when the terminal's size changes; gives what ends that. */
+  /** Calls back when the terminal's size changes. Returns a function that ends this. */
   onResize(listener: () => void): () => void;
-  /** Whether bytes are on their way to a reader who does not take them. */
+  /** Whether bytes are waiting for the reader. */
   pending(): boolean;
   /**
-   * Resolves once few bytes wait. A writer of many small pieces waits for this instead of for each piece;
-   * then many are written at once.
+   * Resolves when few bytes are waiting. A writer of many small pieces awaits this instead of each piece, so that many
+   * are written at once.
    */
   room(): Promise<void>;
 }
@@ -61,27 +61,27 @@ export interface Picture {
   cursor?: { row: number; column: number };
 }
 
-/** How long to wait when somebody made the descriptor non-blocking and its reader is slow. */
+/** How long to wait if the descriptor is non-blocking and its reader is slow. */
 const FULL_PIPE_WAIT_MS = 5;
-/** How much may wait to be written before a writer who asks for room has to wait. */
+/** How many bytes may wait before a writer that asks for room has to wait. */
 const AHEAD_BYTES_MAX = 256 * 1024;
 
 /**
- * Writes in a thread of the pool: `process.stdout` blocks the event loop on a full pipe, and with it our own handling
- * of signals and of the guest.
+ * Writes in a pool thread: `process.stdout` blocks the event loop on a full pipe, and with it our handling of signals
+ * and of the guest.
  */
 export function createOutput(options: {
   fd: number;
   terminal: WriteStream | null;
   colours?: boolean;
-  /** Takes what would go to the descriptor. */
+  /** Receives the bytes instead of the descriptor. */
   reader?: Writable;
 }): Output {
   const { fd, terminal, reader } = options;
   const colours = terminal !== null && options.colours !== false;
   let last = Promise.resolve();
   let aheadBytes = 0;
-  /** What is written together once everything before it is. */
+  /** Pieces to write together when everything before them is written. */
   let gathered: { parts: Uint8Array[]; written: Promise<void> } | null = null;
   let isBroken = false;
   const { promise: broken, resolve: markBroken } = Promise.withResolvers<void>();
@@ -125,22 +125,24 @@ export function createOutput(options: {
     aheadBytes += bytes.length;
     return gathered.written;
   };
-  const rendered = (line: Line) => (colours ? line.styled : line.text);
-  const ended = (lines: readonly Line[]) => lines.map((line) => `${rendered(line)}\n`).join("");
+  const render = (line: Line) => (colours ? line.styled : line.text);
+  const renderLines = (lines: readonly Line[]) => lines.map((line) => `${render(line)}\n`).join("");
   const write = (text: string) => writeRaw(Buffer.from(text));
   let diverted: ((lines: readonly Line[]) => Promise<void>) | null = null;
 
   return {
     fd,
-    print(given) {
-      const lines = given instanceof Line ? [given] : given;
+    print(content) {
+      const lines = content instanceof Line ? [content] : content;
       if (lines.length === 0) return Promise.resolve();
-      return diverted === null ? write(ended(lines)) : diverted(lines);
+      return diverted === null ? write(renderLines(lines)) : diverted(lines);
     },
-    prompt: (line) => write(rendered(line)),
+    prompt: (line) => write(render(line)),
     printJson: (value, json) => write(`${visibleJson(value, json?.indent)}\n`),
     repaint: ({ above, lines, rows, cursor }) =>
-      write(`${takeAway(above)}${ended(lines)}${rows.map(rendered).join("\n")}${cursor === undefined ? "" : moveTo(cursor, rows.length)}`),
+      write(
+        `${takeAway(above)}${renderLines(lines)}${rows.map(render).join("\n")}${cursor === undefined ? "" : moveTo(cursor, rows.length)}`,
+      ),
     clear: () => write("\x1b[H\x1b[2J"),
     divert(to) {
       diverted = to;
@@ -164,7 +166,7 @@ export function createOutput(options: {
     room: () => (aheadBytes <= AHEAD_BYTES_MAX ? Promise.resolve() : last),
     size() {
       const [cols, rows] = terminal?.getWindowSize() ?? [80, 24];
-      // A terminal that does not know its size says 0.
+      // A terminal that does not know its size reports 0.
       return { cols: cols || 80, rows: rows || 24 };
     },
     onResize(listener) {
@@ -179,7 +181,7 @@ function takeAway(rows: number): string {
   return `\r${rows > 1 ? `\x1b[${rows - 1}A` : ""}\x1b[J`;
 }
 
-/** From the end of the last of so many rows. */
+/** Moves the cursor to its place from the end of the last row. */
 function moveTo(cursor: { row: number; column: number }, rows: number): string {
   const up = rows - 1 - cursor.row;
   return `\r${up > 0 ? `\x1b[${up}A` : ""}${cursor.column > 0 ? `\x1b[${cursor.column}C` : ""}`;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { cutToWidth, displayWidth, plainText, wrapText } from "./plain-text.ts";
 
 describe("text from inside", () => {
-  test("loses everything that a terminal would obey", () => {
+  test("loses all control characters", () => {
     expect(
       plainText("\x1b[31mred\x1b[0m \x07bell \x1b]0;title\x07and\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\ \x1bPq#0\x1b\\x\x9b2Jy\r\b"),
     ).toBe("red bell andlink xy");
@@ -16,7 +16,7 @@ describe("text from inside", () => {
     );
   });
 
-  test("is cut and wrapped by what is seen", () => {
+  test("is cut and wrapped by its visible width", () => {
     expect(cutToWidth("hello world", 7)).toBe("hello …");
     expect(cutToWidth("日本語です", 6)).toBe("日本…");
     expect(wrapText("the quick brown fox", 9)).toEqual(["the quick", "brown fox"]);

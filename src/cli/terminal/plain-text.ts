@@ -1,6 +1,6 @@
 /**
- * Text that came from a model or a sandbox, for a person's terminal: without escape sequences, control characters and
- * marks that turn the direction of writing, all of which could make a screen lie.
+ * Removes escape sequences, control characters and bidirectional marks from a model's or sandbox's text, because they
+ * could make a terminal show something false.
  */
 export function plainText(text: string): string {
   return text
@@ -10,31 +10,29 @@ export function plainText(text: string): string {
 }
 
 /**
- * The same characters written out (`\n`, `\x1b`, `\u202e`) instead of left out: for names and contents, where one has
- * to see that they are there.
+ * Escapes the same characters (`\n`, `\x1b`, `\u202e`) instead of removing them: for names and contents, where the user
+ * has to see that they are there.
  */
 export function visibleText(text: string): string {
   if (PRINTABLE.test(text)) return text;
   return text.replace(CONTROLS, (character) => SHORT_ESCAPES[character] ?? escaped(character));
 }
 
-/** JSON as people may come to see it: the same value, with nothing in it that a terminal would obey. */
+/** Formats a value as JSON without control characters, because people may see it. */
 export function visibleJson(value: unknown, indent?: number): string {
   const json = JSON.stringify(value, null, indent) ?? "null";
-  // What is left of control characters after JSON.stringify is within strings, but for the line breaks of an indented
+  // After JSON.stringify, control characters remain only within strings, except for the line breaks of an indented
   // text.
   return json.replace(CONTROLS, (character) =>
     character === "\n" ? "\n" : [...Array(character.length).keys()].map((index) => unicodeEscape(character.charCodeAt(index))).join(""),
   );
 }
 
-/** Most text: one column for each character, and nothing to look for. */
+/** Text whose characters each take one column and need no escape, as in most text. */
 const PRINTABLE = /^[\x20-\x7e]*$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to leave out.
 const SEQUENCES = /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[P^_X][^\x1b]*(?:\x1b\\)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?/g;
-/**
- * Control characters, marks of direction, separators of lines, halves of characters, and what cannot be seen at all.
- */
+/** Control characters, bidirectional marks, line separators, surrogates, and invisible characters. */
 const CONTROLS =
   /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
@@ -49,7 +47,7 @@ function unicodeEscape(code: number): string {
   return `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-/** Columns a text takes on a terminal: wide characters take two, marks that combine none. */
+/** Returns the number of columns on a terminal. Wide characters take two, combining marks none. */
 export function displayWidth(text: string): number {
   if (PRINTABLE.test(text)) return text.length;
   let width = 0;
@@ -67,20 +65,20 @@ function characterWidth(character: string): number {
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
-/** Cut to so many columns, with a mark where it was cut. */
+/** Cuts a text to a number of columns, and marks the cut. */
 export function cutToWidth(text: string, columns: number): string {
   if (displayWidth(text) <= columns) return text;
   let width = 0;
-  let kept = "";
+  let prefix = "";
   for (const character of text) {
     width += characterWidth(character);
     if (width > columns - 1) break;
-    kept += character;
+    prefix += character;
   }
-  return `${kept}…`;
+  return `${prefix}…`;
 }
 
-/** At word boundaries where there are any. */
+/** Wraps a text, at word boundaries if possible. */
 export function wrapText(text: string, columns: number): string[] {
   const rows: string[] = [];
   let row = "";
@@ -102,7 +100,7 @@ export function wrapText(text: string, columns: number): string[] {
   return [...rows, row.trimEnd()];
 }
 
-/** Each as wide as may be; a character that is wider stands alone. */
+/** Splits a word into pieces that fit; a character that is too wide forms its own piece. */
 function piecesOf(word: string, columns: number): string[] {
   const pieces: string[] = [];
   let piece = "";

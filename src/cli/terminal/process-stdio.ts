@@ -1,34 +1,32 @@
-import { CaissonError } from "../../contract/error.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import type { Ended } from "../../contract/outcome.ts";
-import type { OutputChunk, Process } from "../../station/sandboxes/held-sandbox.ts";
+import { ignore } from "../../lib/failures.ts";
+import type { OutputChunk, Process } from "../../verbs/held-sandbox.ts";
 import type { CliContext } from "../context.ts";
 
-/** How long a command that was sent our SIGINT, SIGTERM or SIGHUP may take to end by itself. */
+/** How long a command may take to end after we passed on SIGINT, SIGTERM or SIGHUP. */
 const GRACE_MS = 3_000;
 
 export type StdioOutcome =
   | { kind: "ended"; ended: Ended }
-  /** We were told to end, and the command did not do so by itself in time. */
+  /** A signal interrupted us, and the command did not end in time. */
   | { kind: "interrupted"; signal: NodeJS.Signals }
-  /** Nobody reads our output any more. */
+  /** The reader of our output disconnected. */
   | { kind: "brokenPipe" };
 
 interface Connection {
   context: CliContext;
   process: Process;
   tty: boolean;
-  /**
-   * Of the process. One that is closed takes nothing of ours: what is typed meanwhile is for whoever reads the terminal
-   * next.
-   */
+  /** The process's stdin. If it is closed, input typed in the meantime stays for the next reader of the terminal. */
   stdin: "pipe" | "closed";
-  /** Takes the output in place of our stdout and stderr. */
+  /** Receives the output instead of our stdout and stderr. */
   show?: (chunk: OutputChunk) => Promise<void>;
 }
 
 /**
- * Connects a process to our standard streams until it ends. The end of the process is the end of the connection: an
- * open stdin that nobody writes to holds nothing up. The terminal is as it was when this returns.
+ * Connects a process to our standard streams until it ends. Then the connection ends, even if stdin is still open and
+ * silent. The terminal is restored when this returns.
  */
 export async function connectStdio(connection: Connection): Promise<StdioOutcome> {
   const { context, process } = connection;
@@ -54,7 +52,10 @@ export async function connectStdio(connection: Connection): Promise<StdioOutcome
   }
 }
 
-/** Passes the signal on, so that a program can tidy up; then, or when the user asks again, ends the whole tree. */
+/**
+ * Passes the signal on, so that the program can clean up. After a timeout or a second signal, kills the whole process
+ * tree.
+ */
 async function endByItself(
   connection: Connection,
   interrupted: { kind: "interrupted"; signal: NodeJS.Signals },
@@ -64,8 +65,8 @@ async function endByItself(
   const tooLate = Promise.withResolvers<null>();
   const timer = setTimeout(() => tooLate.resolve(null), GRACE_MS);
   try {
-    // Not waited for: a guest that does not answer must not take the grace for itself.
-    process.signal(interrupted.signal).catch(() => {});
+    // Not awaited, because a guest that does not answer must not use up the grace period.
+    void ignore(process.signal(interrupted.signal), "the process ended, or is killed after the grace period");
     const value = await Promise.race([ended, tooLate.promise, context.interruption.second.then(() => null)]);
     if (value !== null) return { kind: "ended", ended: value };
     await kill(process);
@@ -75,7 +76,10 @@ async function endByItself(
   }
 }
 
-/** Within the grace, or not at all: whoever made the sandbox for this command ends it next, by the host's own means. */
+/**
+ * Kills the process within the grace period, or gives up: the creator of this command's sandbox kills it next, from the
+ * host.
+ */
 async function kill(process: Process): Promise<void> {
   const tooLate = Promise.withResolvers<void>();
   const timer = setTimeout(tooLate.resolve, GRACE_MS);
@@ -94,7 +98,7 @@ async function pumpOutput(connection: Connection): Promise<void> {
   }
 }
 
-/** As the process wrote it, to the stream that it wrote to. */
+/** Writes the output unchanged, to the stream that the process used. */
 export async function writeOutput({ stdout, stderr }: Pick<CliContext, "stdout" | "stderr">, chunk: OutputChunk): Promise<void> {
   await (chunk.stream === "stdout" ? stdout : stderr).writeRaw(chunk.data);
 }
@@ -110,12 +114,12 @@ function forwardStdin(context: CliContext, process: Process): { stop: () => void
         await process.write(chunk);
       }
     } catch (error) {
-      // The process ended, or our stdin cannot be read: either way there is nothing more to pass on.
+      // The process ended or our stdin cannot be read; either way there is nothing more to pass on.
       if (error instanceof CaissonError && error.code !== "gone" && error.code !== "lost") throw error;
     }
     if (!stopped) await process.closeStdin().catch(ignoreEnded);
   };
-  void copy().catch(() => {});
+  void ignore(copy(), "reported by the process's own end");
   return {
     stop: () => {
       stopped = true;
@@ -124,10 +128,13 @@ function forwardStdin(context: CliContext, process: Process): { stop: () => void
   };
 }
 
-/** Raw mode, so that every key (Ctrl-C too) goes inside; and the size, now and whenever it changes. */
+/**
+ * Switches the terminal to raw mode, so that every key, including Ctrl-C, goes inside. Also passes on the size now and
+ * whenever it changes.
+ */
 function takeTerminal(context: CliContext, process: Process): { restore: () => void } {
   const { stdin, stdout } = context;
-  const resize = () => void process.resize(stdout.size()).catch(() => {});
+  const resize = () => void ignore(process.resize(stdout.size()), "the process has ended");
   const restore = () => {
     stopResizing();
     if (stdin.isTTY) stdin.setRawMode(false);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { displayWidth } from "./plain-text.ts";
 import { shortPath } from "./short-path.ts";
 
-test("a folder is shown in as many columns as there are, its last parts first", () => {
+test("shortens a folder to the columns available, keeping its last parts", () => {
   const short = (path: string, columns = 20, home = "/users/ada") => shortPath(path, { home, columns });
   expect(short("/users/ada")).toBe("~");
   expect(short("/users/ada/shop")).toBe("~/shop");

@@ -1,10 +1,13 @@
 import { cutToWidth, displayWidth, visibleText } from "./plain-text.ts";
 
-/** A folder in so many columns: from the home folder, `~/shop`, and of a long path its last parts, `…/shop/src`. */
+/**
+ * Shortens a folder to a number of columns: relative to the home folder (`~/shop`), or to its last parts
+ * (`…/shop/src`).
+ */
 export function shortPath(path: string, { home, columns }: { home: string; columns: number }): string {
-  const shown = visibleText(fromHome(path, home));
-  if (displayWidth(shown) <= columns) return shown;
-  const parts = shown.split("/");
+  const displayPath = visibleText(fromHome(path, home));
+  if (displayWidth(displayPath) <= columns) return displayPath;
+  const parts = displayPath.split("/");
   for (let first = 1; first < parts.length; first++) {
     const short = `…/${parts.slice(first).join("/")}`;
     if (displayWidth(short) <= columns) return short;

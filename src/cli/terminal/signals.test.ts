@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { endingSignals, watchSignals } from "./signals.ts";
 
-test("a signal counts for whoever asks from an earlier moment on, and none that came before it", async () => {
+test("`since` sees signals after the given moment, even before the call", async () => {
   const before = new Map(endingSignals.map((name) => [name, process.listeners(name)]));
   onTestFinished(() => {
     for (const [name, listeners] of before)

@@ -1,16 +1,16 @@
 import { constants } from "node:os";
 
-/** What ends us from outside. */
+/** The signals that ask this process to end. */
 export interface Interruption {
   /** Aborted by the first SIGINT, SIGTERM or SIGHUP. */
   readonly signal: AbortSignal;
-  /** Which it was. */
+  /** The first signal, or null. */
   received(): NodeJS.Signals | null;
-  /** Resolves with the first, or at once when it has come already. */
+  /** Resolves with the first signal, at once if it has already arrived. */
   readonly first: Promise<NodeJS.Signals>;
-  /** Resolves with the second: the user is not willing to wait. */
+  /** Resolves with the second signal: the user does not want to wait. */
   readonly second: Promise<NodeJS.Signals>;
-  /** Resolves with the first one that comes after this moment (`Date.now()`), which may have passed. */
+  /** Resolves with the first signal after this moment (`Date.now()`), which may be in the past. */
   since(momentMs: number): Promise<NodeJS.Signals>;
 }
 
@@ -46,7 +46,7 @@ export function watchSignals(): Interruption {
   };
 }
 
-/** As a shell would say it: 130 for SIGINT. */
+/** Returns the exit code that a shell reports for a signal: 130 for SIGINT. */
 export function exitCodeOf(signal: string): number {
   const number = (constants.signals as Readonly<Record<string, number | undefined>>)[signal];
   return 128 + (number ?? 0);

@@ -1,68 +1,47 @@
-import type { DrivenView } from "../../contract/driven.ts";
-import type { WorkflowEvent } from "../../contract/workflow-event.ts";
-import type { WorkflowStepView, WorkflowView } from "../../contract/workflow-verbs.ts";
+import type { JobView } from "../../contract/durable/durable-job.ts";
+import type { EventFor } from "../../contract/event/event-family.ts";
+import { type Handlers, handle } from "../../contract/event/handlers.ts";
+import type { WorkflowEvent, workflowEvents } from "../../contract/workflow/workflow-event.ts";
+import type { WorkflowStepView, WorkflowView } from "../../contract/workflow/workflow-verbs.ts";
 import { bad, bold, dim, good, type Line, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
 const OUTPUT_CHARS_MAX = 2000;
 
-/** One line for what happens, or none. */
-export function eventLine(event: WorkflowEvent): Line | null {
-  switch (event.type) {
-    case "workflow.step_started": {
-      const { path, kind, attempt } = event.data;
-      return line`${dim("▸")} ${path} ${dim(`(${kind}${attempt > 1 ? `, attempt ${attempt}` : ""})`)}`;
-    }
-    case "workflow.child_started":
-      return line`  ${dim(`${event.data.path} is ${event.data.child.replace(/^[a-z]+\//, "")}`)}`;
-    case "workflow.step_ended": {
-      const { path, status, error, retryAt } = event.data;
-      if (status === "completed") return line`${good("✓")} ${path}`;
-      const again = retryAt === null ? "" : "; it is tried again";
-      return line`${status === "skipped" ? dim("–") : bad("✗")} ${path} ${dim(status)}${error === null ? "" : `: ${error.text}`}${again}`;
-    }
-    case "workflow.passed_over":
-      return line`${dim("–")} ${event.data.due} ${dim(event.data.queued ? "waits for the end of the last one" : "passed over")}`;
-    case "driven.paused":
-      return line`${bold("paused")} by ${event.data.by}`;
-    case "driven.cancel_requested":
-      return line`${bold("cancelled")} by ${event.data.by}`;
-    case "workflow.defined":
-    case "workflow.summed_up":
-    case "workflow.command_ended":
-    case "workflow.cancelling":
-    case "workflow.signalled":
-    case "workflow.answered":
-    case "workflow.retried":
-    case "workflow.cleaned":
-    case "driven.created":
-    // Whoever follows the workflow tells what it waits for.
-    case "driven.waiting":
-    case "driven.continued":
-    case "driven.ended":
-    case "driven.reopened":
-      return null;
-    default:
-      // A new event does not compile until it is named above.
-      event satisfies never;
-      return null;
-  }
-}
+/** Formats an event as one line, or returns null for events that are not shown. */
+export const eventLine = (event: WorkflowEvent): Line | null => handle(lines, event, undefined) ?? null;
 
-/** What somebody has to do, if anything. */
-export function waitLines(view: DrivenView): Line[] {
+type SharedEvent = Extract<WorkflowEvent, { type: "driven.paused" | "driven.cancel_requested" }>;
+
+const lines: Handlers<EventFor<typeof workflowEvents, "terminal"> | SharedEvent, void, Line> = {
+  "workflow.step_started": ({ data: { path, kind, attempt } }) =>
+    line`${dim("▸")} ${path} ${dim(`(${kind}${attempt > 1 ? `, attempt ${attempt}` : ""})`)}`,
+  "workflow.child_started": ({ data: { path, child } }) => line`  ${dim(`${path} is ${child.replace(/^[a-z]+\//, "")}`)}`,
+  "workflow.step_ended": ({ data: { path, status, error, retryAt } }) => {
+    if (status === "completed") return line`${good("✓")} ${path}`;
+    const again = retryAt === null ? "" : "; trying again";
+    return line`${status === "skipped" ? dim("–") : bad("✗")} ${path} ${dim(status)}${error === null ? "" : `: ${error.text}`}${again}`;
+  },
+  "workflow.passed_over": ({ data: { due, queued } }) =>
+    line`${dim("–")} ${due} ${dim(queued ? "waits for the previous instance" : "skipped")}`,
+  "driven.paused": ({ data }) => line`${bold("paused")} by ${data.by}`,
+  "driven.cancel_requested": ({ data }) => line`${bold("cancelled")} by ${data.by}`,
+};
+
+/** Shows what a person has to do, if anything. */
+export function waitLines(view: JobView): Line[] {
   const { waits, id } = view;
   if (waits === null) return [];
   return [
     ...(waits.person === null ? [] : [line`${bold(waits.person)}`, line`${dim(`caisson workflow approve ${id}`)}`]),
     ...(waits.signal === null
       ? []
-      : [line`It waits for the signal ${bold(waits.signal)}: ${dim(`caisson workflow signal ${id} ${waits.signal}`)}`]),
-    ...(waits.due === null ? [] : [line`It goes on at ${waits.due} at the latest.`]),
+      : [line`Waiting for the signal ${bold(waits.signal)}: ${dim(`caisson workflow signal ${id} ${waits.signal}`)}`]),
+    ...(waits.due === null ? [] : [line`It continues no later than ${waits.due}.`]),
   ];
 }
 
-export function workflowRows(items: readonly DrivenView[]): Line[] {
+export function workflowRows(items: readonly JobView[]): Line[] {
   const rows = items.map(({ id, title, owner, status, finish, waits, updatedAt }) => [
     id,
     title,
@@ -73,28 +52,30 @@ export function workflowRows(items: readonly DrivenView[]): Line[] {
   return table([["ID", "NAME", "OWNER", "STATE", "CHANGED"], ...rows]);
 }
 
-function whatFor(waits: DrivenView["waits"]): string {
+function whatFor(waits: JobView["waits"]): string {
   if (waits?.person != null) return "a person";
   if (waits?.signal != null) return `the signal ${waits.signal}`;
-  return (waits?.children.length ?? 0) > 0 ? "what it started" : "a time";
+  return (waits?.children.length ?? 0) > 0 ? "workflows that it started" : "a time";
 }
 
 function scheduleLines({ schedule }: WorkflowView): Line[] {
   if (schedule === null) return [];
   const { cron, overlap, next, started, passedOver } = schedule;
-  const upcoming = next === null ? "there is no next" : `the next is at ${next}`;
-  return [line`At ${bold(cron)} (UTC, ${overlap}): ${started} started, ${passedOver} passed over; ${upcoming}.`];
+  const upcoming = next === null ? "no further start" : `next at ${next}`;
+  return [line`At ${bold(cron)} (UTC, ${overlap}): ${started} started, ${passedOver} skipped; ${upcoming}.`];
 }
 
 export function workflowLines(view: WorkflowView): Line[] {
   const { id, title, status, finish, text, output } = view;
-  const shown = JSON.stringify(output);
+  const outputJson = JSON.stringify(output);
   return [
     line`${bold(title)} ${id}: ${finish ?? status}${text === null ? "" : ` (${text})`}`,
     ...scheduleLines(view),
     ...waitLines(view),
     ...(view.steps.length === 0 ? [] : table([["STEP", "KIND", "STATE", "ATTEMPT", "WITH"], ...view.steps.map(stepRow)])),
-    ...(output === null ? [] : [line`Output: ${shown.length > OUTPUT_CHARS_MAX ? `${shown.slice(0, OUTPUT_CHARS_MAX)}…` : shown}`]),
+    ...(output === null
+      ? []
+      : [line`Output: ${outputJson.length > OUTPUT_CHARS_MAX ? `${outputJson.slice(0, OUTPUT_CHARS_MAX)}…` : outputJson}`]),
   ];
 }
 

@@ -1,0 +1,58 @@
+import type { RemoteStation } from "../client/remote/remote-station.ts";
+import { defined } from "../lib/defined.ts";
+import type { AgentVerbs } from "../verbs/agents.ts";
+import type { RunVerbs } from "../verbs/runs.ts";
+import type { SandboxVerbs } from "../verbs/sandboxes.ts";
+import type { Station } from "../verbs/station.ts";
+import { type CallersOptions, notSent, ociRuntimeElsewhere, secretsOfCaller } from "./caller.ts";
+import type { StationHere } from "./in-process-station.ts";
+import { lazyGroup } from "./lazy-verbs.ts";
+
+/**
+ * Wraps a station so that a command works as if it did everything itself: it uses the caller's agent files and the
+ * model and runtime of the caller's configuration, and secrets in the caller's environment need not be in the
+ * station's. Work that needs those is done by this process if the station is on this machine, and refused otherwise.
+ */
+export function callersStation(remote: RemoteStation, options: CallersOptions): { station: Station; removeOwn(): Promise<void> } {
+  let used: StationHere | undefined;
+  const here = async () => {
+    used = await options.here();
+    return used;
+  };
+  const own = { ...options, here };
+  return {
+    async removeOwn() {
+      await Promise.all([remote.removeOwn(), used?.station.sandboxes.removeOwn()]);
+    },
+    station: {
+      ...remote,
+      agents: lazyGroup<AgentVerbs>("agents", async () => (await here()).station.agents),
+      sandboxes: callersSandboxes(remote.sandboxes, own),
+      runs: lazyGroup<RunVerbs>("runs", async () => (await import("./client-side-runs.ts")).callersRuns(remote.runs, own)),
+      async [Symbol.asyncDispose]() {
+        await remote[Symbol.asyncDispose]();
+        await used?.station[Symbol.asyncDispose]();
+      },
+    },
+  };
+}
+
+function callersSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here, ociRuntime }: CallersOptions): SandboxVerbs {
+  return {
+    ...remote,
+    async create(request, choices) {
+      const options = { onNotice: caller.say, ...choices };
+      const { secrets, gateway } = request.spec;
+      const names = secretsOfCaller({ secrets, secretNames: request.secretNames }, { caller, isElsewhere });
+      if (isElsewhere) {
+        if (names.length > 0) throw notSent(names);
+        // A run carries it in its settings; a sandbox has no field for it.
+        if (ociRuntime !== undefined) throw ociRuntimeElsewhere(ociRuntime);
+        return remote.create(request, options);
+      }
+      // Model keys come from the environment as well.
+      if (names.length > 0 || gateway !== undefined) return (await here()).station.sandboxes.create(request, options);
+      return remote.create({ ...request, ...defined({ runtime: request.runtime ?? caller.config.runtime }) }, options);
+    },
+  };
+}

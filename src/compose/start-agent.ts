@@ -1,0 +1,89 @@
+import type { Model } from "../agent/model/model.ts";
+import type { AgentDefinition } from "../contract/agent/agent.ts";
+import { CaissonError } from "../contract/error/error.ts";
+import { foundOrNull } from "../contract/error/found-or-null.ts";
+import type { Budgets } from "../contract/run/run.ts";
+import type { RunEvent } from "../contract/run/run-event.ts";
+import type { RunView } from "../contract/run/run-verbs.ts";
+import type { FolderMount } from "../contract/sandbox/sandbox-fields.ts";
+import { defined } from "../lib/defined.ts";
+import type { LocalStation } from "../station/local-station.ts";
+import { sweepUnfinished } from "../station/sessions/create-session.ts";
+import type { RunVerbs } from "../verbs/runs.ts";
+
+/** A program's options for a run that it drives. */
+interface ProgramOptions {
+  model?: string | Model;
+  budgets?: Budgets;
+  onRunEvent?: (event: RunEvent) => void;
+  signal?: AbortSignal;
+}
+
+export interface StartAgentOptions extends ProgramOptions {
+  task: string;
+  model: string | Model;
+  agent: string | AgentDefinition;
+  /** Whether the program trusts the agent file it names; otherwise `caisson trust` must have granted its rights. */
+  trustAgentFile?: boolean;
+  folder: string;
+  session?: string;
+  mounts?: readonly FolderMount[];
+}
+
+export interface ContinueAgentOptions extends ProgramOptions {
+  run: string;
+  text?: string;
+}
+
+/** Drives a program's run from its task to its end, unattended. */
+export async function startAgent(station: LocalStation, options: StartAgentOptions) {
+  await sweepUnfinished(station.core);
+  const { runs, sessions } = station.verbs;
+  const { model, agent, trustAgentFile, task, session, budgets, signal } = options;
+  const isNew = session === undefined || (await foundOrNull(sessions.get(session))) === null;
+  const started = await runs.start(
+    {
+      agent,
+      task,
+      model: nameOf(model),
+      settings: { mounts: [...(options.mounts ?? [])] },
+      ...defined({ trustAgentFile, budgets }),
+      ...(session === undefined ? {} : { session: { id: session } }),
+      ...(isNew ? { source: { kind: "folder", path: options.folder, hiding: { hide: [], show: [] } } } : {}),
+    },
+    defined({ signal }),
+  );
+  return await followToEnd(runs, started, { ...options, fromSeq: 1 });
+}
+
+/** Gives a finished run another turn. Without a text, continues a run that was interrupted. */
+export async function continueAgent(station: LocalStation, options: ContinueAgentOptions) {
+  const { runs } = station.verbs;
+  const { run, text, model, budgets, signal } = options;
+  const by = "program";
+  const before = (await runs.get(run)).seq;
+  const view =
+    text === undefined
+      ? await runs.resume(run, { by, ...defined({ budgets, signal }) })
+      : await runs.continue(run, { text, by, ...defined({ budgets, model: nameOf(model) }) }, defined({ signal }));
+  return await followToEnd(runs, view, { ...options, fromSeq: before + 1 });
+}
+
+const nameOf = <Named extends string | Model | undefined>(model: Named) =>
+  (typeof model === "object" ? model.name : model) as string | Extract<Named, undefined>;
+
+async function followToEnd(runs: RunVerbs, view: RunView, options: Pick<ProgramOptions, "onRunEvent"> & { fromSeq: number }) {
+  const { run, session } = view;
+  const waiting = runs.wait(run);
+  // If waiting for the run fails, the event stream ends as well.
+  const over = new AbortController();
+  waiting.catch(() => over.abort());
+  let text = "";
+  for await (const { seq: _, ...event } of runs.events(run, { fromSeq: options.fromSeq, follow: true, signal: over.signal })) {
+    options.onRunEvent?.(event);
+    if (event.type === "run.ended") text = event.data.text;
+  }
+  const { finish, steps, usage, costUsd } = await waiting;
+  if (finish === null) throw new CaissonError("internal", `the run ${run} stopped without an end event`);
+  return { run, session, reason: finish, text, steps, usage, costUsd };
+}
