@@ -2,7 +2,9 @@ import { join } from "node:path";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
-/** Files that a strict policy of the page's lets through: no inline script, nothing of another origin. */
+/**
+ * The page's policy forbids inline scripts and other origins, so assets are separate files without a preload polyfill.
+ */
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [react()],
@@ -15,13 +17,13 @@ export default defineConfig({
     target: "es2023",
     rolldownOptions: {
       output: {
-        // What pages share comes in one piece: dozens of small files take longer to ask for than to send.
+        // One file for everything that pages share: requesting dozens of small files takes longer than sending them.
         codeSplitting: {
-          // But for what only the pages of work share, which the first page does not wait for.
+          // Except for what only the work pages share, which the first page does not need.
           groups: [
             {
               name: "shared",
-              test: /console\/src\/(parts|station)\/(?!ask|event-list|facts|followed|scroll|value)|node_modules\/(lucide-react|wouter)\//,
+              test: /console\/src\/(parts|data)\/(?!ask|event-list|facts|followed|scroll|value)|node_modules\/(lucide-react|wouter)\//,
               minShareCount: 2,
             },
           ],

@@ -1,6 +1,10 @@
 import { QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
+import { LiveProvider } from "./data/live.tsx";
+import { createQueryClient } from "./data/query-client.ts";
+import { type Arrival, forgetToken, keepToken, keptToken, takeArrival } from "./data/session.ts";
+import { StationProvider } from "./data/station.tsx";
 import { Loading } from "./parts/loading.tsx";
 import { wordsOf } from "./parts/problem.tsx";
 import { Toasts } from "./parts/toasts.tsx";
@@ -12,10 +16,6 @@ import { NotFound } from "./shell/not-found.tsx";
 import { Notices } from "./shell/notices.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { SignIn } from "./shell/sign-in.tsx";
-import { LiveProvider } from "./station/live.tsx";
-import { createQueryClient } from "./station/query-client.ts";
-import { type Arrival, forgetToken, keepToken, keptToken, takeArrival } from "./station/session.ts";
-import { StationProvider } from "./station/station.tsx";
 
 const Run = lazy(() => import("./pages/run/run.tsx"));
 const Runs = lazy(() => import("./pages/runs/runs.tsx"));
@@ -31,19 +31,21 @@ const Ship = lazy(() => import("./pages/ship/ship.tsx"));
 const Merge = lazy(() => import("./pages/merge/merge.tsx"));
 const Welcome = lazy(() => import("./pages/welcome/welcome.tsx"));
 
-const TOKEN_IGNORED = "The address had a token in it, which was ignored: any page could have put it there. Paste it below if it is yours.";
+const TOKEN_IGNORED =
+  "The address contained a token, which was ignored because any page could have put it there. If it is yours, paste it below.";
 
-/** Outside the component: React may ask for a first state twice, and the address is cleaned by the first look. */
+/** Read outside the component: React may compute the initial state twice, but the first read clears the address. */
 const firstSession = readSession();
 
 export function App() {
   const [{ token, arrival, notice }, setSession] = useState(firstSession);
   const [queries] = useState(createQueryClient);
-  const setToken = (given: string | null, words?: string) => setSession({ token: given, arrival: { kind: "nothing" }, notice: words });
-  const takeToken = (given: string) => {
-    keepToken(given);
+  const setToken = (nextToken: string | null, words?: string) =>
+    setSession({ token: nextToken, arrival: { kind: "nothing" }, notice: words });
+  const takeToken = (nextToken: string) => {
+    keepToken(nextToken);
     queries.clear();
-    setToken(given);
+    setToken(nextToken);
   };
   useEffect(() => {
     const onHash = () => {
@@ -91,7 +93,7 @@ export function App() {
 interface Session {
   token: string | null;
   arrival: Arrival;
-  /** What the page that signs in says first. */
+  /** Shown on the sign-in page. */
   notice?: string | undefined;
 }
 

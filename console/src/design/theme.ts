@@ -3,8 +3,8 @@ export type Theme = "system" | "light" | "dark";
 const KEY = "caisson.theme";
 
 export function chosenTheme(): Theme {
-  const kept = localStorage.getItem(KEY);
-  return kept === "light" || kept === "dark" ? kept : "system";
+  const storedTheme = localStorage.getItem(KEY);
+  return storedTheme === "light" || storedTheme === "dark" ? storedTheme : "system";
 }
 
 export function chooseTheme(theme: Theme): void {

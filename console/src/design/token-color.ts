@@ -1,4 +1,4 @@
-/** What a value of the design comes out as here, for a canvas, which knows no variables. */
+/** Resolves a design token to a color for a canvas, which does not support CSS variables. */
 export function tokenColor(place: HTMLElement, token: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${token})`;

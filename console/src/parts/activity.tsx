@@ -1,8 +1,8 @@
-import { useActivity } from "../station/activity.ts";
+import { useActivity } from "../data/activity.ts";
 import styles from "./activity.module.css";
 import { Sparkline } from "./sparkline.tsx";
 
-/** How busy a run or a sandbox was lately, in a list. */
+/** A small chart of how busy a run or a sandbox was lately. */
 export function Activity({ of }: { of: string }) {
-  return <Sparkline counts={useActivity(of)} label="Activity of the last three minutes" className={styles.activity} />;
+  return <Sparkline counts={useActivity(of)} label="Activity in the last three minutes" className={styles.activity} />;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { bytes, cost, plural, tokens } from "./amounts.ts";
 
-test("amounts are short", () => {
+test("formats amounts briefly", () => {
   expect([0, 999, 12_400, 999_000, 3_100_000].map(tokens)).toEqual(["0", "999", "12.4k", "999k", "3.1M"]);
   expect([null, 0, 0.004, 1.5, 240.4].map(cost)).toEqual(["–", "$0", "<$0.01", "$1.50", "$240"]);
   expect([0, 1023, 1024, 4300, 300 * 1024 ** 2, 1.5 * 1024 ** 3].map(bytes)).toEqual([

@@ -1,9 +1,9 @@
 import { visibleLines } from "./visible-text.ts";
 
-/** A piece of output with the colour that its program gave it. */
+/** A piece of output with the style that its program set. */
 export interface AnsiSpan {
   text: string;
-  /** `rgb` numbers such as `187, 0, 0`, or null for the page's own. */
+  /** `rgb` numbers such as `187, 0, 0`, or null for the page's own color. */
   color: string | null;
   background: string | null;
   isBold: boolean;
@@ -12,11 +12,11 @@ export interface AnsiSpan {
   isUnderlined: boolean;
 }
 
-/** Longer output is cut, and says so: a page that shows it has other cards to draw. */
+/** Longer output is cut, with a note, because the page has other cards to draw. */
 const CHARACTERS_MAX = 500_000;
-/** Pieces with colours; what comes after them is one piece without. */
+/** The most pieces with styles. The rest is one piece without. */
 const SPANS_MAX = 5_000;
-/** Numbers in one sequence; a colour needs five. */
+/** The most numbers in one sequence; a color needs five. */
 const NUMBERS_MAX = 32;
 
 type Style = Omit<AnsiSpan, "text">;
@@ -26,8 +26,8 @@ const basic = ["0, 0, 0", "187, 0, 0", "0, 187, 0", "187, 187, 0", "0, 0, 187", 
 const bright = ["85, 85, 85", "255, 85, 85", "0, 255, 0", "255, 255, 85", "85, 85, 255", "255, 85, 255", "85, 255, 255", "255, 255, 255"];
 
 /**
- * Only colours and weights are taken from output; everything else that is no text is dropped or made visible. Each
- * character is looked at a bounded number of times: what a program prints, however long its lines are, is hostile.
+ * Takes only colors and weights from output. Everything else that is not text is dropped or made visible. Examines each
+ * character a bounded number of times, because output is hostile, however long its lines are.
  */
 export function ansiSpans(output: string): AnsiSpan[] {
   const text = overwritten(withoutCommands(cut(output)));
@@ -53,7 +53,7 @@ function cut(output: string): string {
 }
 
 const esc = "\\u001b";
-/** Sequences that do anything but colour: cursor, titles, links, devices. A terminal would obey them; a page does not. */
+/** Sequences for anything but colors: cursor, titles, links, devices. A terminal would obey them; a page does not. */
 const commands = new RegExp(
   [
     `${esc}\\][^\\u0007${esc}]*(?:\\u0007|${esc}\\\\)?`,
@@ -68,7 +68,7 @@ const weights = new RegExp(`${esc}\\[[0-9;]*m?`, "g");
 
 const withoutCommands = (text: string) => text.replace(commands, "");
 
-/** What is left of lines whose start was written over after a carriage return. */
+/** Drops the parts of lines that a carriage return overwrites. */
 function overwritten(text: string): string {
   if (!text.includes("\r")) return text;
   const lines = text.split("\n").map((line) => (line.length < 2 ? line : line.slice(line.lastIndexOf("\r", line.length - 2) + 1)));
@@ -117,7 +117,7 @@ function changeBy(code: number): Partial<Style> {
   return {};
 }
 
-/** `5;n` of the palette, or `2;r;g;b`; `length` is how many numbers it takes. */
+/** Parses `5;n` of the palette, or `2;r;g;b`; `length` is how many numbers it used. */
 function extended([mode, ...rest]: readonly number[]): { color: string | null; length: number } {
   const isByte = (value: number | undefined): value is number => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 255;
   if (mode === 5) return { color: isByte(rest[0]) ? ofPalette(rest[0]) : null, length: 2 };
@@ -125,7 +125,7 @@ function extended([mode, ...rest]: readonly number[]): { color: string | null; l
   return { color: null, length: 1 };
 }
 
-/** The usual 256: sixteen by name, a cube of 6 × 6 × 6, and 24 greys. */
+/** Looks up one of the usual 256 colors: 16 named ones, a cube of 6 × 6 × 6, and 24 grays. */
 function ofPalette(index: number): string {
   if (index < 8) return basic[index] ?? "";
   if (index < 16) return bright[index - 8] ?? "";

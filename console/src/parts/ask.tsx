@@ -6,29 +6,29 @@ import { LongField } from "./field.tsx";
 import { say, sayProblem } from "./toasts.tsx";
 
 interface AskProps {
-  /** What is asked, in a few words. */
+  /** The question, in a few words. */
   title: string;
   children?: ReactNode;
-  /** What is to be said besides the answer. */
+  /** The field for a comment on the answer. */
   field: { label: string; placeholder?: string };
   answers: readonly {
     label: string;
     look?: "main" | "danger";
-    /** Whether the field must not be empty for it. */
+    /** Whether this answer needs a comment. */
     needsText?: boolean;
     give(text: string): Promise<unknown>;
-    /** Said when it was taken. */
+    /** The toast after the answer was accepted. */
     done: string;
   }[];
 }
 
-/** Something that waits for a person, with the answers beside it. */
+/** A question for a person, with buttons to answer it. */
 export function Ask({ title, children, field, answers }: AskProps) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState<string | undefined>();
   const [isBusy, setBusy] = useState(false);
   const give = async ({ give: send, needsText = false, done }: AskProps["answers"][number]) => {
-    if (needsText && text.trim() === "") return setProblem("Say what has to be different.");
+    if (needsText && text.trim() === "") return setProblem("Say what has to change.");
     setBusy(true);
     try {
       await send(text.trim());

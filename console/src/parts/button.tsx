@@ -3,14 +3,14 @@ import { Link } from "wouter";
 import styles from "./button.module.css";
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  /** `main`: the one thing to do here; `plain`: no frame until it is pointed at. */
+  /** `main`: the most important action here; `plain`: no frame until hovered. */
   look?: "main" | "normal" | "plain" | "danger";
   icon?: ReactNode;
-  /** For one that shows its icon only: what it does. */
+  /** The accessible name of a button with only an icon. */
   label?: string;
-  /** Of a choice that is on. */
+  /** Whether a toggle is on. */
   isOn?: boolean;
-  /** Of the one in a dialog that Enter presses at first. */
+  /** Marks the button of a dialog that gets the focus first, so that Enter presses it. */
   "data-first-focus"?: "";
 }
 
@@ -30,7 +30,7 @@ export function Button({ look = "normal", icon, label, isOn, children, className
   );
 }
 
-/** A way to another page that looks like a button; its icon only, where it has a label. */
+/** A link that looks like a button; only its icon if it has a label. */
 export function ButtonLink({
   href,
   look = "normal",

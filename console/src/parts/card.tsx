@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./card.module.css";
 
-/** Something by itself, raised from the page: its name, badges beside it, and the rest. */
+/** A separate block, raised from the page: a title, badges beside it, and content. */
 export function Card({ title, badges, children }: { title: string; badges?: ReactNode; children: ReactNode }) {
   return (
     <section className={styles.card}>

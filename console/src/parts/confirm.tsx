@@ -3,7 +3,7 @@ import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { sayProblem } from "./toasts.tsx";
 
-/** Asks before something that cannot be undone. Closes itself when it is done; a problem is said, and asked again. */
+/** Asks before an action that cannot be undone. Closes when it is done; stays open and shows a toast if it fails. */
 export function Confirm({
   title,
   action,
@@ -12,7 +12,7 @@ export function Confirm({
   children,
 }: {
   title: string;
-  /** What the button says: a verb. */
+  /** The text of the button: a verb. */
   action: string;
   onConfirm(): Promise<void>;
   onClose(): void;

@@ -1,7 +1,9 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import styles from "./dialog.module.css";
 
-/** Over everything else, closed by Escape, a click beside it, or its owner. The browser keeps the focus inside. */
+/**
+ * A dialog over everything else, closed by Escape, a click outside, or its owner. The browser keeps the focus inside.
+ */
 export function Dialog({
   title,
   onClose,
@@ -15,15 +17,17 @@ export function Dialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    const shown = dialog.current;
-    shown?.showModal();
-    // The browser would choose the first element that can have the focus, even one that Tab skips; its own attribute for this is not kept by React.
-    const first = shown?.querySelector<HTMLElement>("[data-first-focus]") ?? shown?.querySelector<HTMLElement>("input, textarea, select");
+    const element = dialog.current;
+    element?.showModal();
+    // The browser would focus the first focusable element, even one that Tab skips. React drops the browser's own
+    // attribute for this.
+    const first =
+      element?.querySelector<HTMLElement>("[data-first-focus]") ?? element?.querySelector<HTMLElement>("input, textarea, select");
     first?.focus();
-    return () => shown?.close();
+    return () => element?.close();
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes it, which the browser sees to.
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the browser closes it on Escape.
     <dialog
       ref={dialog}
       className={styles.dialog}

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./empty.module.css";
 
-/** Where there is nothing yet: what this would be, and what to do. */
+/** Shown where there is nothing yet: what would be here, and what to do. */
 export function Empty({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) {
   return (
     <div className={styles.empty}>

@@ -14,14 +14,14 @@ export interface ListedEvent {
 const SHOWN = 200;
 const TEXT_MAX = 400;
 
-/** What happened to one thing, the newest first; of many, the last ones until more are asked for. */
+/** The events of one thing, newest first. Shows the latest of many until the user asks for more. */
 export function EventList({ events, label }: { events: readonly ListedEvent[]; label: string }) {
-  const [shown, setShown] = useState(SHOWN);
+  const [shownCount, setShownCount] = useState(SHOWN);
   return (
     <>
       <ol className={styles.events} aria-label={label}>
         {events
-          .slice(-shown)
+          .slice(-shownCount)
           .toReversed()
           .map(({ key, at, type, data }) => (
             <li key={key}>
@@ -31,12 +31,12 @@ export function EventList({ events, label }: { events: readonly ListedEvent[]; l
             </li>
           ))}
       </ol>
-      {events.length > shown && <Button onClick={() => setShown(shown + SHOWN)}>Show earlier ones</Button>}
+      {events.length > shownCount && <Button onClick={() => setShownCount(shownCount + SHOWN)}>Show earlier events</Button>}
     </>
   );
 }
 
-/** What it says, without what it says nothing about. */
+/** Formats event data as text, without empty values. */
 function textOf(data: unknown): string {
   const entries = Object.entries((data ?? {}) as Record<string, unknown>).filter(([, value]) => value !== null && !isEmpty(value));
   const text = entries.map(([key, value]) => `${key} ${typeof value === "string" ? value : JSON.stringify(value)}`).join("  ");

@@ -4,11 +4,11 @@ import styles from "./field.module.css";
 interface Around {
   label: string;
   hint?: ReactNode;
-  /** What is wrong with it, in a sentence. */
+  /** What is wrong with the value, as a sentence. */
   problem?: string | undefined;
 }
 
-/** `offers`: values to choose from while something else can still be typed. */
+/** A text field. `offers`: suggested values; others can still be typed. */
 export function Field({
   label,
   hint,

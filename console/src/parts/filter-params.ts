@@ -2,7 +2,10 @@ import { useCallback } from "react";
 import { useSearchParams } from "wouter";
 import type { Sort } from "./list.tsx";
 
-/** Filters live in the address. Null takes one out of it. The page's own entry in the history stays one. */
+/**
+ * Returns the filters in the address, and a function that changes them: null removes one. Changes replace the page's
+ * history entry.
+ */
 export function useFilterParams(): [URLSearchParams, (changes: Readonly<Record<string, string | null>>) => void] {
   const [params, setParams] = useSearchParams();
   const change = useCallback(
@@ -21,9 +24,9 @@ export function useFilterParams(): [URLSearchParams, (changes: Readonly<Record<s
 }
 
 export function sortOf(params: URLSearchParams, usual: Sort): Sort {
-  const given = params.get("sort");
-  if (given === null || given === "") return usual;
-  return { by: given.replace(/^-/, ""), isDown: given.startsWith("-") };
+  const sort = params.get("sort");
+  if (sort === null || sort === "") return usual;
+  return { by: sort.replace(/^-/, ""), isDown: sort.startsWith("-") };
 }
 
 export const sortParam = ({ by, isDown }: Sort): string => `${isDown ? "-" : ""}${by}`;

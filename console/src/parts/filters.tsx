@@ -4,7 +4,7 @@ import { Button } from "./button.tsx";
 import styles from "./filters.module.css";
 import { usePageKeys } from "./page-keys.ts";
 
-/** A row of ways to narrow a list down, above it. */
+/** A row of filters above a list. */
 export function Filters({ children, onClear }: { children: ReactNode; onClear?: (() => void) | undefined }) {
   return (
     <search className={styles.filters}>
@@ -18,7 +18,7 @@ export function Filters({ children, onClear }: { children: ReactNode; onClear?: 
   );
 }
 
-/** `/` anywhere on the page goes to it. */
+/** A search box that `/` focuses from anywhere on the page. */
 export function SearchBox({ label, value, onValue }: { label: string; value: string; onValue(value: string): void }) {
   const box = useRef<HTMLInputElement>(null);
   usePageKeys((event) => {
@@ -46,7 +46,7 @@ export function SearchBox({ label, value, onValue }: { label: string; value: str
   );
 }
 
-/** One of several, or any. */
+/** A choice of one value, or any. */
 export function FilterChoice({
   label,
   choices,

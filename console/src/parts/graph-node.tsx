@@ -3,22 +3,22 @@ import { type NodeState, StateIcon, stateWords } from "./graph-state.tsx";
 
 interface GraphNodeProps {
   state: NodeState;
-  /** Where the state alone says too little. */
+  /** Replaces the word for the state if that is too vague. */
   word?: string | undefined;
   name: string;
   /** A word or two beside the name. */
   notes?: readonly string[];
-  /** What it is about: a line, or two where there is room for them. */
+  /** A description: one line, or two if there is room. */
   about?: string;
   linesMax?: 1 | 2;
-  /** What comes before it: read out where edges are drawn, and shown where they are not. */
+  /** What comes before it: for screen readers if edges are drawn, otherwise visible. */
   after?: string;
   isAfterShown?: boolean;
   isChosen: boolean;
   onChoose(): void;
 }
 
-/** A step of a workflow or a task of a spec, in its state. */
+/** A workflow step or a spec task, with its state. */
 export function GraphNode(props: GraphNodeProps) {
   const { state, word = stateWords[state], name, notes = [], about = "", linesMax = 1, after = "", isAfterShown = false } = props;
   return (

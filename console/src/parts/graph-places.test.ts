@@ -3,20 +3,20 @@ import { type Linked, layersOf, NODE_HEIGHT, NODE_WIDTH, placesOf } from "./grap
 
 const thing = (id: string, ...after: string[]): Linked => ({ id, after });
 
-test("things stand in the order in which they can be done", () => {
+test("layers things by the order in which they can be done", () => {
   expect(layersOf([thing("c", "a", "b"), thing("a"), thing("b"), thing("d", "c")])).toEqual([["a", "b"], ["c"], ["d"]]);
   expect(layersOf([thing("a", "gone")])).toEqual([["a"]]);
   expect(layersOf([thing("a", "b"), thing("b", "a")])).toEqual([["a", "b"]]);
   expect(layersOf([])).toEqual([]);
 });
 
-describe("places", () => {
-  test("of nothing and of one", () => {
+describe("graph places", () => {
+  test("place nothing and one thing", () => {
     expect(placesOf([])).toEqual({ width: 0, height: 0, nodes: [], edges: [] });
     expect(placesOf([thing("a")])).toEqual({ width: NODE_WIDTH, height: NODE_HEIGHT, nodes: [{ id: "a", x: 0, y: 0 }], edges: [] });
   });
 
-  test("an edge goes from the lower side of one to the upper side of the next", () => {
+  test("draw an edge from the bottom of a node to the top of the next", () => {
     const { nodes, edges } = placesOf([thing("a"), thing("b", "a", "a")]);
     const [a, b] = nodes;
     expect(edges).toEqual([
@@ -31,14 +31,14 @@ describe("places", () => {
     ]);
   });
 
-  test("no node is crossed, and none covers another", () => {
+  test("let no edge cross a node, and no node cover another", () => {
     const things = [thing("a"), thing("b"), thing("c", "a"), thing("d", "a", "b"), thing("e", "c", "d"), thing("f", "e", "a", "b")];
     const { width, height, nodes, edges } = placesOf(things);
     expect(edges).toHaveLength(8);
     for (const one of nodes) {
       expect(one.x >= 0 && one.x + NODE_WIDTH <= width && one.y + NODE_HEIGHT <= height).toBe(true);
       for (const other of nodes) if (one !== other && one.y === other.y) expect(Math.abs(one.x - other.x)).toBeGreaterThan(NODE_WIDTH);
-      // Beside a node an edge goes straight down, outside of it.
+      // Beside a node an edge runs straight down, outside of it.
       for (const { from, to, points } of edges) {
         if (one.id === from || one.id === to) continue;
         for (const { x } of points.filter(({ y }) => y >= one.y && y <= one.y + NODE_HEIGHT))
@@ -47,7 +47,7 @@ describe("places", () => {
     }
   });
 
-  test("what waits for itself or for nobody has a place and no edge", () => {
+  test("draw no edge to a thing that waits for itself or for nothing", () => {
     const { nodes, edges } = placesOf([thing("a", "b"), thing("b", "a"), thing("c", "gone")]);
     expect(nodes.map(({ id }) => id).sort()).toEqual(["a", "b", "c"]);
     expect(edges).toEqual([]);

@@ -1,4 +1,4 @@
-/** What is drawn: a thing with those that come before it. */
+/** A thing to draw, with the things that come before it. */
 export interface Linked {
   id: string;
   after: readonly string[];
@@ -9,7 +9,7 @@ export interface Point {
   y: number;
 }
 
-/** The way from one to another: in at the first point, past what lies between, out at the last. */
+/** A line from one node to another: from the first point, around the nodes in between, to the last. */
 export interface Edge {
   from: string;
   to: string;
@@ -19,7 +19,7 @@ export interface Edge {
 export interface Places {
   width: number;
   height: number;
-  /** The upper left corner of each, in the order in which they can be done. */
+  /** The upper left corner of each node, in the order in which they can be done. */
   nodes: readonly (Point & { id: string })[];
   edges: readonly Edge[];
 }
@@ -28,38 +28,38 @@ export const NODE_WIDTH = 232;
 export const NODE_HEIGHT = 68;
 const GAP_X = 20;
 const GAP_Y = 44;
-/** Room for an edge that goes past the nodes of a layer. */
+/** The room for an edge that passes the nodes of a layer. */
 const PASSAGE_WIDTH = 12;
 
-/** By how many come before each, at least. What waits for itself stands last. */
+/** Sorts things into layers, each as early as its dependencies allow. Cycles come last. */
 export function layersOf(things: readonly Linked[]): string[][] {
   const ids = new Set(things.map(({ id }) => id));
   const layers: string[][] = [];
-  const placed = new Set<string>();
+  const placedIds = new Set<string>();
   let rest = [...things];
   while (rest.length > 0) {
-    const free = rest.filter(({ after }) => after.every((id) => placed.has(id) || !ids.has(id)));
+    const free = rest.filter(({ after }) => after.every((id) => placedIds.has(id) || !ids.has(id)));
     const layer = (free.length > 0 ? free : rest).map(({ id }) => id);
     layers.push(layer);
-    for (const id of layer) placed.add(id);
-    rest = rest.filter(({ id }) => !placed.has(id));
+    for (const id of layer) placedIds.add(id);
+    rest = rest.filter(({ id }) => !placedIds.has(id));
   }
   return layers;
 }
 
-/** A node, or the passage of the edges of one through a layer below it. */
+/** A node, or the passage of one node's edges through a layer below it. */
 interface Slot {
   key: string;
   id: string;
   isPassage: boolean;
-  /** The keys of the slots one layer above that lead here. */
+  /** The keys of the slots one layer above that lead to this one. */
   above: string[];
   centre: number;
 }
 
 const passageKey = (id: string, layer: number) => `${id}\n${layer}`;
 
-/** Layers below each other; in each what belongs together stands near what it comes from, and no edge crosses a node. */
+/** Places layers below each other, and within a layer each node near its predecessors. No edge crosses a node. */
 export function placesOf(things: readonly Linked[]): Places {
   const layers = layersOf(things);
   const layerOf = new Map(layers.flatMap((layer, index) => layer.map((id) => [id, index] as const)));
@@ -106,13 +106,13 @@ export function placesOf(things: readonly Linked[]): Places {
 const widthOf = (row: readonly Slot[]): number =>
   row.reduce((sum, slot) => sum + (slot.isPassage ? PASSAGE_WIDTH : NODE_WIDTH), 0) + Math.max(0, row.length - 1) * GAP_X;
 
-/** In the middle, each as near to the mean of what leads to it as its neighbours let it. */
+/** Centers a row. Places each slot as near to the mean of its predecessors as its neighbors allow. */
 function arrange(row: Slot[], { slots, width }: { slots: ReadonlyMap<string, Slot>; width: number }): void {
-  const wanted = (slot: Slot): number => {
+  const preferredCentre = (slot: Slot): number => {
     const centres = slot.above.map((key) => slots.get(key)?.centre ?? 0);
     return centres.length === 0 ? 0 : centres.reduce((sum, each) => sum + each, 0) / centres.length;
   };
-  row.sort((one, other) => wanted(one) - wanted(other));
+  row.sort((one, other) => preferredCentre(one) - preferredCentre(other));
   let left = (width - widthOf(row)) / 2;
   for (const slot of row) {
     const own = slot.isPassage ? PASSAGE_WIDTH : NODE_WIDTH;

@@ -12,7 +12,7 @@ import {
   SkipForward,
 } from "lucide-react";
 
-/** How a step or a task is, as its node shows it. `unused`: the work went another way, or is over. */
+/** The state of a step or task that its node shows. `unused`: another case was chosen, or the work has ended. */
 export type NodeState =
   | "pending"
   | "running"
@@ -39,9 +39,9 @@ const icons: Readonly<Record<NodeState, LucideIcon>> = {
 };
 
 export const stateWords: Readonly<Record<NodeState, string>> = {
-  pending: "to come",
+  pending: "pending",
   running: "running",
-  asks: "asks",
+  asks: "needs input",
   waiting: "waiting",
   retrying: "retrying",
   completed: "done",

@@ -1,8 +1,8 @@
 import { X } from "lucide-react";
 import { type FormEvent, useState } from "react";
-import type { ChangeLabels } from "../../../src/contract/change-labels.ts";
 import type { Labels } from "../../../src/contract/ids.ts";
-import { isStationLabel } from "../../../src/contract/station-labels.ts";
+import type { ChangeLabels } from "../../../src/contract/label/change-labels.ts";
+import { isStationLabel } from "../../../src/contract/label/station-labels.ts";
 import { Button } from "./button.tsx";
 import styles from "./label-editor.module.css";
 import { sayProblem } from "./toasts.tsx";
@@ -14,7 +14,7 @@ interface LabelEditorProps {
   onChange(changes: ChangeLabels): Promise<unknown>;
 }
 
-/** What something is found by, to be added and taken away. What the station needs itself stays. */
+/** Edits the labels of a run or sandbox. The station's own labels cannot be removed. */
 export function LabelEditor({ kind, labels, onChange }: LabelEditorProps) {
   const [text, setText] = useState("");
   const [isSending, setSending] = useState(false);
@@ -49,7 +49,7 @@ export function LabelEditor({ kind, labels, onChange }: LabelEditorProps) {
                 <button
                   type="button"
                   disabled={isSending}
-                  aria-label={`Take away the label ${visibleText(key)}`}
+                  aria-label={`Remove the label ${visibleText(key)}`}
                   onClick={() => void change({ [key]: null })}
                 >
                   <X aria-hidden="true" />

@@ -7,23 +7,23 @@ import { useIsPhone } from "./use-is-phone.ts";
 interface LinkedGraphProps<Item extends Linked & { state: NodeState }> {
   label: string;
   items: readonly Item[];
-  /** The one that is looked at. */
+  /** The id of the selected item. */
   chosen: string | null;
-  /** One `GraphNode`; `isList`: no edge says what comes before it. */
+  /** Renders a `GraphNode`. `isList`: no edge shows what comes before it. */
   nodeOf(item: Item, isList: boolean): ReactNode;
-  /** What is known of the one that is looked at, below it, where there is no room beside the graph. */
+  /** Renders the details of the selected item below it, if there is no room beside the graph. */
   detailsOf(item: Item): ReactNode;
 }
 
-/** A drawing with more of them says less than a list. */
+/** With more edges, a list is clearer than a drawing. */
 const EDGES_MAX = 400;
 
-/** Things with an edge from each to those that come after it; on a phone a list in the order in which they can be done. */
+/** A graph of things with edges to their successors; on a phone a list in the order in which they can be done. */
 export function LinkedGraph<Item extends Linked & { state: NodeState }>(props: LinkedGraphProps<Item>) {
   const { label, items, chosen, nodeOf, detailsOf } = props;
   const isPhone = useIsPhone();
   const [pointed, setPointed] = useState<string | null>(null);
-  // Where things stand changes with their names only, not whenever the state of one does.
+  // The layout depends only on ids and dependencies, not on states.
   const shape = JSON.stringify(items.map(({ id, after }) => ({ id, after })));
   const isList = isPhone || items.reduce((count, { after }) => count + after.length, 0) > EDGES_MAX;
   const places = useMemo(() => (isList ? null : placesOf(JSON.parse(shape) as Linked[])), [shape, isList]);
@@ -35,7 +35,7 @@ export function LinkedGraph<Item extends Linked & { state: NodeState }>(props: L
           .flat()
           .flatMap((id) => byId.get(id) ?? [])
           .map((item, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: whoever named them may have given a name twice.
+            // biome-ignore lint/suspicious/noArrayIndexKey: names may repeat.
             <li key={`${item.id} ${index}`}>
               {nodeOf(item, true)}
               {item.id === chosen && detailsOf(item)}
@@ -61,7 +61,7 @@ export function LinkedGraph<Item extends Linked & { state: NodeState }>(props: L
         <ol aria-label={label}>
           {places.nodes.map(({ id, x, y }, index) => (
             <li
-              // biome-ignore lint/suspicious/noArrayIndexKey: whoever named them may have given a name twice.
+              // biome-ignore lint/suspicious/noArrayIndexKey: names may repeat.
               key={`${id} ${index}`}
               style={{ insetInlineStart: x, insetBlockStart: y, inlineSize: NODE_WIDTH, blockSize: NODE_HEIGHT }}
               onPointerEnter={() => setPointed(id)}
@@ -86,7 +86,7 @@ function EdgeLine({ edge: { from, to, points }, state, isNear }: { edge: Edge; s
   );
 }
 
-/** Straight down beside nodes, and in a bow from one layer to the next. */
+/** Draws an edge: straight down beside nodes, curved between layers. */
 function lineOf(points: readonly Point[]): string {
   const [first, ...rest] = points as [Point, ...Point[]];
   let line = `M${first.x} ${first.y}`;

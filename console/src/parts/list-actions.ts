@@ -5,7 +5,7 @@ import { type Selection, type SelectionStep, step } from "./selection.ts";
 
 const PAGE_ROWS = 10;
 
-/** What a list lets its reader do. */
+/** What the actions of a list need. */
 interface ListActions<Item> {
   items: readonly Item[];
   idOf(item: Item): string;
@@ -15,20 +15,20 @@ interface ListActions<Item> {
   onKey?(key: string): boolean;
 }
 
-/** What a key in the list does. */
+/** Returns the handler for keys in a list. */
 export function useListKeys<Item>(props: ListActions<Item>, show: (index: number) => void) {
   const { items, idOf, hrefOf, selection, onSelection, onKey } = props;
   const [, navigate] = useLocation();
   return (event: KeyboardEvent) => {
-    // A checkbox of a row takes its own key, and leaves the list the others.
+    // A row's checkbox handles Space itself; the list handles all other keys.
     if (event.target instanceof HTMLInputElement && event.key === " ") return;
-    const taken = stepOf(event);
-    if (taken !== null) {
+    const action = stepOf(event);
+    if (action !== null) {
       event.preventDefault();
-      const next = step(selection, items.map(idOf), taken);
+      const next = step(selection, items.map(idOf), action);
       onSelection(next);
       const index = items.findIndex((item) => idOf(item) === next.current);
-      if (index >= 0 && (taken.kind === "move" || taken.kind === "toEnd")) show(index);
+      if (index >= 0 && (action.kind === "move" || action.kind === "toEnd")) show(index);
       return;
     }
     const current = items.find((item) => idOf(item) === selection.current);
@@ -40,10 +40,10 @@ export function useListKeys<Item>(props: ListActions<Item>, show: (index: number
 /** Elements that handle Enter themselves. */
 const isPressable = (target: EventTarget | null) => target instanceof Element && target.closest("a, button, summary") !== null;
 
-/** The keys that a list has even while nothing in it has the focus; arrows and the like scroll the page then. */
+/** Keys that work even if nothing in the list has the focus. Arrows and the like scroll the page then. */
 const EVERYWHERE: ReadonlySet<string> = new Set(["j", "k", "J", "K", "x"]);
 
-/** Gives the list its keys wherever the focus is on the page, and then the focus. */
+/** Handles the list's keys wherever the focus is on the page, and moves the focus to the list. */
 export function useListKeysEverywhere(list: RefObject<HTMLElement | null>, onKeyDown: (event: KeyboardEvent) => void): void {
   usePageKeys((event) => {
     const here = list.current;
@@ -65,7 +65,7 @@ function stepOf({ key, shiftKey, ctrlKey, metaKey }: KeyboardEvent): SelectionSt
   return key === "Escape" ? { kind: "none" } : null;
 }
 
-/** The same function for as long as the list is there, so that a row is drawn again only when it is another. */
+/** Returns a stable function, so that rows are redrawn only if they change. */
 export function useRowClicks<Item>(props: ListActions<Item>): (event: MouseEvent, item: Item) => void {
   const [, navigate] = useLocation();
   const now = useRef(props);

@@ -13,14 +13,14 @@ const OVERSCAN_ROWS = 6;
 export interface Column<Item> {
   id: string;
   name: string;
-  /** Of a grid's track, such as `minmax(0, 2fr)` or `90px`. */
+  /** A CSS grid track, such as `minmax(0, 2fr)` or `90px`. */
   width: string;
   cell(item: Item): ReactNode;
   canSort?: boolean;
   isEnd?: boolean;
 }
 
-/** `-created` in an address: by `created`, the greatest first. */
+/** An order. In the address, `-created` means by `created`, descending. */
 export interface Sort {
   by: string;
   isDown: boolean;
@@ -33,19 +33,19 @@ interface ListProps<Item> {
   hrefOf(item: Item): string;
   nameOf(item: Item): string;
   columns: readonly Column<Item>[];
-  /** One row where there is no room for columns. */
+  /** Renders a row for screens without room for columns. */
   phoneRow(item: Item): ReactNode;
   selection: Selection;
   onSelection(selection: Selection): void;
   sort: Sort;
   onSort(sort: Sort): void;
-  /** Keys beyond those that every list has; true: it was one of them. */
+  /** Handles more keys than every list does. Returns whether it handled this one. */
   onKey?(key: string): boolean;
 }
 
 /**
- * Rows by the ten thousand, of which those in view exist. Arrows or j and k move, x chooses, Shift extends, Enter opens,
- * Ctrl A chooses all, Escape none.
+ * A list of tens of thousands of rows that renders only those in view. Arrows or j and k move, x selects, Shift
+ * extends, Enter opens, Ctrl A selects all, Escape selects none.
  */
 export function List<Item>(props: ListProps<Item>) {
   const { label, items, idOf, selection, columns } = props;
@@ -84,7 +84,8 @@ export function List<Item>(props: ListProps<Item>) {
             const item = items[index] as Item;
             const id = idOf(item);
             return (
-              // By its place: where a filter puts another item there, some text changes, and no element is made.
+              // Keyed by position: if a filter puts another item here, only some text changes, and no element is
+              // created.
               <Row
                 key={index}
                 {...{ item, index, columns, isPhone, template, onRow }}
@@ -110,7 +111,7 @@ function Head<Item>({ columns, items, idOf, selection, onSelection, sort, onSort
     <div className={styles.head} style={{ gridTemplateColumns: template }}>
       <input
         type="checkbox"
-        aria-label="Choose all"
+        aria-label="Select all"
         checked={isAll}
         ref={(box) => {
           if (box !== null) box.indeterminate = selection.chosen.size > 0 && !isAll;
@@ -168,7 +169,7 @@ function PlainRow<Item>(props: RowProps<Item>) {
   const style = { blockSize: sizePx, translate: `0 ${startPx}px`, ...(!isPhone && { gridTemplateColumns: template }) };
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the list does the same.
-    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and says which row is meant.
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and names the active row.
     // biome-ignore lint/a11y/useSemanticElements: a table's rows cannot be placed one by one.
     <div
       id={id}
@@ -180,14 +181,14 @@ function PlainRow<Item>(props: RowProps<Item>) {
       onClick={(event) => onRow(event, item)}
     >
       <Cell className={styles.choice}>
-        <input type="checkbox" tabIndex={-1} aria-label={`Choose ${name}`} checked={isChosen} readOnly />
+        <input type="checkbox" tabIndex={-1} aria-label={`Select ${name}`} checked={isChosen} readOnly />
       </Cell>
       <Cells {...{ item, columns, phoneRow, isPhone }} />
     </div>
   );
 }
 
-/** Apart from the row, which moves when a filter takes away the ones before it. */
+/** Separate from the row, which moves when a filter removes rows above it. */
 const Cells = memo(PlainCells) as typeof PlainCells;
 
 function PlainCells<Item>({
@@ -206,7 +207,7 @@ function PlainCells<Item>({
 
 function Cell({ className, children }: { className: string | undefined; children: ReactNode }) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: part of a grid that is none of table elements.
+    // biome-ignore lint/a11y/useSemanticElements: part of a grid that is not made of table elements.
     // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus.
     <div role="gridcell" className={className}>
       {children}

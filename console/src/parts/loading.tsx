@@ -1,6 +1,6 @@
 import styles from "./loading.module.css";
 
-/** Grey rows in the place of what is on its way; shown a little late, so that what is quick does not flicker. */
+/** Gray rows as a placeholder while something loads. Appears with a delay, so that short waits do not flicker. */
 export function Loading({ rows = 6 }: { rows?: number }) {
   return (
     <div className={styles.loading} role="status" aria-label="Loading">

@@ -4,7 +4,7 @@ import { visibleLines } from "./visible-text.ts";
 
 const Words = lazy(() => import("./words.tsx"));
 
-/** What a model or a person wrote as Markdown; as it was typed until the reader of it is loaded. */
+/** Markdown from a model or a person. Shown as plain text until the renderer has loaded. */
 export function Markdown({ text }: { text: string }) {
   return (
     <div className={styles.words}>

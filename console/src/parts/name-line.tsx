@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import styles from "./name-line.module.css";
 
-/** The name of the one thing that a page is about, with the list that it is in, and what stands beside it. */
+/** The name of the thing that a page shows, with a link to its list, and more beside it. */
 export function NameLine({ up, name, children }: { up: { href: string; label: string }; name: string; children?: ReactNode }) {
   return (
     <span className={styles.line}>

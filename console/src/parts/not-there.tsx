@@ -1,11 +1,11 @@
-import { CaissonError } from "../../../src/contract/error.ts";
+import { CaissonError } from "../../../src/contract/error/error.ts";
 import { ButtonLink } from "./button.tsx";
 import { Empty } from "./empty.tsx";
 import { Loading } from "./loading.tsx";
 import { Page } from "./page.tsx";
 import { Problem } from "./problem.tsx";
 
-/** In the place of something that is on its way, is gone, or cannot be had. */
+/** A page for something that is still loading, was removed, or cannot be loaded. */
 export function NotThere({ what, error, onRetry }: { what: string; error: unknown; onRetry(): void }) {
   const title = `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`;
   return (
@@ -13,7 +13,7 @@ export function NotThere({ what, error, onRetry }: { what: string; error: unknow
       {error === null && <Loading />}
       {error !== null && isGone(error) && (
         <Empty title={`There is no such ${what}`} action={<ButtonLink href="/work">All work</ButtonLink>}>
-          It was removed, or was never here.
+          It was removed or never existed.
         </Empty>
       )}
       {error !== null && !isGone(error) && <Problem error={error} onRetry={onRetry} />}

@@ -1,9 +1,9 @@
 import { useEffect, useRef } from "react";
 
-/** Kinds of `input` that take no letters. */
+/** The types of `input` that accept no text. */
 const WITHOUT_TEXT = new Set(["button", "checkbox", "radio", "range", "submit"]);
 
-/** Whether a key is a page's own: without Ctrl and the like, with no dialog open, and not typed into anything. */
+/** Returns whether a key is for the page: no Ctrl or similar, no open dialog, and not typed into a field. */
 export function isPageKey(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return false;
   return document.querySelector("dialog[open]") === null && !isTyping(event.target);
@@ -15,7 +15,7 @@ function isTyping(target: EventTarget | null): boolean {
   return target.isContentEditable || target.closest("textarea, select, .xterm, dialog") !== null;
 }
 
-/** Calls with each key of the page's own while the component is shown, wherever the focus is. */
+/** Calls the handler with each key for the page while the component is mounted, wherever the focus is. */
 export function usePageKeys(onKey: (event: KeyboardEvent) => void): void {
   const latest = useRef(onKey);
   latest.current = onKey;

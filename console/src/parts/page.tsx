@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect } from "react";
 import styles from "./page.module.css";
 
-/** The frame of every page: its name, what can be done, and the rest, which scrolls by itself. */
+/** The frame of every page: its name, its actions, and its content, which scrolls separately. */
 export function Page({ title, name, actions, children }: { title: string; name?: ReactNode; actions?: ReactNode; children: ReactNode }) {
   useTitle(title);
   return (

@@ -1,8 +1,8 @@
-import { CaissonError } from "../../../src/contract/error.ts";
+import { CaissonError } from "../../../src/contract/error/error.ts";
 import { Button } from "./button.tsx";
 import styles from "./problem.module.css";
 
-/** What went wrong, in the station's words, with what to do about it. */
+/** An error with the station's message and hint. */
 export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { message, hint } = wordsOf(error);
   return (
@@ -21,7 +21,7 @@ export function wordsOf(error: unknown): { message: string; hint?: string | unde
   return { message: error instanceof Error ? error.message : String(error) };
 }
 
-/** With a capital, unless it begins with a name: an address, a path, an id. */
+/** Capitalizes a message, unless it starts with a name such as an address, a path or an id. */
 function sentence(text: string): string {
   return /^[a-z]+[ ,;:](?!\/)/.test(text) ? `${text.slice(0, 1).toUpperCase()}${text.slice(1)}` : text;
 }

@@ -9,13 +9,13 @@ import { visibleText } from "./visible-text.ts";
 
 interface SavedFiltersProps {
   list: FilteredList;
-  /** The filter that is on, as in the page's address. */
+  /** The current filter, as in the page's address. */
   search: string;
   isNarrowed: boolean;
   onOpen(search: string): void;
 }
 
-/** Filters by name, and a way to keep the one that is on. */
+/** Lists the saved filters, and offers to save the current one. */
 export function SavedFilters({ list, search, isNarrowed, onOpen }: SavedFiltersProps) {
   const saved = useSavedFilters(list);
   const [isNaming, setNaming] = useState(false);
@@ -26,7 +26,7 @@ export function SavedFilters({ list, search, isNarrowed, onOpen }: SavedFiltersP
           <button type="button" onClick={() => onOpen(each.search)}>
             {visibleText(each.name)}
           </button>
-          <button type="button" aria-label={`Forget the filter ${visibleText(each.name)}`} onClick={() => forgetFilter(list, each.name)}>
+          <button type="button" aria-label={`Remove the filter ${visibleText(each.name)}`} onClick={() => forgetFilter(list, each.name)}>
             <X aria-hidden="true" />
           </button>
         </span>
@@ -61,7 +61,7 @@ function NameFilter({ list, search, onClose }: Pick<SavedFiltersProps, "list" | 
         label="Name"
         value={name}
         maxLength={40}
-        hint="It is kept in this browser."
+        hint="Stored in this browser."
         autoFocus
         onChange={(event) => setName(event.target.value)}
         onKeyDown={(event) => event.key === "Enter" && save()}

@@ -1,20 +1,21 @@
 import { useSyncExternalStore } from "react";
+import { ignoring } from "../../../src/lib/failures.ts";
 
-/** A filter by name, in this browser. */
+/** A named filter, stored in this browser. */
 export interface SavedFilter {
   name: string;
-  /** As in the page's address. */
+  /** The filter as in the page's address. */
   search: string;
 }
 
-/** The lists that have some. */
+/** The lists with saved filters. */
 export type FilteredList = "run" | "sandbox";
 
 const keyOf = (list: FilteredList) => `caisson.${list}-filters`;
 const FILTERS_MAX = 30;
 const NAME_CHARACTERS_MAX = 40;
 const watchers = new Set<() => void>();
-const kept = new Map<FilteredList, readonly SavedFilter[]>();
+const cache = new Map<FilteredList, readonly SavedFilter[]>();
 
 export function useSavedFilters(list: FilteredList): readonly SavedFilter[] {
   return useSyncExternalStore(watch, () => read(list));
@@ -25,7 +26,7 @@ function watch(watcher: () => void): () => void {
   return () => void watchers.delete(watcher);
 }
 
-/** One of the same name is replaced. */
+/** Saves a filter. Replaces one of the same name. */
 export function saveFilter(list: FilteredList, { name, search }: SavedFilter): void {
   const cut = name.trim().slice(0, NAME_CHARACTERS_MAX);
   if (cut === "") return;
@@ -40,25 +41,21 @@ export function forgetFilter(list: FilteredList, name: string): void {
 }
 
 function read(list: FilteredList): readonly SavedFilter[] {
-  const known = kept.get(list) ?? parsed(localStorage.getItem(keyOf(list)));
-  kept.set(list, known);
+  const known = cache.get(list) ?? parseFilters(localStorage.getItem(keyOf(list)));
+  cache.set(list, known);
   return known;
 }
 
 function write(list: FilteredList, filters: readonly SavedFilter[]): void {
-  kept.set(list, filters);
+  cache.set(list, filters);
   localStorage.setItem(keyOf(list), JSON.stringify(filters));
   for (const watcher of watchers) watcher();
 }
 
-/** What is kept may be of another version, or anybody's. */
-function parsed(text: string | null): readonly SavedFilter[] {
-  try {
-    const list: unknown = JSON.parse(text ?? "[]");
-    return Array.isArray(list) ? list.filter(isFilter).slice(-FILTERS_MAX) : [];
-  } catch {
-    return [];
-  }
+/** Parses stored filters, which another version or another program may have written. */
+function parseFilters(text: string | null): readonly SavedFilter[] {
+  const list: unknown = ignoring("another version wrote it", () => JSON.parse(text ?? "[]"));
+  return Array.isArray(list) ? list.filter(isFilter).slice(-FILTERS_MAX) : [];
 }
 
 function isFilter(value: unknown): value is SavedFilter {

@@ -1,19 +1,19 @@
 import { type ReactNode, useLayoutEffect, useRef, useState } from "react";
 
 interface ScrollBoxProps {
-  /** The element that keeps the text as it is meant. */
+  /** The element, which preserves white space. */
   as?: "pre" | "code" | "div";
-  /** What it holds, in a few words. */
+  /** The content, in a few words. */
   label: string;
   className?: string | undefined;
   children: ReactNode;
 }
 
-/** Something that scrolls where there is no room for it. Only then is it a stop of the Tab key: elsewhere it would be one for nothing. */
+/** A box that scrolls if its content does not fit. Only then Tab stops at it. */
 export function ScrollBox({ as: Element = "pre", label, className, children }: ScrollBoxProps) {
   const box = useRef<HTMLElement>(null);
   const [scrolls, setScrolls] = useState(false);
-  // With every drawing: what is in it may be more by then.
+  // After every render, because the content may have grown.
   useLayoutEffect(() => {
     const { current: here } = box;
     if (here === null) return;

@@ -1,8 +1,8 @@
-/** Which rows of a list are chosen, and which one the keyboard is at. By id, so that rows may come and go. */
+/** The selected rows of a list, and the row with the keyboard cursor. Uses ids, because rows come and go. */
 export interface Selection {
   readonly current: string | null;
   readonly chosen: ReadonlySet<string>;
-  /** Where a range began. */
+  /** The start of a range. */
   readonly anchor: string | null;
 }
 
@@ -16,29 +16,33 @@ export type SelectionStep =
   | { kind: "all" }
   | { kind: "none" };
 
-export function step(selection: Selection, ids: readonly string[], taken: SelectionStep): Selection {
+export function step(selection: Selection, ids: readonly string[], action: SelectionStep): Selection {
   const { current, chosen, anchor } = selection;
-  switch (taken.kind) {
+  switch (action.kind) {
     case "move": {
       const at = current === null ? -1 : ids.indexOf(current);
-      const next = ids[at === -1 ? (taken.by > 0 ? 0 : ids.length - 1) : clamp(at + taken.by, ids.length)] ?? null;
-      if (!taken.extends || next === null) return { current: next, chosen, anchor: next };
+      const next = ids[at === -1 ? (action.by > 0 ? 0 : ids.length - 1) : clamp(at + action.by, ids.length)] ?? null;
+      if (!action.extends || next === null) return { current: next, chosen, anchor: next };
       const from = anchor ?? current ?? next;
       return { current: next, chosen: new Set([...chosen, ...between(ids, from, next)]), anchor: from };
     }
     case "toEnd": {
-      const next = (taken.end === "first" ? ids[0] : ids.at(-1)) ?? null;
+      const next = (action.end === "first" ? ids[0] : ids.at(-1)) ?? null;
       return { current: next, chosen, anchor: next };
     }
     case "toggle": {
-      const id = taken.id ?? current;
+      const id = action.id ?? current;
       if (id === null) return selection;
       const next = new Set(chosen);
       if (!next.delete(id)) next.add(id);
       return { current: id, chosen: next, anchor: id };
     }
     case "range":
-      return { current: taken.id, chosen: new Set([...chosen, ...between(ids, anchor ?? taken.id, taken.id)]), anchor: anchor ?? taken.id };
+      return {
+        current: action.id,
+        chosen: new Set([...chosen, ...between(ids, anchor ?? action.id, action.id)]),
+        anchor: anchor ?? action.id,
+      };
     case "all":
       return { current, chosen: new Set(ids), anchor };
     case "none":
@@ -46,7 +50,7 @@ export function step(selection: Selection, ids: readonly string[], taken: Select
   }
 }
 
-/** Without the rows that have gone. The same one where none has. */
+/** Removes missing rows from a selection. Returns the same object if none is missing. */
 export function withoutGone(selection: Selection, ids: readonly string[]): Selection {
   const { current, chosen, anchor } = selection;
   if (current === null && anchor === null && chosen.size === 0) return selection;

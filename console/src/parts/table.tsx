@@ -4,13 +4,13 @@ import { useIsPhone } from "./use-is-phone.ts";
 
 export interface TableColumn {
   name: string;
-  /** Where a row is a card: its title, what stands at the end of the title's line, or (if absent) a fact below it. */
+  /** The place in a phone card: its title, beside the title, or (if absent) a fact below. */
   onPhone?: "title" | "beside";
 }
 
 export interface TableRow {
   key: string;
-  /** One for each column; null and "" are left out of a card. */
+  /** One cell per column. Cards omit null and "". */
   cells: readonly ReactNode[];
   actions?: ReactNode;
 }
@@ -19,11 +19,11 @@ interface TableProps {
   label: string;
   columns: readonly TableColumn[];
   rows: readonly TableRow[];
-  /** It has room on a phone, too. */
+  /** Whether the table fits on a phone. */
   isNarrow?: boolean;
 }
 
-/** A short table, of cards on a phone. What lives by the thousand is a `List`. */
+/** A short table, shown as cards on a phone. Use `List` for thousands of rows. */
 export function Table(props: TableProps) {
   const isPhone = useIsPhone();
   return isPhone && !props.isNarrow ? <Cards {...props} /> : <Lines {...props} />;
@@ -63,13 +63,13 @@ function Cards({ label, columns, rows }: TableProps) {
   return (
     <ul className={styles.cards} aria-label={label}>
       {rows.map(({ key, cells, actions }) => {
-        const shown = columns.map(({ name, onPhone }, index) => ({ name, onPhone, cell: cells[index] }));
-        const facts = shown.filter(({ onPhone, cell }) => onPhone === undefined && cell !== null && cell !== "");
+        const fields = columns.map(({ name, onPhone }, index) => ({ name, onPhone, cell: cells[index] }));
+        const facts = fields.filter(({ onPhone, cell }) => onPhone === undefined && cell !== null && cell !== "");
         return (
           <li key={key} className={styles.card}>
             <div className={styles.head}>
-              <span className={styles.title}>{shown.find(({ onPhone }) => onPhone === "title")?.cell}</span>
-              {shown.find(({ onPhone }) => onPhone === "beside")?.cell}
+              <span className={styles.title}>{fields.find(({ onPhone }) => onPhone === "title")?.cell}</span>
+              {fields.find(({ onPhone }) => onPhone === "beside")?.cell}
             </div>
             {facts.length > 0 && (
               <dl className={styles.facts}>

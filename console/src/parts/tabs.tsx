@@ -7,16 +7,16 @@ export interface Tab {
   href: string;
   label: string;
   count?: number | undefined;
-  /** Whether something in it is not saved. */
+  /** Whether it contains unsaved changes. */
   isUnsaved?: boolean;
 }
 
-/** Places within a page, each with an address of its own. */
+/** The tabs of a page, each with its own address. */
 export function Tabs({ tabs, current, label }: { tabs: readonly Tab[]; current: string; label: string }) {
   const nav = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the chosen one is brought into view, where there is no room for all.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls the current tab into view if there is no room for all.
   useEffect(() => {
-    // Some browsers answer with a promise, which is no clean-up.
+    // Not returned: some browsers return a promise, which is not a cleanup function.
     nav.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
   }, [current]);
   return (

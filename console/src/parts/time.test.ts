@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ago, duration } from "./time.tsx";
 
-test("times are short", () => {
+test("formats times briefly", () => {
   expect([0, 42_000, 150_000, 7_200_000, 3 * 86_400_000, 400 * 86_400_000].map(ago)).toEqual([
     "now",
     "42 s ago",

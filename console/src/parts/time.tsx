@@ -19,10 +19,10 @@ function watch(watcher: () => void): () => void {
   };
 }
 
-/** Made once: to make one for each of many rows takes longer than to draw them. */
+/** Created once, because creating one per row takes longer than drawing the rows. */
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
-/** How long ago, with the exact time to those who point at it. */
+/** A relative time in the past, with the exact time as a tooltip. */
 export function Time({ at }: { at: string }) {
   const current = useSyncExternalStore(watch, () => now);
   const date = new Date(at);
@@ -33,7 +33,7 @@ export function Time({ at }: { at: string }) {
   );
 }
 
-/** When something comes, with the exact time to those who point at it. */
+/** A relative time in the future, with the exact time as a tooltip. */
 export function Until({ at }: { at: string }) {
   const current = useSyncExternalStore(watch, () => now);
   const date = new Date(at);
@@ -60,21 +60,21 @@ export function ago(ms: number): string {
   return `${Math.floor(seconds / size)} ${unit} ago`;
 }
 
-/** The same of work that may not have begun. */
+/** Formats the duration of work; a dash if it has not started. */
 export function workedFor(ms: number): string {
   return ms === 0 ? "–" : duration(ms);
 }
 
-/** Such as `42 ms`, `3.1 s`, `2 min 4 s`, `1 h 12 min`, `30 min`. */
+/** Formats a duration, such as `42 ms`, `3.1 s`, `2 min 4 s`, `1 h 12 min`, `30 min`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1_000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return joined([minutes, "min"], [Math.floor(seconds % 60), "s"]);
-  return joined([Math.floor(minutes / 60), "h"], [minutes % 60, "min"]);
+  if (minutes < 60) return joinUnits([minutes, "min"], [Math.floor(seconds % 60), "s"]);
+  return joinUnits([Math.floor(minutes / 60), "h"], [minutes % 60, "min"]);
 }
 
-function joined([first, unit]: [number, string], [rest, smaller]: [number, string]): string {
+function joinUnits([first, unit]: [number, string], [rest, smaller]: [number, string]): string {
   return rest === 0 ? `${first} ${unit}` : `${first} ${unit} ${rest} ${smaller}`;
 }

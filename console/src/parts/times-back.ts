@@ -1,4 +1,4 @@
-/** How far back a list goes that is narrowed by time. */
+/** The time ranges that lists can be filtered by. */
 export const timesBack = { "1h": 3_600_000, "24h": 86_400_000, "7d": 7 * 86_400_000, "30d": 30 * 86_400_000 } as const;
 export type TimeBack = keyof typeof timesBack;
 

@@ -36,9 +36,9 @@ function change(next: readonly Toast[]): void {
   for (const watcher of watchers) watcher();
 }
 
-/** What was done, or went wrong, for a few seconds; said aloud by screen readers. */
+/** Short-lived messages about successes and failures. Screen readers announce them. */
 export function Toasts() {
-  const shown = useSyncExternalStore(
+  const visibleToasts = useSyncExternalStore(
     (watcher) => {
       watchers.add(watcher);
       return () => void watchers.delete(watcher);
@@ -47,7 +47,7 @@ export function Toasts() {
   );
   return (
     <div className={styles.toasts} role="status" aria-live="polite">
-      {shown.map(({ id, text, hint, isProblem }) => (
+      {visibleToasts.map(({ id, text, hint, isProblem }) => (
         <div key={id} className={`${styles.toast} ${isProblem ? styles.problem : ""}`}>
           {text}
           {hint !== undefined && <div className={styles.hint}>{hint}</div>}

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Scroll } from "./scroll.tsx";
 import styles from "./two-columns.module.css";
 
-/** A page of one thing: what it is about, and at its side (`Side`) what is known of it; below each other where there is little room. */
+/** A page about one thing: its content, and facts at its side (`Side`), or below if there is little room. */
 export function TwoColumns({ label, side, children }: { label: string; side: ReactNode; children: ReactNode }) {
   return (
     <div className={styles.columns}>

@@ -1,6 +1,6 @@
 import styles from "./unsaved-dot.module.css";
 
-/** Beside the name of what was changed and not saved. */
+/** A mark beside the name of something with unsaved changes. */
 export function UnsavedDot() {
   return <span className={styles.dot} role="img" aria-label="not saved" title="Not saved" />;
 }

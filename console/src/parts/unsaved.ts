@@ -1,15 +1,15 @@
 import { useEffect, useId, useSyncExternalStore } from "react";
 import type { AroundNavHandler } from "wouter";
 
-/** Text that a person typed and that is stored nowhere yet. */
+/** Text that a person typed and has not saved. */
 interface Unsaved {
   /** What would be lost, as a sentence. */
   text: string;
-  /** The parts of the address, beside its path, that lead away from it when they change. */
+  /** The query parameters whose change leaves the text, in addition to the path. */
   params: readonly string[];
 }
 
-/** What is lost by a step that somebody wants to take, and how to take it. */
+/** A navigation that would lose text: what would be lost, and how to continue. */
 interface Leaving {
   texts: readonly string[];
   go(): void;
@@ -20,7 +20,7 @@ const listeners = new Set<() => void>();
 let leaving: Leaving | null = null;
 let here = "";
 
-/** Keeps a page from being left unasked while something on it is not saved. */
+/** Asks before the user leaves a page with unsaved text. */
 export function useUnsaved(isUnsaved: boolean, { text, params }: Unsaved): void {
   const id = useId();
   const names = params.join(" ");
@@ -28,7 +28,7 @@ export function useUnsaved(isUnsaved: boolean, { text, params }: Unsaved): void 
     if (!isUnsaved) return;
     held.set(id, { text, params: names.split(" ") });
     tell();
-    // The browser asks with its own words when the page itself is closed.
+    // When the page itself is closed, the browser asks in its own words.
     const warn = (event: BeforeUnloadEvent) => event.preventDefault();
     addEventListener("beforeunload", warn);
     return () => {
@@ -39,7 +39,7 @@ export function useUnsaved(isUnsaved: boolean, { text, params }: Unsaved): void 
   }, [isUnsaved, text, names, id]);
 }
 
-/** Lets everything go that is not saved: somebody decided so. */
+/** Discards all unsaved text, after the user decided to. */
 export function dropUnsaved(): void {
   held.clear();
   tell();
@@ -60,7 +60,7 @@ export function stay(): void {
   tell();
 }
 
-/** Every step within the console goes through here. */
+/** Guards every navigation within the console. */
 export const aroundNavigation: AroundNavHandler = (navigate, to, options) => {
   const go = () => {
     navigate(to, options);
@@ -69,7 +69,10 @@ export const aroundNavigation: AroundNavHandler = (navigate, to, options) => {
   if (!asks(new URL(to, location.href), go)) go();
 };
 
-/** The browser's own way back and forward: it has been taken when we hear of it, so it is taken back until somebody decides. */
+/**
+ * Guards the browser's back and forward buttons. We learn of such a navigation afterwards, so we revert it until the
+ * user decides.
+ */
 export function guardHistory(): void {
   here = location.href;
   const back = (event: PopStateEvent) => {
@@ -80,7 +83,7 @@ export function guardHistory(): void {
     history.pushState(null, "", from);
     here = from;
   };
-  // Before the router hears of it, which would show the other page.
+  // Before the router handles the event, which would show the other page.
   addEventListener("popstate", back, { capture: true });
 }
 

@@ -2,7 +2,7 @@ import { useSyncExternalStore } from "react";
 
 const narrow = () => matchMedia("(max-width: 720px)");
 
-/** Whether there is room for one column only. The same width as in the style sheets. */
+/** Returns whether there is room for one column only. The style sheets use the same width. */
 export function useIsPhone(): boolean {
   return useSyncExternalStore(
     (watcher) => {

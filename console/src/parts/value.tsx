@@ -6,7 +6,10 @@ import { visibleLines } from "./visible-text.ts";
 const SHOWN_CHARACTERS = 2_000;
 const MORE_CHARACTERS_MAX = 100_000;
 
-/** Data that somebody else wrote: text as text, everything else as JSON; the beginning of what is long, unless the page is for it alone. */
+/**
+ * Untrusted data: strings as text, everything else as JSON. Shows only the beginning of long data, unless it is alone
+ * on its page.
+ */
 export function Value({ value, label, isAlone = false }: { value: unknown; label: string; isAlone?: boolean }) {
   const [isWhole, setWhole] = useState(isAlone);
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
@@ -14,8 +17,8 @@ export function Value({ value, label, isAlone = false }: { value: unknown; label
   const rest = text.length - bound;
   return (
     <div className={`${styles.value} ${isAlone ? styles.alone : ""}`}>
-      {/* biome-ignore lint/a11y/useSemanticElements: lines as they are need the element that keeps them. */}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys. */}
+      {/* biome-ignore lint/a11y/useSemanticElements: only this element preserves white space. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard. */}
       <pre tabIndex={0} role="region" aria-label={label}>
         {visibleLines(text.slice(0, bound))}
       </pre>

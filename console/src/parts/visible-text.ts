@@ -1,11 +1,11 @@
 /**
- * Names that hostile code chose, made fit to be read: control characters, those that change the direction of what
- * follows, and those that take no room are shown as what they are.
+ * Makes names that hostile code chose safe to read: replaces control characters, direction marks and invisible
+ * characters with visible signs.
  */
 export function visibleText(text: string): string {
   return text.replace(hidden, (character) => {
     const code = character.codePointAt(0) ?? 0;
-    // The pictures of control characters that Unicode has.
+    // Unicode has pictures of the control characters.
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);
     if (code === 0x7f) return "\u2421";
     return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
@@ -14,7 +14,7 @@ export function visibleText(text: string): string {
 
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u3164\uffa0\ufffd]/gu;
 
-/** The first line that says something, of what may have many. */
+/** Returns the first line with content. */
 export function visibleTitle(text: string): string {
   return visibleText(
     text
@@ -24,7 +24,7 @@ export function visibleTitle(text: string): string {
   );
 }
 
-/** The same for text of several lines, in which scripts and emoji need their joiners. */
+/** Like `visibleText` for text of several lines, in which scripts and emoji need their joiners. */
 export function visibleLines(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(hiddenInLines, visibleText);
 }

@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { connect } from "../../../src/client/connect.ts";
-import { CaissonError } from "../../../src/contract/error.ts";
-import type { CodeView } from "../../../src/contract/sign-in-code.ts";
+import { CaissonError } from "../../../src/contract/error/error.ts";
+import type { CodeView } from "../../../src/contract/token/sign-in-code.ts";
 import { Button } from "../parts/button.tsx";
 import { Loading } from "../parts/loading.tsx";
 import { useTitle } from "../parts/page.tsx";
@@ -11,7 +11,7 @@ import styles from "./sign-in.module.css";
 type State =
   | { kind: "looking" }
   | { kind: "asking"; view: CodeView; current: string | null }
-  /** The browser has a valid token, and the station refused the code. */
+  /** The browser has a valid token, and the station rejected the code. */
   | { kind: "refused"; error: unknown };
 
 interface Props {
@@ -19,23 +19,24 @@ interface Props {
   kept: string | null;
   onToken(token: string): void;
   onStay(): void;
-  /** Called when the browser has no valid token and the station refuses the code. */
+  /** Called if the browser has no valid token and the station rejects the code. */
   onProblem(error: unknown): void;
 }
 
 /**
  * Exchanges the code in the address for a token. Any page can send a browser here with a foreign code, so the console
- * asks first. It signs in without asking only if it has no token and the code was registered over the station's socket.
+ * asks first. It signs in without asking only if the browser has no valid token and the code was registered over the
+ * station's socket.
  */
-export function CodeSignIn({ code, kept, onToken, onStay, onProblem }: Props) {
+export function CodeSignIn({ code, kept: storedToken, onToken, onStay, onProblem }: Props) {
   const [state, setState] = useState<State>({ kind: "looking" });
   const fail = (error: unknown, isSignedIn: boolean) => (isSignedIn ? setState({ kind: "refused", error }) : onProblem(error));
   const signIn = (isSignedIn: boolean) => exchangeOnce(code).then(onToken, (error: unknown) => fail(error, isSignedIn));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: one look for each code; App gives every code a fresh component
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once per code; App mounts a new component for every code
   useEffect(() => {
     let isShown = true;
     void (async () => {
-      const current = kept === null ? null : await holderOf(kept);
+      const current = storedToken === null ? null : await holderOf(storedToken);
       const view = await connect({ url: location.origin, token: code })
         .codes.view()
         .catch((error: unknown) => {
@@ -61,7 +62,7 @@ export function CodeSignIn({ code, kept, onToken, onStay, onProblem }: Props) {
   }
 }
 
-/** A code works once, and React calls effects twice while the console is developed. */
+/** A code works once, but React calls effects twice in development. */
 const exchanges = new Map<string, Promise<string>>();
 function exchangeOnce(code: string): Promise<string> {
   const running =
@@ -90,8 +91,8 @@ function Question({ view, current, onSignIn, onStay }: { view: CodeView; current
   return (
     <Frame title={isSwitch ? "Use another token?" : `Sign in as ${owner}?`}>
       <p>
-        The address that you opened brings a sign-in code. If you did not ask for it, {isSwitch ? "stay signed in" : "do not sign in"}: what
-        you do here would belong to {owner}.
+        The address that you opened contains a sign-in code. If you did not request it, {isSwitch ? "stay signed in" : "do not sign in"}:
+        what you do here would belong to {owner}.
       </p>
       <dl>
         {isSwitch && (
@@ -100,7 +101,7 @@ function Question({ view, current, onSignIn, onStay }: { view: CodeView; current
             <dd>{current}</dd>
           </>
         )}
-        <dt>The address brings</dt>
+        <dt>The code signs in</dt>
         <dd>{`${owner}, token ${name}, scope ${scope}`}</dd>
         <dt>Registered by</dt>
         <dd>{by}</dd>
@@ -116,7 +117,7 @@ function Question({ view, current, onSignIn, onStay }: { view: CodeView; current
 function Refusal({ error, onStay }: { error: unknown; onStay(): void }) {
   const { message, hint } = wordsOf(error);
   return (
-    <Frame title="The code was refused">
+    <Frame title="The code was rejected">
       <p role="alert">
         {message}. {hint}
       </p>

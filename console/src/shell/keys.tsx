@@ -4,7 +4,7 @@ import { listenForPlaces } from "./shortcuts.ts";
 
 const Palette = lazy(() => import("./palette.tsx"));
 
-/** The keys that work everywhere. */
+/** Handles the keys that work everywhere. */
 export function Keys() {
   const [, navigate] = useLocation();
   const [isOpen, setOpen] = useState(false);
@@ -14,7 +14,7 @@ export function Keys() {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "k" || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();
-      setOpen((shown) => !shown);
+      setOpen((wasOpen) => !wasOpen);
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -27,7 +27,7 @@ export function Keys() {
   );
 }
 
-/** Letters that are typed while the palette is still loaded belong to it, and are no shortcuts of the page. */
+/** Collects letters typed while the palette loads. They belong to it, and are not shortcuts of the page. */
 function useTypedEarly(isOpen: boolean) {
   const typed = useRef("");
   useEffect(() => {

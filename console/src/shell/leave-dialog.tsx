@@ -2,7 +2,7 @@ import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { leave, stay, useLeaving } from "../parts/unsaved.ts";
 
-/** Asks before what somebody wrote and did not save is lost. */
+/** Asks before unsaved text is lost. */
 export function LeaveDialog() {
   const leaving = useLeaving();
   if (leaving === null) return null;

@@ -1,16 +1,16 @@
 import { Command } from "cmdk";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
+import { useRuns, useSandboxes } from "../data/queries.ts";
+import { useWork } from "../data/work-queries.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { visibleText, visibleTitle } from "../parts/visible-text.ts";
-import { useRuns, useSandboxes } from "../station/queries.ts";
-import { useWork } from "../station/work-queries.ts";
 import styles from "./palette.module.css";
 import { shortcuts } from "./shortcuts.ts";
 
 const SHOWN_MAX = 50;
 
-/** Letters that are scattered over an id by chance are no match. */
+/** Requires every word of the search, because scattered letters match ids by chance. */
 function hasEveryWord(value: string, search: string): 0 | 1 {
   const text = value.toLowerCase();
   return search
@@ -21,11 +21,11 @@ function hasEveryWord(value: string, search: string): 0 | 1 {
     : 0;
 }
 
-/** Goes anywhere by a part of its name. */
+/** Goes to any page or thing by a part of its name. */
 export default function Palette({ takeTyped, onClose }: { takeTyped(): string; onClose(): void }) {
   const [, navigate] = useLocation();
   const [search, setSearch] = useState("");
-  // Once the dialog is open: letters are collected until then, even while this is drawn.
+  // Runs when the dialog is open. Letters are collected until then, even during this render.
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, when it is shown.
   useEffect(() => setSearch(takeTyped()), []);
   const runs = useRuns().data?.runs.slice(0, SHOWN_MAX) ?? [];
@@ -40,7 +40,7 @@ export default function Palette({ takeTyped, onClose }: { takeTyped(): string; o
       <Command label="Go to" className={styles.palette} filter={hasEveryWord}>
         <Command.Input placeholder="A page, a run, a sandbox…" className={styles.input} value={search} onValueChange={setSearch} />
         <Command.List className={styles.list}>
-          <Command.Empty>Nothing is called that.</Command.Empty>
+          <Command.Empty>No matches.</Command.Empty>
           <Command.Group heading="Pages">
             {shortcuts.flatMap(({ does, href, keys }) =>
               href === undefined

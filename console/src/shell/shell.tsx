@@ -1,13 +1,13 @@
 import { Boxes, CircleHelp, Inbox, ListTree, type LucideIcon, Plus, Settings, Workflow } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
-import { useInboxKeptUp, useThingsAsking } from "../station/inbox.ts";
-import { useOpenRuns, useRunsKeptUp } from "../station/queries.ts";
-import { useWorkKeptUp } from "../station/work-queries.ts";
+import { useInboxKeptUp, useThingsAsking } from "../data/inbox.ts";
+import { useOpenRuns, useRunsKeptUp } from "../data/queries.ts";
+import { useWorkKeptUp } from "../data/work-queries.ts";
 import { AwayBanner } from "./away-banner.tsx";
 import styles from "./shell.module.css";
 
-/** `holds`: the pages of things that are listed there under another address. */
+/** `holds`: addresses of things that are listed on this page. */
 const places: readonly { href: string; label: string; icon: LucideIcon; holds?: readonly string[] }[] = [
   { href: "/runs", label: "Runs", icon: ListTree },
   { href: "/work", label: "Work", icon: Workflow, holds: ["/workflows/", "/specs/", "/ships/", "/merges/"] },
@@ -19,20 +19,24 @@ const places: readonly { href: string; label: string; icon: LucideIcon; holds?: 
 const isAt = (location: string, places: readonly string[]) =>
   places.some((place) => location === place || location.startsWith(place.endsWith("/") ? place : `${place}/`));
 
-/** What is around every page: the places to go to, and whether the station is there. */
+/** The frame of all pages: navigation, and a banner while the station is unreachable. */
 export function Shell({ children }: { children: ReactNode }) {
   useRunsKeptUp();
   useInboxKeptUp();
   useWorkKeptUp();
   const [location] = useLocation();
-  const questions = useOpenRuns().data?.runs.reduce((count, { asked, status }) => count + (status === "ended" ? 0 : asked.length), 0) ?? 0;
+  const questions =
+    useOpenRuns().data?.runs.reduce(
+      (count, { asked: openQuestions, status }) => count + (status === "ended" ? 0 : openQuestions.length),
+      0,
+    ) ?? 0;
   const waiting = questions + (useThingsAsking().data?.length ?? 0);
   return (
     <div className={styles.shell}>
       <a href="#main" className={styles.skip}>
-        Skip to the page
+        Skip to content
       </a>
-      <nav className={styles.places} aria-label="Places">
+      <nav className={styles.places} aria-label="Main">
         <Link href="/runs" className={styles.brand ?? ""} aria-label="Caisson">
           <img src="/favicon.svg" alt="" width={20} height={20} />
           <span>Caisson</span>

@@ -1,11 +1,11 @@
 import { isPageKey } from "../parts/page-keys.ts";
 
-/** Every key that does something, wherever one is; pages add their own while they are shown. */
+/** A key that does something. Pages add their own while they are shown. */
 export interface Shortcut {
-  /** As somebody presses it: `g r` is one after the other. */
+  /** The keys to press; `g r` means one after the other. */
   keys: string;
   does: string;
-  /** Where it works, for the list. */
+  /** Where it works, for the list of shortcuts. */
   where: string;
 }
 
@@ -17,18 +17,18 @@ export const shortcuts: readonly (Shortcut & { href?: string })[] = [
   { keys: "g t", does: "Settings", where: "everywhere", href: "/settings" },
   { keys: "c", does: "New run", where: "everywhere", href: "/start" },
   { keys: "Ctrl k", does: "Command palette", where: "everywhere" },
-  { keys: "?", does: "This list", where: "everywhere", href: "/settings/shortcuts" },
+  { keys: "?", does: "Keyboard shortcuts", where: "everywhere", href: "/settings/shortcuts" },
   { keys: "/", does: "Search", where: "lists" },
   { keys: "j", does: "Next row", where: "lists" },
-  { keys: "k", does: "Row before", where: "lists" },
+  { keys: "k", does: "Previous row", where: "lists" },
   { keys: "x", does: "Select the row", where: "lists" },
   { keys: "Enter", does: "Open the row", where: "lists" },
-  { keys: "n", does: "New sandbox", where: "the list of sandboxes" },
+  { keys: "n", does: "New sandbox", where: "the sandbox list" },
 ];
 
 const TOGETHER_MS = 1_000;
 
-/** Calls with the address of a place whose keys were pressed. Keys that are typed into a field are text. */
+/** Calls `go` with the address that belongs to the pressed keys. Ignores keys typed into a field. */
 export function listenForPlaces(go: (href: string) => void): () => void {
   let first = "";
   let at = 0;

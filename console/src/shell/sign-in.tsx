@@ -6,7 +6,7 @@ import { useTitle } from "../parts/page.tsx";
 import { wordsOf } from "../parts/problem.tsx";
 import styles from "./sign-in.module.css";
 
-/** Asks for a token and tries it before it is kept. */
+/** Asks for a token, and tries it before it is stored. */
 export function SignIn({ notice, onToken }: { notice?: string | undefined; onToken(token: string): void }) {
   const [problem, setProblem] = useState<string | undefined>();
   const [isTrying, setTrying] = useState(false);
@@ -39,12 +39,12 @@ export function SignIn({ notice, onToken }: { notice?: string | undefined; onTok
           problem={problem}
           hint={
             <>
-              <code>caisson console</code> prints an address that signs in; <code>caisson token create me</code> makes a token.
+              <code>caisson console</code> prints an address that signs you in; <code>caisson token create me</code> creates a token.
             </>
           }
         />
         <Button look="main" type="submit" disabled={isTrying}>
-          {isTrying ? "Trying…" : "Sign in"}
+          {isTrying ? "Signing in…" : "Sign in"}
         </Button>
       </form>
     </main>

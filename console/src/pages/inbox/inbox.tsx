@@ -1,6 +1,9 @@
 import { useState } from "react";
 import { Link } from "wouter";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
+import { useThingsAsking } from "../../data/inbox.ts";
+import { useRuns } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Loading } from "../../parts/loading.tsx";
@@ -10,18 +13,15 @@ import { QuestionText } from "../../parts/question-text.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleText, visibleTitle } from "../../parts/visible-text.ts";
-import { useThingsAsking } from "../../station/inbox.ts";
-import { useRuns } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
 import styles from "./inbox.module.css";
 import { ThingAsked } from "./thing-asked.tsx";
 
-/** Every question that a run waits with, whichever run it is, and what everything else waits for a person with. */
+/** Lists the questions of all runs, and everything else that waits for a person. */
 export default function InboxPage() {
   const { data, error, refetch } = useRuns();
   const things = useThingsAsking();
   const asking = things.data ?? [];
-  const waiting = data?.runs.filter(({ status, asked }) => status !== "ended" && asked.length > 0) ?? [];
+  const waiting = data?.runs.filter(({ status, asked: questions }) => status !== "ended" && questions.length > 0) ?? [];
   const count = waiting.length + asking.length;
   const isThere = data !== undefined && things.data !== undefined;
   return (
@@ -30,30 +30,28 @@ export default function InboxPage() {
       {things.error !== null && <Problem error={things.error} onRetry={() => void things.refetch()} />}
       {!isThere && error === null && things.error === null && <Loading />}
       {isThere && count === 0 && (
-        <Empty title="Nobody waits for you">
-          <p>
-            What an agent may not decide by itself is asked here, and where it is about: in a run, a workflow, a spec, a ship or a merge.
-          </p>
+        <Empty title="Nothing is waiting for you">
+          <p>Questions and approvals appear here, and on the page of the run, workflow, spec, ship or merge that needs you.</p>
         </Empty>
       )}
       <ul className={styles.list}>
         {asking.map((item) => (
           <ThingAsked key={`${item.of.id} ${item.seq}`} item={item} />
         ))}
-        {waiting.flatMap((view) => view.asked.map((asked) => <Asked key={asked.question} view={view} asked={asked} />))}
+        {waiting.flatMap((view) => view.asked.map((question) => <Question key={question.question} view={view} asked={question} />))}
       </ul>
     </Page>
   );
 }
 
-function Asked({ view, asked }: { view: RunView; asked: RunView["asked"][number] }) {
+function Question({ view, asked: question }: { view: RunView; asked: RunView["asked"][number] }) {
   const station = useStation();
   const [text, setText] = useState("");
   const [isSending, setSending] = useState(false);
-  const answer = async (given: "allow" | "always" | "deny") => {
+  const answer = async (choice: "allow" | "always" | "deny") => {
     setSending(true);
     try {
-      await station.runs.answer(view.run, { question: asked.question, answer: given, ...(text.trim() !== "" && { text }) });
+      await station.runs.answer(view.run, { question: question.question, answer: choice, ...(text.trim() !== "" && { text }) });
       say("Answered.");
     } catch (error) {
       sayProblem(error);
@@ -71,18 +69,18 @@ function Asked({ view, asked }: { view: RunView; asked: RunView["asked"][number]
           {visibleText(view.agent)} · <Time at={view.updatedAt} />
         </span>
       </div>
-      <QuestionText text={asked.text} isLiteral={asked.kind === "tool"} />
+      <QuestionText text={question.text} isLiteral={question.kind === "tool"} />
       <div className={styles.actions}>
         <input
-          aria-label="What the agent is told besides"
-          placeholder="A word to the agent (optional)"
+          aria-label="Note to the agent"
+          placeholder="Note to the agent (optional)"
           value={text}
           onChange={(event) => setText(event.target.value)}
         />
         <Button look="main" disabled={isSending} onClick={() => void answer("allow")}>
           Allow
         </Button>
-        {asked.kind === "tool" && (
+        {question.kind === "tool" && (
           <Button disabled={isSending} onClick={() => void answer("always")}>
             Always
           </Button>
@@ -95,7 +93,7 @@ function Asked({ view, asked }: { view: RunView; asked: RunView["asked"][number]
   );
 }
 
-/** Asks the browser, once, whether questions may be shown when this page is not looked at. */
+/** Asks the browser for permission, once, to show questions while this page is hidden. */
 function NotifyButton() {
   const [permission, setPermission] = useState(() => ("Notification" in globalThis ? Notification.permission : "denied"));
   if (permission !== "default") return null;

@@ -1,19 +1,22 @@
 import { useState } from "react";
 import { Link } from "wouter";
 import type { Client } from "../../../../src/client/connect.ts";
-import { CaissonError } from "../../../../src/contract/error.ts";
-import type { InboxItem } from "../../../../src/contract/inbox-verbs.ts";
+import { CaissonError } from "../../../../src/contract/error/error.ts";
+import type { InboxItem } from "../../../../src/contract/inbox/inbox-verbs.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Markdown } from "../../parts/markdown.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
 import styles from "./inbox.module.css";
 
 const names = { run: "Run", sandbox: "Sandbox", workflow: "Workflow", spec: "Spec", ship: "Ship", merge: "Merge" } as const;
 
-/** What a workflow, a spec, a ship, a merge or a sandbox waits with. What has to be read first is read on its own page. */
+/**
+ * An inbox entry of a workflow, spec, ship, merge or sandbox. If there is something to read first, it links to the
+ * page.
+ */
 export function ThingAsked({ item }: { item: InboxItem }) {
   const station = useStation();
   const [text, setText] = useState("");
@@ -46,8 +49,8 @@ export function ThingAsked({ item }: { item: InboxItem }) {
         {item.asks === "approval" && (
           <>
             <input
-              aria-label="What the workflow is told besides"
-              placeholder="A word besides (optional)"
+              aria-label="Note to the workflow"
+              placeholder="Note (optional)"
               value={text}
               onChange={(event) => setText(event.target.value)}
             />
@@ -71,12 +74,12 @@ export function ThingAsked({ item }: { item: InboxItem }) {
         )}
         {item.asks === "unresponsive" && (
           <Link href={href} className="link">
-            Look at it
+            View the sandbox
           </Link>
         )}
         {(item.asks === "gate" || item.asks === "conflict") && (
           <Link href={href} className="link">
-            {item.asks === "gate" ? "Read it and decide" : "Resolve it"}
+            {item.asks === "gate" ? "Review" : "Resolve"}
           </Link>
         )}
       </div>
@@ -84,17 +87,19 @@ export function ThingAsked({ item }: { item: InboxItem }) {
   );
 }
 
-/** Only of the question that is shown: what asks by now may be another step. */
-async function answerApproval(station: Client, { of, seq }: InboxItem, given: { approved: boolean; text: string }): Promise<void> {
+/** Answers only the question that is shown: another step may be waiting now. */
+async function answerApproval(station: Client, { of, seq }: InboxItem, decision: { approved: boolean; text: string }): Promise<void> {
   const { seq: now, steps } = await station.workflows.get(of.id);
   const asking = steps.filter(({ kind, status }) => kind === "approval" && status === "running");
   const [step] = asking;
-  if (now !== seq || step === undefined) throw new CaissonError("stale", "it has changed meanwhile", { hint: "Look at it again." });
-  if (asking.length > 1) throw new CaissonError("conflict", "several of its steps ask", { hint: "Answer each on its page." });
-  await station.workflows.approve(of.id, { ...given, path: step.path });
+  if (now !== seq || step === undefined)
+    throw new CaissonError("stale", "the workflow has changed since", { hint: "Review it, then answer again." });
+  if (asking.length > 1)
+    throw new CaissonError("conflict", "several of its steps wait for approval", { hint: "Answer each one on the workflow's page." });
+  await station.workflows.approve(of.id, { ...decision, path: step.path });
 }
 
-/** Whatever failed, or was paused because a station died of it, continues. */
+/** Resumes something that failed, or that was paused because it crashed a station. */
 async function resume(station: Client, { of: { kind, id } }: InboxItem): Promise<void> {
   switch (kind) {
     case "workflow":

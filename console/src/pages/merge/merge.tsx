@@ -1,48 +1,39 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Circle, CircleAlert, CircleCheck } from "lucide-react";
 import { useCallback } from "react";
-import { Link, useParams } from "wouter";
-import type { MergeView } from "../../../../src/contract/merge-verbs.ts";
+import { Link } from "wouter";
+import type { MergeView } from "../../../../src/contract/merge/merge-verbs.ts";
+import { useFollowedEvents } from "../../data/followed-events.ts";
+import { useStation } from "../../data/station.tsx";
+import { jobStatus } from "../../data/work-item.ts";
+import { lookAtWorkAgain, workKeys } from "../../data/work-queries.ts";
 import { plural } from "../../parts/amounts.ts";
-import { Badge } from "../../parts/badge.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { EventList } from "../../parts/event-list.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
-import { NameLine } from "../../parts/name-line.tsx";
-import { NotThere } from "../../parts/not-there.tsx";
-import { Page } from "../../parts/page.tsx";
 import { Side, TwoColumns } from "../../parts/two-columns.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { useFollowed } from "../../station/followed.ts";
-import { useStation } from "../../station/station.tsx";
-import { drivenStatus } from "../../station/work-item.ts";
-import { lookAtWorkAgain, workKeys } from "../../station/work-queries.ts";
-import { DrivenFacts } from "../work-list/driven-facts.tsx";
+import { JobFacts } from "../job/job-facts.tsx";
+import { JobFrame, JobPage } from "../job/job-page.tsx";
 import { Conflict } from "./conflict.tsx";
 import styles from "./merge.module.css";
 import { MergeActions } from "./merge-actions.tsx";
 
 export default function Merge() {
-  const { merge = "" } = useParams<{ merge: string }>();
-  return <MergePage key={merge} word={merge} />;
-}
-
-function MergePage({ word }: { word: string }) {
-  const station = useStation();
-  const { data, error, refetch } = useQuery({
-    queryKey: workKeys.merge(word),
-    queryFn: ({ signal }) => station.merges.get(word, { signal }),
-  });
-  if (data === undefined) return <NotThere what="merge" error={error} onRetry={() => void refetch()} />;
-  return <OpenMerge view={data} word={word} />;
+  const { merges } = useStation();
+  return (
+    <JobPage kind="merge" get={merges.get}>
+      {(view, word) => <OpenMerge view={view} word={word} />}
+    </JobPage>
+  );
 }
 
 function OpenMerge({ view, word }: { view: MergeView; word: string }) {
   const station = useStation();
   const queries = useQueryClient();
   const { id } = view;
-  const events = useFollowed({
-    queryKey: workKeys.merge(word),
+  const events = useFollowedEvents({
+    queryKey: workKeys.of("merge", word),
     follow: useCallback(
       (options: { fromSeq: number; signal: AbortSignal }) => station.merges.events(id, { ...options, follow: true }),
       [station, id],
@@ -50,37 +41,27 @@ function OpenMerge({ view, word }: { view: MergeView; word: string }) {
     isOpen: view.finish === null,
   });
   const onDone = (next: MergeView) => {
-    queries.setQueryData(workKeys.merge(word), next);
+    queries.setQueryData(workKeys.of("merge", word), next);
     lookAtWorkAgain(queries);
   };
-  const { word: state, tone } = drivenStatus(view);
-  const title = visibleText(view.title);
   return (
-    <Page
-      title={`${state}: ${title}`}
-      name={
-        <NameLine up={{ href: "/work?kind=merge", label: "Merges" }} name={title}>
-          <Badge tone={tone}>{state}</Badge>
-        </NameLine>
-      }
-      actions={<MergeActions view={view} onDone={onDone} />}
-    >
+    <JobFrame kind="merge" status={jobStatus(view)} title={view.title} actions={<MergeActions view={view} onDone={onDone} />}>
       <TwoColumns label="Sessions and events" side={<About view={view} />}>
         {view.finish === "failed" && view.text !== null && <p className={styles.error}>{visibleLines(view.text)}</p>}
         <Conflict key={view.conflict?.attempt ?? 0} view={view} onDone={onDone} />
         <Sessions view={view} />
-        <Section title="What happened">
-          <EventList label="Events of the merge" events={events.map((event) => ({ ...event, key: event.seq }))} />
+        <Section title="Events">
+          <EventList label="Events" events={events.map((event) => ({ ...event, key: event.seq }))} />
         </Section>
       </TwoColumns>
-    </Page>
+    </JobFrame>
   );
 }
 
 const icons = { in: CircleCheck, conflict: CircleAlert, coming: Circle } as const;
-const words = { in: "merged", conflict: "in conflict", coming: "to come" } as const;
+const words = { in: "merged", conflict: "in conflict", coming: "pending" } as const;
 
-/** In the order in which they are merged, once that is known. */
+/** Lists the sessions, in merge order as soon as it is known. */
 function Sessions({ view: { order, sessions, merged, conflict, finish } }: { view: MergeView }) {
   return (
     <Section title={order === null ? plural(sessions.length, "session") : `${plural(sessions.length, "session")}, fewest conflicts first`}>
@@ -102,7 +83,7 @@ function Sessions({ view: { order, sessions, merged, conflict, finish } }: { vie
   );
 }
 
-/** The session of a run is called as the run is. */
+/** Links to the run if the session belongs to one: both have the same id. */
 function SessionName({ session }: { session: string }) {
   const name = <code>{visibleText(session)}</code>;
   if (!/^run_[a-z2-7]{12}$/.test(session)) return name;
@@ -113,29 +94,29 @@ function SessionName({ session }: { session: string }) {
   );
 }
 
-const policies = { agent: "an agent resolves it", ask: "a person is asked", stop: "the merge ends" } as const;
+const policies = { agent: "an agent resolves it", ask: "a person decides", stop: "the merge ends" } as const;
 
 function About({ view }: { view: MergeView }) {
   return (
     <Side label="About this merge">
       <Section title="About">
         <Facts>
-          <Fact name="Id">
-            <code>{view.id}</code> <Copy text={view.id} what="id" />
+          <Fact name="ID">
+            <code>{view.id}</code> <Copy text={view.id} what="ID" />
           </Fact>
           {view.result !== null && (
             <Fact name="Result">
-              <code>{visibleText(view.result)}</code> <Copy text={view.result} what="the session's id" />
+              <code>{visibleText(view.result)}</code> <Copy text={view.result} what="session ID" />
             </Fact>
           )}
-          <Fact name="A conflict">{policies[view.conflicts]}</Fact>
-          <DrivenFacts view={view} />
+          <Fact name="On conflict">{policies[view.conflicts]}</Fact>
+          <JobFacts view={view} />
         </Facts>
       </Section>
       {view.result !== null && (
-        <Section title="What came of it">
+        <Section title="Use the result">
           <p>
-            <code>caisson diff {visibleText(view.result)}</code> shows it, <code>caisson apply {visibleText(view.result)}</code> brings it
+            <code>caisson diff {visibleText(view.result)}</code> shows it; <code>caisson apply {visibleText(view.result)}</code> applies it
             to the folder.
           </p>
         </Section>

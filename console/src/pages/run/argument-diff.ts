@@ -1,4 +1,4 @@
-/** A line as it is shown in a small diff. */
+/** A line of a small diff. */
 export interface DiffLine {
   sign: "+" | "-" | " ";
   text: string;
@@ -6,10 +6,10 @@ export interface DiffLine {
 
 const LINES_MAX = 400;
 
-/** What a call that changes files asks for, as lines that go and come; null for other tools. */
-export function diffOfArguments(tool: string, given: unknown): DiffLine[] | null {
-  if (typeof given !== "object" || given === null) return null;
-  const { old, new: next, content, patch } = given as Record<string, unknown>;
+/** Returns the file changes that a tool call requests, as removed and added lines; null for other tools. */
+export function diffOfArguments(tool: string, toolArguments: unknown): DiffLine[] | null {
+  if (typeof toolArguments !== "object" || toolArguments === null) return null;
+  const { old, new: next, content, patch } = toolArguments as Record<string, unknown>;
   if (tool === "edit" && typeof old === "string" && typeof next === "string")
     return [...lines("-", old), ...lines("+", next)].slice(0, LINES_MAX);
   if (tool === "write" && typeof content === "string") return lines("+", content).slice(0, LINES_MAX);
@@ -31,12 +31,12 @@ function patchLine(line: string): DiffLine {
   return { sign: " ", text: line };
 }
 
-/** What a call is about, in a line. */
-export function subjectOf(given: unknown): string {
-  if (typeof given !== "object" || given === null) return "";
-  const { command, path, url, pattern, query, agent, task } = given as Record<string, unknown>;
+/** Summarizes the arguments of a tool call in one line. */
+export function subjectOf(toolArguments: unknown): string {
+  if (typeof toolArguments !== "object" || toolArguments === null) return "";
+  const { command, path, url, pattern, query, agent, task } = toolArguments as Record<string, unknown>;
   const found = [command, path, url, pattern, query, agent !== undefined && task !== undefined ? `${agent}: ${task}` : undefined].find(
     (value) => typeof value === "string",
   );
-  return typeof found === "string" ? found : Object.keys(given).length === 0 ? "" : JSON.stringify(given);
+  return typeof found === "string" ? found : Object.keys(toolArguments).length === 0 ? "" : JSON.stringify(toolArguments);
 }

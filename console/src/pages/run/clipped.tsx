@@ -4,7 +4,7 @@ import styles from "./items.module.css";
 const SHOWN_CHARACTERS = 4_000;
 const MORE_CHARACTERS_MAX = 60_000;
 
-/** The beginning of a long text, with the rest at a click; never more than the page can bear. */
+/** Shows the beginning of a long text, and more of it on a click, up to what the page can handle. */
 export function Clipped({ text, children }: { text: string; children(text: string): ReactNode }) {
   const [isWhole, setWhole] = useState(false);
   const bound = isWhole ? MORE_CHARACTERS_MAX : SHOWN_CHARACTERS;
@@ -17,7 +17,7 @@ export function Clipped({ text, children }: { text: string; children(text: strin
           Show more ({rest} characters)
         </button>
       )}
-      {rest > 0 && isWhole && <p className={styles.quiet}>{rest} characters more are in the log.</p>}
+      {rest > 0 && isWhole && <p className={styles.quiet}>{rest} more characters are in the log.</p>}
     </>
   );
 }

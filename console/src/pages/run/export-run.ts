@@ -1,10 +1,10 @@
 import type { Client } from "../../../../src/client/connect.ts";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { saveFile } from "../../parts/save-file.ts";
 import { runHtml } from "./run-html.ts";
 import { emptyTimeline, foldEvent, type NumberedEvent } from "./timeline.ts";
 
-/** Everything that the log has of a run, as a file that the browser saves. */
+/** Downloads everything that the log contains about a run, as a file. */
 export async function downloadRun(station: Client, view: RunView, form: "json" | "html"): Promise<void> {
   const events: NumberedEvent[] = [];
   for await (const event of station.runs.events(view.run)) events.push(event as NumberedEvent);

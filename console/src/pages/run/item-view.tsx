@@ -1,11 +1,11 @@
 import { Ban, Brain, CircleCheck, CircleX, Info, ListTodo, MessageSquare, Minimize2, TriangleAlert } from "lucide-react";
 import { memo, type ReactNode, useState } from "react";
+import { useStation } from "../../data/station.tsx";
 import { tokens } from "../../parts/amounts.ts";
 import { Button } from "../../parts/button.tsx";
 import { Markdown } from "../../parts/markdown.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
 import { Clipped } from "./clipped.tsx";
 import styles from "./items.module.css";
 import { QuestionCard } from "./question-card.tsx";
@@ -15,9 +15,9 @@ import { ToolCard } from "./tool-card.tsx";
 export interface ItemProps {
   item: TimelineItem;
   run: string;
-  /** Whether the run goes on. */
+  /** Whether the run is active. */
   isOpen: boolean;
-  /** What an agent does that the call handed a task to. */
+  /** Renders the sub-run of a call that handed a task to an agent. */
   renderLane(run: string, item: ToolItem): ReactNode;
 }
 
@@ -52,7 +52,7 @@ export const ItemView = memo(function ItemView({ item, run, isOpen, renderLane }
       return (
         <Folded
           icon={<Minimize2 />}
-          title={`Everything before step ${item.beforeStep} was summarised: ${tokens(item.tokensBefore)} → ${tokens(item.tokensAfter)} tokens`}
+          title={`Summarized everything before step ${item.beforeStep}: ${tokens(item.tokensBefore)} → ${tokens(item.tokensAfter)} tokens`}
           text={item.summary}
         />
       );
@@ -91,7 +91,7 @@ export const ItemView = memo(function ItemView({ item, run, isOpen, renderLane }
 
 function ModelWords({ text, isStreaming }: { text: string; isStreaming: boolean }) {
   if (isStreaming) return <p className={`${styles.prose} ${styles.streaming}`}>{visibleLines(text)}</p>;
-  return <Clipped text={text}>{(shown) => <Markdown text={shown} />}</Clipped>;
+  return <Clipped text={text}>{(clippedText) => <Markdown text={clippedText} />}</Clipped>;
 }
 
 function Folded({ icon, title, text }: { icon: ReactNode; title: string; text: string }) {
@@ -103,7 +103,7 @@ function Folded({ icon, title, text }: { icon: ReactNode; title: string; text: s
         {title}
         {!isOpen && <span className={styles.preview}>{visibleText(text.slice(0, 160).replaceAll(/\s+/g, " "))}</span>}
       </button>
-      {isOpen && <Clipped text={text}>{(shown) => <p className={styles.prose}>{visibleLines(shown)}</p>}</Clipped>}
+      {isOpen && <Clipped text={text}>{(clippedText) => <p className={styles.prose}>{visibleLines(clippedText)}</p>}</Clipped>}
     </section>
   );
 }
@@ -121,7 +121,9 @@ function Line({ icon, title, text = null, tone = "plain" }: LineProps) {
       {icon}
       <div>
         <span>{visibleText(title)}</span>
-        {text !== null && text !== "" && <Clipped text={text}>{(shown) => <p className={styles.prose}>{visibleLines(shown)}</p>}</Clipped>}
+        {text !== null && text !== "" && (
+          <Clipped text={text}>{(clippedText) => <p className={styles.prose}>{visibleLines(clippedText)}</p>}</Clipped>
+        )}
       </div>
     </div>
   );
@@ -135,7 +137,7 @@ function Denied({ item, run, isOpen }: { item: Extract<TimelineItem, { kind: "de
     const policy = { mode: "allow" as const, rules: [{ host: item.host, ports: [item.port] }] };
     await station.networks.change(run, { how: "allow", policy });
     setAllowed(true);
-    say(`${host}:${item.port} is allowed from now on`);
+    say(`${host}:${item.port} is now allowed.`);
   };
   const canBeAllowed = isOpen && ["no_network", "host_not_allowed", "port_not_allowed"].includes(item.reason);
   return (

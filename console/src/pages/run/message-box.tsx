@@ -1,19 +1,19 @@
 import { SendHorizontal } from "lucide-react";
 import { useState } from "react";
-import type { MessageMode } from "../../../../src/contract/run.ts";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { MessageMode } from "../../../../src/contract/run/run.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./message-box.module.css";
 
 const modes: readonly { mode: MessageMode; label: string; about: string }[] = [
-  { mode: "steer", label: "Steer", about: "Read before its next step" },
-  { mode: "queue", label: "Queue", about: "Read when it has finished what it is doing" },
-  { mode: "interrupt", label: "Interrupt", about: "What it does now is broken off for it" },
+  { mode: "steer", label: "Steer", about: "The agent reads it before its next step" },
+  { mode: "queue", label: "Queue", about: "The agent reads it when it finishes its current work" },
+  { mode: "interrupt", label: "Interrupt", about: "Interrupts what the agent is doing" },
 ];
 
-/** Words for the agent: into the run that goes on, or as the next turn of one that has ended. */
+/** A message for the agent: into an active run, or as the next turn of a finished one. */
 export function MessageBox({ view, onSent }: { view: RunView; onSent(): void }) {
   const station = useStation();
   const [text, setText] = useState("");
@@ -28,7 +28,7 @@ export function MessageBox({ view, onSent }: { view: RunView; onSent(): void }) 
       .then(() => {
         setText("");
         onSent();
-        if (hasEnded) say("The run goes on");
+        if (hasEnded) say("The run continues.");
       }, sayProblem)
       .finally(() => setBusy(false));
   };
@@ -57,7 +57,7 @@ export function MessageBox({ view, onSent }: { view: RunView; onSent(): void }) 
       <div className={styles.foot}>
         {!hasEnded && (
           <fieldset className={styles.modes}>
-            <legend className="visually-hidden">When it is read</legend>
+            <legend className="visually-hidden">When the agent reads it</legend>
             {modes.map((each) => (
               <Button key={each.mode} look="plain" isOn={mode === each.mode} title={each.about} onClick={() => setMode(each.mode)}>
                 {each.label}
@@ -65,7 +65,7 @@ export function MessageBox({ view, onSent }: { view: RunView; onSent(): void }) 
             ))}
           </fieldset>
         )}
-        <span className={styles.hint}>Ctrl Enter sends</span>
+        <span className={styles.hint}>Ctrl Enter to send</span>
         <Button look="main" type="submit" icon={<SendHorizontal />} disabled={!canSend}>
           {hasEnded ? "Continue" : "Send"}
         </Button>

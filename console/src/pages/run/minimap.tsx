@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
-import type { SessionPoint } from "../../../../src/contract/session-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
+import type { SessionPoint } from "../../../../src/contract/session/session-verbs.ts";
 import { KeptPoint } from "./kept/kept-point.tsx";
 import { pointBefore } from "./kept/use-points.ts";
 import type { Timeline } from "./timeline.ts";
@@ -9,7 +9,7 @@ import styles from "./timeline-view.module.css";
 
 const HEIGHT_PX = 18;
 
-/** The whole run at a glance, from left to right, with a handle that goes to any place of it. */
+/** A map of the whole run, from left to right, with a handle to move to any place. */
 export function Minimap({
   view,
   points,
@@ -44,7 +44,7 @@ export function Minimap({
           min={0}
           max={items.length - 1}
           value={Math.min(current, items.length - 1)}
-          aria-label="Place in the run"
+          aria-label="Position in the run"
           aria-valuetext={where}
           onChange={(event) => onGo(Number(event.target.value))}
         />

@@ -1,12 +1,12 @@
 import { CircleHelp } from "lucide-react";
 import { useState } from "react";
-import type { Budgets } from "../../../../src/contract/run.ts";
+import type { Budgets } from "../../../../src/contract/run/run.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Field } from "../../parts/field.tsx";
 import { QuestionText } from "../../parts/question-text.tsx";
 import { sayProblem } from "../../parts/toasts.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
 import { BudgetFields } from "./budget-fields.tsx";
 import styles from "./items.module.css";
 import type { QuestionItem } from "./timeline-item.ts";
@@ -14,20 +14,20 @@ import type { QuestionItem } from "./timeline-item.ts";
 type Answer = "allow" | "always" | "deny";
 const words: Record<Answer, string> = { allow: "allowed", always: "always allowed", deny: "denied" };
 
-/** What the run asks, with the answers beside it until somebody has given one. */
+/** A question of the run, with buttons until it is answered. */
 export function QuestionCard({ item, run, isOpen }: { item: QuestionItem; run: string; isOpen: boolean }) {
   const station = useStation();
   const [text, setText] = useState("");
   const [budgets, setBudgets] = useState<Budgets>({});
   const [isBusy, setBusy] = useState(false);
-  const answer = (given: Answer) => {
+  const answer = (choice: Answer) => {
     setBusy(true);
     station.runs
       .answer(run, {
         question: item.question,
-        answer: given,
+        answer: choice,
         ...(text.trim() !== "" && { text: text.trim() }),
-        ...(item.about === "budget" && given !== "deny" && Object.keys(budgets).length > 0 && { budgets }),
+        ...(item.about === "budget" && choice !== "deny" && Object.keys(budgets).length > 0 && { budgets }),
       })
       .catch((error: unknown) => {
         setBusy(false);
@@ -49,10 +49,10 @@ export function QuestionCard({ item, run, isOpen }: { item: QuestionItem; run: s
         {isWaiting && (
           <>
             {item.about === "budget" && <BudgetFields budgets={budgets} onChange={setBudgets} />}
-            <Field label="Words with the answer" placeholder="optional" value={text} onChange={(event) => setText(event.target.value)} />
+            <Field label="Note" placeholder="optional" value={text} onChange={(event) => setText(event.target.value)} />
             <div className={styles.answers}>
               <Button look="main" disabled={isBusy} onClick={() => answer("allow")}>
-                {item.about === "tool" ? "Allow" : "Go on"}
+                {item.about === "tool" ? "Allow" : "Continue"}
               </Button>
               {item.about === "tool" && item.pattern !== null && (
                 <Button disabled={isBusy} onClick={() => answer("always")} title={visibleText(item.pattern)}>
@@ -60,7 +60,7 @@ export function QuestionCard({ item, run, isOpen }: { item: QuestionItem; run: s
                 </Button>
               )}
               <Button look="danger" disabled={isBusy} onClick={() => answer("deny")}>
-                {item.about === "tool" ? "Deny" : "End the run"}
+                {item.about === "tool" ? "Deny" : "Stop the run"}
               </Button>
             </div>
           </>

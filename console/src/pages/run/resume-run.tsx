@@ -1,15 +1,15 @@
 import { Play } from "lucide-react";
 import { useState } from "react";
-import type { Budgets } from "../../../../src/contract/run.ts";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { Budgets } from "../../../../src/contract/run/run.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { BudgetFields } from "./budget-fields.tsx";
 
-/** Half as much again, as a run that asks gets it. */
+/** The factor for a reached limit, as when a run asks for more. */
 const MORE = 1.5;
 
-/** Continues a run that was held, or that ended before it was done; one that reached a limit needs a larger one first. */
+/** Resumes a paused run, or one that ended before it was done. If it reached a limit, asks for a larger one first. */
 export function ResumeRun({ view, isBusy, onResume }: { view: RunView; isBusy: boolean; onResume(budgets: Budgets | null): void }) {
   const [isAsking, setAsking] = useState(false);
   const [budgets, setBudgets] = useState<Budgets>({});
@@ -36,7 +36,7 @@ export function ResumeRun({ view, isBusy, onResume }: { view: RunView; isBusy: b
             </>
           }
         >
-          <p>Limits of the whole run, with what it has used so far.</p>
+          <p>Limits for the whole run, including what it has used so far.</p>
           <BudgetFields budgets={budgets} onChange={setBudgets} />
         </Dialog>
       )}
@@ -44,7 +44,7 @@ export function ResumeRun({ view, isBusy, onResume }: { view: RunView; isBusy: b
   );
 }
 
-/** The limits that ended the run, raised; null where none did. */
+/** Returns the limits with the one that ended the run raised; null if no limit ended it. */
 function largerThan({ status, finish, budgets, bounds, steps, workedMs, costUsd, usage }: RunView): Budgets | null {
   if (status !== "ended") return null;
   if (finish === "max_steps") return { ...budgets, steps: Math.ceil(Math.max(budgets.steps ?? bounds.steps, steps) * MORE) };

@@ -1,18 +1,18 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Download, Pause, Repeat2, Send, Square } from "lucide-react";
 import { useState } from "react";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
+import { putRun } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button, ButtonLink } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { putRun } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
 import { ShipDialog } from "../ship/ship-dialog.tsx";
 import { downloadRun } from "./export-run.ts";
 import { ResumeRun } from "./resume-run.tsx";
 
-/** What can be done with a run as a whole. */
+/** The actions on a whole run. */
 export function RunActions({ view }: { view: RunView }) {
   const station = useStation();
   const queries = useQueryClient();
@@ -64,10 +64,10 @@ export function RunActions({ view }: { view: RunView }) {
           onClose={() => setAsking(null)}
           onConfirm={async () => {
             await station.runs.stop(view.run);
-            say("The run was stopped");
+            say("The run was stopped.");
           }}
         >
-          <p>What it is doing is interrupted, and its sandbox is removed. Its files stay, and it can be continued.</p>
+          <p>Interrupts the agent and removes its sandbox. Its files stay, and you can continue the run.</p>
         </Confirm>
       )}
       {asking === "ship" && <ShipDialog of={view.run} title={view.title} onClose={() => setAsking(null)} />}
@@ -94,7 +94,7 @@ function ExportDialog({ view, onClose }: { view: RunView; onClose(): void }) {
         </>
       }
     >
-      <p>The HTML file opens by itself, without a station and without scripts. JSON has every event as it was logged.</p>
+      <p>The HTML file needs no station and contains no scripts. JSON contains every event as logged.</p>
     </Dialog>
   );
 }

@@ -1,11 +1,11 @@
 import { TriangleAlert } from "lucide-react";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { ScrollBox } from "../../parts/scroll-box.tsx";
 import { visibleLines } from "../../parts/visible-text.ts";
 import styles from "./run.module.css";
 import type { Timeline } from "./timeline.ts";
 
-/** Why a run stopped before it was done, above everything else of it. One that asks, or that a person stopped, says so itself. */
+/** Explains at the top of the page why a run stopped early. Questions and stops by a person need no banner. */
 export function RunBanner({ view, timeline }: { view: RunView; timeline: Timeline }) {
   const reason = reasonOf(view, timeline);
   if (reason === null) return null;
@@ -16,7 +16,7 @@ export function RunBanner({ view, timeline }: { view: RunView; timeline: Timelin
       <div>
         <strong>{title}</strong>
         {text !== "" && (
-          <ScrollBox as="div" className={styles.reason} label="The reason">
+          <ScrollBox as="div" className={styles.reason} label="Reason">
             {visibleLines(text)}
           </ScrollBox>
         )}
@@ -27,18 +27,19 @@ export function RunBanner({ view, timeline }: { view: RunView; timeline: Timelin
 
 const endings = {
   error: "The run failed",
-  stuck: "The run was stuck",
-  max_steps: "The run reached its limit of steps",
+  stuck: "The run got stuck",
+  max_steps: "The run reached its step limit",
   timeout: "The run reached its time limit",
-  budget: "The run reached its budget",
+  budget: "The run used up its budget",
 } as const;
 
-/** Text that is more is in the timeline. */
+/** The timeline shows longer texts in full. */
 const REASON_CHARACTERS_MAX = 4_000;
 
 function reasonOf(view: RunView, timeline: Timeline): { title: string; text: string; isBad: boolean } | null {
-  if (view.status === "damaged") return { title: "The log of the run is damaged", text: view.damage ?? "", isBad: true };
-  if (view.status === "interrupted") return { title: "The run was interrupted", text: "Resume continues where it was.", isBad: true };
+  if (view.status === "damaged") return { title: "The run log is damaged", text: view.damage ?? "", isBad: true };
+  if (view.status === "interrupted")
+    return { title: "The run was interrupted", text: "Resume it to continue where it left off.", isBad: true };
   if (view.status === "paused" && view.asked.length === 0)
     return { title: "The run is paused", text: view.paused?.text ?? "", isBad: false };
   if (view.status !== "ended" || view.finish === null || view.finish === "done" || view.finish === "cancelled") return null;

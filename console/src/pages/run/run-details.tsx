@@ -2,17 +2,17 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Circle, CircleCheck, CircleDot } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { Link } from "wouter";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
-import { DRIVEN_LABEL } from "../../../../src/contract/station-labels.ts";
+import { JOB_LABEL } from "../../../../src/contract/label/station-labels.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
+import { putRun } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
+import { workOfStream } from "../../data/work-item.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
 import { LabelEditor } from "../../parts/label-editor.tsx";
 import { duration, Time } from "../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { putRun } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
-import { workOfStream } from "../../station/work-item.ts";
 import styles from "./run-details.module.css";
 import type { Timeline } from "./timeline.ts";
 import { ChangedFileLine } from "./tool-card.tsx";
@@ -20,10 +20,10 @@ import { ChangedFileLine } from "./tool-card.tsx";
 const SpentChart = lazy(() => import("./spent-chart.tsx"));
 const FILES_SHOWN = 50;
 
-/** What is known of a run besides its timeline: how far it is, what it spent, what it changed. */
+/** The facts about a run besides its timeline: progress, spending, changed files. */
 export function RunDetails({ view, timeline, version }: { view: RunView; timeline: Timeline; version: number }) {
   const files = [...timeline.files.values()];
-  const work = workOfStream(view.labels[DRIVEN_LABEL] ?? "");
+  const work = workOfStream(view.labels[JOB_LABEL] ?? "");
   return (
     <aside className={styles.details} aria-label="About this run">
       <Section title="Task">
@@ -53,7 +53,7 @@ export function RunDetails({ view, timeline, version }: { view: RunView; timelin
         <Facts>
           <Fact name="Run">
             <span className={styles.id}>
-              <code>{view.run}</code> <Copy text={view.run} what="the run's id" />
+              <code>{view.run}</code> <Copy text={view.run} what="run ID" />
             </span>
           </Fact>
           {view.name !== null && <Fact name="Name">{visibleText(view.name)}</Fact>}

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { runHtml } from "./run-html.ts";
 import { emptyTimeline, foldEvent, type NumberedEvent } from "./timeline.ts";
 
 const evil = `</pre></title><script>alert(1)</script><img src=x onerror='alert(2)'> "q" \u202e \u001b[31mred\u001b[0m`;
 
-test("nothing that somebody wrote is anything but text in the file", () => {
+test("escapes all text in the file", () => {
   const timeline = emptyTimeline();
   const events = [
     { type: "run.created", data: { task: evil, agent: { name: evil } } },

@@ -1,4 +1,4 @@
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import tokensCss from "../../design/tokens.css?raw";
 import { cost, tokens } from "../../parts/amounts.ts";
 import { type AnsiSpan, ansiSpans } from "../../parts/ansi-spans.ts";
@@ -8,7 +8,7 @@ import { diffOfArguments, subjectOf } from "./argument-diff.ts";
 import type { Timeline } from "./timeline.ts";
 import type { TimelineItem, ToolItem } from "./timeline-item.ts";
 
-/** A run as one file: no script, nothing that is fetched, and everything that somebody else wrote escaped. */
+/** Renders a run as one file without scripts or external resources. All foreign text is escaped. */
 export function runHtml(view: RunView, timeline: Timeline): string {
   const facts = [view.run, view.agent, view.model, view.finish ?? view.status, `${view.steps} steps`];
   const spent = [`${tokens(view.usage.inputTokens + view.usage.outputTokens)} tokens`, cost(view.costUsd), duration(view.workedMs)];
@@ -39,7 +39,7 @@ function bodyHtml(item: TimelineItem): string {
     case "words":
       return `<p>${prose(item.text)}</p>`;
     case "thought":
-      return folded("Thoughts", `<p>${prose(item.text)}</p>`);
+      return details("Thoughts", `<p>${prose(item.text)}</p>`);
     case "tool":
       return toolHtml(item);
     case "step":
@@ -51,7 +51,7 @@ function bodyHtml(item: TimelineItem): string {
     case "denied":
       return `Denied: <code>${name(`${item.host}:${item.port}`)}</code> <span class="quiet">${prose(item.text)}</span>`;
     case "compacted":
-      return folded(`Everything before step ${item.beforeStep} was summarised`, `<p>${prose(item.summary)}</p>`);
+      return details(`Summarized everything before step ${item.beforeStep}`, `<p>${prose(item.summary)}</p>`);
     case "todo":
       return `<ul>${item.todo.map(({ text, status }) => `<li>${status === "completed" ? "☑" : "☐"} ${name(text)}</li>`).join("")}</ul>`;
     case "incident":
@@ -68,23 +68,23 @@ function bodyHtml(item: TimelineItem): string {
 
 function toolHtml(item: ToolItem): string {
   const diff = diffOfArguments(item.name, item.arguments);
-  const asked =
+  const input =
     diff === null
       ? `<pre>${prose(JSON.stringify(item.arguments, null, 2))}</pre>`
       : `<pre>${diff.map(({ sign, text }) => `<span class="${sign === "+" ? "plus" : sign === "-" ? "minus" : ""}">${sign} ${prose(text)}</span>`).join("\n")}</pre>`;
   const files = item.files.map(({ path, kind }) => `<li><code>${name(path)}</code> ${kind}</li>`).join("");
   const output = item.output === "" ? "" : `<pre>${ansiSpans(item.output).map(spanHtml).join("")}</pre>`;
   const head = `<strong>${name(item.name)}</strong> <code>${name(subjectOf(item.arguments).slice(0, 200))}</code> <span class="quiet">${item.state}</span>`;
-  return `<details><summary>${head}</summary>${asked}${output}</details>${files === "" ? "" : `<ul>${files}</ul>`}`;
+  return `<details><summary>${head}</summary>${input}${output}</details>${files === "" ? "" : `<ul>${files}</ul>`}`;
 }
 
-/** Colours are numbers by then; see `ansiSpans`. */
+/** The colors are numbers here; see `ansiSpans`. */
 function spanHtml({ text, color, isBold }: AnsiSpan): string {
   const look = [color === null ? "" : `color:rgb(${color})`, isBold ? "font-weight:600" : ""].filter(Boolean).join(";");
   return look === "" ? escaped(text) : `<span style="${look}">${escaped(text)}</span>`;
 }
 
-const folded = (title: string, body: string) => `<details><summary>${escaped(title)}</summary>${body}</details>`;
+const details = (title: string, body: string) => `<details><summary>${escaped(title)}</summary>${body}</details>`;
 const prose = (text: string) => escaped(visibleLines(text));
 const name = (text: string) => escaped(visibleText(text));
 
@@ -92,7 +92,7 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** The console's own values, and the little that such a page needs besides. */
+/** The console's design tokens, and the few rules that such a page needs. */
 const style = `${tokensCss}
 body{margin:0;font:14px/1.5 var(--font);background:var(--page);color:var(--text)}
 main{max-width:900px;margin:auto;padding:24px 16px}h1{font-size:20px;overflow-wrap:anywhere}p{margin:4px 0;white-space:pre-wrap;overflow-wrap:anywhere}

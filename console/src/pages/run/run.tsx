@@ -1,5 +1,6 @@
 import { lazy, Suspense, useState } from "react";
 import { useParams, useSearchParams } from "wouter";
+import { useRun } from "../../data/queries.ts";
 import { useFilterParams } from "../../parts/filter-params.ts";
 import { Loading } from "../../parts/loading.tsx";
 import { NameLine } from "../../parts/name-line.tsx";
@@ -7,7 +8,6 @@ import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { visibleTitle } from "../../parts/visible-text.ts";
-import { useRun } from "../../station/queries.ts";
 import { RunStatus, statusOf } from "../runs/run-status.tsx";
 import { pointAsked, usePoints } from "./kept/use-points.ts";
 import { When } from "./kept/when.tsx";
@@ -31,7 +31,7 @@ const RUN_ID = /^run_[a-z2-7]{12}$/;
 
 function RunPage({ run }: { run: string }) {
   const { data: view } = useRun(run);
-  // Where the address has the id, and no name, its events are asked for together with it.
+  // If the address contains the id instead of a name, we request the events at the same time as the run.
   const id = view?.run ?? (RUN_ID.test(run) ? run : null);
   return id === null ? <NoRunYet run={run} /> : <OpenRun run={id} />;
 }
@@ -52,8 +52,8 @@ function OpenRun({ run }: { run: string }) {
   const points = usePoints(view);
   if (view === undefined) return <NoRunYet run={run} />;
   const point = pointAsked(points, params.get("at"));
-  const asked = search.get("tab");
-  const tab = tabs.find((each) => each === asked) ?? "timeline";
+  const requestedTab = search.get("tab");
+  const tab = tabs.find((each) => each === requestedTab) ?? "timeline";
   const hrefOf = (each: (typeof tabs)[number]) => `/runs/${run}${each === "timeline" ? "" : `?tab=${each}`}`;
   const seq = Number(params.get("event"));
   const { timeline, version } = feed;
@@ -69,7 +69,7 @@ function OpenRun({ run }: { run: string }) {
     >
       <div className={styles.body}>
         <Tabs
-          label="Parts of the run"
+          label="Run sections"
           current={hrefOf(tab)}
           tabs={[
             { href: hrefOf("timeline"), label: "Timeline" },

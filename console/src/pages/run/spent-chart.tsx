@@ -7,11 +7,11 @@ import styles from "./run-details.module.css";
 import type { Spent } from "./timeline.ts";
 
 const HEIGHT_PX = 110;
-/** What lies between two times on the axis. */
+/** The possible steps of the time axis. */
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400];
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
-/** Tokens and cost as they grew. */
+/** A chart of cumulative tokens and cost. */
 export default function SpentChart({ spent, version }: { spent: readonly Spent[]; version: number }) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
@@ -32,8 +32,8 @@ export default function SpentChart({ spent, version }: { spent: readonly Spent[]
     chart.current?.setData([spent.map(({ atMs }) => atMs / 1000), spent.map((each) => each.tokens), spent.map(({ costUsd }) => costUsd)]);
   }, [spent, version]);
   const last = spent.at(-1);
-  const said = last === undefined ? "" : `${tokens(last.tokens)} tokens, ${cost(last.costUsd)}`;
-  return <div ref={place} className={styles.chart} role="img" aria-label={`Tokens and cost over time; now ${said}`} />;
+  const summary = last === undefined ? "" : `${tokens(last.tokens)} tokens, ${cost(last.costUsd)}`;
+  return <div ref={place} className={styles.chart} role="img" aria-label={`Tokens and cost over time; now ${summary}`} />;
 }
 
 function optionsFor(at: HTMLElement): uPlot.Options {

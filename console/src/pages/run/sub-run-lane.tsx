@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
+import { keys, useRun } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { keys, useRun } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
 import { RunStatus } from "../runs/run-status.tsx";
 import { ItemView } from "./item-view.tsx";
 import styles from "./items.module.css";
@@ -12,7 +12,7 @@ import { useTimeline } from "./use-timeline.ts";
 const ITEMS_SHOWN = 60;
 const LOOK_AGAIN_MS = 2_000;
 
-/** What an agent does that was handed a task: the last of its run, beside its parent's. */
+/** Shows the latest items of a sub-run inside its parent's timeline. */
 export function renderSubRun(parent: string, { call, subRun }: ToolItem) {
   return <SubRunLane parent={parent} call={call} run={subRun} />;
 }
@@ -41,7 +41,7 @@ function Lane({ run }: { run: string }) {
         <Link href={`/runs/${run}`} className="link">
           {visibleText(view?.agent ?? run)}
         </Link>
-        {hidden > 0 && <span className={styles.quiet}>{hidden} earlier on its own page</span>}
+        {hidden > 0 && <span className={styles.quiet}>{hidden} earlier items on its own page</span>}
       </div>
       {items.slice(-ITEMS_SHOWN).map((item) => (
         <ItemView key={item.seq} item={item} run={run} isOpen={view?.status !== "ended"} renderLane={renderSubRun} />

@@ -1,10 +1,11 @@
-import type { FinishReason, MessageMode, MessageSource, TodoList, ToolOutcome } from "../../../../src/contract/run.ts";
+import type { FinishReason } from "../../../../src/contract/outcome.ts";
+import type { MessageMode, MessageSource, TodoList, ToolOutcome } from "../../../../src/contract/run/run.ts";
 
-/** What an item of a run's timeline has in common. `seq` is the number of the event that it began with. */
+/** The common fields of all timeline items. `seq` is the number of the item's first event. */
 interface ItemBase {
   seq: number;
   at: string;
-  /** Of interest only to those who look for it: hidden unless asked for. */
+  /** Hidden unless the user shows all events. */
   isQuiet?: boolean;
 }
 
@@ -21,13 +22,13 @@ export interface ToolItem extends ItemBase {
   name: string;
   arguments: unknown;
   state: "asked" | "running" | ToolOutcome;
-  /** What it wrote so far, then what the model was told. */
+  /** The output so far, then the result for the model. */
   output: string;
-  /** Characters of the beginning that were let go. */
+  /** The number of characters cut from the beginning. */
   cutCharacters: number;
   durationMs: number | null;
   files: readonly FileChange[];
-  /** The run that an agent was handed the task in, once that is known. */
+  /** The sub-run that does the task, as soon as it is known. */
   subRun: string | null;
 }
 
@@ -55,7 +56,7 @@ export type TimelineItem =
 
 export type NoteItem = Extract<TimelineItem, { kind: "note" }>;
 
-/** All words of an item, for the search inside a run. */
+/** Returns all text of an item, for the search in a run. */
 export function textOf(item: TimelineItem): string {
   switch (item.kind) {
     case "tool":

@@ -4,7 +4,7 @@ import { renderSubRun } from "./sub-run-lane.tsx";
 import type { TimelineItem } from "./timeline-item.ts";
 import styles from "./timeline-view.module.css";
 
-/** Made once: to make one takes longer than to draw a row. */
+/** Created once, because creating a formatter takes longer than drawing a row. */
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -19,7 +19,7 @@ interface TimelineRowProps {
   onPlace(seq: number): void;
 }
 
-/** An item at its place, drawn again only when something of it is another: while somebody scrolls, most of them stay. */
+/** An item at its position. Memoized, because most rows do not change while the user scrolls. */
 export const TimelineRow = memo(function TimelineRow(props: TimelineRowProps) {
   const { item, run, isOpen, isTarget, index, startPx, measure, onPlace } = props;
   const at = new Date(item.at);
@@ -51,7 +51,7 @@ export const TimelineRow = memo(function TimelineRow(props: TimelineRowProps) {
   );
 });
 
-/** How high it probably is, so that little moves when it is measured. */
+/** Estimates the height of an item, so that little moves when it is measured. */
 export function estimatedHeightPx(item: TimelineItem | undefined): number {
   switch (item?.kind) {
     case "tool":

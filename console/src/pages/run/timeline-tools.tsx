@@ -12,7 +12,7 @@ interface TimelineToolsProps {
   goTo(row: number): void;
 }
 
-/** The search inside a run, and what is shown of it. */
+/** The search in a run, and the choice between all events and the important ones. */
 export function TimelineTools({ find, found, withQuiet, onChange, goTo }: TimelineToolsProps) {
   const { rows, current, setCurrent } = found;
   const move = (by: number) => {
@@ -34,14 +34,14 @@ export function TimelineTools({ find, found, withQuiet, onChange, goTo }: Timeli
       {find !== "" && (
         <>
           <span className={styles.count} aria-live="polite">
-            {rows.length === 0 ? "nothing" : `${current === -1 ? "" : `${current + 1} of `}${rows.length}`}
+            {rows.length === 0 ? "no matches" : `${current === -1 ? "" : `${current + 1} of `}${rows.length}`}
           </span>
-          <Button look="plain" label="The one before" icon={<ChevronUp />} disabled={rows.length === 0} onClick={() => move(-1)} />
-          <Button look="plain" label="The next one" icon={<ChevronDown />} disabled={rows.length === 0} onClick={() => move(1)} />
+          <Button look="plain" label="Previous match" icon={<ChevronUp />} disabled={rows.length === 0} onClick={() => move(-1)} />
+          <Button look="plain" label="Next match" icon={<ChevronDown />} disabled={rows.length === 0} onClick={() => move(1)} />
         </>
       )}
       <Button look="plain" isOn={withQuiet} onClick={() => onChange({ all: withQuiet ? null : "1" })}>
-        Every event
+        All events
       </Button>
     </search>
   );

@@ -22,9 +22,12 @@ const ended = (...parts: unknown[]) => ({
   type: "model.ended",
   data: { call: "m1", parts, usage, costUsd: 0.5, stop: "end", durationMs: 1 },
 });
-const asked = (call: string, name = "bash") => ({ type: "tool.requested", data: { call, step: 1, name, arguments: { command: "ls" } } });
+const toolRequest = (call: string, name = "bash") => ({
+  type: "tool.requested",
+  data: { call, step: 1, name, arguments: { command: "ls" } },
+});
 
-test("what was streamed is one item, and the words that came in the end take its place", () => {
+test("merges streamed text into one item, which the final text replaces", () => {
   const during = folded(streamed("I think", "thought"), streamed("Hel"), streamed("lo"));
   expect(during.items).toMatchObject([
     { kind: "thought", text: "I think", isStreaming: true },
@@ -35,10 +38,10 @@ test("what was streamed is one item, and the words that came in the end take its
   expect(folded(ended({ kind: "text", text: "At once" })).items).toMatchObject([{ kind: "words", text: "At once" }]);
 });
 
-test("a call is one card from being asked to its end, with its files and its sub-run", () => {
+test("shows a call as one card with its files and its sub-run", () => {
   const { items, files } = folded(
     { type: "step.started", data: { step: 3 } },
-    asked("t1.1"),
+    toolRequest("t1.1"),
     { type: "tool.started", data: { call: "t1.1" } },
     { type: "tool.streamed", data: { call: "t1.1", text: "a\n" } },
     { type: "tool.streamed", data: { call: "t1.1", text: "b\n" } },
@@ -60,19 +63,19 @@ test("a call is one card from being asked to its end, with its files and its sub
   expect(files.get("x.ts")).toMatchObject({ atStep: 3, linesRemoved: 2 });
 });
 
-test("output that runs on keeps its end, within its bound", () => {
+test("keeps the end of long output, within its bound", () => {
   const pieces = Array.from({ length: 30 }, (_, index) => ({
     type: "tool.streamed",
     data: { call: "t1.1", text: `${index}`.repeat(5_000) },
   }));
-  const [item] = folded(asked("t1.1"), ...pieces).items;
+  const [item] = folded(toolRequest("t1.1"), ...pieces).items;
   if (item?.kind !== "tool") throw new Error("no tool");
   expect(item.output.length).toBe(60_000);
   expect(item.output.endsWith("29")).toBe(true);
   expect(item.cutCharacters).toBeGreaterThan(0);
 });
 
-test("messages say when they were read, and the first answer to a question counts", () => {
+test("shows when messages were read, and only the first answer", () => {
   const { items } = folded(
     { type: "message.received", data: { message: "msg_a", source: "user", mode: "steer", text: "left" } },
     { type: "message.received", data: { message: "msg_b", source: "user", mode: "queue", text: "right" } },
@@ -88,7 +91,7 @@ test("messages say when they were read, and the first answer to a question count
   expect(items).toHaveLength(4);
 });
 
-test("denials of one host in a row are one item", () => {
+test("groups consecutive denials of one host", () => {
   const denied = (host: string) => ({
     type: "network.denied",
     data: { host, port: 443, reason: "host_not_allowed", text: "no", count: 2 },
@@ -100,7 +103,7 @@ test("denials of one host in a row are one item", () => {
   ]);
 });
 
-test("an incident is told with what came of it; signs of life are quiet", () => {
+test("shows an incident with its outcome, and hides heartbeats", () => {
   const subject = { kind: "sandbox", id: "sb_aaaaaaaaaaaa" };
   const { items } = folded(
     { type: "health.changed", data: { subject, level: "late", misses: 1, condition: "running" } },
@@ -113,19 +116,24 @@ test("an incident is told with what came of it; signs of life are quiet", () => 
   ]);
 });
 
-test("an event that comes twice, or late, is shown once", () => {
+test("shows duplicate and late events once", () => {
   const timeline = folded(streamed("a"), streamed("b"));
   foldEvent(timeline, { ...streamed("b"), version: 1, at: "2026-06-01T12:00:01.000Z", seq: 2 } as NumberedEvent);
   expect(timeline.items.map(textOf)).toEqual(["ab"]);
 });
 
-test("every event has a place to go to, also one that is part of another", () => {
-  const timeline = folded(asked("t1.1"), asked("t1.2"), { type: "tool.started", data: { call: "t1.1" } }, { type: "unheard.of", data: {} });
+test("finds an item for every event", () => {
+  const timeline = folded(
+    toolRequest("t1.1"),
+    toolRequest("t1.2"),
+    { type: "tool.started", data: { call: "t1.1" } },
+    { type: "unheard.of", data: {} },
+  );
   expect([1, 2, 3, 4, 99].map((seq) => indexOfSeq(timeline, seq))).toEqual([0, 1, 0, 0, 0]);
   expect(indexOfSeq(emptyTimeline(), 5)).toBeNull();
 });
 
-test("what was spent adds up", () => {
+test("adds up tokens and cost", () => {
   const { spent } = folded(ended(), ended());
   expect(spent.map(({ tokens, costUsd }) => [tokens, costUsd])).toEqual([
     [15, 0.5],
@@ -133,11 +141,13 @@ test("what was spent adds up", () => {
   ]);
 });
 
-test("fifty thousand events are folded without keeping them", () => {
+test("folds fifty thousand events without storing them", () => {
   const timeline = emptyTimeline();
   for (let seq = 1; seq <= 50_000; seq += 1) {
     const event =
-      seq % 100 === 1 ? asked(`t${seq}.1`) : { type: "tool.streamed", data: { call: `t${seq - ((seq - 1) % 100)}.1`, text: "line\n" } };
+      seq % 100 === 1
+        ? toolRequest(`t${seq}.1`)
+        : { type: "tool.streamed", data: { call: `t${seq - ((seq - 1) % 100)}.1`, text: "line\n" } };
     foldEvent(timeline, { ...event, version: 1, at: "2026-06-01T12:00:00.000Z", seq } as NumberedEvent);
   }
   expect(timeline.items).toHaveLength(500);

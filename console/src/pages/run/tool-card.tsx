@@ -21,7 +21,7 @@ const tones: Record<ToolItem["state"], Tone> = {
   lost: "bad",
 };
 
-/** A call of a tool: what it was asked, what it wrote, what it changed. Folded until somebody wants to know. */
+/** A tool call: its arguments, its output and its file changes. Folded until the user opens it. */
 export function ToolCard({ item, lane }: { item: ToolItem; lane: ReactNode }) {
   const diff = diffOfArguments(item.name, item.arguments);
   const [isOpen, setOpen] = useState(diff !== null || lane !== null || item.state === "error");
@@ -46,7 +46,7 @@ export function ToolCard({ item, lane }: { item: ToolItem; lane: ReactNode }) {
         <div className={styles.cardBody}>
           {diff !== null ? <SmallDiff lines={diff} /> : <Arguments given={item.arguments} />}
           {lane}
-          {item.cutCharacters > 0 && <p className={styles.quiet}>{item.cutCharacters} characters before this are in the log.</p>}
+          {item.cutCharacters > 0 && <p className={styles.quiet}>{item.cutCharacters} earlier characters are in the log.</p>}
           {item.output !== "" && (
             <Clipped text={item.output}>
               {(text) => (
@@ -62,15 +62,15 @@ export function ToolCard({ item, lane }: { item: ToolItem; lane: ReactNode }) {
   );
 }
 
-function Arguments({ given }: { given: unknown }) {
-  if (typeof given === "object" && given !== null && Object.keys(given).length === 0) return null;
-  const command = (given as { command?: unknown } | null)?.command;
-  const text = typeof command === "string" ? command : JSON.stringify(given, null, 2);
+function Arguments({ given: toolArguments }: { given: unknown }) {
+  if (typeof toolArguments === "object" && toolArguments !== null && Object.keys(toolArguments).length === 0) return null;
+  const command = (toolArguments as { command?: unknown } | null)?.command;
+  const text = typeof command === "string" ? command : JSON.stringify(toolArguments, null, 2);
   return (
     <Clipped text={text}>
-      {(shown) => (
+      {(clippedText) => (
         <ScrollBox className={styles.arguments} label="Arguments">
-          {visibleLines(shown)}
+          {visibleLines(clippedText)}
         </ScrollBox>
       )}
     </Clipped>
@@ -81,7 +81,7 @@ export function SmallDiff({ lines }: { lines: readonly DiffLine[] }) {
   return (
     <ScrollBox className={styles.diff} label="Changes">
       {lines.map((line, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a line is its place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: a line is identified by its index.
         <span key={index} className={line.sign === "+" ? styles.added : line.sign === "-" ? styles.removed : undefined}>
           {line.sign} {visibleLines(line.text)}
           {"\n"}

@@ -8,17 +8,20 @@ export interface Found {
   setCurrent(current: number): void;
 }
 
-/** Which rows have these words. */
-export function useFound(timeline: Timeline, { version, shown, find }: { version: number; shown: readonly number[]; find: string }): Found {
+/** Finds the rows that contain the search text. */
+export function useFound(
+  timeline: Timeline,
+  { version, shown: shownIndexes, find }: { version: number; shown: readonly number[]; find: string },
+): Found {
   const [current, setCurrent] = useState(-1);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline changes in place, and the version with it.
   const rows = useMemo(() => {
     const words = find.trim().toLowerCase();
     if (words === "") return [];
-    return shown.flatMap((index, row) => {
+    return shownIndexes.flatMap((index, row) => {
       const item = timeline.items[index];
       return item !== undefined && textOf(item).toLowerCase().includes(words) ? [row] : [];
     });
-  }, [timeline, version, shown, find]);
+  }, [timeline, version, shownIndexes, find]);
   return { rows, current, setCurrent };
 }

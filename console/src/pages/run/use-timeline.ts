@@ -1,32 +1,33 @@
 import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
 import type { Client } from "../../../../src/client/connect.ts";
 import type { StreamedEvent } from "../../../../src/contract/api/streams.ts";
-import { useEvents, useLiveState } from "../../station/live.tsx";
-import { useStation } from "../../station/station.tsx";
+import { ignore } from "../../../../src/lib/failures.ts";
+import { useEvents, useLiveState } from "../../data/live.tsx";
+import { useStation } from "../../data/station.tsx";
 import { emptyTimeline, foldEvent, type NumberedEvent, type Timeline } from "./timeline.ts";
 
-/** Few, so that there is something to see; then many, since each request costs a turn. */
+/** Few at first, to show something soon; then many, because each request is a round trip. */
 const FIRST_EVENTS = 500;
 const MORE_EVENTS = 2_500;
 const DRAWN_EVERY_MS = 1_000;
 
 export interface RunFeed {
   timeline: Timeline;
-  /** Another one with every change of the timeline. */
+  /** Changes with every change of the timeline. */
   version: number;
   isLoaded: boolean;
   error: unknown;
   retry(): void;
 }
 
-/** A run's events, each once, from the first to those to come, whatever becomes of the connection. */
+/** Returns a run's events, each once, from the first to those still to come, even over broken connections. */
 export function useTimeline(run: string): RunFeed {
   const station = useStation();
   const live = useLiveState();
   const [feed, setFeed] = useState(() => createFeed(station, run));
   if (feed.run !== run) setFeed(createFeed(station, run));
   const version = useSyncExternalStore(feed.watch, feed.version);
-  // After the connection was lost, what was missed is fetched; an answer that was on its way then need not ever end.
+  // After an outage, we fetch what we missed. A request that was pending may never finish.
   useEffect(() => {
     if (live === "away") feed.close();
     else feed.load();
@@ -36,13 +37,15 @@ export function useTimeline(run: string): RunFeed {
   return { timeline: feed.timeline, version, isLoaded: feed.isLoaded(), error: feed.error(), retry: feed.load };
 }
 
-/** Of a long run, the next page is on its way while one is waited for and folded: the station and this page work at once. */
+/**
+ * Requests the next page of a long run while the current one is folded, so that the station and this page work in
+ * parallel.
+ */
 async function* eventPages(station: Client, { run, fromSeq, signal }: { run: string; fromSeq: number; signal: AbortSignal }) {
-  const asked = new AbortController();
+  const controller = new AbortController();
   const ask = (from: number, limit: number) => {
-    const page = station.runs.eventPage(run, { fromSeq: from, limit }, { signal: AbortSignal.any([signal, asked.signal]) });
-    // Whoever waits for it is told; nobody may, once the page is left.
-    page.catch(() => {});
+    const page = station.runs.eventPage(run, { fromSeq: from, limit }, { signal: AbortSignal.any([signal, controller.signal]) });
+    void ignore(page, "awaited below, unless the page is left");
     return page;
   };
   try {
@@ -57,7 +60,7 @@ async function* eventPages(station: Client, { run, fromSeq, signal }: { run: str
       at = next;
     }
   } finally {
-    asked.abort();
+    controller.abort();
   }
 }
 
@@ -70,7 +73,7 @@ function createFeed(station: Client, run: string) {
   let heardSeq = 0;
   let loading: AbortController | null = null;
   let drawing = 0;
-  /** Once per frame, however many came. */
+  /** Notifies watchers at most once per frame. */
   const tell = () => {
     drawing ||= requestAnimationFrame(() => {
       drawing = 0;
@@ -84,7 +87,7 @@ function createFeed(station: Client, run: string) {
       for await (const events of eventPages(station, { run, fromSeq: timeline.lastSeq + 1, signal })) {
         if (signal.aborted) return;
         for (const event of events) foldEvent(timeline, event as NumberedEvent);
-        // The first events are shown at once; to draw more often than somebody can look would only hold the others up.
+        // Shows the first events immediately. Drawing more often afterwards would only delay the rest.
         if (performance.now() - drawnAtMs < DRAWN_EVERY_MS) continue;
         drawnAtMs = performance.now();
         tell();
@@ -120,7 +123,7 @@ function createFeed(station: Client, run: string) {
     take({ seq, event }: StreamedEvent) {
       heardSeq = Math.max(heardSeq, seq);
       if (seq <= timeline.lastSeq || loading !== null) return;
-      // Something is missing between: it is fetched, and this one with it.
+      // Events are missing in between, so we fetch them, including this one.
       if (seq > timeline.lastSeq + 1) return load();
       if (event === null) timeline.lastSeq = seq;
       else foldEvent(timeline, { ...event, seq } as NumberedEvent);

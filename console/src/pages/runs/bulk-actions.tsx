@@ -1,17 +1,17 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Square, Trash2 } from "lucide-react";
 import { useState } from "react";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
+import { dropRun } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
 import { plural } from "../../parts/amounts.ts";
 import { BulkBar } from "../../parts/bulk-bar.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { dropRun } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
 import { inTurns } from "./in-turns.ts";
 
-/** What can be done with the runs that are chosen, all at once. */
+/** The actions on all selected runs. */
 export function BulkActions({ chosen, onClear }: { chosen: readonly RunView[]; onClear(): void }) {
   const station = useStation();
   const queries = useQueryClient();
@@ -20,7 +20,7 @@ export function BulkActions({ chosen, onClear }: { chosen: readonly RunView[]; o
   const ended = chosen.filter(({ status }) => status === "ended");
   const act = async (runs: readonly RunView[], what: { done: string; one(run: string): Promise<unknown> }) => {
     const failures = await inTurns(runs, ({ run }) => what.one(run));
-    say(`${plural(runs.length - failures.length, "run")} ${what.done}`);
+    say(`${plural(runs.length - failures.length, "run")} ${what.done}.`);
     if (failures[0] !== undefined) sayProblem(failures[0]);
     onClear();
   };
@@ -43,13 +43,13 @@ export function BulkActions({ chosen, onClear }: { chosen: readonly RunView[]; o
       </Button>
       {asking === "stop" && (
         <Confirm title={`Stop ${plural(open.length, "run")}?`} action="Stop" onConfirm={stop} onClose={() => setAsking(null)}>
-          <p>What they are doing is interrupted, and their sandboxes are removed. Their files stay, and they can be continued.</p>
+          <p>Interrupts the agents and removes their sandboxes. Their files stay, and you can continue the runs.</p>
         </Confirm>
       )}
       {asking === "remove" && (
         <Confirm title={`Remove ${plural(ended.length, "run")}?`} action="Remove" onConfirm={remove} onClose={() => setAsking(null)}>
-          <p>Their logs and those of their sub-runs are forgotten for good. Their sessions, with what they changed, stay.</p>
-          {open.length > 0 && <p>Those that have not ended are left as they are: {open.length}.</p>}
+          <p>Permanently removes their logs and those of their sub-runs. Their sessions and changes stay.</p>
+          {open.length > 0 && <p>Runs that have not ended are skipped: {open.length}.</p>}
         </Confirm>
       )}
     </BulkBar>

@@ -1,6 +1,6 @@
 const AT_ONCE = 4;
 
-/** Does it for each, a few at once; what went wrong is collected, and the others go on. */
+/** Calls `act` for each item, a few at a time, and returns the errors. A failure does not stop the others. */
 export async function inTurns<Item>(items: readonly Item[], act: (item: Item) => Promise<unknown>): Promise<unknown[]> {
   const failures: unknown[] = [];
   const rest = [...items];

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
-import { isStationLabel } from "../../../../src/contract/station-labels.ts";
+import { isStationLabel } from "../../../../src/contract/label/station-labels.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { Activity } from "../../parts/activity.tsx";
 import { cost, tokens } from "../../parts/amounts.ts";
 import type { Column } from "../../parts/list.tsx";
@@ -24,7 +24,7 @@ export const runColumns: readonly Column<RunView>[] = [
     cell: ({ usage }) => <Quiet>{tokens(usage.inputTokens + usage.outputTokens)}</Quiet>,
   },
   { id: "cost", name: "Cost", width: "52px", canSort: true, isEnd: true, cell: (run) => <Quiet>{cost(run.costUsd)}</Quiet> },
-  { id: "worked", name: "Worked", width: "72px", canSort: true, isEnd: true, cell: (run) => <Quiet>{workedFor(run.workedMs)}</Quiet> },
+  { id: "worked", name: "Time", width: "72px", canSort: true, isEnd: true, cell: (run) => <Quiet>{workedFor(run.workedMs)}</Quiet> },
   {
     id: "updated",
     name: "Changed",
@@ -39,7 +39,7 @@ export const runColumns: readonly Column<RunView>[] = [
   },
 ];
 
-/** Two lines, where there is no room for columns. */
+/** Two lines, for screens without room for columns. */
 export function PhoneRow({ run }: { run: RunView }) {
   return (
     <div className={styles.card}>
@@ -75,5 +75,5 @@ function Quiet({ children }: { children: ReactNode }) {
   return <span className={styles.quiet}>{children}</span>;
 }
 
-/** Without those by which the station finds the run again. */
+/** Omits the labels that the station sets for itself. */
 const givenLabels = ({ labels }: Pick<RunView, "labels">) => Object.entries(labels).filter(([key]) => !isStationLabel("run", key));

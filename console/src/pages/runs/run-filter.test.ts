@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { choicesIn, everyRun, narrowRuns, readFilter, sortRuns, writeFilter } from "./run-filter.ts";
 
 const nowMs = Date.parse("2026-06-01T12:00:00.000Z");
-let made = 0;
+let runCount = 0;
 
-function run(given: Partial<RunView> = {}): RunView {
-  made += 1;
+function run(overrides: Partial<RunView> = {}): RunView {
+  runCount += 1;
   return {
-    run: `run_${`${made}`.padStart(12, "a")}`,
+    run: `run_${`${runCount}`.padStart(12, "a")}`,
     name: null,
     labels: {},
     session: "s",
@@ -27,14 +27,14 @@ function run(given: Partial<RunView> = {}): RunView {
     workedMs: 1,
     asked: [],
     updatedAt: "2026-06-01T11:59:00.000Z",
-    ...given,
+    ...overrides,
   } as RunView;
 }
 
-const found = (runs: RunView[], asked: Partial<typeof everyRun>) =>
-  narrowRuns(sortRuns(runs, { ...everyRun, ...asked }), { ...everyRun, ...asked }, nowMs).map(({ title }) => title);
+const found = (runs: RunView[], filter: Partial<typeof everyRun>) =>
+  narrowRuns(sortRuns(runs, { ...everyRun, ...filter }), { ...everyRun, ...filter }, nowMs).map(({ title }) => title);
 
-test("a filter is the same after a trip through the address", () => {
+test("round-trips a filter through the address", () => {
   const filter = {
     text: "fix & mend",
     states: ["active", "failed"],
@@ -52,21 +52,21 @@ test("a filter is the same after a trip through the address", () => {
   expect(readFilter("state=nonsense&sort=-nothing&time=__proto__")).toEqual(everyRun);
 });
 
-test("words are looked for in everything that names a run, in whatever order", () => {
+test("searches everything that names a run, in any word order", () => {
   const runs = [run({ title: "One", name: "nightly", labels: { team: "red" } }), run({ title: "Two", agent: "reviewer" })];
   expect(found(runs, { text: "RED one" })).toEqual(["One"]);
   expect(found(runs, { text: "nightly two" })).toEqual([]);
   expect(found(runs, { text: "review" })).toEqual(["Two"]);
 });
 
-test("states say what a run needs, not only how it is", () => {
-  const asked = [{ question: "ask_aaaaaaaaaaaa", kind: "tool" as const, text: "May I?" }];
+test("matches states by what a run needs, not only by its status", () => {
+  const questions = [{ question: "ask_aaaaaaaaaaaa", kind: "tool" as const, text: "May I?" }];
   const runs = [
-    run({ title: "asks", asked }),
+    run({ title: "asks", asked: questions }),
     run({ title: "works" }),
     run({ title: "held", status: "paused" }),
     run({ title: "done", status: "ended", finish: "done" }),
-    run({ title: "over budget", status: "ended", finish: "budget", asked }),
+    run({ title: "over budget", status: "ended", finish: "budget", asked: questions }),
     run({ title: "stopped", status: "ended", finish: "cancelled" }),
   ];
   expect(found(runs, { states: ["waiting"], sort: "title", isAscending: true })).toEqual(["asks", "held"]);
@@ -74,7 +74,7 @@ test("states say what a run needs, not only how it is", () => {
   expect(found(runs, { states: ["failed"] })).toEqual(["over budget"]);
 });
 
-test("by agent, runtime, label, time and parent", () => {
+test("filters by agent, runtime, label, time and parent", () => {
   const runs = [
     run({ title: "new", sandbox: { id: "sb_aaaaaaaaaaaa", runtime: "oci" }, labels: { team: "red" } }),
     run({ title: "old", agent: "reviewer", labels: { team: "blue" }, updatedAt: "2026-05-01T00:00:00.000Z" }),
@@ -89,7 +89,7 @@ test("by agent, runtime, label, time and parent", () => {
   expect(choicesIn(runs)).toEqual({ agents: ["coder", "reviewer"], runtimes: ["oci"], labels: ["team=blue", "team=red"] });
 });
 
-test("runs of unknown cost come last among the dear ones, and equal ones keep an order", () => {
+test("sorts runs of unknown cost last, and equal ones in a stable order", () => {
   const runs = [run({ title: "unknown", costUsd: null }), run({ title: "dear", costUsd: 5 }), run({ title: "cheap", costUsd: 1 })];
   expect(found(runs, { sort: "cost" })).toEqual(["dear", "cheap", "unknown"]);
   expect(found(runs.toReversed(), { sort: "agent" })).toEqual(found(runs, { sort: "agent" }));

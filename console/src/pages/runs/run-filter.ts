@@ -1,4 +1,4 @@
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { isTimeBack, type TimeBack, timesBack } from "../../parts/times-back.ts";
 import { statusOf } from "./run-status.tsx";
 
@@ -7,7 +7,7 @@ export type RunState = (typeof runStates)[number];
 export const sortColumns = ["status", "title", "agent", "runtime", "tokens", "cost", "worked", "updated"] as const;
 export type RunColumn = (typeof sortColumns)[number];
 
-/** What the list shows, and how; all of it is in the page's address. */
+/** What the list shows, and how. The page's address contains all of it. */
 export interface RunFilter {
   text: string;
   states: readonly RunState[];
@@ -15,7 +15,7 @@ export interface RunFilter {
   runtime: string;
   /** `KEY=VALUE`. */
   label: string;
-  /** Changed within. */
+  /** The maximum age of the last change. */
   time: TimeBack | "";
   withSubRuns: boolean;
   sort: RunColumn;
@@ -35,25 +35,25 @@ export const everyRun: RunFilter = {
 };
 
 export function readFilter(search: string): RunFilter {
-  const given = new URLSearchParams(search);
-  const asked = (given.get("state") ?? "").split(",");
-  const sort = given.get("sort")?.replace(/^-/, "") as RunColumn;
+  const params = new URLSearchParams(search);
+  const requestedStates = (params.get("state") ?? "").split(",");
+  const sort = params.get("sort")?.replace(/^-/, "") as RunColumn;
   const isSorted = sortColumns.includes(sort);
-  const time = given.get("time") ?? "";
+  const time = params.get("time") ?? "";
   return {
-    text: given.get("q") ?? "",
-    states: runStates.filter((state) => asked.includes(state)),
-    agent: given.get("agent") ?? "",
-    runtime: given.get("runtime") ?? "",
-    label: given.get("label") ?? "",
+    text: params.get("q") ?? "",
+    states: runStates.filter((state) => requestedStates.includes(state)),
+    agent: params.get("agent") ?? "",
+    runtime: params.get("runtime") ?? "",
+    label: params.get("label") ?? "",
     time: isTimeBack(time) ? time : "",
-    withSubRuns: given.get("sub") === "1",
+    withSubRuns: params.get("sub") === "1",
     sort: isSorted ? sort : "updated",
-    isAscending: isSorted && !given.get("sort")?.startsWith("-"),
+    isAscending: isSorted && !params.get("sort")?.startsWith("-"),
   };
 }
 
-/** What `readFilter` reads, without a question mark; empty for all runs. */
+/** Formats what `readFilter` reads, without a question mark; empty for all runs. */
 export function writeFilter(filter: RunFilter): string {
   const search = new URLSearchParams();
   const put = (key: string, value: string) => value !== "" && search.set(key, value);
@@ -68,7 +68,7 @@ export function writeFilter(filter: RunFilter): string {
   return search.toString();
 }
 
-/** Those that pass, in the order that they have. */
+/** Returns the runs that pass the filter, in their given order. */
 export function narrowRuns(runs: readonly RunView[], filter: RunFilter, nowMs: number): RunView[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   const since = filter.time === "" ? "" : new Date(nowMs - timesBack[filter.time]).toISOString();
@@ -94,7 +94,7 @@ export function stateOf(run: RunView): RunState {
 
 const texts = new WeakMap<RunView, string>();
 
-/** All that the search box looks at, made once per view of a run. */
+/** Returns all text that the search box covers, built once per view of a run. */
 function searched(run: RunView): string {
   const known = texts.get(run);
   if (known !== undefined) return known;
@@ -104,7 +104,7 @@ function searched(run: RunView): string {
   return text;
 }
 
-/** Goes through runs that nobody has searched yet, a part at a time while the page has nothing else to do. */
+/** Indexes runs for the search, in batches while the browser is idle. */
 export function prepareSearch(runs: readonly RunView[]): () => void {
   let at = 0;
   let next = 0;
@@ -132,7 +132,7 @@ const values: Record<RunColumn, (run: RunView) => string | number> = {
   updated: (run) => run.updatedAt,
 };
 
-/** Once for all that is typed into the search box: an order outlasts a filter. */
+/** Sorts apart from filtering, so that typing into the search box does not sort again. */
 export function sortRuns(runs: readonly RunView[], { sort, isAscending }: Pick<RunFilter, "sort" | "isAscending">): RunView[] {
   const value = values[sort];
   const order = isAscending ? 1 : -1;
@@ -143,7 +143,7 @@ export function sortRuns(runs: readonly RunView[], { sort, isAscending }: Pick<R
   });
 }
 
-/** What there is to choose among. */
+/** Returns the values that the filters offer. */
 export function choicesIn(runs: readonly RunView[]): { agents: string[]; runtimes: string[]; labels: string[] } {
   const [agents, runtimes, labels] = [new Set<string>(), new Set<string>(), new Set<string>()];
   for (const run of runs) {

@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { Button } from "../../parts/button.tsx";
 import { FilterChoice, Filters, SearchBox } from "../../parts/filters.tsx";
 import { SavedFilters } from "../../parts/saved-filter-list.tsx";
@@ -12,11 +12,11 @@ interface RunFiltersProps {
   runs: readonly RunView[];
   filter: RunFilter;
   onChange(filter: RunFilter): void;
-  /** With what a saved filter has in the address. */
+  /** Called with the address of a saved filter. */
   onOpen(search: string): void;
 }
 
-/** Which runs are shown: by words, by states, by whose; kept by name for the next time. */
+/** The filters of the run list: search text, states and properties, and saved filters. */
 export function RunFilters({ runs, filter, onChange, onOpen }: RunFiltersProps) {
   const choices = useMemo(() => choicesIn(runs), [runs]);
   const put = (changed: Partial<RunFilter>) => onChange({ ...filter, ...changed });
@@ -39,20 +39,20 @@ export function RunFilters({ runs, filter, onChange, onOpen }: RunFiltersProps) 
       </fieldset>
       <FilterChoice
         label="Agent"
-        choices={named(choices.agents)}
+        choices={toChoices(choices.agents)}
         value={filter.agent || null}
         onValue={(agent) => put({ agent: agent ?? "" })}
       />
       <FilterChoice
         label="Runtime"
-        choices={named(choices.runtimes)}
+        choices={toChoices(choices.runtimes)}
         value={filter.runtime || null}
         onValue={(runtime) => put({ runtime: runtime ?? "" })}
       />
       {(choices.labels.length > 0 || filter.label !== "") && (
         <FilterChoice
           label="Label"
-          choices={named(choices.labels)}
+          choices={toChoices(choices.labels)}
           value={filter.label || null}
           onValue={(label) => put({ label: label ?? "" })}
         />
@@ -71,6 +71,6 @@ export function RunFilters({ runs, filter, onChange, onOpen }: RunFiltersProps) 
   );
 }
 
-function named(values: readonly string[]): { value: string; label: string }[] {
+function toChoices(values: readonly string[]): { value: string; label: string }[] {
   return values.map((value) => ({ value, label: visibleText(value) }));
 }

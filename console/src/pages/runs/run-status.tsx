@@ -1,10 +1,10 @@
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { Badge, type Tone } from "../../parts/badge.tsx";
 
-/** How a run is, in a word and a tone: what it waits for comes before that it goes on. */
+/** Returns a run's status as a word and a tone. What it waits for takes precedence over "running". */
 export function statusOf(view: Pick<RunView, "status" | "finish" | "asked" | "health" | "paused">): { word: string; tone: Tone } {
   if (view.status === "ended") return endOf(view.finish);
-  if (view.asked.length > 0) return { word: "asks", tone: "warn" };
+  if (view.asked.length > 0) return { word: "needs input", tone: "warn" };
   if (view.status === "running" && view.health !== "ok")
     return { word: view.health, tone: view.health === "unresponsive" ? "bad" : "warn" };
   const open: Record<Exclude<RunView["status"], "ended">, { word: string; tone: Tone }> = {

@@ -1,6 +1,7 @@
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import { useLocation, useSearch } from "wouter";
-import type { RunView } from "../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
+import { useRuns } from "../../data/queries.ts";
 import { plural } from "../../parts/amounts.ts";
 import { Button, ButtonLink } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
@@ -9,7 +10,6 @@ import { Loading } from "../../parts/loading.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { nothingSelected, withoutGone } from "../../parts/selection.ts";
-import { useRuns } from "../../station/queries.ts";
 import { BulkActions } from "./bulk-actions.tsx";
 import { PhoneRow, runColumns } from "./run-columns.tsx";
 import { everyRun, narrowRuns, prepareSearch, type RunColumn, type RunFilter, readFilter, sortRuns, writeFilter } from "./run-filter.ts";
@@ -26,17 +26,17 @@ export default function Runs() {
   const filter = readFilter(useSearch());
   const open = (search: string) => go(`/runs${search === "" ? "" : `?${search}`}`, { replace: true });
   const setFilter = (next: RunFilter) => open(writeFilter(next));
-  // The box shows what is typed at once; the rows follow as soon as they are drawn.
+  // The search box shows typing immediately; the rows follow when they are ready.
   const written = useDeferredValue(writeFilter(filter));
   const { sort, isAscending } = filter;
   const ordered = useMemo(() => sortRuns(runs, { sort, isAscending }), [runs, sort, isAscending]);
-  const shown = useMemo(() => narrowRuns(ordered, readFilter(written), Date.now()), [ordered, written]);
+  const shownRuns = useMemo(() => narrowRuns(ordered, readFilter(written), Date.now()), [ordered, written]);
   useEffect(() => prepareSearch(runs), [runs]);
   const [selected, setSelection] = useState(nothingSelected);
-  const ids = useMemo(() => shown.map(({ run }) => run), [shown]);
+  const ids = useMemo(() => shownRuns.map(({ run }) => run), [shownRuns]);
   const selection = useMemo(() => withoutGone(selected, ids), [selected, ids]);
-  const chosen = useMemo(() => shown.filter(({ run }) => selection.chosen.has(run)), [shown, selection]);
-  const count = shown.length === runs.length ? plural(runs.length, "run") : `${shown.length} of ${runs.length}`;
+  const chosen = useMemo(() => shownRuns.filter(({ run }) => selection.chosen.has(run)), [shownRuns, selection]);
+  const count = shownRuns.length === runs.length ? plural(runs.length, "run") : `${shownRuns.length} of ${runs.length}`;
   return (
     <Page title="Runs" actions={<span className={styles.count}>{count}</span>}>
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
@@ -45,14 +45,14 @@ export default function Runs() {
       {runs.length > 0 && (
         <div className={styles.body}>
           <RunFilters runs={runs} filter={filter} onChange={setFilter} onOpen={open} />
-          {shown.length === 0 ? (
-            <Empty title="No run is like this" action={<Button onClick={() => setFilter(everyRun)}>Show all runs</Button>}>
-              Take something away from the filter, or look for sub-runs as well.
+          {shownRuns.length === 0 ? (
+            <Empty title="No matching runs" action={<Button onClick={() => setFilter(everyRun)}>Show all runs</Button>}>
+              Clear part of the filter, or include sub-runs.
             </Empty>
           ) : (
             <List
               label="Runs"
-              items={shown}
+              items={shownRuns}
               idOf={({ run }) => run}
               hrefOf={({ run }) => `/runs/${run}`}
               nameOf={({ run, name }) => name ?? run}
@@ -81,8 +81,8 @@ function NoRuns() {
         </ButtonLink>
       }
     >
-      A run is an agent at work on a task, in a sandbox of its own. Start one here, or in a terminal with{" "}
-      <code>caisson run "fix the tests"</code>; it shows up at once.
+      A run is an agent working on a task in its own sandbox. Start one here, or in a terminal with <code>caisson run "fix the tests"</code>
+      .
     </Empty>
   );
 }

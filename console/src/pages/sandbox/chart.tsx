@@ -5,13 +5,13 @@ import styles from "./resources.module.css";
 
 const HEIGHT_PX = 140;
 const AXIS_PX = 64;
-/** So much time at least from end to end, so that the first minutes do not jump. */
+/** The minimum time span of the axis, so that the first minutes do not jump. */
 const SPAN_MIN_S = 120;
 const timeText = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const KIB_STEPS = Array.from({ length: 40 }, (_, power) => 1024 * 2 ** power);
 
 export type ChartUnit = "cpus" | "bytes" | "count";
-/** Where the axis ends at least, and its steps. */
+/** The minimum end of each axis, and its steps. */
 const axes: Readonly<Record<ChartUnit, { least: number; steps: number[] }>> = {
   cpus: { least: 0.1, steps: [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50] },
   bytes: { least: 1024 * 1024, steps: KIB_STEPS },
@@ -28,18 +28,18 @@ export default function Chart(props: {
   const { times, values } = props;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot | null>(null);
-  const given = useRef(props);
-  given.current = props;
+  const latestProps = useRef(props);
+  latestProps.current = props;
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
-    const made = new Plot(optionsOf(element, given.current), dataOf(given.current), element);
-    plot.current = made;
-    const sizes = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
+    const newPlot = new Plot(optionsOf(element, latestProps.current), dataOf(latestProps.current), element);
+    plot.current = newPlot;
+    const sizes = new ResizeObserver(() => newPlot.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
     sizes.observe(element);
     return () => {
       sizes.disconnect();
-      made.destroy();
+      newPlot.destroy();
     };
   }, []);
   useEffect(() => plot.current?.setData(dataOf({ times, values })), [times, values]);
@@ -54,7 +54,7 @@ const dataOf = ({ times, values }: { times: readonly number[]; values: readonly 
 function optionsOf(element: HTMLElement, { text, unit }: { text(value: number): string; unit: ChartUnit }): Plot.Options {
   const styles = getComputedStyle(element);
   const font = `11px ${styles.fontFamily}`;
-  // A canvas knows no variables: the colours as they come out here.
+  // A canvas does not support CSS variables, so we read the computed colors.
   const [line, quiet, grid] = [styles.color, styles.outlineColor, styles.borderTopColor];
   return {
     width: element.clientWidth,

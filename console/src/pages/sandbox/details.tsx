@@ -1,20 +1,20 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
-import type { ChangeLabels } from "../../../../src/contract/change-labels.ts";
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import type { ChangeLabels } from "../../../../src/contract/label/change-labels.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
+import { keys } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
 import { bytes } from "../../parts/amounts.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { LabelEditor } from "../../parts/label-editor.tsx";
 import { duration, Time } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { keys } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
 import { networkWord, templateWord } from "../sandboxes/narrow-sandboxes.ts";
 import styles from "./details.module.css";
 import type { SandboxPart } from "./use-sandbox.ts";
 
-/** What it was made from, what it may use and see, and what could not be enforced. */
+/** The configuration of a sandbox, and the defaults that could not be enforced. */
 export default function Details({ sandbox }: SandboxPart) {
   const { id, name, runtime, owner, createdAt, template, network, workspace, mounts, warnings, allowRoot, keep } = sandbox;
   return (
@@ -30,20 +30,20 @@ export default function Details({ sandbox }: SandboxPart) {
         </ul>
       )}
       <Part title="About">
-        <Fact name="Id">
+        <Fact name="ID">
           <code>{id}</code>
-          <Copy text={id} what="id" />
+          <Copy text={id} what="ID" />
         </Fact>
         {name !== undefined && <Fact name="Name">{visibleText(name)}</Fact>}
         <Fact name="Runtime">{runtime}</Fact>
-        <Fact name="Made from">{visibleText(templateWord(template))}</Fact>
-        <Fact name="Made">
+        <Fact name="Template">{visibleText(templateWord(template))}</Fact>
+        <Fact name="Created">
           <Time at={createdAt} />
         </Fact>
         <Fact name="Owner">{owner}</Fact>
         <Fact name="Network">{visibleText(networkWord(network))}</Fact>
-        <Fact name="Root inside">{allowRoot ? "yes, by sudo" : "no"}</Fact>
-        <Fact name="Lives">{keep ? "until it is removed" : "as long as whoever made it"}</Fact>
+        <Fact name="Root access">{allowRoot ? "via sudo" : "no"}</Fact>
+        <Fact name="Lifetime">{keep ? "until removed" : "removed with its creator"}</Fact>
         <Fact name="Labels">
           <SandboxLabels sandbox={sandbox} />
         </Fact>
@@ -51,7 +51,7 @@ export default function Details({ sandbox }: SandboxPart) {
       <Limits limits={sandbox.limits} />
       <Part title="Folders">
         <Fact name="/workspace">
-          {workspace.kind === "empty" ? "empty at first" : <Folder path={workspace.path} access={workspace.access} />}
+          {workspace.kind === "empty" ? "starts empty" : <Folder path={workspace.path} access={workspace.access} />}
         </Fact>
         {mounts.map(({ path, target, access }) => (
           <Fact key={target} name={visibleText(target)}>
@@ -82,13 +82,13 @@ function Limits({ limits }: { limits: SandboxInfo["limits"] }) {
       <Fact name="Memory">{of(limits.memoryBytes, bytes)}</Fact>
       <Fact name="Processes">{of(limits.pids, (count) => count.toLocaleString())}</Fact>
       <Fact name="Disk">{of(limits.diskBytes, bytes)}</Fact>
-      <Fact name="Time of one command">{duration(limits.wallClockMs)}</Fact>
-      <Fact name="Output of one command">{of(limits.outputBytes, bytes)}</Fact>
+      <Fact name="Time per command">{duration(limits.wallClockMs)}</Fact>
+      <Fact name="Output per command">{of(limits.outputBytes, bytes)}</Fact>
     </Part>
   );
 }
 
-const accesses = { overlay: "changes stay inside", rw: "written through", ro: "read only" } as const;
+const accesses = { overlay: "changes stay inside", rw: "read-write", ro: "read-only" } as const;
 
 function Folder({ path, access }: { path: string; access: keyof typeof accesses }) {
   return (

@@ -1,11 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
 import { wordsOf } from "../../parts/problem.tsx";
 import { say } from "../../parts/toasts.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./sandbox.module.css";
 
 export const snapshotsKey = ["snapshots"] as const;
@@ -20,9 +20,9 @@ export function MakeSnapshot({ sandbox, onClose }: { sandbox: string; onClose():
     const name = String(new FormData(event.currentTarget).get("name") ?? "").trim();
     setBusy(true);
     try {
-      const made = await station.sandboxes.snapshot(sandbox, name === "" ? {} : { name });
+      const snapshot = await station.sandboxes.snapshot(sandbox, name === "" ? {} : { name });
       await queries.invalidateQueries({ queryKey: snapshotsKey });
-      say(`Kept as ${made.name ?? made.id}.`);
+      say(`Created the snapshot ${snapshot.name ?? snapshot.id}.`);
       onClose();
     } catch (error) {
       setProblem(wordsOf(error).message);
@@ -30,7 +30,7 @@ export function MakeSnapshot({ sandbox, onClose }: { sandbox: string; onClose():
     }
   };
   return (
-    <Dialog title="Snapshot" onClose={onClose}>
+    <Dialog title="New snapshot" onClose={onClose}>
       <form className={styles.form} onSubmit={(event) => void submit(event)}>
         <Field
           label="Name"
@@ -40,12 +40,12 @@ export function MakeSnapshot({ sandbox, onClose }: { sandbox: string; onClose():
           spellCheck={false}
           autoFocus
           problem={problem}
-          hint="Its files as they are now, for other sandboxes to start from. Processes are no part of it."
+          hint="Stores the current files, for other sandboxes to start from. Processes are not included."
         />
         <div className={styles.buttons}>
           <Button onClick={onClose}>Cancel</Button>
           <Button look="main" type="submit" disabled={isBusy}>
-            {isBusy ? "Making it…" : "Make snapshot"}
+            {isBusy ? "Creating…" : "Create snapshot"}
           </Button>
         </div>
       </form>

@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
-import type { NetworkEvent } from "../../../../src/contract/network-event.ts";
+import type { NetworkEvent } from "../../../../src/contract/network/network-event.ts";
 import { canAllow, lineOf } from "./network-lines.ts";
 
 const at = "2026-01-01T00:00:00.000Z";
 const where = { sandbox: "sb_aaaaaaaaaaaa", host: "evil.example", port: 443, via: "connect" } as const;
-const denied = (given: object): NetworkEvent =>
+const denied = (overrides: object): NetworkEvent =>
   ({
     type: "network.denied",
     version: 1,
     at,
-    data: { ...where, reason: "host_not_allowed", method: null, path: null, text: "no", count: 1, ...given },
+    data: { ...where, reason: "host_not_allowed", method: null, path: null, text: "no", count: 1, ...overrides },
   }) as NetworkEvent;
 
-test("what was refused for want of a rule can be allowed", () => {
+test("offers to allow a host that no rule allowed", () => {
   expect(lineOf(denied({ count: 3 }), 1)).toMatchObject({
-    word: "refused",
+    word: "denied",
     what: "evil.example:443",
     about: "host not allowed, 3 times",
     target: { host: "evil.example", port: 443 },
@@ -22,12 +22,12 @@ test("what was refused for want of a rule can be allowed", () => {
   expect(lineOf(denied({ method: "GET", path: "/x" }), 1)?.what).toBe("GET evil.example:443/x");
 });
 
-test("what no rule would let through offers no click", () => {
+test("offers nothing if no rule would help", () => {
   for (const reason of ["private_address", "name_mismatch", "too_many", "not_verified"])
     expect(lineOf(denied({ reason }), 1)?.target).toBe(null);
 });
 
-test("connections are told with what went both ways", () => {
+test("shows connections with the bytes of both directions", () => {
   const closed = { ...where, address: "192.0.2.1", rule: null, inspected: false };
   const counts = { requests: 2, sentBytes: 2048, receivedBytes: 10, durationMs: 20 };
   expect(lineOf({ type: "network.closed", version: 1, at, data: { ...closed, ...counts } }, 1)?.about).toBe(
@@ -35,7 +35,7 @@ test("connections are told with what went both ways", () => {
   );
 });
 
-test("a host that is allowed by now is not offered again", () => {
+test("does not offer a host that is already allowed", () => {
   const rules = [{ host: "evil.example", ports: [443], private: false }];
   expect(canAllow(where, { mode: "allow", rules, registries: [], transparent: false })).toBe(false);
   expect(canAllow({ ...where, port: 80 }, { mode: "allow", rules, registries: [], transparent: false })).toBe(true);

@@ -1,5 +1,5 @@
-import type { NetworkPolicy } from "../../../../src/contract/network.ts";
-import type { NetworkEvent } from "../../../../src/contract/network-event.ts";
+import type { NetworkPolicy } from "../../../../src/contract/network/network.ts";
+import type { NetworkEvent } from "../../../../src/contract/network/network-event.ts";
 import { bytes } from "../../parts/amounts.ts";
 import { duration } from "../../parts/time.tsx";
 
@@ -10,27 +10,27 @@ export interface LogLine {
   tone: "good" | "bad" | "warn" | "idle" | "busy";
   what: string;
   about: string;
-  /** What would have to be allowed for it to be let through; null where that would not help. */
+  /** What to allow to let the request through; null if that would not help. */
   target: { host: string; port: number } | null;
 }
 
-/** Reasons that a rule of the policy can do something about. */
+/** The reasons for a denial that a rule can change. */
 const helped: ReadonlySet<string> = new Set(["host_not_allowed", "port_not_allowed", "no_network"]);
 
-/** An event of the network in a line. Null for what is told elsewhere. */
+/** Describes a network event in one line. Returns null for events that are shown elsewhere. */
 export function lineOf(event: NetworkEvent, key: number): LogLine | null {
-  const line = (given: Omit<LogLine, "key" | "at" | "target"> & Partial<LogLine>): LogLine => ({
+  const line = (fields: Omit<LogLine, "key" | "at" | "target"> & Partial<LogLine>): LogLine => ({
     key,
     at: event.at,
     target: null,
-    ...given,
+    ...fields,
   });
   switch (event.type) {
     case "network.denied": {
       const { host, port, reason, method, path, count } = event.data;
       const target = helped.has(reason) ? { host, port } : null;
-      const asked = method === null ? `${host}:${port}` : `${method} ${host}:${port}${path ?? ""}`;
-      return line({ word: "refused", tone: "bad", what: asked, about: `${wordsOf(reason)}${times(count)}`, target });
+      const request = method === null ? `${host}:${port}` : `${method} ${host}:${port}${path ?? ""}`;
+      return line({ word: "denied", tone: "bad", what: request, about: `${wordsOf(reason)}${times(count)}`, target });
     }
     case "network.failed": {
       const { host, port, reason, count } = event.data;
@@ -40,7 +40,7 @@ export function lineOf(event: NetworkEvent, key: number): LogLine | null {
       const { host, port, sentBytes, receivedBytes, durationMs, connections = 1, requests } = event.data;
       const counted = requests > 0 ? `${requests} ${requests === 1 ? "request" : "requests"}, ` : "";
       const about = `${counted}↑ ${bytes(sentBytes)} ↓ ${bytes(receivedBytes)}, ${duration(durationMs)}${times(connections)}`;
-      return line({ word: "reached", tone: "good", what: `${host}:${port}`, about });
+      return line({ word: "connected", tone: "good", what: `${host}:${port}`, about });
     }
     case "network.changed":
       return line({ word: "policy", tone: "busy", what: `changed to ${event.data.policy.mode}`, about: `by ${event.data.by}` });
@@ -70,7 +70,7 @@ export function lineOf(event: NetworkEvent, key: number): LogLine | null {
         word: "port",
         tone: "idle",
         what: String(event.data.port),
-        about: event.type === "port.opened" ? "listens" : "listens no longer",
+        about: event.type === "port.opened" ? "listening" : "no longer listening",
       });
     default:
       event satisfies never;
@@ -81,7 +81,7 @@ export function lineOf(event: NetworkEvent, key: number): LogLine | null {
 const wordsOf = (reason: string) => reason.replaceAll("_", " ");
 const times = (count: number) => (count > 1 ? `, ${count} times` : "");
 
-/** Whether one click would help, and was not made yet. */
+/** Returns whether one click would help and was not made yet. */
 export function canAllow({ host, port }: { host: string; port: number }, policy: NetworkPolicy): boolean {
   if (policy.mode === "none") return true;
   return !policy.rules.some((rule) => rule.host === host && rule.ports.includes(port));

@@ -1,21 +1,21 @@
 import { useEffect, useState } from "react";
-import { CaissonError } from "../../../../src/contract/error.ts";
-import type { NetworkPolicy } from "../../../../src/contract/network.ts";
-import type { NetworkEvent } from "../../../../src/contract/network-event.ts";
+import { CaissonError } from "../../../../src/contract/error/error.ts";
+import type { NetworkPolicy } from "../../../../src/contract/network/network.ts";
+import type { NetworkEvent } from "../../../../src/contract/network/network-event.ts";
+import { useStation } from "../../data/station.tsx";
 import { Badge, type Tone } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Time } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
 import styles from "./network.module.css";
 import { canAllow, type LogLine, lineOf } from "./network-lines.ts";
 
 const LINES_MAX = 500;
 const TOGETHER_MS = 100;
 
-/** What was let through and what was not, the latest first, as it happens. */
+/** Lists allowed and denied connections live, latest first. */
 export function NetworkLog({
   sandbox,
   policy,
@@ -27,23 +27,23 @@ export function NetworkLog({
 }) {
   const [onlyDenied, setOnlyDenied] = useState(false);
   const { lines, error } = useNetworkLines(sandbox);
-  const shown = lines.filter(({ tone }) => !onlyDenied || tone === "bad");
+  const shownLines = lines.filter(({ tone }) => !onlyDenied || tone === "bad");
   return (
     <section className={styles.log} aria-label="Log">
       <header className={styles.head}>
         <h2>Log</h2>
         <Button look="plain" isOn={onlyDenied} onClick={() => setOnlyDenied(!onlyDenied)}>
-          Refused only
+          Denied only
         </Button>
       </header>
       {error !== null && <Problem error={error} />}
-      {error === null && shown.length === 0 && (
-        <Empty title={onlyDenied ? "Nothing was refused" : "No connections so far"}>
-          Each connection that something inside asks for is told here, with what became of it.
+      {error === null && shownLines.length === 0 && (
+        <Empty title={onlyDenied ? "No denied connections" : "No connections yet"}>
+          Connections that programs inside attempt appear here, with their outcome.
         </Empty>
       )}
       <ul>
-        {shown.map((line) => (
+        {shownLines.map((line) => (
           <li key={line.key} className={styles.line}>
             <Badge tone={line.tone as Tone}>{line.word}</Badge>
             <span className={styles.what}>
@@ -89,7 +89,7 @@ function useNetworkLines(sandbox: string): { lines: readonly LogLine[]; error: u
     setLines([]);
     setError(null);
     follow().catch((reason: unknown) => {
-      // A sandbox without a network has no log of one.
+      // A sandbox without a network has no network log.
       const isNone = reason instanceof CaissonError && reason.code === "not_found";
       if (!ends.signal.aborted && !isNone) setError(reason);
     });

@@ -1,14 +1,14 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Plus, X } from "lucide-react";
 import { type FormEvent, useState } from "react";
-import type { NetworkPolicy } from "../../../../src/contract/network.ts";
+import type { NetworkPolicy } from "../../../../src/contract/network/network.ts";
+import { useStation } from "../../data/station.tsx";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
 import styles from "./network.module.css";
 import { NetworkLog } from "./network-log.tsx";
 import type { SandboxPart } from "./use-sandbox.ts";
@@ -16,7 +16,7 @@ import type { SandboxPart } from "./use-sandbox.ts";
 type Rule = Extract<NetworkPolicy, { mode: "allow" }>["rules"][number];
 const usualPorts = "80,443";
 
-/** What it may reach, and what it reached or was refused. */
+/** The network policy of a sandbox, and its connections. */
 export default function Network({ sandbox }: SandboxPart) {
   const station = useStation();
   const queries = useQueryClient();
@@ -24,19 +24,19 @@ export default function Network({ sandbox }: SandboxPart) {
   const { data, error, refetch } = useQuery({ queryKey, queryFn: ({ signal }) => station.networks.show(sandbox.id, { signal }) });
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
   if (data === undefined) return <Loading />;
-  const change = async (how: "allow" | "deny", rule: { host: string; ports?: number[] }, said: string) => {
+  const change = async (how: "allow" | "deny", rule: { host: string; ports?: number[] }, message: string) => {
     await station.networks.change(sandbox.id, { how, policy: { mode: "allow", rules: [rule] } });
     await queries.invalidateQueries({ queryKey });
-    say(said);
+    say(message);
   };
   const allow = (host: string, ports?: number[]) =>
-    change("allow", { host, ...(ports && { ports }) }, `${host} is allowed from now on.`).catch(sayProblem);
+    change("allow", { host, ...(ports && { ports }) }, `${host} is now allowed.`).catch(sayProblem);
   const { policy, secrets, gateway } = data;
   const rules = policy.mode === "none" ? [] : policy.rules;
   return (
     <div className={styles.network}>
       <section className={styles.policy}>
-        <h2>May reach</h2>
+        <h2>Network policy</h2>
         <div className={styles.mode}>{modeText(policy)}</div>
         <ul className={styles.rules}>
           {rules.map((rule) => (
@@ -44,9 +44,9 @@ export default function Network({ sandbox }: SandboxPart) {
               <code>{ruleText(rule)}</code>
               <Button
                 look="plain"
-                label={`Allow ${rule.host} no longer`}
+                label={`Stop allowing ${rule.host}`}
                 icon={<X />}
-                onClick={() => void change("deny", rule, `${rule.host} is not allowed any more.`).catch(sayProblem)}
+                onClick={() => void change("deny", rule, `${rule.host} is no longer allowed.`).catch(sayProblem)}
               />
             </li>
           ))}
@@ -82,7 +82,7 @@ export default function Network({ sandbox }: SandboxPart) {
             </ul>
           </>
         )}
-        {gateway !== null && <p>Models for programs inside: {gateway.models?.join(", ") ?? "all that this station has"}.</p>}
+        {gateway !== null && <p>Models available inside: {gateway.models?.join(", ") ?? "all models of this station"}.</p>}
       </section>
       <NetworkLog sandbox={sandbox.id} policy={policy} onAllow={allow} />
     </div>
@@ -90,9 +90,9 @@ export default function Network({ sandbox }: SandboxPart) {
 }
 
 function modeText(policy: NetworkPolicy): string {
-  if (policy.mode === "none") return "Nothing: it has no network.";
+  if (policy.mode === "none") return "No network.";
   if (policy.mode === "open") return policy.rules.length === 0 ? "Every public address." : "Every public address, and:";
-  return policy.rules.length === 0 && policy.registries.length === 0 ? "Nothing yet." : "Only these:";
+  return policy.rules.length === 0 && policy.registries.length === 0 ? "No hosts yet." : "Only these:";
 }
 
 function ruleText({ host, ports, methods, paths }: Rule): string {

@@ -2,7 +2,8 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { CircleStop, Skull } from "lucide-react";
 import { useState } from "react";
 import type { Client } from "../../../../src/client/connect.ts";
-import { CaissonError } from "../../../../src/contract/error.ts";
+import { CaissonError } from "../../../../src/contract/error/error.ts";
+import { useStation } from "../../data/station.tsx";
 import { bytes } from "../../parts/amounts.ts";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
@@ -12,7 +13,6 @@ import { Problem } from "../../parts/problem.tsx";
 import { duration } from "../../parts/time.tsx";
 import { sayProblem } from "../../parts/toasts.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
 import styles from "./tables.module.css";
 import type { SandboxPart } from "./use-sandbox.ts";
 
@@ -23,7 +23,7 @@ const COMMAND_SHOWN_MAX = 400;
 export default function Processes({ sandbox }: SandboxPart) {
   const station = useStation();
   const queries = useQueryClient();
-  const [asked, setAsked] = useState<Entry | null>(null);
+  const [entryToKill, setEntryToKill] = useState<Entry | null>(null);
   const queryKey = ["processes", sandbox.id];
   const { data, error, refetch } = useQuery({
     queryKey,
@@ -39,7 +39,7 @@ export default function Processes({ sandbox }: SandboxPart) {
     await queries.invalidateQueries({ queryKey });
   };
   const running = data.filter(({ state }) => state === "running");
-  if (running.length === 0) return <Empty title="Nothing runs">What is started in a terminal or by an agent is listed here.</Empty>;
+  if (running.length === 0) return <Empty title="No processes">Processes that a terminal or an agent starts appear here.</Empty>;
   return (
     <>
       <table className={styles.table}>
@@ -68,29 +68,34 @@ export default function Processes({ sandbox }: SandboxPart) {
               <td className={styles.actions}>
                 <Button
                   look="plain"
-                  label={`Ask process ${entry.pid} to end`}
+                  label={`Terminate process ${entry.pid}`}
                   icon={<CircleStop />}
                   onClick={() => void signal(entry, "TERM").catch(sayProblem)}
                 />
-                <Button look="plain" label={`Kill process ${entry.pid}`} icon={<Skull />} onClick={() => setAsked(entry)} />
+                <Button look="plain" label={`Kill process ${entry.pid}`} icon={<Skull />} onClick={() => setEntryToKill(entry)} />
               </td>
             </tr>
           ))}
         </tbody>
       </table>
-      {asked !== null && (
-        <Confirm title={`Kill process ${asked.pid}?`} action="Kill" onConfirm={() => signal(asked, "KILL")} onClose={() => setAsked(null)}>
+      {entryToKill !== null && (
+        <Confirm
+          title={`Kill process ${entryToKill.pid}?`}
+          action="Kill"
+          onConfirm={() => signal(entryToKill, "KILL")}
+          onClose={() => setEntryToKill(null)}
+        >
           <p>
-            <code>{visibleText(asked.command.slice(0, COMMAND_SHOWN_MAX))}</code>
+            <code>{visibleText(entryToKill.command.slice(0, COMMAND_SHOWN_MAX))}</code>
           </p>
-          <p>{asked.ref === null ? "It gets no chance to put things in order." : "It ends at once, with all that it started."}</p>
+          <p>{entryToKill.ref === null ? "It gets no chance to clean up." : "It ends immediately, with every process it started."}</p>
         </Confirm>
       )}
     </>
   );
 }
 
-/** One that a process started by itself has no name for the station: a shell inside sends the signal. */
+/** The station has no ref for a process that another process started, so a shell inside sends the signal. */
 async function signalProcess(
   station: Client,
   { sandbox, entry: { ref, pid, uid }, name }: { sandbox: string; entry: Entry; name: "TERM" | "KILL" },

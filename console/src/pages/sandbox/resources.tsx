@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
+import { useStation } from "../../data/station.tsx";
 import { bytes } from "../../parts/amounts.ts";
 import { Loading } from "../../parts/loading.tsx";
 import { Problem } from "../../parts/problem.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./resources.module.css";
 import { addSample, type Sample, seriesOf } from "./samples.ts";
 import type { SandboxPart } from "./use-sandbox.ts";
@@ -11,7 +11,7 @@ import type { SandboxPart } from "./use-sandbox.ts";
 const Chart = lazy(() => import("./chart.tsx"));
 const LOOK_MS = 2_000;
 
-/** What it uses, from now on, as the host counts it. */
+/** Charts of a sandbox's resource usage, from now on. */
 export default function Resources({ sandbox }: SandboxPart) {
   const station = useStation();
   const [samples, setSamples] = useState<readonly Sample[]>([]);
@@ -50,14 +50,14 @@ export default function Resources({ sandbox }: SandboxPart) {
                 <Chart times={times} values={values} text={text} unit={unit} />
               </Suspense>
             ) : (
-              <p className={styles.none}>{times.length < 2 || name === "CPU" ? "Counting…" : "Not counted here."}</p>
+              <p className={styles.none}>{times.length < 2 || name === "CPU" ? "Measuring…" : "Not available here."}</p>
             )}
           </section>
         );
       })}
       <p className={styles.source}>
-        {data.source === "host" ? "As this machine counts it." : "By the sandbox's own word: nothing outside counts it here."}
-        {data.memoryKills !== null && data.memoryKills > 0 && ` Processes ended for want of memory: ${data.memoryKills}.`}
+        {data.source === "host" ? "Measured by the host." : "Reported by the sandbox itself; nothing outside measures it here."}
+        {data.memoryKills !== null && data.memoryKills > 0 && ` Processes killed when memory ran out: ${data.memoryKills}.`}
       </p>
     </div>
   );

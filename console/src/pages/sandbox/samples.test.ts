@@ -11,16 +11,16 @@ const sample = (at: number, cpuMs: number | null): Sample => ({
   source: "host",
 });
 
-test("processor time becomes processors in use", () => {
+test("converts CPU time to CPUs in use", () => {
   const { times, cpus, disk } = seriesOf([sample(1000, 100), sample(3000, 1100), sample(5000, null), sample(7000, 50)]);
   expect(times).toEqual([1, 3, 5, 7]);
   expect(cpus).toEqual([null, 0.5, null, null]);
   expect(disk).toEqual([null, null, null, null]);
-  // A sandbox whose counter began again has used nothing less than nothing.
+  // A counter that restarted does not yield negative usage.
   expect(seriesOf([sample(1000, 500), sample(2000, 0)]).cpus).toEqual([null, 0]);
 });
 
-test("a bounded number is kept, each once", () => {
+test("keeps a bounded number of samples, each once", () => {
   let samples: readonly Sample[] = [];
   for (let at = 1; at <= 400; at += 1) samples = addSample(samples, sample(at, 0));
   expect(samples.length).toBe(300);

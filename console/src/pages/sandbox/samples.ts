@@ -1,11 +1,11 @@
-import type { SandboxStats } from "../../../../src/contract/sandbox.ts";
+import type { SandboxStats } from "../../../../src/contract/sandbox/sandbox.ts";
 
-/** Ten minutes, at one every two seconds. */
+/** Ten minutes of samples, one every two seconds. */
 const SAMPLES_MAX = 300;
 
 export type Sample = SandboxStats & { at: number };
 
-/** At most so many, the oldest go; one that was there already is no new one. */
+/** Adds a sample, unless it is a duplicate. Drops the oldest beyond the limit. */
 export function addSample(samples: readonly Sample[], next: Sample): readonly Sample[] {
   if ((samples.at(-1)?.at ?? 0) >= next.at) return samples;
   return [...samples.slice(-(SAMPLES_MAX - 1)), next];
@@ -13,7 +13,7 @@ export function addSample(samples: readonly Sample[], next: Sample): readonly Sa
 
 type Values = readonly (number | null)[];
 
-/** One row of values for each chart. Of processor time, what was used between two samples, in processors. */
+/** Returns one series of values per chart. CPU time becomes the CPUs in use between two samples. */
 export function seriesOf(samples: readonly Sample[]): { times: number[]; cpus: Values; memory: Values; processes: Values; disk: Values } {
   return {
     times: samples.map(({ at }) => at / 1000),

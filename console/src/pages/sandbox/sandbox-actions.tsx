@@ -2,16 +2,16 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Camera, GitFork, Pause, Play, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useLocation } from "wouter";
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
+import { keys } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { useIsPhone } from "../../parts/use-is-phone.ts";
-import { keys } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
 import { RemoveSandboxes } from "../sandboxes/remove-sandboxes.tsx";
 import { MakeSnapshot } from "./make-snapshot.tsx";
 
-/** What can be done with the whole sandbox. */
+/** The actions on a whole sandbox. */
 export function SandboxActions({ sandbox }: { sandbox: SandboxInfo }) {
   const { id, state } = sandbox;
   const station = useStation();
@@ -19,7 +19,7 @@ export function SandboxActions({ sandbox }: { sandbox: SandboxInfo }) {
   const isPhone = useIsPhone();
   const [, navigate] = useLocation();
   const [busy, setBusy] = useState<string | null>(null);
-  const [asked, setAsked] = useState<"snapshot" | "remove" | null>(null);
+  const [dialog, setDialog] = useState<"snapshot" | "remove" | null>(null);
   const act = async (name: string, deed: () => Promise<void>) => {
     setBusy(name);
     try {
@@ -32,9 +32,9 @@ export function SandboxActions({ sandbox }: { sandbox: SandboxInfo }) {
     setBusy(null);
   };
   const fork = async () => {
-    const made = await station.sandboxes.fork(id);
-    say("Forked: this is the new sandbox.");
-    navigate(`/sandboxes/${made.id}`);
+    const forkedSandbox = await station.sandboxes.fork(id);
+    say("Forked. This is the new sandbox.");
+    navigate(`/sandboxes/${forkedSandbox.id}`);
   };
   const actions = [
     ...(state === "paused"
@@ -44,7 +44,7 @@ export function SandboxActions({ sandbox }: { sandbox: SandboxInfo }) {
       ? [{ name: "Pause", icon: <Pause />, deed: () => act("Pause", async () => void (await station.sandboxes.pause(id))) }]
       : []),
     { name: "Fork", icon: <GitFork />, deed: () => act("Fork", fork) },
-    { name: "Snapshot", icon: <Camera />, deed: async () => setAsked("snapshot") },
+    { name: "Snapshot", icon: <Camera />, deed: async () => setDialog("snapshot") },
   ];
   return (
     <>
@@ -53,12 +53,12 @@ export function SandboxActions({ sandbox }: { sandbox: SandboxInfo }) {
           {isPhone ? undefined : busy === name ? `${name}…` : name}
         </Button>
       ))}
-      <Button look="danger" label="Remove" icon={<Trash2 />} onClick={() => setAsked("remove")} />
-      {asked === "snapshot" && <MakeSnapshot sandbox={id} onClose={() => setAsked(null)} />}
-      {asked === "remove" && (
+      <Button look="danger" label="Remove" icon={<Trash2 />} onClick={() => setDialog("remove")} />
+      {dialog === "snapshot" && <MakeSnapshot sandbox={id} onClose={() => setDialog(null)} />}
+      {dialog === "remove" && (
         <RemoveSandboxes
           sandboxes={[sandbox]}
-          onClose={() => setAsked(null)}
+          onClose={() => setDialog(null)}
           onRemoved={() => {
             void queries.invalidateQueries({ queryKey: keys.sandboxes });
             navigate("/sandboxes");

@@ -1,7 +1,7 @@
 import { lazy, Suspense } from "react";
 import { useParams, useSearchParams } from "wouter";
-import { CaissonError } from "../../../../src/contract/error.ts";
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import { CaissonError } from "../../../../src/contract/error/error.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
 import { ButtonLink } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Empty } from "../../parts/empty.tsx";
@@ -37,7 +37,7 @@ export default function Sandbox() {
       {error === null && <Loading />}
       {error !== null && isGone(error) && (
         <Empty title="There is no such sandbox" action={<ButtonLink href="/sandboxes">All sandboxes</ButtonLink>}>
-          It was removed, or was never here.
+          It was removed or never existed.
         </Empty>
       )}
       {error !== null && !isGone(error) && <Problem error={error} onRetry={() => void refetch()} />}
@@ -47,33 +47,33 @@ export default function Sandbox() {
 
 const isGone = (error: unknown) => error instanceof CaissonError && error.code === "not_found";
 
-function SandboxPage({ sandbox, isGone: gone }: { sandbox: SandboxInfo; isGone: boolean }) {
+function SandboxPage({ sandbox, isGone: isRemoved }: { sandbox: SandboxInfo; isGone: boolean }) {
   const [params] = useSearchParams();
   const isUnsaved = useIsUnsaved();
-  const asked = params.get("tab") ?? "terminal";
-  const chosen = (asked in tabs ? asked : "terminal") as keyof typeof tabs;
+  const requestedTab = params.get("tab") ?? "terminal";
+  const chosen = (requestedTab in tabs ? requestedTab : "terminal") as keyof typeof tabs;
   const { part: Part } = tabs[chosen];
   const hrefOf = (tab: string) => `/sandboxes/${sandbox.id}?tab=${tab}`;
   const name = visibleText(sandbox.name ?? sandbox.id);
   return (
     <Page
-      title={`${name} (${gone ? "removed" : sandbox.state})`}
+      title={`${name} (${isRemoved ? "removed" : sandbox.state})`}
       name={
         <NameLine up={{ href: "/sandboxes", label: "Sandboxes" }} name={name}>
-          <Copy text={sandbox.id} what="id" />
-          <SandboxState sandbox={gone ? { state: "completed" } : sandbox} />
+          <Copy text={sandbox.id} what="ID" />
+          <SandboxState sandbox={isRemoved ? { state: "completed" } : sandbox} />
         </NameLine>
       }
-      actions={!gone && <SandboxActions sandbox={sandbox} />}
+      actions={!isRemoved && <SandboxActions sandbox={sandbox} />}
     >
       <div className={styles.page}>
         <Tabs
-          label="Parts of the sandbox"
+          label="Sandbox sections"
           current={hrefOf(chosen)}
           tabs={Object.entries(tabs).map(([tab, { label }]) => ({ href: hrefOf(tab), label, isUnsaved: tab === "files" && isUnsaved }))}
         />
         <div className={styles.part}>
-          {gone && !isUnsaved ? (
+          {isRemoved && !isUnsaved ? (
             <Empty title="This sandbox was removed" action={<ButtonLink href="/sandboxes">All sandboxes</ButtonLink>} />
           ) : (
             <Suspense fallback={<Loading />}>

@@ -1,11 +1,11 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
-import { keys } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
+import { keys } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
 
 const LOOK_MS = 4_000;
 
-/** One sandbox, looked at again and again: it may be paused or removed by somebody else. */
+/** Returns one sandbox. Polls, because others may pause or remove it. */
 export function useSandbox(id: string): UseQueryResult<SandboxInfo> {
   const station = useStation();
   return useQuery({
@@ -15,7 +15,7 @@ export function useSandbox(id: string): UseQueryResult<SandboxInfo> {
   });
 }
 
-/** What each tab is given. */
+/** The props of every tab. */
 export interface SandboxPart {
   sandbox: SandboxInfo;
 }

@@ -1,18 +1,16 @@
 import { useState } from "react";
-import type { DamagedSandbox } from "../../../../src/contract/sandbox-verbs.ts";
+import type { DamagedSandbox } from "../../../../src/contract/sandbox/sandbox-verbs.ts";
 import { Button } from "../../parts/button.tsx";
 import styles from "./damaged-sandboxes.module.css";
 import { RemoveSandboxes } from "./remove-sandboxes.tsx";
 
-/** Those whose record cannot be read: all that can be done is to remove them. */
+/** Lists the sandboxes whose record cannot be read. They can only be removed. */
 export function DamagedSandboxes({ damaged, onRemoved }: { damaged: readonly DamagedSandbox[]; onRemoved(): void }) {
-  const [isAsked, setAsked] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   return (
     <div className={styles.damaged} role="alert">
       <div>
-        <strong>
-          {damaged.length === 1 ? "The record of a sandbox cannot be read" : `The records of ${damaged.length} sandboxes cannot be read`}
-        </strong>
+        <strong>{damaged.length === 1 ? "A sandbox record is unreadable" : `${damaged.length} sandbox records are unreadable`}</strong>
         <ul>
           {damaged.map(({ id, reason }) => (
             <li key={id}>
@@ -21,12 +19,12 @@ export function DamagedSandboxes({ damaged, onRemoved }: { damaged: readonly Dam
           ))}
         </ul>
       </div>
-      <Button onClick={() => setAsked(true)}>Remove…</Button>
-      {isAsked && (
+      <Button onClick={() => setConfirming(true)}>Remove…</Button>
+      {isConfirming && (
         <RemoveSandboxes
           sandboxes={damaged}
           onClose={() => {
-            setAsked(false);
+            setConfirming(false);
             onRemoved();
           }}
         />

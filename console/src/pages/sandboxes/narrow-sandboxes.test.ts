@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
 import { choicesOf, narrowSandboxes, networkWord, type SandboxFilter, usualSort } from "./narrow-sandboxes.ts";
 
-const sandbox = (id: string, given: Partial<SandboxInfo> = {}): SandboxInfo => ({
+const sandbox = (id: string, overrides: Partial<SandboxInfo> = {}): SandboxInfo => ({
   id: `sb_${id}`,
   runtime: "oci",
   state: "running",
@@ -17,7 +17,7 @@ const sandbox = (id: string, given: Partial<SandboxInfo> = {}): SandboxInfo => (
   labels: {},
   owner: "local",
   warnings: [],
-  ...given,
+  ...overrides,
 });
 
 const everything: SandboxFilter = { text: "", state: null, runtime: null, label: null, owner: null, time: null };
@@ -29,14 +29,14 @@ const all = [
 const ids = (filter: Partial<SandboxFilter>, sort = usualSort) =>
   narrowSandboxes(all, { filter: { ...everything, ...filter }, sort, nowMs: Date.parse("2026-01-03T12:00:00.000Z") }).map(({ id }) => id);
 
-test("the newest come first unless something else is asked for", () => {
+test("sorts the newest first by default", () => {
   expect(ids({})).toEqual(["sb_ccc", "sb_bb", "sb_a"]);
   expect(ids({}, { by: "created", isDown: false })).toEqual(["sb_a", "sb_bb", "sb_ccc"]);
   expect(ids({}, { by: "name", isDown: false })).toEqual(["sb_bb", "sb_ccc", "sb_a"]);
   expect(ids({}, { by: "nonsense", isDown: true })).toEqual(["sb_ccc", "sb_bb", "sb_a"]);
 });
 
-test("each filter narrows, and all of them together", () => {
+test("applies each filter, and all of them together", () => {
   expect(ids({ state: "paused" })).toEqual(["sb_bb"]);
   expect(ids({ runtime: "oci", owner: "ada" })).toEqual(["sb_ccc"]);
   expect(ids({ label: "team=blue" })).toEqual(["sb_a"]);
@@ -45,13 +45,13 @@ test("each filter narrows, and all of them together", () => {
   expect(ids({ time: "7d" })).toEqual(["sb_ccc", "sb_bb", "sb_a"]);
 });
 
-test("every word of a search has to be found somewhere", () => {
+test("requires a match for every word of a search", () => {
   expect(ids({ text: "PYTHON docker" })).toEqual(["sb_bb"]);
   expect(ids({ text: "team= web" })).toEqual(["sb_a"]);
   expect(ids({ text: "python web" })).toEqual([]);
 });
 
-test("a policy is told in a few words", () => {
+test("summarizes a network policy in a few words", () => {
   const rule = (host: string) => ({ host, ports: [443], private: false });
   expect(networkWord({ mode: "none" })).toBe("none");
   expect(networkWord({ mode: "allow", rules: ["a.com", "b.com", "c.com"].map(rule), registries: ["npm"], transparent: false })).toBe(

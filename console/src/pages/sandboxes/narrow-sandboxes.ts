@@ -1,4 +1,4 @@
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
 import type { Sort } from "../../parts/list.tsx";
 import { type TimeBack, timesBack } from "../../parts/times-back.ts";
 
@@ -9,13 +9,13 @@ export interface SandboxFilter {
   /** `KEY=VALUE`. */
   label: string | null;
   owner: string | null;
-  /** Made within. */
+  /** The maximum age of the sandbox. */
   time: TimeBack | null;
 }
 
 export const usualSort: Sort = { by: "created", isDown: true };
 
-/** Those that pass, in order. */
+/** Returns the sandboxes that pass the filter, sorted. */
 export function narrowSandboxes(
   sandboxes: readonly SandboxInfo[],
   { filter, sort, nowMs }: { filter: SandboxFilter; sort: Sort; nowMs: number },
@@ -60,23 +60,23 @@ export function labelsOf({ labels }: Pick<SandboxInfo, "labels">): string[] {
   return Object.entries(labels).map(([key, value]) => `${key}=${value}`);
 }
 
-/** What a sandbox was made from, in a word. */
+/** Describes the template of a sandbox in a word. */
 export function templateWord(template: SandboxInfo["template"]): string {
   if (template.kind === "image") return template.reference;
   return template.kind === "snapshot" ? template.id : "host";
 }
 
-/** What the network policy comes to, in a few words. */
+/** Summarizes the network policy in a few words. */
 export function networkWord(policy: SandboxInfo["network"]): string {
   if (policy.mode === "none") return "none";
   if (policy.mode === "open") return "open";
   const hosts = policy.rules.map(({ host }) => host);
   const named = [...hosts, ...policy.registries];
-  if (named.length === 0) return "nothing yet";
+  if (named.length === 0) return "no hosts yet";
   return named.length > 2 ? `${named.slice(0, 2).join(", ")} +${named.length - 2}` : named.join(", ");
 }
 
-/** Each different value once, in order, for a filter to choose from. */
+/** Returns the distinct values, sorted, as choices of a filter. */
 export function choicesOf(values: readonly string[]): { value: string; label: string }[] {
   return [...new Set(values)].sort().map((value) => ({ value, label: value }));
 }

@@ -1,4 +1,4 @@
-import type { SandboxSpecInput } from "../../../../src/contract/sandbox.ts";
+import type { SandboxConfigInput } from "../../../../src/contract/sandbox/sandbox.ts";
 
 export const networkChoices = [
   { value: "none", label: "None" },
@@ -9,8 +9,8 @@ export const networkChoices = [
 
 const registries = ["npm", "pypi", "debian", "crates", "go"] as const;
 
-/** What a choice of the form stands for. Hosts are apart by blanks or commas; the station judges what they look like. */
-export function policyOf(choice: string, hosts: string): NonNullable<SandboxSpecInput["network"]> {
+/** Returns the policy for a choice of the form. Spaces or commas separate hosts; the station validates them. */
+export function policyOf(choice: string, hosts: string): NonNullable<SandboxConfigInput["network"]> {
   if (choice === "open") return { mode: "open" };
   if (choice === "packages") return { mode: "allow", registries: [...registries] };
   if (choice !== "hosts") return { mode: "none" };

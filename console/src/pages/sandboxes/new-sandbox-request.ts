@@ -1,25 +1,25 @@
-import type { SandboxSpecInput } from "../../../../src/contract/sandbox.ts";
-import type { CreateSandbox } from "../../../../src/contract/sandbox-verbs.ts";
+import type { SandboxConfigInput } from "../../../../src/contract/sandbox/sandbox.ts";
+import type { CreateSandbox } from "../../../../src/contract/sandbox/sandbox-verbs.ts";
 import { policyOf } from "./new-network.ts";
 
 const MIB = 1024 * 1024;
 
-type Request = Pick<CreateSandbox, "runtime" | "guard"> & { spec: SandboxSpecInput };
+type Request = Pick<CreateSandbox, "runtime" | "guard"> & { spec: SandboxConfigInput };
 
-/** The request that the form's fields make, or what is wrong with them; the station judges the rest. */
+/** Converts the form's fields to a request, or returns what is wrong with them. The station validates the rest. */
 export function sandboxOf(
   field: (name: string) => string,
   { runtime, network }: { runtime: string; network: string },
 ): { request: Request; problem: null } | { request: null; problem: string } {
   const [cpus, memory, disk] = [field("cpus"), field("memory"), field("disk")];
-  for (const [name, value] of Object.entries({ Processors: cpus, Memory: memory, Disk: disk }))
-    if (value !== "" && !(Number(value) > 0)) return { request: null, problem: `${name}: a number above 0.` };
+  for (const [name, value] of Object.entries({ CPUs: cpus, Memory: memory, Disk: disk }))
+    if (value !== "" && !(Number(value) > 0)) return { request: null, problem: `${name} must be a number above 0.` };
   const [name, image, folder] = [field("name"), field("image"), field("folder")];
   return {
     problem: null,
     request: {
       ...(runtime !== "" && { runtime }),
-      // As the command line looks at a folder that somebody names.
+      // The same guard as for a folder that is named on the command line.
       ...(folder !== "" && { guard: { named: true, hide: [], show: [], allowHooks: false } }),
       spec: {
         ...(name !== "" && { name }),

@@ -1,14 +1,15 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useLocation } from "wouter";
-import { defaultLimits } from "../../../../src/contract/default-limits.ts";
+import { defaultLimits } from "../../../../src/contract/defaults/default-limits.ts";
+import { builtInRuntimes } from "../../../../src/contract/sandbox/runtime-names.ts";
+import { useKnownPlaces } from "../../data/known-places.ts";
+import { keys } from "../../data/queries.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ChoiceField, Field } from "../../parts/field.tsx";
 import { wordsOf } from "../../parts/problem.tsx";
-import { useKnownPlaces } from "../../station/known-places.ts";
-import { keys } from "../../station/queries.ts";
-import { useStation } from "../../station/station.tsx";
 import { networkChoices } from "./new-network.ts";
 import { sandboxOf } from "./new-sandbox-request.ts";
 import styles from "./sandboxes.module.css";
@@ -17,13 +18,11 @@ const MIB = 1024 * 1024;
 
 const runtimes = [
   { value: "", label: "Default" },
-  { value: "auto", label: "Strongest here" },
-  { value: "oci", label: "oci" },
-  { value: "docker", label: "docker" },
-  { value: "host", label: "host (no wall)" },
+  { value: "auto", label: "Strongest available" },
+  ...builtInRuntimes.map(({ name, isolates }) => ({ value: name, label: isolates ? name : `${name} (no isolation)` })),
 ];
 
-/** The few things that are worth deciding first; the rest has good defaults. */
+/** The few settings worth deciding first. The others have good defaults. */
 export function NewSandbox({ onClose }: { onClose(): void }) {
   const station = useStation();
   const queries = useQueryClient();
@@ -41,9 +40,9 @@ export function NewSandbox({ onClose }: { onClose(): void }) {
     setBusy(true);
     setProblem(null);
     try {
-      const made = await station.sandboxes.create(request);
+      const sandbox = await station.sandboxes.create(request);
       await queries.invalidateQueries({ queryKey: keys.sandboxes });
-      navigate(`/sandboxes/${made.id}`);
+      navigate(`/sandboxes/${sandbox.id}`);
     } catch (error) {
       setProblem(wordsOf(error));
       setBusy(false);
@@ -70,16 +69,16 @@ export function NewSandbox({ onClose }: { onClose(): void }) {
           autoComplete="off"
           spellCheck={false}
           offers={folders}
-          hint="A folder of the station's machine. The sandbox gets a copy; files that look like credentials are hidden."
+          hint="A folder on the station's machine. The sandbox gets a copy; files that look like credentials are hidden."
         />
         <div className={styles.two}>
           <Field
             label="Image"
             name="image"
-            placeholder="This machine's own tools"
+            placeholder="This machine's tools"
             autoComplete="off"
             spellCheck={false}
-            hint="A reference such as python:3.12, or a folder of the station's machine."
+            hint="A reference such as python:3.12, or a folder on the station's machine."
           />
           <ChoiceField label="Runtime" choices={runtimes} value={runtime} onChoice={setRuntime} />
         </div>
@@ -88,7 +87,7 @@ export function NewSandbox({ onClose }: { onClose(): void }) {
           {network === "hosts" && <Field label="Hosts" name="hosts" placeholder="api.example.com *.example.org" spellCheck={false} />}
         </div>
         <div className={styles.three}>
-          <Field label="Processors" name="cpus" inputMode="decimal" placeholder={String(defaultLimits.cpus)} autoComplete="off" />
+          <Field label="CPUs" name="cpus" inputMode="decimal" placeholder={String(defaultLimits.cpus)} autoComplete="off" />
           <Field
             label="Memory, MiB"
             name="memory"
@@ -107,7 +106,7 @@ export function NewSandbox({ onClose }: { onClose(): void }) {
         <div className={styles.actions}>
           <Button onClick={onClose}>Cancel</Button>
           <Button look="main" type="submit" disabled={isBusy}>
-            {isBusy ? "Making it…" : "Make sandbox"}
+            {isBusy ? "Creating…" : "Create sandbox"}
           </Button>
         </div>
       </form>

@@ -1,13 +1,13 @@
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
+import { useStation } from "../../data/station.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
 import styles from "./sandboxes.module.css";
 
 const TOGETHER_MAX = 4;
 
-/** Removes them all, whichever of them fail; those are said. */
+/** Removes all of them. Shows the failures, which do not stop the others. */
 export function RemoveSandboxes({
   sandboxes,
   onClose,
@@ -38,7 +38,7 @@ export function RemoveSandboxes({
   };
   return (
     <Confirm title={`Remove ${visibleText(what)}?`} action="Remove" onConfirm={remove} onClose={onClose}>
-      <p>Its processes are ended, and its files are lost, except what lies in snapshots or in folders of this machine.</p>
+      <p>Ends all processes and deletes all files inside. Snapshots and folders of this machine stay.</p>
       {sandboxes.length > 1 && (
         <ul className={styles.names}>
           {sandboxes.map(({ id, name }) => (

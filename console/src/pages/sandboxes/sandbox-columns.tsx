@@ -1,11 +1,11 @@
 import { Link } from "wouter";
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
-import { isStationLabel } from "../../../../src/contract/station-labels.ts";
+import { isStationLabel } from "../../../../src/contract/label/station-labels.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
+import { useRun } from "../../data/queries.ts";
 import { Activity } from "../../parts/activity.tsx";
 import type { Column } from "../../parts/list.tsx";
 import { Time } from "../../parts/time.tsx";
 import { visibleText, visibleTitle } from "../../parts/visible-text.ts";
-import { useRun } from "../../station/queries.ts";
 import { RunStatus } from "../runs/run-status.tsx";
 import { networkWord, templateWord } from "./narrow-sandboxes.ts";
 import { SandboxState } from "./sandbox-state.tsx";
@@ -18,7 +18,7 @@ const columns: readonly Column<SandboxInfo>[] = [
   { id: "state", name: "State", width: "104px", canSort: true, cell: (sandbox) => <SandboxState sandbox={sandbox} /> },
   { id: "run", name: "Run", width: "minmax(0, 2.2fr)", cell: ({ labels }) => labels.run !== undefined && <RunOf run={labels.run} /> },
   { id: "runtime", name: "Runtime", width: "64px", canSort: true, cell: ({ runtime }) => <span className={styles.quiet}>{runtime}</span> },
-  { id: "from", name: "Made from", width: "minmax(64px, 0.6fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
+  { id: "from", name: "Template", width: "minmax(64px, 0.6fr)", cell: ({ template }) => <Quiet text={templateWord(template)} /> },
   { id: "network", name: "Network", width: "minmax(0, 0.9fr)", cell: ({ network }) => <Quiet text={networkWord(network)} /> },
   { id: "labels", name: "Labels", width: "minmax(0, 2.7fr)", cell: (sandbox) => <Labels sandbox={sandbox} /> },
   { id: "activity", name: "Activity", width: "52px", cell: ({ id, labels }) => <Activity of={labels.run ?? id} /> },
@@ -37,7 +37,7 @@ const columns: readonly Column<SandboxInfo>[] = [
   },
 ];
 
-/** Without the columns that would be empty, or the same in every row: the others have their room. */
+/** Omits columns that would be empty, or the same in every row, to give the others more room. */
 export function columnsFor(sandboxes: readonly SandboxInfo[]): readonly Column<SandboxInfo>[] {
   const isWorthIt: Readonly<Record<string, boolean>> = {
     run: sandboxes.some(({ labels }) => labels.run !== undefined),
@@ -85,7 +85,7 @@ function Quiet({ text }: { text: string }) {
   );
 }
 
-/** The run that it was made for, by its task; one that is forgotten by its id. */
+/** The run that it was created for, by its task; by its id if the run was removed. */
 function RunOf({ run }: { run: string }) {
   const { data } = useRun(run);
   const task = data === undefined ? run : visibleTitle(data.name ?? data.title);
@@ -99,7 +99,7 @@ function RunOf({ run }: { run: string }) {
   );
 }
 
-/** Those that somebody gave it: the station's own are ids, which say nothing here. */
+/** Omits the station's own labels: they are ids, which mean nothing here. */
 const labelsGiven = ({ labels }: SandboxInfo) => Object.entries(labels).filter(([key]) => !isStationLabel("sandbox", key));
 
 function Labels({ sandbox }: { sandbox: SandboxInfo }) {

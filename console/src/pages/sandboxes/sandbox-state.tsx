@@ -1,4 +1,4 @@
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
 import { Badge, type Tone } from "../../parts/badge.tsx";
 
 const tones: Readonly<Record<SandboxInfo["state"], Tone>> = {
@@ -11,7 +11,7 @@ const tones: Readonly<Record<SandboxInfo["state"], Tone>> = {
   failed: "bad",
 };
 
-/** What is wrong with one that runs comes before that it runs. */
+/** Shows the state, or the health of a running sandbox with a problem. */
 export function SandboxState({ sandbox: { state, health } }: { sandbox: Pick<SandboxInfo, "state" | "health"> }) {
   if (state === "running" && health !== undefined && health !== "ok") {
     return <Badge tone={health === "unresponsive" ? "bad" : "warn"}>{health}</Badge>;

@@ -2,7 +2,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Plus, Trash2 } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link } from "wouter";
-import type { SandboxInfo } from "../../../../src/contract/sandbox.ts";
+import type { SandboxInfo } from "../../../../src/contract/sandbox/sandbox.ts";
+import { keys, useSandboxes } from "../../data/queries.ts";
 import { BulkBar } from "../../parts/bulk-bar.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
@@ -16,7 +17,6 @@ import { Problem } from "../../parts/problem.tsx";
 import { SavedFilters } from "../../parts/saved-filter-list.tsx";
 import { nothingSelected, withoutGone } from "../../parts/selection.ts";
 import { isTimeBack, times } from "../../parts/times-back.ts";
-import { keys, useSandboxes } from "../../station/queries.ts";
 import { DamagedSandboxes } from "./damaged-sandboxes.tsx";
 import { choicesOf, labelsOf, narrowSandboxes, type SandboxFilter, usualSort } from "./narrow-sandboxes.ts";
 import { NewSandbox } from "./new-sandbox.tsx";
@@ -30,21 +30,21 @@ export default function Sandboxes() {
   const { data, error, refetch } = useSandboxes();
   const [params, change] = useFilterParams();
   const [selected, setSelection] = useState(nothingSelected);
-  const [asked, setAsked] = useState<"new" | "remove" | null>(null);
+  const [dialog, setDialog] = useState<"new" | "remove" | null>(null);
   const queries = useQueryClient();
   const filter = filterOf(params);
   const sort = sortOf(params, usualSort);
   const all = data?.sandboxes;
   const columns = useMemo(() => columnsFor(all ?? []), [all]);
-  const shown = narrowSandboxes(all ?? [], { filter, sort, nowMs: Date.now() });
+  const shownSandboxes = narrowSandboxes(all ?? [], { filter, sort, nowMs: Date.now() });
   const selection = withoutGone(
     selected,
-    shown.map(({ id }) => id),
+    shownSandboxes.map(({ id }) => id),
   );
   usePageKeys((event) => {
     if (event.key !== "n") return;
     event.preventDefault();
-    setAsked("new");
+    setDialog("new");
   });
   const isNarrowed = Object.values(filter).some((value) => value !== null && value !== "");
   const clear = () => change(Object.fromEntries(filterNames.map((name) => [name, null])));
@@ -53,7 +53,7 @@ export default function Sandboxes() {
     <Page
       title="Sandboxes"
       actions={
-        <Button look="main" icon={<Plus />} onClick={() => setAsked("new")}>
+        <Button look="main" icon={<Plus />} onClick={() => setDialog("new")}>
           New sandbox
         </Button>
       }
@@ -62,7 +62,7 @@ export default function Sandboxes() {
         {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
         {all === undefined && error === null && <Loading />}
         {data !== undefined && data.damaged.length > 0 && <DamagedSandboxes damaged={data.damaged} onRemoved={lookAgain} />}
-        {all?.length === 0 && <NoneYet onNew={() => setAsked("new")} />}
+        {all?.length === 0 && <NoneYet onNew={() => setDialog("new")} />}
         {all !== undefined && all.length > 0 && (
           <>
             <SandboxFilters
@@ -72,12 +72,12 @@ export default function Sandboxes() {
               search={searchOf(params)}
               onClear={isNarrowed ? clear : undefined}
             />
-            {shown.length === 0 ? (
-              <Empty title="None like that" action={<Button onClick={clear}>Show all {all.length}</Button>} />
+            {shownSandboxes.length === 0 ? (
+              <Empty title="No matching sandboxes" action={<Button onClick={clear}>Show all {all.length}</Button>} />
             ) : (
               <List
                 label="Sandboxes"
-                items={shown}
+                items={shownSandboxes}
                 idOf={({ id }) => id}
                 hrefOf={({ id }) => `/sandboxes/${id}`}
                 nameOf={({ id, name }) => name ?? id}
@@ -89,7 +89,7 @@ export default function Sandboxes() {
                 onSort={(next) => change({ sort: sortParam(next) })}
                 onKey={(key) => {
                   if (key !== "Delete" || selection.chosen.size === 0) return false;
-                  setAsked("remove");
+                  setDialog("remove");
                   return true;
                 }}
               />
@@ -97,17 +97,17 @@ export default function Sandboxes() {
           </>
         )}
         <BulkBar count={selection.chosen.size} onClear={() => setSelection(nothingSelected)}>
-          <Button look="danger" icon={<Trash2 />} onClick={() => setAsked("remove")}>
+          <Button look="danger" icon={<Trash2 />} onClick={() => setDialog("remove")}>
             Remove
           </Button>
         </BulkBar>
       </div>
-      {asked === "new" && <NewSandbox onClose={() => setAsked(null)} />}
-      {asked === "remove" && (
+      {dialog === "new" && <NewSandbox onClose={() => setDialog(null)} />}
+      {dialog === "remove" && (
         <RemoveSandboxes
-          sandboxes={shown.filter(({ id }) => selection.chosen.has(id))}
+          sandboxes={shownSandboxes.filter(({ id }) => selection.chosen.has(id))}
           onClose={() => {
-            setAsked(null);
+            setDialog(null);
             lookAgain();
           }}
         />
@@ -127,10 +127,10 @@ function filterOf(params: URLSearchParams): SandboxFilter {
 
 const filterNames = ["q", "state", "runtime", "label", "owner", "time"] as const;
 
-/** What narrows and sorts the list, as it is kept by a name. */
+/** Returns the filter and order of the list, in the form that is saved by name. */
 function searchOf(params: URLSearchParams): string {
-  const given = [...filterNames, "sort"].map((name) => [name, params.get(name) ?? ""] as [string, string]);
-  return String(new URLSearchParams(given.filter(([, value]) => value !== "")));
+  const entries = [...filterNames, "sort"].map((name) => [name, params.get(name) ?? ""] as [string, string]);
+  return String(new URLSearchParams(entries.filter(([, value]) => value !== "")));
 }
 
 function SandboxFilters({
@@ -160,7 +160,7 @@ function SandboxFilters({
     <Filters onClear={onClear}>
       <SearchBox label="Search sandboxes" value={filter.text} onValue={(q) => onChange({ q })} />
       {(Object.keys(names) as (keyof typeof names)[])
-        // A choice of one is none.
+        // Hides a filter with only one choice.
         .filter((name) => filter[name] !== null || choices[name].length > (name === "label" ? 0 : 1))
         .map((name) => (
           <FilterChoice
@@ -177,8 +177,8 @@ function SandboxFilters({
         search={search}
         isNarrowed={onClear !== undefined}
         onOpen={(next) => {
-          const given = new URLSearchParams(next);
-          onChange(Object.fromEntries([...filterNames, "sort"].map((name) => [name, given.get(name)])));
+          const params = new URLSearchParams(next);
+          onChange(Object.fromEntries([...filterNames, "sort"].map((name) => [name, params.get(name)])));
         }}
       />
     </Filters>
@@ -195,8 +195,8 @@ function NoneYet({ onNew }: { onNew(): void }) {
         </Button>
       }
     >
-      A sandbox is a place of its own for programs that nobody vouches for, with a terminal, files and a network that you decide about. Each{" "}
-      <Link href="/start">run of an agent</Link> gets one by itself; <code>caisson sandbox create</code> makes one in a terminal.
+      A sandbox is an isolated place for untrusted programs, with a terminal, files and a network that you control. Each{" "}
+      <Link href="/start">run of an agent</Link> gets its own; <code>caisson sandbox create</code> creates one from a terminal.
     </Empty>
   );
 }

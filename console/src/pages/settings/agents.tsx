@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
+import { useStation } from "../../data/station.tsx";
 import { Badge } from "../../parts/badge.tsx";
 import { Card } from "../../parts/card.tsx";
 import { Problem } from "../../parts/problem.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
 
-/** The agents that a run can be started with, and what is wrong with those that cannot be used. */
+/** Lists the agents that runs can start with, and the faults of unusable ones. */
 export default function Agents() {
   const station = useStation();
   const { data, error } = useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => station.agents.list({ signal }) });
@@ -19,7 +19,7 @@ export default function Agents() {
           badges={
             <>
               <Badge tone={agent.fault === null ? "good" : "bad"}>{agent.fault === null ? agent.origin : "cannot be used"}</Badge>
-              {agent.hidden && <Badge tone="idle">by its path only</Badge>}
+              {agent.hidden && <Badge tone="idle">only by path</Badge>}
             </>
           }
         >

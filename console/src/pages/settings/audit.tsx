@@ -1,15 +1,15 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { useStation } from "../../data/station.tsx";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ChoiceField, Field } from "../../parts/field.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
 
-/** Who asked the station for what: it can be added to, and never changed. */
+/** The append-only log of all calls to the station. */
 export default function Audit() {
   const station = useStation();
   const [action, setAction] = useState("");
@@ -54,10 +54,10 @@ export default function Audit() {
       <Table
         label="Calls"
         columns={[
-          { name: "When" },
-          { name: "Who" },
-          { name: "What", onPhone: "title" },
-          { name: "About" },
+          { name: "Time" },
+          { name: "Caller" },
+          { name: "Action", onPhone: "title" },
+          { name: "Subject" },
           { name: "Outcome", onPhone: "beside" },
         ]}
         rows={entries.map((entry) => ({

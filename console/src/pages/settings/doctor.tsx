@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import type { RuntimeReport } from "../../../../src/contract/machine-verbs.ts";
+import type { RuntimeReport } from "../../../../src/contract/machine/machine-verbs.ts";
+import { useStation } from "../../data/station.tsx";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -7,12 +8,11 @@ import { Copy } from "../../parts/copy.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { duration } from "../../parts/time.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
 
-const walls = ["no wall", "shared kernel", "kernel of its own in user space", "kernel of its own"] as const;
+const walls = ["no isolation", "shared kernel", "separate kernel in user space", "separate kernel"] as const;
 
-/** What this machine can do, what it cannot, and the fix for each. */
+/** Reports what this machine supports, what it does not, and how to fix that. */
 export default function Doctor() {
   const station = useStation();
   const { data, error, refetch, isFetching } = useQuery({
@@ -24,7 +24,7 @@ export default function Doctor() {
     <>
       <div className={styles.told}>
         <Button disabled={isFetching} onClick={() => void refetch()}>
-          {isFetching ? "Looking…" : "Look again"}
+          {isFetching ? "Checking…" : "Check again"}
         </Button>
         {data !== undefined && (
           <span className={styles.dim}>
@@ -40,7 +40,7 @@ export default function Doctor() {
       ))}
       {data !== undefined && (
         <Card title="Models">
-          <p>Without another word, runs use {data.models.default ?? "no model: choose one for each run"}.</p>
+          <p>Default model for runs: {data.models.default ?? "none, so choose one for each run"}.</p>
           <ul>
             {data.models.providers.map((provider) => (
               <li key={provider.name}>
@@ -56,14 +56,14 @@ export default function Doctor() {
 
 function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolean }) {
   const { name, usable, capabilities, findings, startMs } = report;
-  const told = findings.filter(({ level }) => level !== "ok");
+  const shownFindings = findings.filter(({ level }) => level !== "ok");
   return (
     <Card
       title={name}
       badges={
         <>
-          <Badge tone={usable ? "good" : "idle"}>{usable ? "usable" : "not here"}</Badge>
-          {isChosen && <Badge tone="busy">used by default</Badge>}
+          <Badge tone={usable ? "good" : "idle"}>{usable ? "usable" : "unavailable"}</Badge>
+          {isChosen && <Badge tone="busy">default</Badge>}
         </>
       }
     >
@@ -73,16 +73,16 @@ function Runtime({ report, isChosen }: { report: RuntimeReport; isChosen: boolea
           {startMs !== null && ` · starts in ${duration(startMs)}`}
         </p>
       )}
-      {told.length > 0 && (
+      {shownFindings.length > 0 && (
         <ul>
-          {told.map(({ level, text, fix }) => (
+          {shownFindings.map(({ level, text, fix }) => (
             <li key={text}>
               <strong>{level === "problem" ? "Problem: " : ""}</strong>
               {text}
               {fix !== undefined && (
                 <div className={styles.fix}>
                   <Fix text={fix} />
-                  <Copy text={fix} what="the fix" />
+                  <Copy text={fix} what="fix" />
                 </div>
               )}
             </li>
@@ -100,7 +100,7 @@ function Fix({ text }: { text: string }) {
   return (
     <p>
       {parts.map((part, at) =>
-        // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text, which stay where they are.
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text keep their order.
         at % 2 === 1 ? <code key={at}>{part}</code> : part,
       )}
     </p>

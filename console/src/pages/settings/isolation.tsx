@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import type { AttackVerdict, SignedReport } from "../../../../src/contract/attack-report.ts";
+import type { AttackVerdict, SignedReport } from "../../../../src/contract/machine/attack-report.ts";
+import { useStation } from "../../data/station.tsx";
 import { plural } from "../../parts/amounts.ts";
 import { Badge, type Tone } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -9,24 +10,23 @@ import { ChoiceField } from "../../parts/field.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { saveFile } from "../../parts/save-file.ts";
 import { Time } from "../../parts/time.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
 
 const tones: Record<AttackVerdict["verdict"], Tone> = { observed: "good", failed: "bad", declared: "idle", unverifiable: "warn" };
 const words: Record<AttackVerdict["verdict"], string> = {
   observed: "held",
   failed: "broken",
-  declared: "not tried",
-  unverifiable: "not to be tried here",
+  declared: "not tested",
+  unverifiable: "cannot be tested here",
 };
-const kept = ["isolation-report"] as const;
+const reportKey = ["isolation-report"] as const;
 
-/** What was tried against a runtime's walls, and what came of it; the report is signed by this station. */
+/** Attacks a runtime's isolation, and shows the result in a report that this station signs. */
 export default function Isolation() {
   const station = useStation();
   const queries = useQueryClient();
   const doctor = useQuery({ queryKey: ["doctor"], queryFn: ({ signal }) => station.machine.doctor({}, { signal }), staleTime: 300_000 });
-  const last = useQuery<SignedReport | null>({ queryKey: kept, queryFn: () => null, staleTime: Number.POSITIVE_INFINITY });
+  const last = useQuery<SignedReport | null>({ queryKey: reportKey, queryFn: () => null, staleTime: Number.POSITIVE_INFINITY });
   const [runtime, setRuntime] = useState("");
   const [verdicts, setVerdicts] = useState<readonly AttackVerdict[] | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -38,9 +38,9 @@ export default function Isolation() {
     setError(null);
     setVerdicts([]);
     try {
-      for await (const told of station.machine.attack(runtime === "" ? {} : { runtime }, { signal: current.signal })) {
-        if ("signed" in told) queries.setQueryData(kept, told.signed);
-        else setVerdicts((before) => [...(before ?? []), told.verdict]);
+      for await (const update of station.machine.attack(runtime === "" ? {} : { runtime }, { signal: current.signal })) {
+        if ("signed" in update) queries.setQueryData(reportKey, update.signed);
+        else setVerdicts((before) => [...(before ?? []), update.verdict]);
       }
     } catch (caught) {
       if (!current.signal.aborted) setError(caught);
@@ -53,22 +53,22 @@ export default function Isolation() {
   return (
     <>
       <p className={styles.about}>
-        Sandboxes are made and attacked from inside: escapes, the host's files, other sandboxes, the network, exhaustion. It takes some
-        minutes, and nothing of yours is touched.
+        Creates sandboxes and attacks them from inside: escapes, host files, other sandboxes, the network, resource exhaustion. This takes a
+        few minutes and does not touch your data.
       </p>
       <div className={styles.line}>
         <ChoiceField
           label="Runtime"
           value={runtime}
-          choices={[{ value: "", label: "the station's choice" }, ...usable.map((name) => ({ value: name, label: name }))]}
+          choices={[{ value: "", label: "station default" }, ...usable.map((name) => ({ value: name, label: name }))]}
           onChoice={setRuntime}
         />
         {verdicts === null ? (
           <Button look="main" onClick={() => void attack()}>
-            Try the walls
+            Run the attacks
           </Button>
         ) : (
-          <span role="status">Trying… {plural(verdicts.length, "attack")} so far</span>
+          <span role="status">Running… {plural(verdicts.length, "attack")} so far</span>
         )}
       </div>
       {error !== null && <Problem error={error} />}
@@ -84,7 +84,7 @@ function Report({ signed }: { signed: SignedReport }) {
     <>
       <Card
         title={report.runtime}
-        badges={<Badge tone={report.holds ? "good" : "bad"}>{report.holds ? "every wall held" : "a wall did not hold"}</Badge>}
+        badges={<Badge tone={report.holds ? "good" : "bad"}>{report.holds ? "isolation held" : "isolation failed"}</Badge>}
       >
         <p>
           {report.versions.kernel} · {report.versions.architecture} · Caisson {report.versions.caisson} · <Time at={report.endedAt} />
@@ -100,7 +100,7 @@ function Report({ signed }: { signed: SignedReport }) {
   );
 }
 
-/** What failed comes first. */
+/** Failures come first. */
 function Verdicts({ verdicts }: { verdicts: readonly AttackVerdict[] }) {
   if (verdicts.length === 0) return null;
   const sorted = verdicts.toSorted((one, other) => Number(other.verdict === "failed") - Number(one.verdict === "failed"));

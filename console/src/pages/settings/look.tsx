@@ -1,11 +1,11 @@
 import { useState } from "react";
+import { useSignOut } from "../../data/station.tsx";
 import { chooseTheme, chosenTheme, type Theme } from "../../design/theme.ts";
 import { Button } from "../../parts/button.tsx";
-import { useSignOut } from "../../station/station.tsx";
 import styles from "./settings.module.css";
 
 const themes: readonly { theme: Theme; label: string }[] = [
-  { theme: "system", label: "As the system" },
+  { theme: "system", label: "System" },
   { theme: "light", label: "Light" },
   { theme: "dark", label: "Dark" },
 ];
@@ -15,7 +15,7 @@ export default function Look() {
   const signOut = useSignOut();
   return (
     <>
-      <h2>Colours</h2>
+      <h2>Colors</h2>
       <div className={styles.line}>
         {themes.map((each) => (
           <Button
@@ -31,7 +31,7 @@ export default function Look() {
         ))}
       </div>
       <h2>This browser</h2>
-      <p className={styles.about}>The token with which it calls the station is kept in this browser until you sign out.</p>
+      <p className={styles.about}>This browser keeps its token for the station until you sign out.</p>
       <div className={styles.line}>
         <Button onClick={signOut}>Sign out</Button>
       </div>

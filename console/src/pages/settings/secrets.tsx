@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -7,7 +8,6 @@ import { Problem } from "../../parts/problem.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
 
 export default function Secrets() {
@@ -21,16 +21,16 @@ export default function Secrets() {
   return (
     <>
       <p className={styles.about}>
-        A value goes in and never comes out. In a sandbox there is a placeholder of this name; the value is put in its place on the way to
-        the secret's own hosts.
+        Values cannot be read back. A sandbox sees only a placeholder with the secret's name; the station inserts the value into requests to
+        the secret's hosts.
       </p>
       <NewSecret onSet={renew} />
       {error !== null && <Problem error={error} />}
-      {data?.length === 0 && <Empty title="No secrets yet">What is set here can be named when a run or a sandbox is started.</Empty>}
+      {data?.length === 0 && <Empty title="No secrets yet">Runs and sandboxes can use the secrets that you set here.</Empty>}
       {data !== undefined && data.length > 0 && (
         <Table
           label="Secrets"
-          columns={[{ name: "Name", onPhone: "title" }, { name: "For" }, { name: "Owner" }, { name: "Set" }]}
+          columns={[{ name: "Name", onPhone: "title" }, { name: "Hosts" }, { name: "Owner" }, { name: "Updated" }]}
           rows={data.map((secret) => ({
             key: `${secret.owner} ${secret.name}`,
             cells: [<code key="name">{secret.name}</code>, secret.hosts.join(", "), secret.owner, <Time key="set" at={secret.updatedAt} />],

@@ -6,7 +6,7 @@ import { Tabs } from "../../parts/tabs.tsx";
 import styles from "./settings.module.css";
 
 const parts = {
-  look: { label: "Look", part: lazy(() => import("./look.tsx")) },
+  look: { label: "Appearance", part: lazy(() => import("./look.tsx")) },
   tokens: { label: "Tokens", part: lazy(() => import("./tokens.tsx")) },
   secrets: { label: "Secrets", part: lazy(() => import("./secrets.tsx")) },
   agents: { label: "Agents", part: lazy(() => import("./agents.tsx")) },
@@ -24,7 +24,7 @@ export default function Settings() {
   const tabs = Object.entries(parts).map(([name, each]) => ({ href: `/settings/${name}`, label: each.label }));
   return (
     <Page title={`${label} settings`} name="Settings">
-      <Tabs tabs={tabs} current={`/settings/${part}`} label="Parts of the settings" />
+      <Tabs tabs={tabs} current={`/settings/${part}`} label="Settings sections" />
       <div className={styles.part}>
         <Suspense fallback={<Loading />}>
           <Part />

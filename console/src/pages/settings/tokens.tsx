@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import type { NewToken, Scope } from "../../../../src/contract/token-verbs.ts";
+import type { NewToken, Scope } from "../../../../src/contract/token/token-verbs.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { ChoiceField, Field } from "../../parts/field.tsx";
@@ -8,20 +9,19 @@ import { Problem } from "../../parts/problem.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { sayProblem } from "../../parts/toasts.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./settings.module.css";
 
 export default function Tokens() {
   const station = useStation();
   const queries = useQueryClient();
-  const [made, setMade] = useState<NewToken | null>(null);
+  const [newToken, setNewToken] = useState<NewToken | null>(null);
   const tokens = useQuery({ queryKey: ["tokens"], queryFn: ({ signal }) => station.tokens.list({ signal }) });
   const renew = () => queries.invalidateQueries({ queryKey: ["tokens"] });
   const revoke = useMutation({ mutationFn: (id: string) => station.tokens.revoke(id), onSuccess: renew, onError: sayProblem });
   const rotate = useMutation({
     mutationFn: (id: string) => station.tokens.rotate(id),
     onSuccess: (token) => {
-      setMade(token);
+      setNewToken(token);
       return renew();
     },
     onError: sayProblem,
@@ -29,20 +29,20 @@ export default function Tokens() {
   return (
     <>
       <p className={styles.about}>
-        A token lets a program, or a browser, talk to this station. It is shown once; the station keeps its hash.
+        A token lets a program or a browser call this station. It is shown once; the station stores only its hash.
       </p>
       <NewTokenForm
         onMade={(token) => {
-          setMade(token);
+          setNewToken(token);
           void renew();
         }}
       />
-      {made !== null && (
+      {newToken !== null && (
         <div className={styles.once} role="status">
-          <strong>{made.name}: copy it now, it is not shown again</strong>
+          <strong>{newToken.name}: copy it now, it will not be shown again</strong>
           <div className={styles.line}>
-            <code>{made.token}</code>
-            <Copy text={made.token} what="the token" />
+            <code>{newToken.token}</code>
+            <Copy text={newToken.token} what="token" />
           </div>
         </div>
       )}
@@ -52,10 +52,10 @@ export default function Tokens() {
           label="Tokens"
           columns={[
             { name: "Name", onPhone: "title" },
-            { name: "May", onPhone: "beside" },
+            { name: "Scope", onPhone: "beside" },
             { name: "Owner" },
-            { name: "Made" },
-            { name: "Ends" },
+            { name: "Created" },
+            { name: "Expires" },
           ]}
           rows={tokens.data.map((token) => ({
             key: token.id,
@@ -101,12 +101,12 @@ function NewTokenForm({ onMade }: { onMade(token: NewToken): void }) {
     <form className={styles.line} onSubmit={make}>
       <Field label="Name" value={name} onChange={(event) => setName(event.target.value)} placeholder="laptop" required />
       <ChoiceField
-        label="May"
+        label="Scope"
         value={scope}
         choices={[
           { value: "read", label: "read" },
           { value: "run", label: "run" },
-          { value: "admin", label: "administer" },
+          { value: "admin", label: "admin" },
         ]}
         onChoice={(chosen) => setScope(chosen as Scope)}
       />

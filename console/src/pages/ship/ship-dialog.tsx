@@ -1,28 +1,28 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
-import { CaissonError } from "../../../../src/contract/error.ts";
-import { BranchKind } from "../../../../src/contract/ship.ts";
+import { CaissonError } from "../../../../src/contract/error/error.ts";
+import { BranchKind } from "../../../../src/contract/ship/ship.ts";
+import { useStation } from "../../data/station.tsx";
+import { lookAtWorkAgain } from "../../data/work-queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ChoiceField, Field } from "../../parts/field.tsx";
 import { Problem } from "../../parts/problem.tsx";
-import { useStation } from "../../station/station.tsx";
-import { lookAtWorkAgain } from "../../station/work-queries.ts";
 import styles from "./ship.module.css";
 
-/** The station's hints are for the command line; here there are fields. */
+/** Replaces the station's hints, which name command-line options, with hints about this form. */
 function inThisForm(error: unknown): unknown {
   if (!(error instanceof CaissonError) || error.details?.tests === undefined) return error;
   const { command, tests } = error.details;
   const hint =
     tests === "hidden"
       ? `If the tests passed, enter “${String(command)}” as the test command above.`
-      : "Send the run a message to run the tests, or say above why it is shipped without.";
+      : "Ask the run to run its tests, or say above why you ship without them.";
   return new CaissonError(error.code, error.message, { hint, cause: error });
 }
 
-/** Asks where changes go, and sends them on their way: branch, push, pull request. */
+/** Asks where the changes go, then ships them: branch, push, pull request. */
 export function ShipDialog({ of, title, onClose }: { of: string; title: string; onClose(): void }) {
   const { ships } = useStation();
   const queries = useQueryClient();
@@ -46,9 +46,9 @@ export function ShipDialog({ of, title, onClose }: { of: string; title: string; 
   const send = async () => {
     setBusy(true);
     setError(null);
-    const given = Object.fromEntries(Object.entries(draft).filter(([, value]) => value.trim() !== ""));
+    const fields = Object.fromEntries(Object.entries(draft).filter(([, value]) => value.trim() !== ""));
     try {
-      const { id } = await ships.start({ of, ...(kind !== "feature" && { kind }), ...(merge && { merge }), ...given });
+      const { id } = await ships.start({ of, ...(kind !== "feature" && { kind }), ...(merge && { merge }), ...fields });
       lookAtWorkAgain(queries);
       navigate(`/ships/${id}`);
     } catch (refusal) {
@@ -73,12 +73,12 @@ export function ShipDialog({ of, title, onClose }: { of: string; title: string; 
         <Field label="Title" {...field("title")} data-first-focus="" />
         <Field
           label="Repository"
-          placeholder="the one that the work began from"
-          hint="https://…, or the path of a bare one at the station"
+          placeholder="the one that the work started from"
+          hint="https://…, or the path of a bare repository on the station's machine"
           {...field("to")}
         />
         <div className={styles.pair}>
-          <Field label="Into" placeholder="its branch, or the default" {...field("into")} />
+          <Field label="Into" placeholder="the original branch, or the default" {...field("into")} />
           <Field label="Ticket" placeholder="optional" {...field("ticket")} />
         </div>
         <ChoiceField
@@ -89,18 +89,18 @@ export function ShipDialog({ of, title, onClose }: { of: string; title: string; 
         />
         <Field
           label="Test command"
-          placeholder="found by itself"
-          hint="A command of the run whose exit code counts as that of the tests."
+          placeholder="detected automatically"
+          hint="A command from the run whose exit code is the result of the tests."
           {...field("tests")}
         />
         <Field
-          label="Without tests, because"
-          placeholder="empty: only if its tests ran well"
-          hint="What is shipped has to have been tested, or to say why not."
+          label="Reason to ship without tests"
+          placeholder="empty: only if the tests passed"
+          hint="A ship needs passed tests, or a reason to go without."
           {...field("withoutTests")}
         />
         <label className={styles.check}>
-          <input type="checkbox" checked={merge} onChange={(event) => setMerge(event.target.checked)} /> Merge it as soon as it can be,
+          <input type="checkbox" checked={merge} onChange={(event) => setMerge(event.target.checked)} /> Merge it as soon as possible,
           without asking again
         </label>
         {error !== null && <Problem error={inThisForm(error)} />}

@@ -1,12 +1,14 @@
-import type { ShipStep } from "../../../../src/contract/ship.ts";
-import type { ShipEvent } from "../../../../src/contract/ship-event.ts";
-import type { ShipDetails, ShipView } from "../../../../src/contract/ship-verbs.ts";
+import type { EventFor } from "../../../../src/contract/event/event-family.ts";
+import { type Handlers, handle } from "../../../../src/contract/event/handlers.ts";
+import type { ShipStep } from "../../../../src/contract/ship/ship.ts";
+import type { shipEvents } from "../../../../src/contract/ship/ship-event.ts";
+import type { ShipDetails, ShipView } from "../../../../src/contract/ship/ship-verbs.ts";
 
 export const stepTitles: Readonly<Record<ShipStep, string>> = {
   commit: "Commit",
   push: "Push",
   request: "Pull request",
-  check: "Can it be merged?",
+  check: "Check whether it can be merged",
   merge: "Merge",
   remove_branch: "Remove the branch",
   close: "Close the pull request",
@@ -15,28 +17,38 @@ export const stepTitles: Readonly<Record<ShipStep, string>> = {
 export interface ShownStep {
   step: ShipStep;
   state: "pending" | "running" | "waiting" | "failed" | "done";
-  /** What came of it, or what is wrong. */
+  /** The outcome or the error. */
   text: string;
   attempts: number;
 }
 
-const ends: Readonly<Partial<Record<ShipEvent["type"], ShipStep>>> = {
-  "ship.committed": "commit",
-  "ship.pushed": "push",
-  "ship.requested": "request",
-  "ship.checked": "check",
-  "ship.merged": "merge",
-  "ship.branch_removed": "remove_branch",
-  "ship.closed": "close",
+/** Events that end a step, with the step and its outcome. */
+const ends: Handlers<EventFor<typeof shipEvents, "console">, void, { step: ShipStep; text: string }> = {
+  "ship.committed": ({ data: { commit, files } }) => ({
+    step: "commit",
+    text: `${commit.slice(0, 12)}, ${files} ${files === 1 ? "file" : "files"}`,
+  }),
+  "ship.pushed": ({ data: { branch, into, said: reply } }) => ({
+    step: "push",
+    text: `${branch}, for ${into}${reply === undefined ? "" : `; the remote said: ${reply}`}`,
+  }),
+  "ship.requested": ({ data }) => ({ step: "request", text: data.request.id }),
+  "ship.checked": () => ({ step: "check", text: "yes" }),
+  "ship.merged": ({ data }) => ({ step: "merge", text: data.commit.slice(0, 12) }),
+  "ship.branch_removed": ({ data: { branch, isGone } }) => ({
+    step: "remove_branch",
+    text: `${branch} was ${isGone ? "removed" : "kept: it has other commits"}`,
+  }),
+  "ship.closed": () => ({ step: "close", text: "the branch stays" }),
 };
 
-/** The steps of a ship in their order, each with what has become of it. */
+/** Returns the steps of a ship in order, each with its state. */
 export function shownSteps(ship: ShipDetails): ShownStep[] {
   const done = new Map<ShipStep, string>();
   const attempts = new Map<ShipStep, number>();
   for (const event of ship.history) {
-    const step = ends[event.type];
-    if (step !== undefined) done.set(step, outcomeOf(event));
+    const end = handle(ends, event, undefined);
+    if (end !== undefined) done.set(end.step, end.text);
     if (event.type === "ship.step_started") attempts.set(event.data.step, (attempts.get(event.data.step) ?? 0) + 1);
   }
   const isClosing = ship.status === "cancelled" || ship.step === "close" || done.has("close");
@@ -45,7 +57,7 @@ export function shownSteps(ship: ShipDetails): ShownStep[] {
 }
 
 function stateOf(step: ShipStep, ship: ShipView, done: ReadonlyMap<ShipStep, string>): Pick<ShownStep, "state" | "text"> {
-  // What was checked once may be checked again.
+  // A step that is done may run again, such as the check.
   if (ship.step === step && ship.status !== "merged" && ship.status !== "cancelled") {
     const { error, status } = ship;
     if (error === null) return { state: "running", text: "" };
@@ -53,40 +65,9 @@ function stateOf(step: ShipStep, ship: ShipView, done: ReadonlyMap<ShipStep, str
   }
   const text = done.get(step);
   if (text !== undefined) return { state: "done", text };
-  if (step === "merge" && ship.status === "open") return { state: "waiting", text: "waits for somebody's word" };
+  if (step === "merge" && ship.status === "open") return { state: "waiting", text: "until someone merges it" };
   return { state: "pending", text: "" };
 }
 
-function outcomeOf(event: ShipEvent): string {
-  switch (event.type) {
-    case "ship.committed":
-      return `${event.data.commit.slice(0, 12)}, ${event.data.files} ${event.data.files === 1 ? "file" : "files"}`;
-    case "ship.pushed":
-      return `${event.data.branch}, for ${event.data.into}${event.data.said === undefined ? "" : `; the remote says: ${event.data.said}`}`;
-    case "ship.requested":
-      return event.data.request.id;
-    case "ship.checked":
-      return "yes";
-    case "ship.merged":
-      return event.data.commit.slice(0, 12);
-    case "ship.branch_removed":
-      return event.data.isGone ? `${event.data.branch} is gone` : `${event.data.branch} is kept: there is more on it`;
-    case "ship.closed":
-      return "the branch is kept";
-    // None of these is the end of a step.
-    case "ship.created":
-    case "ship.step_started":
-    case "ship.step_failed":
-    case "ship.merge_asked":
-    case "ship.resumed":
-    case "ship.options_changed":
-      return "";
-    default:
-      // A new event does not compile until it is named above.
-      event satisfies never;
-      return "";
-  }
-}
-
-/** An address that may be followed from a page; anything else is text. */
+/** Returns an address that a page may link to; null for other text. */
 export const webAddress = (url: string): string | null => (/^https?:\/\/[^\s]+$/i.test(url) ? url : null);

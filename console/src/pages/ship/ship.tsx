@@ -1,22 +1,19 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Circle, CircleCheck, CircleDot, CircleX, Clock } from "lucide-react";
 import { useEffect } from "react";
-import { Link, useParams } from "wouter";
+import { Link } from "wouter";
 import type { Client } from "../../../../src/client/connect.ts";
-import type { ShipDetails } from "../../../../src/contract/ship-verbs.ts";
-import { Badge } from "../../parts/badge.tsx";
+import type { ShipDetails } from "../../../../src/contract/ship/ship-verbs.ts";
+import { useStation } from "../../data/station.tsx";
+import { shipStatus } from "../../data/work-item.ts";
+import { lookAtWorkAgain, workKeys } from "../../data/work-queries.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { EventList } from "../../parts/event-list.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
-import { NameLine } from "../../parts/name-line.tsx";
-import { NotThere } from "../../parts/not-there.tsx";
-import { Page } from "../../parts/page.tsx";
 import { Time, Until } from "../../parts/time.tsx";
 import { Side, TwoColumns } from "../../parts/two-columns.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
-import { shipStatus } from "../../station/work-item.ts";
-import { lookAtWorkAgain, workKeys } from "../../station/work-queries.ts";
+import { JobFrame, JobPage } from "../job/job-page.tsx";
 import styles from "./ship.module.css";
 import { ShipActions } from "./ship-actions.tsx";
 import { shownSteps, stepTitles, webAddress } from "./ship-steps.ts";
@@ -25,40 +22,33 @@ const WATCH_SECONDS = 25;
 const AGAIN_MS = 2_000;
 
 export default function Ship() {
-  const { ship = "" } = useParams<{ ship: string }>();
-  return <ShipPage key={ship} word={ship} />;
+  const { ships } = useStation();
+  return (
+    <JobPage kind="ship" get={ships.get}>
+      {(ship, word) => <OpenShip ship={ship} word={word} />}
+    </JobPage>
+  );
 }
 
-function ShipPage({ word }: { word: string }) {
-  const station = useStation();
-  const { data, error, refetch } = useQuery({
-    queryKey: workKeys.ship(word),
-    queryFn: ({ signal }) => station.ships.get(word, { signal }),
-  });
-  useWatched(word, data);
-  if (data === undefined) return <NotThere what="ship" error={error} onRetry={() => void refetch()} />;
-  return <OpenShip ship={data} word={word} />;
-}
-
-/** Asks for what happens after what is shown, until it is over. */
-function useWatched(word: string, ship: ShipDetails | undefined): void {
+/** Waits for events after the ones shown, until the ship has ended. */
+function useWatched(word: string, ship: ShipDetails): void {
   const station = useStation();
   const queries = useQueryClient();
-  const seq = ship?.seq;
-  const isOver = ship?.status === "merged" || ship?.status === "cancelled";
+  const { seq, status } = ship;
+  const isOver = status === "merged" || status === "cancelled";
   useEffect(() => {
-    if (seq === undefined || isOver) return;
+    if (isOver) return;
     const ends = new AbortController();
     void nextOf(station, { word, afterSeq: seq, signal: ends.signal }).then((next) => {
       if (next === null || ends.signal.aborted) return;
-      queries.setQueryData(workKeys.ship(word), next);
+      queries.setQueryData(workKeys.of("ship", word), next);
       lookAtWorkAgain(queries);
     });
     return () => ends.abort();
   }, [station, queries, word, seq, isOver]);
 }
 
-/** The ship once it has another event; null when nobody wants to know any more. */
+/** Returns the ship as soon as it has another event; null after the user has left the page. */
 async function nextOf(station: Client, { word, afterSeq, signal }: { word: string; afterSeq: number; signal: AbortSignal }) {
   while (!signal.aborted) {
     try {
@@ -72,38 +62,26 @@ async function nextOf(station: Client, { word, afterSeq, signal }: { word: strin
 }
 
 function OpenShip({ ship, word }: { ship: ShipDetails; word: string }) {
+  useWatched(word, ship);
   const queries = useQueryClient();
   const lookAgain = () => {
-    void queries.invalidateQueries({ queryKey: workKeys.ship(word) });
+    void queries.invalidateQueries({ queryKey: workKeys.of("ship", word) });
     lookAtWorkAgain(queries);
   };
-  const status = shipStatus(ship);
-  const title = visibleText(ship.title);
   return (
-    <Page
-      title={`${status.word}: ${title}`}
-      name={
-        <NameLine up={{ href: "/work?kind=ship", label: "Ships" }} name={title}>
-          <Badge tone={status.tone}>{status.word}</Badge>
-        </NameLine>
-      }
-      actions={<ShipActions ship={ship} onDone={lookAgain} />}
-    >
+    <JobFrame kind="ship" status={shipStatus(ship)} title={ship.title} actions={<ShipActions ship={ship} onDone={lookAgain} />}>
       <TwoColumns label="Steps and events" side={<About ship={ship} />}>
         <Refusal ship={ship} />
         <Steps ship={ship} />
-        <Section title="What happened">
-          <EventList
-            label="Events of the ship"
-            events={ship.history.map(({ type, at, data }, index) => ({ key: index, type, at, data }))}
-          />
+        <Section title="Events">
+          <EventList label="Events" events={ship.history.map(({ type, at, data }, index) => ({ key: index, type, at, data }))} />
         </Section>
       </TwoColumns>
-    </Page>
+    </JobFrame>
   );
 }
 
-/** Why it does not go on, and what to do about it. */
+/** Why the ship does not continue, and what to do about it. */
 function Refusal({ ship: { error, status, nextAt } }: { ship: ShipDetails }) {
   if (error === null) return null;
   return (
@@ -112,7 +90,7 @@ function Refusal({ ship: { error, status, nextAt } }: { ship: ShipDetails }) {
       {error.hint !== undefined && <p>{visibleLines(error.hint)}</p>}
       {status === "waiting" && nextAt !== null && (
         <p>
-          It is tried again <Until at={nextAt} />.
+          Next attempt <Until at={nextAt} />.
         </p>
       )}
     </div>
@@ -120,7 +98,7 @@ function Refusal({ ship: { error, status, nextAt } }: { ship: ShipDetails }) {
 }
 
 const icons = { pending: Circle, running: CircleDot, waiting: Clock, failed: CircleX, done: CircleCheck } as const;
-const words = { pending: "to come", running: "running", waiting: "waiting", failed: "failed", done: "done" } as const;
+const words = { pending: "pending", running: "running", waiting: "waiting", failed: "failed", done: "done" } as const;
 
 function Steps({ ship }: { ship: ShipDetails }) {
   return (
@@ -150,15 +128,15 @@ function About({ ship }: { ship: ShipDetails }) {
     <Side label="About this ship">
       <Section title="About">
         <Facts>
-          <Fact name="Id">
-            <code>{ship.id}</code> <Copy text={ship.id} what="id" />
+          <Fact name="ID">
+            <code>{ship.id}</code> <Copy text={ship.id} what="ID" />
           </Fact>
-          <Fact name="To">
+          <Fact name="Target">
             {visibleText(target.remote)} <span className={styles.quiet}>{target.forge}</span>
           </Fact>
           {branch !== null && (
             <Fact name="Branch">
-              <code>{visibleText(branch)}</code> <Copy text={branch} what="the branch's name" />
+              <code>{visibleText(branch)}</code> <Copy text={branch} what="branch name" />
             </Fact>
           )}
           {into !== null && (
@@ -167,7 +145,7 @@ function About({ ship }: { ship: ShipDetails }) {
             </Fact>
           )}
           {request !== null && (
-            <Fact name="Request">
+            <Fact name="Pull request">
               {address === null ? (
                 visibleText(request.id)
               ) : (
@@ -179,10 +157,10 @@ function About({ ship }: { ship: ShipDetails }) {
           )}
           {commit !== null && (
             <Fact name="Commit">
-              <code>{commit.slice(0, 12)}</code> <Copy text={commit} what="the commit's name" />
+              <code>{commit.slice(0, 12)}</code> <Copy text={commit} what="commit hash" />
             </Fact>
           )}
-          <Fact name="Of">
+          <Fact name="Source">
             {run === null ? (
               visibleText(session)
             ) : (
@@ -206,13 +184,13 @@ function About({ ship }: { ship: ShipDetails }) {
       </Section>
       <Section title="Tests">
         {tests.kind === "waived" ? (
-          <p>Shipped without: {visibleLines(tests.reason)}</p>
+          <p>Shipped without tests: {visibleLines(tests.reason)}</p>
         ) : (
           <p>
             <Link href={`/runs/${tests.run}?event=${tests.requestedSeq}`} className="link">
               <code>{visibleText(tests.command)}</code>
             </Link>{" "}
-            ran well, <Time at={tests.at} />
+            passed, <Time at={tests.at} />
           </p>
         )}
       </Section>

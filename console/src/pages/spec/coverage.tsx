@@ -1,4 +1,4 @@
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
 import { Badge, type Tone } from "../../parts/badge.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { Table } from "../../parts/table.tsx";
@@ -13,10 +13,10 @@ const tones: Readonly<Record<SpecView["coverage"][number]["state"], Tone>> = {
   done: "good",
 };
 
-/** Which tasks are for a requirement, and what they really changed. */
+/** Lists the tasks of each requirement, and the files that they changed. */
 export function Coverage({ coverage }: Pick<SpecView, "coverage">) {
   if (coverage.length === 0)
-    return <Empty title="No requirements yet">Once there are some, each stands here with its tasks and what they changed.</Empty>;
+    return <Empty title="No requirements yet">Each requirement appears here with its tasks and the files that they changed.</Empty>;
   return (
     <Table
       label="Requirements"

@@ -1,14 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
+import { useStation } from "../../data/station.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Problem } from "../../parts/problem.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./spec.module.css";
 
 const Words = lazy(() => import("../../parts/words.tsx"));
 
-/** All of it, as one reads it: what `export` gives. */
+/** The whole spec as one document, as `export` returns it. */
 export function Document({ view: { spec, seq } }: { view: SpecView }) {
   const station = useStation();
   const { data, error, refetch } = useQuery({

@@ -1,5 +1,5 @@
-import type { SpecPhase, WrittenPhase } from "../../../../src/contract/spec.ts";
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import type { SpecPhase, WrittenPhase } from "../../../../src/contract/spec/spec.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
 import type { Tone } from "../../parts/badge.tsx";
 
 export const phaseTitles: Readonly<Record<SpecPhase, string>> = {
@@ -14,9 +14,9 @@ export const phaseTitles: Readonly<Record<SpecPhase, string>> = {
 
 export type PhaseState = SpecView["phases"][number]["state"];
 export const phaseStates: Readonly<Record<PhaseState, { word: string; tone: Tone }>> = {
-  missing: { word: "to come", tone: "idle" },
-  working: { word: "at work", tone: "busy" },
-  asked: { word: "asks", tone: "warn" },
+  missing: { word: "pending", tone: "idle" },
+  working: { word: "in progress", tone: "busy" },
+  asked: { word: "needs input", tone: "warn" },
   stale: { word: "outdated", tone: "warn" },
   written: { word: "done", tone: "good" },
   failed: { word: "failed", tone: "bad" },
@@ -24,10 +24,10 @@ export const phaseStates: Readonly<Record<PhaseState, { word: string; tone: Tone
 
 export const isWritten = (phase: SpecPhase): phase is WrittenPhase => phase !== "complete";
 
-/** A heading with lines below it; a group without lines is left out. */
+/** A heading with the lines below it. Groups without lines are not shown. */
 export interface TextGroup {
   title: string;
-  /** `id` stands before the text, `notes` below it. */
+  /** `id` comes before the text, `notes` below it. */
   lines: readonly { id?: string; text: string; notes?: readonly string[] }[];
 }
 
@@ -38,14 +38,14 @@ type Writers = { [Phase in WrittenPhase]: (data: NonNullable<SpecView["data"][Ph
 
 const writers: Writers = {
   explore: ({ summary, keyFiles, scope, questions }) => [
-    words("What is there", summary),
+    words("Summary", summary),
     { title: "Key files", lines: keyFiles.map(({ path, why }) => ({ id: path, text: why })) },
-    plain("Within its scope", scope.inside),
-    plain("Outside its scope", scope.outside),
+    plain("In scope", scope.inside),
+    plain("Out of scope", scope.outside),
     plain("Open questions", questions),
   ],
   prd: ({ problem, goals, stories, metrics, outOfScope }) => [
-    words("The problem", problem),
+    words("Problem", problem),
     plain("Goals", goals),
     {
       title: "Stories",
@@ -55,7 +55,7 @@ const writers: Writers = {
       "Metrics",
       metrics.map(({ name, target }) => `${name}: ${target}`),
     ),
-    plain("Not part of it", outOfScope),
+    plain("Out of scope", outOfScope),
   ],
   requirements: ({ requirements }) => [
     { title: "Requirements", lines: requirements.map(({ id, statement, criteria }) => ({ id, text: statement, notes: criteria })) },
@@ -89,11 +89,11 @@ const writers: Writers = {
         ],
       })),
     },
-    plain("Longest way", criticalPath.length === 0 ? [] : [criticalPath.join(" → ")]),
+    plain("Critical path", criticalPath.length === 0 ? [] : [criticalPath.join(" → ")]),
   ],
   sync: ({ matrix, gaps, ready }) => [
     {
-      title: "What is for what",
+      title: "Traceability",
       lines: matrix.map(({ requirement, components, tasks }) => ({
         id: requirement,
         text: [...components, ...tasks].join(", "),
@@ -104,7 +104,7 @@ const writers: Writers = {
   ],
 };
 
-/** What a phase says, for reading; empty while nobody wrote it. */
+/** Returns the text of a phase; empty if it is not written yet. */
 export function phaseText(phase: WrittenPhase, data: SpecView["data"]): TextGroup[] {
   const own = data[phase];
   if (own === undefined) return [];

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
-import type { SpecPhase } from "../../../../src/contract/spec.ts";
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import type { SpecPhase } from "../../../../src/contract/spec/spec.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Section } from "../../parts/facts.tsx";
 import { duration, Time, Until } from "../../parts/time.tsx";
@@ -15,7 +15,7 @@ interface PhasesProps {
   onChoose(phase: SpecPhase): void;
 }
 
-/** The phases in their order, and one of them: what it says, and how it came to that. */
+/** The phases in order, and one of them with its text, decisions and attempts. */
 export function Phases({ view, chosen, onChoose }: PhasesProps) {
   return (
     <div className={styles.phases}>
@@ -48,7 +48,7 @@ function OnePhase({ view, phase }: { view: SpecView; phase: SpecPhase }) {
     <article className={styles.one} aria-label={phaseTitles[phase]}>
       {isWritten(phase) ? <PhaseContent phase={phase} data={view.data} /> : <Ended view={view} />}
       {decisions.length > 0 && (
-        <Section title="What people said">
+        <Section title="Decisions">
           <ul className={styles.list}>
             {decisions.map(({ at, by, approved, text, version }) => (
               <li key={at}>
@@ -71,14 +71,14 @@ function OnePhase({ view, phase }: { view: SpecView; phase: SpecPhase }) {
       )}
       {view.dueAt !== null && view.phase === phase && (
         <p className={styles.quiet}>
-          The next attempt comes <Until at={view.dueAt} />.
+          Next attempt <Until at={view.dueAt} />.
         </p>
       )}
     </article>
   );
 }
 
-/** The score of each check, with what was wrong: the next attempt was told the same. */
+/** An attempt with the score and feedback of each check. The next attempt received the same feedback. */
 function Attempt({ attempt: { attempt, run, judgement, startedAt, endedAt } }: { attempt: SpecView["attempts"][number] }) {
   const passed = judgement?.passed;
   return (
@@ -86,7 +86,7 @@ function Attempt({ attempt: { attempt, run, judgement, startedAt, endedAt } }: {
       <div className={styles.attempt}>
         <span>Attempt {attempt}</span>
         <Badge tone={passed === undefined ? "busy" : passed ? "good" : "bad"}>
-          {passed === undefined ? "at work" : passed ? "passed" : "not enough"}
+          {passed === undefined ? "in progress" : passed ? "passed" : "below threshold"}
         </Badge>
         {judgement !== null && <Score score={judgement.score} threshold={judgement.threshold} />}
         {run !== null && (
@@ -103,7 +103,7 @@ function Attempt({ attempt: { attempt, run, judgement, startedAt, endedAt } }: {
           {judgement.checks.map(({ check, score, feedback }) => (
             <li key={check} data-ok={score >= 1}>
               <span className={styles.check}>{visibleText(check)}</span>
-              <span className={styles.quiet}>{Math.round(score * 100)} %</span>
+              <span className={styles.quiet}>{Math.round(score * 100)}%</span>
               {feedback !== "" && <p>{visibleLines(feedback)}</p>}
             </li>
           ))}
@@ -114,29 +114,29 @@ function Attempt({ attempt: { attempt, run, judgement, startedAt, endedAt } }: {
 }
 
 function Score({ score, threshold }: { score: number; threshold: number }) {
-  const text = `${Math.round(score * 100)} %, enough is ${Math.round(threshold * 100)} %`;
+  const text = `${Math.round(score * 100)}%, threshold ${Math.round(threshold * 100)}%`;
   return (
     <span className={styles.score} title={text}>
       <meter min={0} max={1} low={threshold} high={threshold} optimum={1} value={score} aria-label={text} />
-      {Math.round(score * 100)} %
+      {Math.round(score * 100)}%
     </span>
   );
 }
 
-/** What has come of the spec as a whole. */
+/** The result of the whole spec. */
 function Ended({ view: { ended, session, tasks } }: { view: SpecView }) {
   const done = tasks.filter(({ state }) => state === "done").length;
   return (
-    <Section title="The work">
+    <Section title="Result">
       {tasks.length > 0 && (
         <p>
           {done} of {tasks.length} tasks are done.
         </p>
       )}
-      {ended === null ? <p className={styles.quiet}>It is not over yet.</p> : <p className={styles.words}>{visibleLines(ended.text)}</p>}
+      {ended === null ? <p className={styles.quiet}>Not finished yet.</p> : <p className={styles.words}>{visibleLines(ended.text)}</p>}
       {session !== null && (
         <p>
-          What was changed is in the session <code>{visibleText(session)}</code>; <code>caisson diff {visibleText(session)}</code> shows it.
+          The changes are in the session <code>{visibleText(session)}</code>; <code>caisson diff {visibleText(session)}</code> shows them.
         </p>
       )}
     </Section>

@@ -1,94 +1,54 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { Ban, Download, Play, Repeat2, Send, Trash2 } from "lucide-react";
+import { Download, Repeat2, Send } from "lucide-react";
 import { useState } from "react";
-import { useLocation } from "wouter";
-import { phases, type SpecPhase } from "../../../../src/contract/spec.ts";
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import { phases, type SpecPhase } from "../../../../src/contract/spec/spec.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
-import { Confirm } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ChoiceField } from "../../parts/field.tsx";
 import { saveFile } from "../../parts/save-file.ts";
-import { say, sayProblem } from "../../parts/toasts.tsx";
-import { useStation } from "../../station/station.tsx";
-import { lookAtWorkAgain } from "../../station/work-queries.ts";
+import { sayProblem } from "../../parts/toasts.tsx";
+import { JobActions } from "../job/job-actions.tsx";
 import { ShipDialog } from "../ship/ship-dialog.tsx";
 import { phaseTitles } from "./phase-text.ts";
 
-type Asking = "cancel" | "remove" | "export" | "again" | "ship";
+type Asking = "export" | "again" | "ship";
 
-/** What can be done with a spec as a whole. `onDone` looks at it again. */
+/** The actions on a whole spec. `onDone` reads it again. */
 export function SpecActions({ view, onDone }: { view: SpecView; onDone(): void }) {
   const { specs } = useStation();
-  const queries = useQueryClient();
-  const [, navigate] = useLocation();
   const [asking, setAsking] = useState<Asking | null>(null);
-  const [isBusy, setBusy] = useState(false);
   const close = () => setAsking(null);
   const { spec, status } = view;
-  const isAtWork = status === "running" || status === "retrying" || status === "waiting" || status === "paused";
-  const canGoOn = !isAtWork && status !== "done" && view.source !== null;
-  const execute = (from?: SpecPhase) => {
-    setBusy(true);
-    specs
-      .execute(spec, from === undefined ? {} : { from })
-      .then(onDone, sayProblem)
-      .finally(() => setBusy(false));
-  };
+  const isActive = status === "running" || status === "retrying" || status === "waiting" || status === "paused";
   return (
-    <>
-      {canGoOn && (
-        <Button look="main" icon={<Play />} disabled={isBusy} onClick={() => execute()}>
-          {status === "draft" ? "Run" : status === "planned" ? "Do the tasks" : "Resume"}
-        </Button>
+    <JobActions<unknown>
+      noun="spec"
+      id={spec}
+      verbs={{ ...specs, resume: (id) => specs.execute(id, {}) }}
+      can={{ resume: !isActive && status !== "done" && view.source !== null, cancel: isActive, remove: !isActive }}
+      resumeLabel={status === "draft" ? "Run" : status === "planned" ? "Run the tasks" : "Resume"}
+      cancelText="Stops its runs. The phases it wrote stay, and you can resume it."
+      removeText="Deletes its phases for good. Its runs and sessions stay."
+      onDone={onDone}
+    >
+      {(act) => (
+        <>
+          {status === "done" && view.session !== null && (
+            <Button look="main" icon={<Send />} onClick={() => setAsking("ship")}>
+              Ship…
+            </Button>
+          )}
+          {!isActive && view.version > 0 && view.source !== null && (
+            <Button look="plain" icon={<Repeat2 />} label="Rewrite from a phase" onClick={() => setAsking("again")} />
+          )}
+          <Button look="plain" icon={<Download />} label="Export" onClick={() => setAsking("export")} />
+          {asking === "ship" && <ShipDialog of={spec} title={view.title} onClose={close} />}
+          {asking === "export" && <ExportDialog view={view} onClose={close} />}
+          {asking === "again" && <AgainDialog onChoose={(from) => act(specs.execute(spec, { from }))} onClose={close} />}
+        </>
       )}
-      {status === "done" && view.session !== null && (
-        <Button look="main" icon={<Send />} onClick={() => setAsking("ship")}>
-          Ship…
-        </Button>
-      )}
-      {isAtWork && (
-        <Button look="danger" icon={<Ban />} onClick={() => setAsking("cancel")}>
-          Cancel
-        </Button>
-      )}
-      {!isAtWork && view.version > 0 && view.source !== null && (
-        <Button look="plain" icon={<Repeat2 />} label="Write anew from a phase" onClick={() => setAsking("again")} />
-      )}
-      <Button look="plain" icon={<Download />} label="Export" onClick={() => setAsking("export")} />
-      {!isAtWork && <Button look="danger" icon={<Trash2 />} label="Remove" onClick={() => setAsking("remove")} />}
-      {asking === "ship" && <ShipDialog of={spec} title={view.title} onClose={close} />}
-      {asking === "export" && <ExportDialog view={view} onClose={close} />}
-      {asking === "again" && <AgainDialog onChoose={execute} onClose={close} />}
-      {asking === "cancel" && (
-        <Confirm
-          title="Cancel this spec?"
-          action="Cancel it"
-          onClose={close}
-          onConfirm={async () => {
-            await specs.cancel(spec);
-            onDone();
-          }}
-        >
-          <p>Its runs are ended. What is written stays, and it can be resumed.</p>
-        </Confirm>
-      )}
-      {asking === "remove" && (
-        <Confirm
-          title="Remove this spec?"
-          action="Remove"
-          onClose={close}
-          onConfirm={async () => {
-            await specs.remove(spec);
-            say("The spec was removed.");
-            lookAtWorkAgain(queries);
-            navigate("/work");
-          }}
-        >
-          <p>What was written for it is forgotten for good. Its runs and sessions stay.</p>
-        </Confirm>
-      )}
-    </>
+    </JobActions>
   );
 }
 
@@ -114,7 +74,7 @@ function ExportDialog({ view, onClose }: { view: SpecView; onClose(): void }) {
         </>
       }
     >
-      <p>Markdown is for reading, in a repository or a ticket. JSON has every phase as data.</p>
+      <p>Markdown is easy to read in a repository or a ticket. JSON contains every phase as data.</p>
     </Dialog>
   );
 }
@@ -123,7 +83,7 @@ function AgainDialog({ onChoose, onClose }: { onChoose(phase: SpecPhase): void; 
   const [phase, setPhase] = useState<SpecPhase>("requirements");
   return (
     <Dialog
-      title="Write it anew from a phase"
+      title="Rewrite from a phase"
       onClose={onClose}
       actions={
         <>
@@ -135,14 +95,14 @@ function AgainDialog({ onChoose, onClose }: { onChoose(phase: SpecPhase): void; 
               onClose();
             }}
           >
-            Begin
+            Rewrite
           </Button>
         </>
       }
     >
       <ChoiceField
         label="From"
-        hint="What comes after it is written anew, too. Earlier versions stay."
+        hint="Later phases are rewritten as well. Earlier versions stay."
         choices={phases.map((value) => ({ value, label: phaseTitles[value] }))}
         value={phase}
         onChoice={(value) => setPhase(value as SpecPhase)}

@@ -1,22 +1,19 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { useParams, useSearchParams } from "wouter";
-import { phases } from "../../../../src/contract/spec.ts";
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import { useSearchParams } from "wouter";
+import { phases } from "../../../../src/contract/spec/spec.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
+import { useFollowedEvents } from "../../data/followed-events.ts";
+import { useStation } from "../../data/station.tsx";
+import { specStatus } from "../../data/work-item.ts";
+import { lookAtWorkAgain, workKeys } from "../../data/work-queries.ts";
 import { Ask } from "../../parts/ask.tsx";
-import { Badge } from "../../parts/badge.tsx";
 import { EventList } from "../../parts/event-list.tsx";
 import { useFilterParams } from "../../parts/filter-params.ts";
-import { NameLine } from "../../parts/name-line.tsx";
-import { NotThere } from "../../parts/not-there.tsx";
-import { Page } from "../../parts/page.tsx";
 import { Scroll } from "../../parts/scroll.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
-import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { useFollowed } from "../../station/followed.ts";
-import { useStation } from "../../station/station.tsx";
-import { specStatus } from "../../station/work-item.ts";
-import { lookAtWorkAgain, workKeys } from "../../station/work-queries.ts";
+import { visibleLines } from "../../parts/visible-text.ts";
+import { JobFrame, JobPage } from "../job/job-page.tsx";
 import { Coverage } from "./coverage.tsx";
 import { Document } from "./document.tsx";
 import { PhaseContent } from "./phase-content.tsx";
@@ -28,18 +25,12 @@ import { Tasks } from "./tasks.tsx";
 import { Versions } from "./versions.tsx";
 
 export default function Spec() {
-  const { spec = "" } = useParams<{ spec: string }>();
-  return <SpecPage key={spec} word={spec} />;
-}
-
-function SpecPage({ word }: { word: string }) {
-  const station = useStation();
-  const { data, error, refetch } = useQuery({
-    queryKey: workKeys.spec(word),
-    queryFn: ({ signal }) => station.specs.get(word, { signal }),
-  });
-  if (data === undefined) return <NotThere what="spec" error={error} onRetry={() => void refetch()} />;
-  return <OpenSpec view={data} word={word} />;
+  const { specs } = useStation();
+  return (
+    <JobPage kind="spec" get={specs.get}>
+      {(view, word) => <OpenSpec view={view} word={word} />}
+    </JobPage>
+  );
 }
 
 const tabs = ["phases", "document", "versions", "tasks", "coverage", "events"] as const;
@@ -50,8 +41,8 @@ function OpenSpec({ view, word }: { view: SpecView; word: string }) {
   const [params, change] = useFilterParams();
   const [search] = useSearchParams();
   const { spec } = view;
-  const events = useFollowed({
-    queryKey: workKeys.spec(word),
+  const events = useFollowedEvents({
+    queryKey: workKeys.of("spec", word),
     follow: useCallback(
       (options: { fromSeq: number; signal: AbortSignal }) => station.specs.events(spec, { ...options, follow: true }),
       [station, spec],
@@ -59,28 +50,24 @@ function OpenSpec({ view, word }: { view: SpecView; word: string }) {
     isOpen: true,
   });
   const lookAgain = () => {
-    void queries.invalidateQueries({ queryKey: workKeys.spec(word) });
+    void queries.invalidateQueries({ queryKey: workKeys.of("spec", word) });
     lookAtWorkAgain(queries);
   };
   const tab = tabs.find((each) => each === search.get("tab")) ?? "phases";
   const hrefOf = (each: (typeof tabs)[number]) => `/specs/${word}${each === "phases" ? "" : `?tab=${each}`}`;
   const phase = phases.find((each) => each === params.get("phase")) ?? view.asked?.phase ?? view.phase;
-  const status = specStatus(view);
-  const title = visibleText(view.name ?? view.title);
   const gate = <Gate view={view} onDone={lookAgain} withContent={tab !== "phases" || phase !== view.asked?.phase} />;
   return (
-    <Page
-      title={`${status.word}: ${title}`}
-      name={
-        <NameLine up={{ href: "/work?kind=spec", label: "Specs" }} name={visibleText(view.title)}>
-          <Badge tone={status.tone}>{status.word}</Badge>
-        </NameLine>
-      }
+    <JobFrame
+      kind="spec"
+      status={specStatus(view)}
+      title={view.title}
+      shortTitle={view.name ?? view.title}
       actions={<SpecActions view={view} onDone={lookAgain} />}
     >
       <div className={styles.page}>
         <Tabs
-          label="Parts of the spec"
+          label="Spec sections"
           current={hrefOf(tab)}
           tabs={[
             { href: hrefOf("phases"), label: "Phases" },
@@ -97,7 +84,7 @@ function OpenSpec({ view, word }: { view: SpecView; word: string }) {
           </Tasks>
         )}
         {tab !== "tasks" && (
-          <Scroll className={styles.part} label={`The ${tab} of the spec`}>
+          <Scroll className={styles.part} label={`Spec ${tab}`}>
             {gate}
             {tab === "phases" && (
               <>
@@ -108,15 +95,15 @@ function OpenSpec({ view, word }: { view: SpecView; word: string }) {
             {tab === "document" && <Document view={view} />}
             {tab === "versions" && <Versions view={view} />}
             {tab === "coverage" && <Coverage coverage={view.coverage} />}
-            {tab === "events" && <EventList label="Events of the spec" events={events.map((event) => ({ ...event, key: event.seq }))} />}
+            {tab === "events" && <EventList label="Events" events={events.map((event) => ({ ...event, key: event.seq }))} />}
           </Scroll>
         )}
       </div>
-    </Page>
+    </JobFrame>
   );
 }
 
-/** Where it waits for somebody to agree: what is agreed to stands beside the answers, or below them. */
+/** The gate of a phase that waits for approval. `withContent` shows the text to approve as well. */
 function Gate({ view, onDone, withContent }: { view: SpecView; onDone(): void; withContent: boolean }) {
   const { specs } = useStation();
   if (view.asked === null) return null;
@@ -128,15 +115,15 @@ function Gate({ view, onDone, withContent }: { view: SpecView; onDone(): void; w
   return (
     <Ask
       key={`${phase} ${version}`}
-      title={`Do you agree to its ${phaseTitles[phase].toLowerCase()}, version ${version}?`}
-      field={{ label: "What you say about it", placeholder: "What has to be different, where you do not agree" }}
+      title={`Approve ${phaseTitles[phase].toLowerCase()}, version ${version}?`}
+      field={{ label: "Comment", placeholder: "What has to change, if you reject it" }}
       answers={[
         { label: "Approve", look: "main", give: decide(true), done: "Approved." },
-        { label: "Reject", look: "danger", needsText: true, give: decide(false), done: "Rejected: it is written anew." },
+        { label: "Reject", look: "danger", needsText: true, give: decide(false), done: "Rejected. It will be rewritten." },
       ]}
     >
       {withContent && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard.
         <div className={styles.asked} tabIndex={0}>
           <PhaseContent phase={phase} data={view.data} />
         </div>
@@ -145,14 +132,14 @@ function Gate({ view, onDone, withContent }: { view: SpecView; onDone(): void; w
   );
 }
 
-/** What somebody wanted; what is missing before it can be begun. */
+/** The idea of the spec, and what it still needs to start. */
 function Idea({ view }: { view: SpecView }) {
   return (
     <>
       {view.idea !== view.title && <p className={styles.words}>{visibleLines(view.idea)}</p>}
       {view.source === null && (
         <p className={styles.quiet}>
-          It has no project yet. In the project's folder: <code>caisson spec run {view.name ?? view.spec}</code>
+          No project yet. Run this in the project folder: <code>caisson spec run {view.name ?? view.spec}</code>
         </p>
       )}
       {view.status === "failed" && view.ended !== null && <p className={styles.words}>{visibleLines(view.ended.text)}</p>}

@@ -1,6 +1,6 @@
 import { X } from "lucide-react";
 import { Link } from "wouter";
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
 import { plural } from "../../parts/amounts.ts";
 import { Button } from "../../parts/button.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
@@ -21,7 +21,7 @@ export function TaskHead({ task: { id, title }, onClose }: { task: Task; onClose
   );
 }
 
-/** What a task is about, what it waits for, the run that does it and what that changed. */
+/** The details of a task: its description, dependencies, run and changes. */
 export function TaskDetails({ view, task, onChoose }: { view: SpecView; task: Task; onChoose(task: string): void }) {
   const { id, dependsOn, run, session, changed, finish } = task;
   const planned = view.data.tasks?.tasks.find((each) => each.id === id);
@@ -30,14 +30,16 @@ export function TaskDetails({ view, task, onChoose }: { view: SpecView; task: Ta
     <>
       {planned !== undefined && planned.description !== "" && <p className={styles.words}>{visibleLines(planned.description)}</p>}
       <Facts>
-        <Fact name="After">
+        <Fact name="Depends on">
           <TaskNames names={dependsOn} onChoose={onChoose} />
         </Fact>
-        <Fact name="Before">
+        <Fact name="Blocks">
           <TaskNames names={next} onChoose={onChoose} />
         </Fact>
-        {planned !== undefined && <Fact name="Planned">{planned.hours} h</Fact>}
-        {planned !== undefined && planned.requirements.length > 0 && <Fact name="For">{visibleText(planned.requirements.join(", "))}</Fact>}
+        {planned !== undefined && <Fact name="Estimate">{planned.hours} h</Fact>}
+        {planned !== undefined && planned.requirements.length > 0 && (
+          <Fact name="Requirements">{visibleText(planned.requirements.join(", "))}</Fact>
+        )}
         {run !== null && (
           <Fact name="Run">
             <Link href={`/runs/${run}`} className="link">
@@ -72,7 +74,7 @@ export function TaskDetails({ view, task, onChoose }: { view: SpecView; task: Ta
 }
 
 function TaskNames({ names, onChoose }: { names: readonly string[]; onChoose(task: string): void }) {
-  if (names.length === 0) return <span className={styles.quiet}>nothing</span>;
+  if (names.length === 0) return <span className={styles.quiet}>none</span>;
   return [...new Set(names)].map((name) => (
     <button key={name} type="button" className={styles.taskName} onClick={() => onChoose(name)}>
       {visibleText(name)}

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
 import { plural } from "../../parts/amounts.ts";
 import { Empty } from "../../parts/empty.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
@@ -18,14 +18,14 @@ const states: Readonly<Record<Task["state"], NodeState>> = { waiting: "pending",
 
 interface TasksProps {
   view: SpecView;
-  /** The task that is looked at. */
+  /** The selected task. */
   chosen: string | null;
   onChoose(task: string | null): void;
-  /** What stands above the graph. */
+  /** Shown above the graph. */
   children: ReactNode;
 }
 
-/** The tasks as a graph, each after those that it needs, as they are done; at the side the one that is looked at, or all of them. */
+/** The tasks as a graph with their dependencies and states. The side shows the selected task, or all of them. */
 export function Tasks({ view, chosen, onChoose, children }: TasksProps) {
   const isPhone = useIsPhone();
   const { tasks, merges } = view;
@@ -34,12 +34,12 @@ export function Tasks({ view, chosen, onChoose, children }: TasksProps) {
   const details = (each: Task) => <TaskDetails view={view} task={each} onChoose={onChoose} />;
   return (
     <TwoColumns
-      label="The tasks of the spec"
+      label="Spec tasks"
       side={
         task === null || isPhone ? (
           <AllTasks view={view} />
         ) : (
-          <Side label={`The task ${visibleText(task.id)}`}>
+          <Side label={`Task ${visibleText(task.id)}`}>
             <TaskHead task={task} onClose={() => onChoose(null)} />
             {details(task)}
           </Side>
@@ -47,7 +47,7 @@ export function Tasks({ view, chosen, onChoose, children }: TasksProps) {
       }
     >
       {children}
-      {tasks.length === 0 && <Empty title="No tasks yet">They are written after the design, and done when all of it is agreed to.</Empty>}
+      {tasks.length === 0 && <Empty title="No tasks yet">They are written after the design, and run when everything is approved.</Empty>}
       <LinkedGraph
         label="Tasks"
         items={items}
@@ -69,7 +69,7 @@ export function Tasks({ view, chosen, onChoose, children }: TasksProps) {
           const own = tasks.find((each) => each.id === id);
           return (
             own !== undefined && (
-              <section className={styles.inline} aria-label={`The task ${visibleText(id)}`}>
+              <section className={styles.inline} aria-label={`Task ${visibleText(id)}`}>
                 {details(own)}
               </section>
             )
@@ -81,29 +81,29 @@ export function Tasks({ view, chosen, onChoose, children }: TasksProps) {
   );
 }
 
-/** How far the work is, while no task is looked at. */
+/** The progress of all tasks, shown while no task is selected. */
 function AllTasks({ view: { tasks, data, session } }: { view: SpecView }) {
   const count = (state: Task["state"]) => tasks.filter((task) => task.state === state).length;
   const planned = data.tasks?.tasks ?? [];
   const hours = planned.reduce((sum, task) => sum + task.hours, 0);
   const criticalPath = data.tasks?.criticalPath ?? [];
   return (
-    <Side label="The tasks">
+    <Side label="All tasks">
       <Facts>
         <Fact name="Done">
           {count("done")} of {tasks.length}
         </Fact>
         {count("running") > 0 && <Fact name="Running">{count("running")}</Fact>}
         {count("failed") > 0 && <Fact name="Failed">{count("failed")}</Fact>}
-        {hours > 0 && <Fact name="Planned">{hours} h</Fact>}
-        {criticalPath.length > 0 && <Fact name="Longest way">{visibleText(criticalPath.join(" → "))}</Fact>}
+        {hours > 0 && <Fact name="Estimate">{hours} h</Fact>}
+        {criticalPath.length > 0 && <Fact name="Critical path">{visibleText(criticalPath.join(" → "))}</Fact>}
         {session !== null && (
           <Fact name="Session">
             <code>{visibleText(session)}</code>
           </Fact>
         )}
       </Facts>
-      {tasks.length > 0 && <p className={styles.quiet}>Choose a task to see what it is about, its run and what it changed.</p>}
+      {tasks.length > 0 && <p className={styles.quiet}>Choose a task to see its description, its run and its changes.</p>}
     </Side>
   );
 }
@@ -113,7 +113,7 @@ function Merges({ merges }: Pick<SpecView, "merges">) {
     <Section title="Merged">
       <ul className={styles.list}>
         {merges.map(({ merge, sessions, session, text }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a merge is its place.
+          // biome-ignore lint/suspicious/noArrayIndexKey: a merge is identified by its index.
           <li key={index}>
             {merge === null ? (
               "A merge"

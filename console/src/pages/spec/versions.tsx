@@ -1,17 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import type { SpecView } from "../../../../src/contract/spec-verbs.ts";
+import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
+import { useStation } from "../../data/station.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { ChoiceField } from "../../parts/field.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Time } from "../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
 import { phaseTitles } from "./phase-text.ts";
 import styles from "./spec.module.css";
 
-/** Every version, by whom, and what it changed compared with another. */
+/** Every version with its author, and its changes compared with another. */
 export function Versions({ view }: { view: SpecView }) {
   const last = view.versions.at(-1)?.version ?? 0;
   const [chosen, setChosen] = useState<number | null>(null);
@@ -19,7 +19,7 @@ export function Versions({ view }: { view: SpecView }) {
   const to = chosen ?? last;
   const from = against !== null && against < to ? against : to - 1;
   if (last === 0)
-    return <Empty title="No versions yet">Each phase that is good enough, and each that somebody writes by hand, is a new one.</Empty>;
+    return <Empty title="No versions yet">A phase creates a version when it passes its checks, or when someone writes it by hand.</Empty>;
   return (
     <div className={styles.versions}>
       <ol className={styles.list} aria-label="Versions">
@@ -57,19 +57,19 @@ function Diff({ spec, from, to }: { spec: string; from: number; to: number }) {
   const { data, error, refetch } = useQuery({
     queryKey: ["spec-diff", spec, from, to],
     queryFn: ({ signal }) => station.specs.diff(spec, { from, to }, { signal }),
-    // A version does not change any more.
+    // A version never changes.
     staleTime: Number.POSITIVE_INFINITY,
   });
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
   if (data === undefined) return <Loading />;
-  if (data.diff === "") return <p className={styles.quiet}>They say the same.</p>;
+  if (data.diff === "") return <p className={styles.quiet}>No differences.</p>;
   return (
     <pre className={styles.diff}>
       {data.diff
         .replace(/\n$/, "")
         .split("\n")
         .map((line, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a line is its place.
+          // biome-ignore lint/suspicious/noArrayIndexKey: a line is identified by its index.
           <span key={index} data-kind={kindOf(line)}>
             {visibleLines(line) || " "}
           </span>

@@ -33,13 +33,13 @@ describe("a draft of a run", () => {
     [{ task: "x", source: "folder" as const }, "place"],
     [{ task: "x", name: "no spaces here" }, "name"],
     [{ task: "x", network: "allow" as const, hosts: "http://x/y" }, "hosts"],
-  ])("says which field is wrong: %j", (over, field) => {
+  ])("reports which field is wrong: %j", (over, field) => {
     const { request, problems } = requestOf({ ...emptyDraft, ...over });
     expect(request).toBeNull();
     expect(Object.keys(problems ?? {})).toEqual([field]);
   });
 
-  test("of a run that was is that run's request again", () => {
+  test("of an earlier run repeats that run's request", () => {
     const created = {
       task: "Again.",
       model: "scripted:demo",

@@ -1,23 +1,23 @@
-import type { RunCreated } from "../../../../src/contract/run-event.ts";
-import { StartRun, type StartRunInput } from "../../../../src/contract/run-verbs.ts";
-import type { WorkspaceSource } from "../../../../src/contract/session.ts";
+import type { RunCreated } from "../../../../src/contract/run/run-event.ts";
+import { StartRun, type StartRunInput } from "../../../../src/contract/run/run-verbs.ts";
+import type { WorkspaceSource } from "../../../../src/contract/session/session.ts";
 
-/** A run as a form has it: texts, until somebody presses the button. */
+/** A run as the form stores it: as text, until the user submits it. */
 export interface Draft {
   task: string;
   agent: string;
   model: string;
   source: "empty" | "folder" | "git" | "run";
-  /** Of a folder its path, of a repository its address, of a run `RUN` or `RUN@STEP`. */
+  /** The path of a folder, the URL of a repository, or `RUN` or `RUN@STEP`. */
   place: string;
   ref: string;
   runtime: string;
   network: "none" | "allow" | "open";
-  /** One host a line. */
+  /** One host per line. */
   hosts: string;
   secrets: readonly string[];
   name: string;
-  /** `KEY=VALUE`, one a line. */
+  /** `KEY=VALUE`, one per line. */
   labels: string;
   costUsd: string;
   steps: string;
@@ -44,7 +44,7 @@ export const emptyDraft: Draft = {
 
 export type DraftProblems = Partial<Record<keyof Draft, string>>;
 
-/** The request that a draft is, checked as the station will, or what is wrong with which field. */
+/** Converts a draft to a request, validated as in the station, or returns what is wrong with each field. */
 export function requestOf(draft: Draft): { request: StartRunInput; problems: null } | { request: null; problems: DraftProblems } {
   const request: StartRunInput = {
     task: draft.task,
@@ -70,7 +70,7 @@ export function requestOf(draft: Draft): { request: StartRunInput; problems: nul
   return { request: null, problems: problemsOf(checked.error.issues) };
 }
 
-/** The draft with which a run would begin again as it was. */
+/** Returns the draft that would start the run again unchanged. */
 export function draftOf(
   created: Pick<RunCreatedData, "task" | "model" | "name" | "labels" | "budgets" | "agent">,
   source: WorkspaceSource | null,
@@ -120,14 +120,14 @@ function numberProblems(draft: Draft): DraftProblems {
   const problems: DraftProblems = {};
   for (const field of ["costUsd", "steps", "minutes"] as const) {
     const value = Number(draft[field]);
-    if (draft[field].trim() !== "" && !(value > 0)) problems[field] = "A number above 0.";
+    if (draft[field].trim() !== "" && !(value > 0)) problems[field] = "Enter a number above 0.";
   }
   return problems;
 }
 
 function placeProblems({ source, place }: Draft): DraftProblems {
   if (source === "empty" || place.trim() !== "") return {};
-  return { place: { folder: "Which folder of the station's machine?", git: "Which repository?", run: "Which run?" }[source] };
+  return { place: { folder: "Enter a folder on the station's machine.", git: "Enter a repository URL.", run: "Enter a run." }[source] };
 }
 
 function labelsOf(text: string): Record<string, string> {
@@ -145,7 +145,7 @@ const linesOf = (text: string): string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== "");
 
-/** The first part of a path in a request, or the part of its settings, as the form calls it. */
+/** Form fields by the first part of a path in the request; `settings` has one more part. */
 const fieldOf: Readonly<Record<string, keyof Draft>> = {
   task: "task",
   agent: "agent",

@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
-import { HarnessSettings } from "../../../../src/contract/agent.ts";
-import type { ModelList } from "../../../../src/contract/machine-verbs.ts";
+import { HarnessSettings } from "../../../../src/contract/harness/harness.ts";
+import type { ModelList } from "../../../../src/contract/machine/machine-verbs.ts";
+import { useKnownPlaces } from "../../data/known-places.ts";
+import { useStation } from "../../data/station.tsx";
 import { ChoiceField, Field, LongField } from "../../parts/field.tsx";
-import { useKnownPlaces } from "../../station/known-places.ts";
-import { useStation } from "../../station/station.tsx";
 import type { Draft, DraftProblems } from "./draft.ts";
 import styles from "./start.module.css";
 
@@ -48,7 +48,9 @@ export function StartFields({ draft, problems, onChange }: Fields) {
           value={draft.model}
           problem={problems.model}
           hint={
-            hasKey(allowed.data) ? "Empty: the agent's own, or the station's." : "No provider has a key here; scripted:demo needs none."
+            hasKey(allowed.data)
+              ? "Leave empty for the agent's own model, or the station's."
+              : "No provider has a key here. scripted:demo needs none."
           }
           onChange={(event) => onChange({ model: event.target.value })}
         />
@@ -66,7 +68,7 @@ export function StartFields({ draft, problems, onChange }: Fields) {
 const hasKey = (models: ModelList | undefined) =>
   models === undefined || models.default !== null || models.providers.some((each) => each.hasKey);
 
-/** The station's own first, then what runs used, then what the keys allow. */
+/** Lists the station's default first, then models of earlier runs, then those that the keys allow. */
 function modelsOf(models: ModelList | undefined, used: readonly string[]): string[] {
   const allowed = (models?.providers ?? []).flatMap((each) => (each.hasKey ? each.models : []));
   return [...new Set([models?.default ?? null, ...used, ...allowed, "scripted:demo"])].filter((name) => name !== null);
@@ -86,11 +88,11 @@ function Workspace({ draft, problems, onChange, folders }: Fields & { folders: r
         value={draft.source}
         choices={[
           { value: "empty", label: "an empty workspace" },
-          { value: "folder", label: "a folder of the station's machine" },
+          { value: "folder", label: "a folder on the station's machine" },
           { value: "git", label: "a git repository" },
           { value: "run", label: "the files of another run" },
         ]}
-        hint="Always a copy: what it changes is yours to apply, branch or discard."
+        hint="The run works on a copy. You apply, branch or discard its changes."
         onChoice={(source) => onChange({ source: source as Draft["source"] })}
       />
       {draft.source !== "empty" && (
@@ -123,18 +125,18 @@ function Walls({ draft, problems, onChange, runtimes }: Fields & { runtimes: rea
           label="Network"
           value={draft.network}
           choices={[
-            { value: "none", label: "nothing" },
+            { value: "none", label: "none" },
             { value: "allow", label: "the hosts below" },
             { value: "open", label: "every public address" },
           ]}
-          hint="What is denied shows in the run, and can be allowed there."
+          hint="Denied connections appear in the run, where you can allow them."
           onChoice={(network) => onChange({ network: network as Draft["network"] })}
         />
         <ChoiceField
           label="Runtime"
           value={draft.runtime}
           problem={problems.runtime}
-          choices={[{ value: "", label: "the station's choice" }, ...runtimes.map((name) => ({ value: name, label: name }))]}
+          choices={[{ value: "", label: "station default" }, ...runtimes.map((name) => ({ value: name, label: name }))]}
           onChoice={(runtime) => onChange({ runtime })}
         />
       </div>
@@ -145,7 +147,7 @@ function Walls({ draft, problems, onChange, runtimes }: Fields & { runtimes: rea
           placeholder={"api.example.com\n*.example.org"}
           value={draft.hosts}
           problem={problems.hosts}
-          hint="One a line."
+          hint="One per line."
           onChange={(event) => onChange({ hosts: event.target.value })}
         />
       )}
@@ -179,7 +181,7 @@ function Secrets({
           <code>{name}</code>
         </label>
       ))}
-      <p className={styles.hint}>{problem ?? "Inside there is a placeholder; the value goes to the secret's own hosts only."}</p>
+      <p className={styles.hint}>{problem ?? "The sandbox sees only a placeholder. The value goes only to the secret's own hosts."}</p>
     </fieldset>
   );
 }
@@ -201,13 +203,13 @@ function Bounds({ draft, problems, onChange }: Fields) {
       <summary>Limits, name and labels</summary>
       <div className={styles.row}>
         {field("Cost, USD", "costUsd", "no limit")}
-        {field("Steps", "steps", `${maxSteps} unless you say otherwise`)}
-        {field("Minutes", "minutes", `${Math.round(timeoutMs / 6_000) / 10} unless you say otherwise`)}
+        {field("Steps", "steps", `${maxSteps} by default`)}
+        {field("Minutes", "minutes", `${Math.round(timeoutMs / 6_000) / 10} by default`)}
       </div>
       <div className={styles.row}>
         <Field
           label="Name"
-          placeholder="such as mend-tests"
+          placeholder="such as fix-tests"
           value={draft.name}
           problem={problems.name}
           onChange={(event) => onChange({ name: event.target.value })}
@@ -224,7 +226,7 @@ function Bounds({ draft, problems, onChange }: Fields) {
   );
 }
 
-/** The limits that hold where the form says nothing: the agent's own, or those of every agent. */
+/** Returns the limits that apply if the form sets none: the agent's own, or the usual ones. */
 function useLimits(agent: string): Pick<HarnessSettings, "maxSteps" | "timeoutMs"> {
   const station = useStation();
   const { data } = useQuery({

@@ -1,16 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
+import { foundOrNull } from "../../../../src/contract/error/found-or-null.ts";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Loading } from "../../parts/loading.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
-import { useStation } from "../../station/station.tsx";
 import { type Draft, type DraftProblems, draftOf, emptyDraft, requestOf } from "./draft.ts";
 import styles from "./start.module.css";
 import { StartFields } from "./start-fields.tsx";
 
-/** A new run, from nothing or from one that was: `?from=run_…`, with its files as they were after a step: `&at=3`. */
+/** A new run, from scratch or from an earlier one: `?from=run_…`, with its files after a step: `&at=3`. */
 export default function Start() {
   const station = useStation();
   const [search] = useSearchParams();
@@ -25,11 +26,8 @@ export default function Start() {
         .events(from ?? "", { signal })
         [Symbol.asyncIterator]()
         .next();
-      const source = await station.sessions.get(session, { signal }).then(
-        (found) => found.source,
-        () => null,
-      );
-      const draft = created?.type === "run.created" ? draftOf(created.data, source) : emptyDraft;
+      const workspace = await foundOrNull(station.sessions.get(session, { signal }));
+      const draft = created?.type === "run.created" ? draftOf(created.data, workspace?.source ?? null) : emptyDraft;
       return at === null ? draft : { ...draft, source: "run" as const, place: `${from}@${at}`, ref: "" };
     },
   });

@@ -1,16 +1,16 @@
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
+import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { ScrollBox } from "../../parts/scroll-box.tsx";
-import { useStation } from "../../station/station.tsx";
 import styles from "./welcome.module.css";
 
 const command = 'caisson run "Make the tests pass"';
 
-/** For the first time: one press, and a run is at work that can be watched. */
+/** The first page of a new user: one click starts a run to watch. */
 export default function Welcome() {
   const station = useStation();
   const [, navigate] = useLocation();
@@ -20,7 +20,7 @@ export default function Welcome() {
     setStarting(true);
     try {
       const { run } = await station.runs.start({
-        task: "Write a small program with a test, and mend what the test finds.",
+        task: "Write a small program with a test, and fix what the test finds.",
         model: "scripted:demo",
         labels: { demo: "yes" },
         attended: true,
@@ -35,15 +35,15 @@ export default function Welcome() {
   return (
     <Page title="Welcome">
       <div className={styles.welcome}>
-        <h2>Whatever an agent does, it does inside.</h2>
+        <h2>Everything an agent does stays in its sandbox.</h2>
         <p>
-          Caisson gives every agent a sandbox of its own on this machine. You watch it here, answer what it asks, and decide what becomes of
-          its changes.
+          Caisson gives every agent its own sandbox on this machine. You watch it here, answer its questions, and decide what to do with its
+          changes.
         </p>
         <ol className={styles.steps}>
           <li>
-            <h3>Watch one at work</h3>
-            <p>A scripted model, which costs nothing and needs no key, does a small piece of work in a real sandbox.</p>
+            <h3>Watch an agent work</h3>
+            <p>A scripted model does a small task in a real sandbox. It is free and needs no key.</p>
             <Button look="main" disabled={isStarting} onClick={() => void start()}>
               {isStarting ? "Starting…" : "Start the demo run"}
             </Button>
@@ -52,19 +52,20 @@ export default function Welcome() {
           <li>
             <h3>Start your own</h3>
             <p>
-              From the <Link href="/start">form</Link>, or in a terminal, in the folder it is about:
+              Use the <Link href="/start">form</Link>, or run this in your project folder:
             </p>
             <div className={styles.command}>
-              <ScrollBox as="code" label="The command">
+              <ScrollBox as="code" label="Command">
                 {command}
               </ScrollBox>
-              <Copy text={command} what="the command" />
+              <Copy text={command} what="command" />
             </div>
           </li>
           <li>
             <h3>See what this machine can do</h3>
             <p>
-              The <Link href="/settings/doctor">doctor's report</Link> says which walls there are, and what would make them stronger.
+              The <Link href="/settings/doctor">doctor's report</Link> shows how well this machine can isolate sandboxes, and how to improve
+              that.
             </p>
           </li>
         </ol>

@@ -1,29 +1,28 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Ban, Trash2 } from "lucide-react";
 import { useState } from "react";
-import type { Client } from "../../../../src/client/connect.ts";
+import { useStation } from "../../data/station.tsx";
+import type { WorkItem } from "../../data/work-item.ts";
+import { lookAtWorkAgain } from "../../data/work-queries.ts";
 import { plural } from "../../parts/amounts.ts";
 import { BulkBar } from "../../parts/bulk-bar.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { useStation } from "../../station/station.tsx";
-import type { WorkItem, WorkKind } from "../../station/work-item.ts";
-import { lookAtWorkAgain } from "../../station/work-queries.ts";
 import { inTurns } from "../runs/in-turns.ts";
 
 const isOver = ({ state }: WorkItem) => state === "done" || state === "failed" || state === "cancelled";
 
-/** What can be done with all that are chosen. */
+/** The actions on all selected jobs. */
 export function BulkWork({ chosen, onClear }: { chosen: readonly WorkItem[]; onClear(): void }) {
   const station = useStation();
   const queries = useQueryClient();
   const [asking, setAsking] = useState<"cancel" | "remove" | null>(null);
   const open = chosen.filter((item) => !isOver(item));
   const ended = chosen.filter(isOver);
-  const act = async (items: readonly WorkItem[], verbs: ReturnType<typeof cancelling>, done: string) => {
-    const failures = await inTurns(items, ({ kind, id }) => verbs[kind](id));
-    say(`${items.length - failures.length} ${done}`);
+  const act = async (items: readonly WorkItem[], verb: "cancel" | "remove", done: string) => {
+    const failures = await inTurns(items, ({ kind, id }) => station[`${kind}s`][verb](id));
+    say(`${plural(items.length - failures.length, "job")} ${done}.`);
     if (failures[0] !== undefined) sayProblem(failures[0]);
     lookAtWorkAgain(queries);
     onClear();
@@ -38,40 +37,24 @@ export function BulkWork({ chosen, onClear }: { chosen: readonly WorkItem[]; onC
       </Button>
       {asking === "cancel" && (
         <Confirm
-          title={`Cancel ${plural(open.length, "piece")} of work?`}
+          title={`Cancel ${plural(open.length, "job")}?`}
           action="Cancel them"
-          onConfirm={() => act(open, cancelling(station), "cancelled")}
+          onConfirm={() => act(open, "cancel", "cancelled")}
           onClose={() => setAsking(null)}
         >
-          <p>Runs and commands that are at work for them are ended. What was written and what was pushed stays.</p>
+          <p>Stops their runs and commands. What they wrote and pushed stays.</p>
         </Confirm>
       )}
       {asking === "remove" && (
         <Confirm
-          title={`Remove ${plural(ended.length, "piece")} of work?`}
+          title={`Remove ${plural(ended.length, "job")}?`}
           action="Remove"
-          onConfirm={() => act(ended, removing(station), "removed")}
+          onConfirm={() => act(ended, "remove", "removed")}
           onClose={() => setAsking(null)}
         >
-          <p>Their logs are forgotten for good. Their runs and sessions, with what they changed, stay.</p>
+          <p>Deletes their logs for good. Their runs, sessions and changes stay.</p>
         </Confirm>
       )}
     </BulkBar>
   );
 }
-
-type Verbs = Readonly<Record<WorkKind, (id: string) => Promise<unknown>>>;
-
-const cancelling = (station: Client): Verbs => ({
-  workflow: (id) => station.workflows.cancel(id),
-  spec: (id) => station.specs.cancel(id),
-  ship: (id) => station.ships.cancel(id),
-  merge: (id) => station.merges.cancel(id),
-});
-
-const removing = (station: Client): Verbs => ({
-  workflow: (id) => station.workflows.remove(id),
-  spec: (id) => station.specs.remove(id),
-  ship: (id) => station.ships.remove(id),
-  merge: (id) => station.merges.remove(id),
-});

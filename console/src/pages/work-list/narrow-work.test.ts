@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import type { DrivenView } from "../../../../src/contract/driven.ts";
-import type { SpecSummary } from "../../../../src/contract/spec-verbs.ts";
-import { drivenItem, shipItem, specItem, type WorkItem, workOfStream } from "../../station/work-item.ts";
+import type { JobView } from "../../../../src/contract/durable/durable-job.ts";
+import type { SpecSummary } from "../../../../src/contract/spec/spec-verbs.ts";
+import { itemOf, type WorkItem, workOfStream } from "../../data/work-item.ts";
 import { narrowWork, usualSort, workFilterOf } from "./narrow-work.ts";
 
 const times = { createdAt: "2026-06-01T11:00:00.000Z", updatedAt: "2026-06-01T12:00:00.000Z" };
-const driven: DrivenView = {
+const job: JobView = {
   ...{ id: "wf_aaaaaaaaaaaa", title: "review", owner: "local", parent: null, status: "running", waits: null, paused: null },
   ...{ cancelRequested: null, finish: null, text: null, endedAt: null, own: null, damage: null, seq: 1, ...times },
 };
@@ -21,31 +21,31 @@ const ship = {
 
 const words = (item: WorkItem) => [item.word, item.state, item.about];
 
-test("what a thing waits for is said before that it goes on", () => {
-  expect(words(drivenItem("workflow", driven))).toEqual(["running", "active", ""]);
-  expect(words(drivenItem("workflow", { ...driven, waits: { ...waits, person: "May it?", children: ["run/run_aaaaaaaaaaaa"] } }))).toEqual([
-    ...["asks", "waiting", "May it?"],
+test("shows what a job waits for rather than that it runs", () => {
+  expect(words(itemOf.workflow(job))).toEqual(["running", "active", ""]);
+  expect(words(itemOf.workflow({ ...job, waits: { ...waits, person: "May it?", children: ["run/run_aaaaaaaaaaaa"] } }))).toEqual([
+    ...["needs input", "waiting", "May it?"],
   ]);
-  expect(words(drivenItem("workflow", { ...driven, waits: { ...waits, signal: "deployed" } }))).toEqual([
+  expect(words(itemOf.workflow({ ...job, waits: { ...waits, signal: "deployed" } }))).toEqual([
     ...["waiting", "waiting", "the signal deployed"],
   ]);
-  expect(words(drivenItem("workflow", { ...driven, waits: { ...waits, children: ["run/run_aaaaaaaaaaaa"] } }))).toEqual([
+  expect(words(itemOf.workflow({ ...job, waits: { ...waits, children: ["run/run_aaaaaaaaaaaa"] } }))).toEqual([
     ...["running", "active", "run_aaaaaaaaaaaa"],
   ]);
-  expect(words(drivenItem("merge", { ...driven, finish: "failed", text: "two ways" }))).toEqual(["failed", "failed", "two ways"]);
-  expect(words(specItem(spec))).toEqual(["asks", "waiting", "your word on its requirements"]);
-  expect(words(shipItem(ship))).toEqual(["open", "waiting", "somebody to merge feature/words → main"]);
+  expect(words(itemOf.merge({ ...job, finish: "failed", text: "two ways" }))).toEqual(["failed", "failed", "two ways"]);
+  expect(words(itemOf.spec(spec))).toEqual(["needs input", "waiting", "your approval of its requirements"]);
+  expect(words(itemOf.ship(ship))).toEqual(["open", "waiting", "someone to merge feature/words → main"]);
 });
 
-test("a stream leads to a page, and nothing else does", () => {
+test("links a stream to a page, and nothing else", () => {
   expect(workOfStream("workflow/wf_k3v7q2m5x4ab")?.href).toBe("/workflows/wf_k3v7q2m5x4ab");
   expect(workOfStream("run/run_k3v7q2m5x4ab")?.href).toBe("/runs/run_k3v7q2m5x4ab");
   for (const bad of ["workflow/../settings", "nothing/no_k3v7q2m5x4ab", "", "run/run_k3v7q2m5x4ab/x"]) expect(workOfStream(bad)).toBeNull();
 });
 
-test("a list is narrowed by kind, state, owner and words; parts of something else are left out until they are asked for", () => {
-  const part = drivenItem("workflow", { ...driven, id: "wf_bbbbbbbbbbbb", title: "inner", parent: "workflow/wf_aaaaaaaaaaaa" });
-  const all = [drivenItem("workflow", driven), part, specItem(spec), shipItem(ship)];
+test("filters by kind, state, owner and words, and hides parts by default", () => {
+  const part = itemOf.workflow({ ...job, id: "wf_bbbbbbbbbbbb", title: "inner", parent: "workflow/wf_aaaaaaaaaaaa" });
+  const all = [itemOf.workflow(job), part, itemOf.spec(spec), itemOf.ship(ship)];
   const found = (search: string, sort = usualSort) =>
     narrowWork(all, { filter: workFilterOf(new URLSearchParams(search)), sort }).map(({ id }) => id.split("_")[0]);
   expect(found("")).toEqual(["ship", "spec", "wf"]);

@@ -1,13 +1,13 @@
+import { type WorkItem, type WorkKind, type WorkState, workKinds, workStates } from "../../data/work-item.ts";
 import type { Sort } from "../../parts/list.tsx";
-import { type WorkItem, type WorkKind, type WorkState, workKinds, workStates } from "../../station/work-item.ts";
 
-/** What the list shows; all of it is in the page's address. */
+/** What the list shows. The page's address contains all of it. */
 export interface WorkFilter {
   text: string;
   kind: WorkKind | null;
   state: WorkState | null;
   owner: string | null;
-  /** Also what is a part of something else: a workflow's workflows, a spec's merges. */
+  /** Includes parts of other work: a workflow's workflows, a spec's merges. */
   withParts: boolean;
 }
 
@@ -31,7 +31,7 @@ const values: Readonly<Record<string, (item: WorkItem) => string>> = {
   updated: ({ updatedAt }) => updatedAt,
 };
 
-/** Those that pass, in the order that is asked for. */
+/** Returns the items that pass the filter, sorted. */
 export function narrowWork(items: readonly WorkItem[], { filter, sort }: { filter: WorkFilter; sort: Sort }): WorkItem[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   const value = values[sort.by] ?? (({ updatedAt }: WorkItem) => updatedAt);

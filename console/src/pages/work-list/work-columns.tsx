@@ -1,9 +1,9 @@
 import { GitMerge, type LucideIcon, Notebook, Send, Workflow } from "lucide-react";
+import type { WorkItem, WorkKind } from "../../data/work-item.ts";
 import { Badge } from "../../parts/badge.tsx";
 import type { Column } from "../../parts/list.tsx";
 import { Time, Until } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import type { WorkItem, WorkKind } from "../../station/work-item.ts";
 import styles from "./work.module.css";
 
 export const kindIcons: Readonly<Record<WorkKind, LucideIcon>> = { workflow: Workflow, spec: Notebook, ship: Send, merge: GitMerge };
@@ -13,7 +13,7 @@ export const workColumns: readonly Column<WorkItem>[] = [
   { id: "status", name: "Status", width: "104px", canSort: true, cell: ({ tone, word }) => <Badge tone={tone}>{word}</Badge> },
   { id: "kind", name: "Kind", width: "92px", canSort: true, cell: ({ kind }) => <KindWord kind={kind} /> },
   { id: "title", name: "Title", width: "minmax(160px, 1fr)", canSort: true, cell: (item) => <Title item={item} /> },
-  { id: "about", name: "Waits for", width: "minmax(120px, 1fr)", cell: (item) => <About item={item} /> },
+  { id: "about", name: "Waiting for", width: "minmax(120px, 1fr)", cell: (item) => <About item={item} /> },
   {
     id: "owner",
     name: "Owner",
@@ -35,7 +35,7 @@ export const workColumns: readonly Column<WorkItem>[] = [
   },
 ];
 
-/** Two lines, where there is no room for columns. */
+/** Two lines, for screens without room for columns. */
 export function PhoneRow({ item }: { item: WorkItem }) {
   return (
     <div className={styles.card}>

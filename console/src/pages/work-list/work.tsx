@@ -1,4 +1,6 @@
 import { useMemo, useState } from "react";
+import { type WorkItem, type WorkKind, workKinds, workStates } from "../../data/work-item.ts";
+import { useWork } from "../../data/work-queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
 import { sortOf, sortParam, useFilterParams } from "../../parts/filter-params.ts";
@@ -10,8 +12,6 @@ import { Problem } from "../../parts/problem.tsx";
 import { nothingSelected, withoutGone } from "../../parts/selection.ts";
 import { Tabs } from "../../parts/tabs.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { type WorkItem, type WorkKind, workKinds, workStates } from "../../station/work-item.ts";
-import { useWork } from "../../station/work-queries.ts";
 import { BulkWork } from "./bulk-work.tsx";
 import { narrowWork, usualSort, type WorkFilter, workFilterOf } from "./narrow-work.ts";
 import { NoWork } from "./no-work.tsx";
@@ -21,7 +21,7 @@ import { PhoneRow, workColumns } from "./work-columns.tsx";
 const phoneRow = (item: WorkItem) => <PhoneRow item={item} />;
 const noItems: readonly WorkItem[] = [];
 
-/** Everything that is more than one run: workflows, specs, ships and merges. */
+/** Lists all work that consists of several runs: workflows, specs, ships and merges. */
 export default function Work() {
   const { data, error, refetch } = useWork();
   const [params, change] = useFilterParams();
@@ -29,8 +29,8 @@ export default function Work() {
   const filter = workFilterOf(params);
   const sort = sortOf(params, usualSort);
   const all = data ?? noItems;
-  const shown = narrowWork(all, { filter, sort });
-  const ids = shown.map(({ id }) => id);
+  const shownItems = narrowWork(all, { filter, sort });
+  const ids = shownItems.map(({ id }) => id);
   const selection = withoutGone(selected, ids);
   const clear = () => change({ q: null, state: null, owner: null, parts: null });
   const ofKind = filter.kind === null ? all : all.filter(({ kind }) => kind === filter.kind);
@@ -44,14 +44,14 @@ export default function Work() {
         {ofKind.length > 0 && (
           <>
             <WorkFilters items={ofKind} filter={filter} onChange={change} onClear={clear} />
-            {shown.length === 0 ? (
-              <Empty title="Nothing is like this" action={<Button onClick={clear}>Show all</Button>}>
-                Take something away from the filter, or look at parts of other work as well.
+            {shownItems.length === 0 ? (
+              <Empty title="No matching work" action={<Button onClick={clear}>Show all</Button>}>
+                Clear part of the filter, or include parts of other work.
               </Empty>
             ) : (
               <List
                 label="Work"
-                items={shown}
+                items={shownItems}
                 idOf={({ id }) => id}
                 hrefOf={({ href }) => href}
                 nameOf={({ id, name }) => name ?? id}
@@ -65,13 +65,13 @@ export default function Work() {
             )}
           </>
         )}
-        <BulkWork chosen={shown.filter(({ id }) => selection.chosen.has(id))} onClear={() => setSelection(nothingSelected)} />
+        <BulkWork chosen={shownItems.filter(({ id }) => selection.chosen.has(id))} onClear={() => setSelection(nothingSelected)} />
       </div>
     </Page>
   );
 }
 
-/** How many of each the list shows. */
+/** Tabs with the number of matches of each kind. */
 function KindTabs({ items, params, current }: { items: readonly WorkItem[]; params: URLSearchParams; current: WorkKind | null }) {
   const hrefOf = (kind: WorkKind | null) => {
     const search = new URLSearchParams(params);

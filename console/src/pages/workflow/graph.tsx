@@ -1,20 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { useStation } from "../../data/station.tsx";
+import { workOfStream } from "../../data/work-item.ts";
+import { workKeys } from "../../data/work-queries.ts";
 import { GraphNode } from "../../parts/graph-node.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { useStation } from "../../station/station.tsx";
-import { workOfStream } from "../../station/work-item.ts";
-import { workKeys } from "../../station/work-queries.ts";
 import styles from "./graph.module.css";
 import { aboutStep, type StepGroup, type StepNode, stepTree } from "./step-tree.ts";
 
 interface Chosen {
-  /** The path of the step that is looked at. */
+  /** The path of the selected step. */
   chosen: string | null;
   onChoose(path: string): void;
 }
 
-/** Steps below each other in the order in which they are done; what is done at the same time stands side by side. */
+/** Steps from top to bottom in their order. Parallel ones are side by side. */
 export function Graph({ nodes, ...chosen }: { nodes: readonly StepNode[] } & Chosen) {
   return (
     <ol className={styles.sequence}>
@@ -27,7 +27,7 @@ export function Graph({ nodes, ...chosen }: { nodes: readonly StepNode[] } & Cho
   );
 }
 
-/** Steps that are gone through beside each other, or of which one is chosen. */
+/** Kinds of steps whose groups run in parallel, or of which one group is chosen. */
 const besides: ReadonlySet<string> = new Set(["parallel", "foreach", "switch"]);
 
 function Step({ node, ...chosen }: { node: StepNode } & Chosen) {
@@ -58,7 +58,7 @@ function Step({ node, ...chosen }: { node: StepNode } & Chosen) {
 
 function Group({ group: { label, nodes, isUnused }, ...chosen }: { group: StepGroup } & Chosen) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a part of a graph, not of a form.
+    // biome-ignore lint/a11y/useSemanticElements: part of a graph, not of a form.
     <div className={styles.group} role="group" aria-label={visibleText(label)} data-unused={isUnused}>
       <p className={styles.label} title={visibleText(label)}>
         {visibleText(label)}
@@ -68,12 +68,12 @@ function Group({ group: { label, nodes, isUnused }, ...chosen }: { group: StepGr
   );
 }
 
-/** The graph of a workflow that is a step of this one. Its steps are looked at on its own page. */
+/** The graph of a workflow that is a step of this one. Its own page has the details of its steps. */
 function SubWorkflow({ stream, onChoose }: { stream: string; onChoose(): void }) {
   const station = useStation();
   const id = workOfStream(stream)?.id ?? "";
   const { data } = useQuery({
-    queryKey: workKeys.workflow(id),
+    queryKey: workKeys.of("workflow", id),
     queryFn: ({ signal }) => station.workflows.get(id, { signal }),
     enabled: id !== "",
   });

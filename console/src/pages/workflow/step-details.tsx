@@ -1,5 +1,6 @@
 import { Bot, X } from "lucide-react";
 import { Link } from "wouter";
+import { workOfStream } from "../../data/work-item.ts";
 import { Button } from "../../parts/button.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
 import { stateWords } from "../../parts/graph-state.tsx";
@@ -7,16 +8,15 @@ import { duration, Time, Until } from "../../parts/time.tsx";
 import { Side } from "../../parts/two-columns.tsx";
 import { Value } from "../../parts/value.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { workOfStream } from "../../station/work-item.ts";
 import type { StepAttempt } from "./step-history.ts";
 import type { StepNode } from "./step-tree.ts";
 import styles from "./workflow.module.css";
 
-/** One step: what the definition says, and each of its tries with what went in and what came out. */
+/** One step: its definition, and each attempt with its input and output. */
 export function StepDetails({ node, tries, onClose }: { node: StepNode; tries: readonly StepAttempt[]; onClose(): void }) {
   const { step, state, view, path } = node;
   return (
-    <Side label={`The step ${step.name}`}>
+    <Side label={`Step ${step.name}`}>
       <header className={styles.sideHead}>
         <h2>{step.name}</h2>
         <span className={styles.quiet}>
@@ -33,36 +33,36 @@ export function StepDetails({ node, tries, onClose }: { node: StepNode; tries: r
             <code>{visibleText(step.when)}</code>
           </Fact>
         )}
-        {step.timeout !== undefined && <Fact name="Time">{step.timeout}</Fact>}
-        {step.retry !== undefined && <Fact name="Tried">up to {step.retry.attempts} times</Fact>}
+        {step.timeout !== undefined && <Fact name="Timeout">{step.timeout}</Fact>}
+        {step.retry !== undefined && <Fact name="Attempts">up to {step.retry.attempts}</Fact>}
         {view?.due != null && (
-          <Fact name={view.status === "failed" ? "Again" : "Due"}>
+          <Fact name={view.status === "failed" ? "Next attempt" : "Due"}>
             <Until at={view.due} />
           </Fact>
         )}
       </Facts>
-      {tries.length === 0 && <p className={styles.quiet}>Nothing has come of it yet.</p>}
+      {tries.length === 0 && <p className={styles.quiet}>No attempts yet.</p>}
       {tries.toReversed().map((each) => (
         <Try key={`${each.attempt} ${each.startedAt}`} tried={each} isOnly={tries.length === 1} />
       ))}
-      <Section title="As it is defined">
-        <Value label="The step's definition" value={withoutSteps(step)} />
+      <Section title="Definition">
+        <Value label="Step definition" value={withoutSteps(step)} />
       </Section>
     </Side>
   );
 }
 
-/** Steps within it have nodes of their own. */
+/** Omits inner steps, which have their own nodes. */
 const withoutSteps = (step: object): object =>
   Object.fromEntries(
     Object.entries(step).filter(([key]) => !["steps", "cases", "default", "branches", "catch", "finally", "definition"].includes(key)),
   );
 
 function Try({ tried, isOnly }: { tried: StepAttempt; isOnly: boolean }) {
-  const { attempt, given, startedAt, endedAt, status, output, error, child, answer } = tried;
+  const { attempt, given: input, startedAt, endedAt, status, output, error, child, answer } = tried;
   const place = child === null ? null : workOfStream(child);
   return (
-    <Section title={isOnly ? "What became of it" : `Attempt ${attempt}`}>
+    <Section title={isOnly ? "Result" : `Attempt ${attempt}`}>
       <Facts>
         <Fact name="Outcome">
           {status}
@@ -93,7 +93,7 @@ function Try({ tried, isOnly }: { tried: StepAttempt; isOnly: boolean }) {
           <p>{visibleLines(error.text)}</p>
         </div>
       )}
-      {given !== null && <Named name="Input" value={given} />}
+      {input !== null && <Named name="Input" value={input} />}
       {output !== null && <Named name="Output" value={output} />}
     </Section>
   );

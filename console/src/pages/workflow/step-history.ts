@@ -1,10 +1,11 @@
-import { isDrivenEvent } from "../../../../src/contract/is-driven-event.ts";
-import type { StepError, StepStatus, WorkflowEvent } from "../../../../src/contract/workflow-event.ts";
+import type { EventFor } from "../../../../src/contract/event/event-family.ts";
+import { type Handlers, handle } from "../../../../src/contract/event/handlers.ts";
+import type { StepError, StepStatus, WorkflowEvent, workflowEvents } from "../../../../src/contract/workflow/workflow-event.ts";
 
-/** One try of a step, as its events tell it. */
+/** One attempt of a step, collected from its events. */
 export interface StepAttempt {
   attempt: number;
-  /** What it was given; null for one that is given nothing. */
+  /** The input; null if the step has none. */
   given: unknown;
   startedAt: string | null;
   endedAt: string | null;
@@ -13,11 +14,11 @@ export interface StepAttempt {
   error: StepError | null;
   child: string | null;
   retryAt: string | null;
-  /** What a person said. */
+  /** A person's answer. */
   answer: { approved: boolean; text: string; by: string } | null;
 }
 
-/** The tries of each step, by its path. */
+/** Returns the attempts of each step, by its path. */
 export function historyOf(events: Iterable<WorkflowEvent>): ReadonlyMap<string, readonly StepAttempt[]> {
   const history = new Map<string, StepAttempt[]>();
   const tryOf = (path: string, attempt: number): StepAttempt => {
@@ -25,43 +26,28 @@ export function historyOf(events: Iterable<WorkflowEvent>): ReadonlyMap<string, 
     history.set(path, tries);
     const found = tries.findLast((each) => each.attempt === attempt);
     if (found !== undefined) return found;
-    const made: StepAttempt = {
+    const newAttempt: StepAttempt = {
       ...{ attempt, given: null, startedAt: null, endedAt: null, status: "running", output: null },
       ...{ error: null, child: null, retryAt: null, answer: null },
     };
-    tries.push(made);
-    return made;
+    tries.push(newAttempt);
+    return newAttempt;
   };
-  for (const event of events) {
-    if (isDrivenEvent(event)) continue;
-    switch (event.type) {
-      case "workflow.step_started":
-        Object.assign(tryOf(event.data.path, event.data.attempt), { given: event.data.given, startedAt: event.at });
-        break;
-      case "workflow.child_started":
-        tryOf(event.data.path, event.data.attempt).child = event.data.child;
-        break;
-      case "workflow.answered":
-        tryOf(event.data.path, event.data.attempt).answer = event.data;
-        break;
-      case "workflow.step_ended": {
-        const { path, attempt, status, output, error, retryAt } = event.data;
-        Object.assign(tryOf(path, attempt), { status, output, error, retryAt, endedAt: event.at });
-        break;
-      }
-      case "workflow.defined":
-      case "workflow.passed_over":
-      case "workflow.summed_up":
-      case "workflow.command_ended":
-      case "workflow.cancelling":
-      case "workflow.signalled":
-      case "workflow.retried":
-      case "workflow.cleaned":
-        break;
-      default:
-        // A new event does not compile until it is named above.
-        event satisfies never;
-    }
-  }
+  for (const event of events) handle(handlers, event, tryOf);
   return history;
 }
+
+const handlers: Handlers<EventFor<typeof workflowEvents, "console">, (path: string, attempt: number) => StepAttempt> = {
+  "workflow.step_started": ({ at, data: { path, attempt, given: input } }, tryOf) => {
+    Object.assign(tryOf(path, attempt), { given: input, startedAt: at });
+  },
+  "workflow.child_started": ({ data: { path, attempt, child } }, tryOf) => {
+    tryOf(path, attempt).child = child;
+  },
+  "workflow.answered": ({ data }, tryOf) => {
+    tryOf(data.path, data.attempt).answer = data;
+  },
+  "workflow.step_ended": ({ at, data: { path, attempt, status, output, error, retryAt } }, tryOf) => {
+    Object.assign(tryOf(path, attempt), { status, output, error, retryAt, endedAt: at });
+  },
+};

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import type { WorkflowStep } from "../../../../src/contract/workflow.ts";
-import type { WorkflowStepView } from "../../../../src/contract/workflow-verbs.ts";
+import type { WorkflowStep } from "../../../../src/contract/workflow/workflow.ts";
+import type { WorkflowStepView } from "../../../../src/contract/workflow/workflow-verbs.ts";
 import { historyOf } from "./step-history.ts";
 import { aboutStep, countSteps, nodeAt, type StepNode, stepTree } from "./step-tree.ts";
 
 const at = "2026-06-01T12:00:00.000Z";
 const command = (name: string): WorkflowStep => ({ name, kind: "command", argv: ["true"] });
-const view = (path: string, given: Partial<WorkflowStepView> = {}): WorkflowStepView => ({
+const view = (path: string, overrides: Partial<WorkflowStepView> = {}): WorkflowStepView => ({
   ...{
     path,
     kind: "command",
@@ -19,17 +19,17 @@ const view = (path: string, given: Partial<WorkflowStepView> = {}): WorkflowStep
     startedAt: at,
     endedAt: at,
   },
-  ...given,
+  ...overrides,
 });
 const tree = (
   steps: WorkflowStep[],
   views: WorkflowStepView[],
-  given: { finish?: "failed"; history?: ReturnType<typeof historyOf> } = {},
-) => stepTree({ definition: { name: "x", steps } as never, steps: views, finish: given.finish ?? null }, given.history);
+  options: { finish?: "failed"; history?: ReturnType<typeof historyOf> } = {},
+) => stepTree({ definition: { name: "x", steps } as never, steps: views, finish: options.finish ?? null }, options.history);
 const states = (nodes: readonly StepNode[]): string[] =>
   nodes.flatMap(({ path, state, groups }) => [`${path} ${state}`, ...groups.flatMap(({ nodes: inner }) => states(inner))]);
 
-test("steps of every kind stand where the engine puts them", () => {
+test("places steps of every kind where the engine puts them", () => {
   const steps: WorkflowStep[] = [
     {
       name: "way",
@@ -62,7 +62,7 @@ test("steps of every kind stand where the engine puts them", () => {
   expect(countSteps(tree(steps, views))).toEqual({ done: 2, all: 11 });
 });
 
-test("what is over has steps that were not reached, and a try that went well has nothing to mend", () => {
+test("marks steps that were not reached as unused, and catch steps after a success", () => {
   expect(states(tree([command("a"), command("b")], [view("a", { status: "failed" })], { finish: "failed" }))).toEqual([
     "a failed",
     "b unused",
@@ -73,13 +73,13 @@ test("what is over has steps that were not reached, and a try that went well has
   ]);
 });
 
-test("steps of a second attempt are other ones than those of the first", () => {
+test("separates the steps of a second attempt from those of the first", () => {
   const both: WorkflowStep = { name: "b", kind: "parallel", branches: { l: [command("x")] }, retry: { attempts: 2 } };
   const views = [view("b", { attempt: 2, status: "running" }), view("b/l/x", { status: "failed" }), view("b~2/l/x", { status: "running" })];
   expect(states(tree([both], views))).toEqual(["b running", "b~2/l/x running"]);
 });
 
-test("of a long list those are drawn first that something is the matter with, and the rest is counted", () => {
+test("draws items with problems first in a long list, and counts the rest", () => {
   const each: WorkflowStep = { name: "e", kind: "foreach", in: "input.list", as: "file", steps: [command("x")] };
   const items = Array.from({ length: 40 }, (_, index) => `f${index}`);
   const history = historyOf([
@@ -98,7 +98,7 @@ test("of a long list those are drawn first that something is the matter with, an
   ]);
 });
 
-test("each try of a step is kept with what went in and what came out", () => {
+test("stores each attempt of a step with its input and output", () => {
   const started = (attempt: number) =>
     ({
       type: "workflow.step_started",
@@ -119,8 +119,8 @@ test("each try of a step is kept with what went in and what came out", () => {
   ]);
 });
 
-test("a step is told in a line", () => {
+test("describes a step in one line", () => {
   expect(aboutStep({ name: "a", kind: "agent", task: "Write\n  it." })).toBe("coder: Write it.");
-  expect(aboutStep({ name: "p", kind: "parallel", branches: {}, join: "any" })).toBe("at the same time, until one is done");
+  expect(aboutStep({ name: "p", kind: "parallel", branches: {}, join: "any" })).toBe("in parallel, until one is done");
   expect(aboutStep({ name: "c", kind: "command", argv: ["x".repeat(300)] })).toHaveLength(160);
 });

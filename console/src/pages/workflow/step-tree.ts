@@ -1,18 +1,18 @@
-import type { StepOf, WorkflowDefinition, WorkflowStep } from "../../../../src/contract/workflow.ts";
-import type { WorkflowStepView, WorkflowView } from "../../../../src/contract/workflow-verbs.ts";
+import type { StepOf, WorkflowDefinition, WorkflowStep } from "../../../../src/contract/workflow/workflow.ts";
+import type { WorkflowStepView, WorkflowView } from "../../../../src/contract/workflow/workflow-verbs.ts";
 import type { NodeState } from "../../parts/graph-state.tsx";
 import type { StepAttempt } from "./step-history.ts";
 
-/** A step of the definition, with what has become of it. */
+/** A step of the definition, with its state. */
 export interface StepNode {
   path: string;
   step: WorkflowStep;
   state: NodeState;
-  /** Null before it was begun. */
+  /** Null if it has not started. */
   view: WorkflowStepView | null;
-  /** The lists of steps in it. */
+  /** The lists of steps inside it. */
   groups: readonly StepGroup[];
-  /** Of a list of items that is too long to be drawn: how many are not. */
+  /** How many items of a long list are not drawn. */
   left: number;
 }
 
@@ -23,27 +23,27 @@ export interface StepGroup {
   nodes: readonly StepNode[];
 }
 
-/** So many items of a list are drawn: first those that something is the matter with. */
+/** How many items of a list are drawn. Those with problems come first. */
 const ITEMS_DRAWN = 12;
 const ITEM_TEXT_MAX = 40;
 
 interface Known {
   steps: ReadonlyMap<string, WorkflowStepView>;
-  /** Beginnings of paths, up to a `/`, below which something was begun. */
+  /** Path prefixes that end in `/` and contain at least one started step. */
   begun: ReadonlySet<string>;
   history: ReadonlyMap<string, readonly StepAttempt[]>;
   isOver: boolean;
 }
 
-/** The steps of an instance's definition in the order in which they are done, each with its state. */
+/** Returns the steps of an instance's definition in order, each with its state. */
 export function stepTree(
   { definition, steps, finish }: Pick<WorkflowView, "definition" | "steps" | "finish">,
   history: Known["history"] = new Map(),
 ): StepNode[] {
-  const begun = new Set<string>();
+  const startedPrefixes = new Set<string>();
   for (const { path } of steps)
-    for (let at = path.indexOf("/"); at !== -1; at = path.indexOf("/", at + 1)) begun.add(path.slice(0, at + 1));
-  const known = { steps: new Map(steps.map((view) => [view.path, view])), begun, history, isOver: finish !== null };
+    for (let at = path.indexOf("/"); at !== -1; at = path.indexOf("/", at + 1)) startedPrefixes.add(path.slice(0, at + 1));
+  const known = { steps: new Map(steps.map((view) => [view.path, view])), begun: startedPrefixes, history, isOver: finish !== null };
   return nodesOf((definition as unknown as WorkflowDefinition).steps, "", known);
 }
 
@@ -80,7 +80,7 @@ function groupsOf(step: WorkflowStep, below: string, known: Inside): Pick<StepNo
         ...step.cases.map(({ when, steps }, index) => ({ key: String(index), label: `when ${when}`, steps })),
         ...(step.default === undefined ? [] : [{ key: "default", label: "otherwise", steps: step.default }]),
       ];
-      // One way was taken as soon as something in it was begun.
+      // A case was chosen as soon as one of its steps has started.
       const isDecided = ways.some(({ key }) => wasBegun(key));
       return {
         left: 0,
@@ -98,8 +98,8 @@ function groupsOf(step: WorkflowStep, below: string, known: Inside): Pick<StepNo
         left: 0,
         groups: [
           group("try", "try", step.steps),
-          ...(step.catch === undefined ? [] : [group("catch", "if it fails", step.catch, known.isUnused || (isDone && !hasFailed))]),
-          ...(step.finally === undefined ? [] : [group("finally", "in any case", step.finally)]),
+          ...(step.catch === undefined ? [] : [group("catch", "on failure", step.catch, known.isUnused || (isDone && !hasFailed))]),
+          ...(step.finally === undefined ? [] : [group("finally", "always", step.finally)]),
         ],
       };
     }
@@ -114,8 +114,8 @@ function itemGroups(
   known: Inside & { group(key: string, label: string, steps: readonly WorkflowStep[]): StepGroup },
 ): Pick<StepNode, "groups" | "left"> {
   const path = below.replace(/(~\d+)?\/$/, "");
-  const given = known.history.get(path)?.at(-1)?.given as { items?: unknown[] } | null | undefined;
-  const items = given?.items ?? countedItems(below, known.begun);
+  const input = known.history.get(path)?.at(-1)?.given as { items?: unknown[] } | null | undefined;
+  const items = input?.items ?? countedItems(below, known.begun);
   if (items.length === 0) return { left: 0, groups: [known.group("0", `each of ${step.in}`, step.steps)] };
   const name = step.as ?? "item";
   const groups = items.map((item, index) => {
@@ -126,10 +126,10 @@ function itemGroups(
   return { left: groups.length - drawn.size, groups: groups.filter((each) => drawn.has(each)) };
 }
 
-/** As far as it is known from what was begun. */
-function countedItems(below: string, begun: ReadonlySet<string>): undefined[] {
+/** Returns one undefined per item whose steps have started. */
+function countedItems(below: string, startedPrefixes: ReadonlySet<string>): undefined[] {
   let count = 0;
-  while (begun.has(`${below}${count}/`)) count += 1;
+  while (startedPrefixes.has(`${below}${count}/`)) count += 1;
   return Array.from({ length: count }, () => undefined);
 }
 
@@ -145,7 +145,7 @@ function rank({ nodes }: StepGroup): number {
   return found === -1 ? ranks.length : found;
 }
 
-/** The node of a path, wherever it is drawn. */
+/** Finds the node of a path at any depth. */
 export function nodeAt(nodes: readonly StepNode[], path: string): StepNode | null {
   for (const node of nodes) {
     if (node.path === path) return node;
@@ -155,7 +155,7 @@ export function nodeAt(nodes: readonly StepNode[], path: string): StepNode | nul
   return null;
 }
 
-/** How many are how, for a word about the whole. */
+/** Counts finished steps and all steps, for a summary. */
 export function countSteps(nodes: readonly StepNode[]): { done: number; all: number } {
   let [done, all] = [0, 0];
   for (const { state, groups } of nodes) {
@@ -173,7 +173,7 @@ export function countSteps(nodes: readonly StepNode[]): { done: number; all: num
 
 const TEXT_MAX = 160;
 
-/** What a step is about, in a line. */
+/** Describes a step in one line. */
 export function aboutStep(step: WorkflowStep): string {
   const text = wordsOf(step).replaceAll(/\s+/g, " ").trim();
   return text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX - 1)}…` : text;
@@ -197,9 +197,9 @@ function wordsOf(step: WorkflowStep): string {
     case "switch":
       return "one of these";
     case "parallel":
-      return joinWords(step.join, "at the same time");
+      return joinWords(step.join, "in parallel");
     case "foreach":
-      return joinWords(step.join, `in ${step.in}${step.concurrency === undefined ? "" : `, ${step.concurrency} at once`}`);
+      return joinWords(step.join, `in ${step.in}${step.concurrency === undefined ? "" : `, ${step.concurrency} at a time`}`);
     case "try":
       return "";
     case "merge":

@@ -1,13 +1,13 @@
 import { useState } from "react";
-import type { StepOf } from "../../../../src/contract/workflow.ts";
-import type { WorkflowView } from "../../../../src/contract/workflow-verbs.ts";
+import type { StepOf } from "../../../../src/contract/workflow/workflow.ts";
+import type { WorkflowView } from "../../../../src/contract/workflow/workflow-verbs.ts";
+import { useStation } from "../../data/station.tsx";
 import { Ask } from "../../parts/ask.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field, LongField } from "../../parts/field.tsx";
 import { Markdown } from "../../parts/markdown.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
-import { useStation } from "../../station/station.tsx";
 import type { StepAttempt } from "./step-history.ts";
 import { nodeAt, type StepNode } from "./step-tree.ts";
 import styles from "./workflow.module.css";
@@ -19,7 +19,7 @@ interface AsksProps {
   onDone(view: WorkflowView): void;
 }
 
-/** The steps that wait for a person's word, each with the answers. */
+/** The steps that wait for approval, each with the buttons to answer. */
 export function WorkflowAsks({ view, nodes, history, onDone }: AsksProps) {
   const station = useStation();
   if (view.finish !== null) return null;
@@ -34,8 +34,8 @@ export function WorkflowAsks({ view, nodes, history, onDone }: AsksProps) {
     return (
       <Ask
         key={path}
-        title={`${path} asks for an approval`}
-        field={{ label: "What you say about it" }}
+        title={`${path} needs approval`}
+        field={{ label: "Comment" }}
         answers={[
           { label: "Approve", look: "main", give: answer(true), done: "Approved." },
           { label: "Reject", look: "danger", give: answer(false), done: "Rejected." },
@@ -47,7 +47,7 @@ export function WorkflowAsks({ view, nodes, history, onDone }: AsksProps) {
   });
 }
 
-/** Sends a signal that a step waits for, or will. */
+/** Sends a signal that a step waits for now or later. */
 export function SendSignal({ view, onDone, onClose }: { view: WorkflowView; onDone(view: WorkflowView): void; onClose(): void }) {
   const station = useStation();
   const [name, setName] = useState(view.waits?.signal?.split(", ")[0] ?? "");
@@ -84,7 +84,7 @@ export function SendSignal({ view, onDone, onClose }: { view: WorkflowView; onDo
       <div className={styles.send}>
         <Field
           label="Signal"
-          hint="Its name, as the step has it."
+          hint="The name of the signal in the step's definition."
           value={name}
           onChange={(event) => setName(event.target.value)}
           data-first-focus=""
@@ -92,7 +92,7 @@ export function SendSignal({ view, onDone, onClose }: { view: WorkflowView; onDo
         <LongField
           label="Data"
           placeholder='optional, such as { "version": 7 }'
-          hint="JSON. It is kept until a step takes it."
+          hint="JSON. Stored until a step receives it."
           problem={problem}
           value={data}
           onChange={(event) => setData(event.target.value)}

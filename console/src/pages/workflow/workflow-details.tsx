@@ -1,14 +1,14 @@
-import type { WorkflowDefinition } from "../../../../src/contract/workflow.ts";
-import type { WorkflowView } from "../../../../src/contract/workflow-verbs.ts";
+import type { WorkflowDefinition } from "../../../../src/contract/workflow/workflow.ts";
+import type { WorkflowView } from "../../../../src/contract/workflow/workflow-verbs.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
 import { Side } from "../../parts/two-columns.tsx";
 import { Value } from "../../parts/value.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { DrivenFacts } from "../work-list/driven-facts.tsx";
+import { JobFacts } from "../job/job-facts.tsx";
 import styles from "./workflow.module.css";
 
-/** The instance as a whole: what came of it, what it was given, whose it is. */
+/** The whole instance: its result, facts, input and data. */
 export function WorkflowDetails({ view, done, all }: { view: WorkflowView; done: number; all: number }) {
   const { description, version } = view.definition as unknown as WorkflowDefinition;
   return (
@@ -21,8 +21,8 @@ export function WorkflowDetails({ view, done, all }: { view: WorkflowView; done:
       )}
       <Section title="About">
         <Facts>
-          <Fact name="Id">
-            <code>{view.id}</code> <Copy text={view.id} what="id" />
+          <Fact name="ID">
+            <code>{view.id}</code> <Copy text={view.id} what="ID" />
           </Fact>
           <Fact name="Steps">
             {done} of {all} done
@@ -31,7 +31,7 @@ export function WorkflowDetails({ view, done, all }: { view: WorkflowView; done:
           <Fact name="Definition">
             <code>{view.digest.slice(0, 12)}</code>
           </Fact>
-          <DrivenFacts view={view} />
+          <JobFacts view={view} />
         </Facts>
       </Section>
       {hasSomething(view.input) && (

@@ -1,22 +1,19 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
-import { useParams, useSearchParams } from "wouter";
-import type { WorkflowView } from "../../../../src/contract/workflow-verbs.ts";
-import { Badge } from "../../parts/badge.tsx";
+import { useSearchParams } from "wouter";
+import type { WorkflowView } from "../../../../src/contract/workflow/workflow-verbs.ts";
+import { useFollowedEvents } from "../../data/followed-events.ts";
+import { useStation } from "../../data/station.tsx";
+import { jobStatus } from "../../data/work-item.ts";
+import { lookAtWorkAgain, workKeys } from "../../data/work-queries.ts";
 import { EventList } from "../../parts/event-list.tsx";
 import { useFilterParams } from "../../parts/filter-params.ts";
-import { NameLine } from "../../parts/name-line.tsx";
-import { NotThere } from "../../parts/not-there.tsx";
-import { Page } from "../../parts/page.tsx";
 import { Scroll } from "../../parts/scroll.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { TwoColumns } from "../../parts/two-columns.tsx";
 import { Value } from "../../parts/value.tsx";
-import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { useFollowed } from "../../station/followed.ts";
-import { useStation } from "../../station/station.tsx";
-import { drivenStatus } from "../../station/work-item.ts";
-import { lookAtWorkAgain, workKeys } from "../../station/work-queries.ts";
+import { visibleLines } from "../../parts/visible-text.ts";
+import { JobFrame, JobPage } from "../job/job-page.tsx";
 import { Graph } from "./graph.tsx";
 import { StepDetails } from "./step-details.tsx";
 import { historyOf } from "./step-history.ts";
@@ -27,18 +24,12 @@ import { WorkflowAsks } from "./workflow-asks.tsx";
 import { WorkflowDetails } from "./workflow-details.tsx";
 
 export default function Workflow() {
-  const { workflow = "" } = useParams<{ workflow: string }>();
-  return <WorkflowPage key={workflow} id={workflow} />;
-}
-
-function WorkflowPage({ id }: { id: string }) {
-  const station = useStation();
-  const { data, error, refetch } = useQuery({
-    queryKey: workKeys.workflow(id),
-    queryFn: ({ signal }) => station.workflows.get(id, { signal }),
-  });
-  if (data === undefined) return <NotThere what="workflow" error={error} onRetry={() => void refetch()} />;
-  return <OpenWorkflow view={data} />;
+  const { workflows } = useStation();
+  return (
+    <JobPage kind="workflow" get={workflows.get}>
+      {(view) => <OpenWorkflow view={view} />}
+    </JobPage>
+  );
 }
 
 const tabs = ["graph", "events", "definition"] as const;
@@ -49,8 +40,8 @@ function OpenWorkflow({ view }: { view: WorkflowView }) {
   const [params, change] = useFilterParams();
   const [search] = useSearchParams();
   const { id } = view;
-  const events = useFollowed({
-    queryKey: workKeys.workflow(id),
+  const events = useFollowedEvents({
+    queryKey: workKeys.of("workflow", id),
     follow: useCallback(
       (options: { fromSeq: number; signal: AbortSignal }) => station.workflows.events(id, { ...options, follow: true }),
       [station, id],
@@ -60,27 +51,17 @@ function OpenWorkflow({ view }: { view: WorkflowView }) {
   const history = useMemo(() => historyOf(events), [events]);
   const nodes = useMemo(() => stepTree(view, history), [view, history]);
   const onDone = (next: WorkflowView) => {
-    queries.setQueryData(workKeys.workflow(id), next);
+    queries.setQueryData(workKeys.of("workflow", id), next);
     lookAtWorkAgain(queries);
   };
   const tab = tabs.find((each) => each === search.get("tab")) ?? "graph";
   const hrefOf = (each: (typeof tabs)[number]) => `/workflows/${id}${each === "graph" ? "" : `?tab=${each}`}`;
   const chosen = nodeAt(nodes, params.get("step") ?? "");
-  const { word, tone } = drivenStatus(view);
-  const title = visibleText(view.title);
   return (
-    <Page
-      title={`${word}: ${title}`}
-      name={
-        <NameLine up={{ href: "/work?kind=workflow", label: "Workflows" }} name={title}>
-          <Badge tone={tone}>{word}</Badge>
-        </NameLine>
-      }
-      actions={<WorkflowActions view={view} onDone={onDone} />}
-    >
+    <JobFrame kind="workflow" status={jobStatus(view)} title={view.title} actions={<WorkflowActions view={view} onDone={onDone} />}>
       <div className={styles.page}>
         <Tabs
-          label="Parts of the workflow"
+          label="Workflow sections"
           current={hrefOf(tab)}
           tabs={[
             { href: hrefOf("graph"), label: "Graph" },
@@ -105,8 +86,8 @@ function OpenWorkflow({ view }: { view: WorkflowView }) {
           </TwoColumns>
         )}
         {tab === "events" && (
-          <Scroll className={styles.part} label="What happened">
-            <EventList label="Events of the workflow" events={events.map((event) => ({ ...event, key: event.seq }))} />
+          <Scroll className={styles.part} label="Events">
+            <EventList label="Events" events={events.map((event) => ({ ...event, key: event.seq }))} />
           </Scroll>
         )}
         {tab === "definition" && (
@@ -115,15 +96,15 @@ function OpenWorkflow({ view }: { view: WorkflowView }) {
           </div>
         )}
       </div>
-    </Page>
+    </JobFrame>
   );
 }
 
-/** Why it stands still or has ended, where there is a reason. */
+/** The reason why it waits or ended, if there is one. */
 function Said({ view: { finish, text, paused, damage } }: { view: WorkflowView }) {
-  const said = damage ?? (finish === null ? paused?.text : text);
-  if (said == null || said === "") return null;
+  const reason = damage ?? (finish === null ? paused?.text : text);
+  if (reason == null || reason === "") return null;
   return (
-    <p className={finish === "failed" || finish === "timed_out" || damage !== null ? styles.error : styles.quiet}>{visibleLines(said)}</p>
+    <p className={finish === "failed" || finish === "timed_out" || damage !== null ? styles.error : styles.quiet}>{visibleLines(reason)}</p>
   );
 }

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
-import type { RunView } from "../../../../../src/contract/run-verbs.ts";
-import type { AppliedChanges, AppliedFile } from "../../../../../src/contract/session-verbs.ts";
+import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
+import type { AppliedChanges, AppliedFile } from "../../../../../src/contract/session/session-verbs.ts";
+import { useStation } from "../../../data/station.tsx";
 import { plural } from "../../../parts/amounts.ts";
 import { Button } from "../../../parts/button.tsx";
 import { Empty } from "../../../parts/empty.tsx";
@@ -8,7 +9,6 @@ import { useFilterParams } from "../../../parts/filter-params.ts";
 import { ScrollBox } from "../../../parts/scroll-box.tsx";
 import { Time } from "../../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import styles from "./changes.module.css";
 import { FileButton } from "./file-button.tsx";
 import { patchLines } from "./patch-lines.ts";
@@ -24,7 +24,7 @@ function useApplied(view: RunView, apply?: number) {
   });
 }
 
-/** Beside what is not applied: that something was, and the way to it. */
+/** Notes beside unapplied changes that others were applied, and links to them. */
 export function AppliedNote({ view }: { view: RunView }) {
   const [, change] = useFilterParams();
   const last = useApplied(view).data?.applies[0];
@@ -33,23 +33,23 @@ export function AppliedNote({ view }: { view: RunView }) {
     <p className={styles.leftOut}>
       <AppliedWords applied={last} />.{" "}
       <button type="button" className={styles.link} onClick={() => change({ apply: String(last.apply), file: null })}>
-        Show what was applied
+        Show applied changes
       </button>
     </p>
   );
 }
 
-/** What was brought to a folder: the last time, or one before it. `left`: files that are not applied. */
+/** Shows what was applied to a folder: the last time, or an earlier one. `left`: the number of files not applied. */
 export function Applied({ view, left, onLookAgain }: { view: RunView; left: number; onLookAgain(): void }) {
   const [params, change] = useFilterParams();
-  const asked = Number(params.get("apply"));
-  const { data } = useApplied(view, Number.isInteger(asked) && asked > 0 ? asked : undefined);
-  const again = <Button onClick={onLookAgain}>Look again</Button>;
-  const shown = data?.applies.find(({ apply }) => apply === data.diff?.apply) ?? data?.applies[0];
-  if (data === undefined || shown === undefined) {
+  const requestedApply = Number(params.get("apply"));
+  const { data } = useApplied(view, Number.isInteger(requestedApply) && requestedApply > 0 ? requestedApply : undefined);
+  const again = <Button onClick={onLookAgain}>Refresh</Button>;
+  const shownApply = data?.applies.find(({ apply }) => apply === data.diff?.apply) ?? data?.applies[0];
+  if (data === undefined || shownApply === undefined) {
     return (
-      <Empty title="Nothing has changed" action={again}>
-        When the agent writes files they show up here, to be reviewed before anything of yours changes.
+      <Empty title="No changes" action={again}>
+        Files that the agent changes appear here for you to review before you apply them.
       </Empty>
     );
   }
@@ -60,15 +60,15 @@ export function Applied({ view, left, onLookAgain }: { view: RunView; left: numb
       <div className={styles.appliedHead}>
         <p>
           <strong>
-            <AppliedWords applied={shown} />
+            <AppliedWords applied={shownApply} />
           </strong>{" "}
-          to <code>{visibleText(shown.folder)}</code>. {left === 0 && "Nothing is left to apply."}
+          to <code>{visibleText(shownApply.folder)}</code>. {left === 0 && "Nothing is left to apply."}
         </p>
         {data.applies.length > 1 && (
           <select
-            aria-label="Which apply"
+            aria-label="Apply to show"
             className={styles.applies}
-            value={shown.apply}
+            value={shownApply.apply}
             onChange={(event) => change({ apply: event.target.value, file: null })}
           >
             {data.applies.map(({ apply, at, count }) => (
@@ -81,7 +81,7 @@ export function Applied({ view, left, onLookAgain }: { view: RunView; left: numb
         {left === 0 ? again : <Button onClick={() => change({ apply: null, file: null })}>{plural(left, "file")} not applied</Button>}
       </div>
       {file === undefined ? (
-        <Empty title="The diff of this apply was not kept" />
+        <Empty title="No diff was stored for this apply" />
       ) : (
         <div className={styles.changes}>
           <div className={styles.list}>
@@ -92,7 +92,7 @@ export function Applied({ view, left, onLookAgain }: { view: RunView; left: numb
                 </li>
               ))}
             </ul>
-            {files.length < shown.count && <p className={styles.leftOut}>{shown.count - files.length} more were applied.</p>}
+            {files.length < shownApply.count && <p className={styles.leftOut}>{shownApply.count - files.length} more were applied.</p>}
           </div>
           <AppliedPatch file={file} />
         </div>
@@ -117,11 +117,11 @@ function AppliedPatch({ file }: { file: AppliedFile }) {
         <code>{visibleText(file.path)}</code>
       </header>
       {lines === null ? (
-        <Empty title="This diff was too large to keep" />
+        <Empty title="This diff was too large to store" />
       ) : (
         <ScrollBox className={styles.patch} label={`Diff of ${visibleText(file.path)}`}>
           {lines.map(({ sign, text }, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a line is its place.
+            // biome-ignore lint/suspicious/noArrayIndexKey: a line is identified by its index.
             <span key={index} data-sign={sign}>
               {visibleLines(text)}
               {"\n"}

@@ -1,19 +1,19 @@
 import { Check, GitBranch, Trash2, Undo2 } from "lucide-react";
 import { useState } from "react";
-import type { RunView } from "../../../../../src/contract/run-verbs.ts";
-import type { ChangedFile, LeftOut } from "../../../../../src/contract/session-verbs.ts";
+import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
+import type { ChangedFile, LeftOut } from "../../../../../src/contract/session/session-verbs.ts";
+import { useStation } from "../../../data/station.tsx";
 import { plural } from "../../../parts/amounts.ts";
 import { Button } from "../../../parts/button.tsx";
 import { Confirm } from "../../../parts/confirm.tsx";
 import { Field } from "../../../parts/field.tsx";
 import { say } from "../../../parts/toasts.tsx";
 import { visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import styles from "./changes.module.css";
 
 type Asking = "apply" | "branch" | "undo" | "discard";
 
-/** What becomes of the changes: into the folder, onto a branch, back to before the last turn, or away. */
+/** The actions on the changes: apply them, commit them to a branch, undo the last turn, or discard them. */
 export function ChangeActions({ view, files, onDone }: { view: RunView; files: readonly ChangedFile[]; onDone(): void }) {
   const [asking, setAsking] = useState<Asking | null>(null);
   const hasEnded = view.status === "ended";
@@ -47,9 +47,9 @@ function Apply({ view, files, onDone, onClose }: AskProps & { files: readonly Ch
   const [isForced, setForced] = useState(false);
   const outside = files.filter(({ changedOutside }) => changedOutside);
   const apply = async () => {
-    const given = folder.trim() === "" || folder === view.folder ? {} : { folder: folder.trim() };
-    const done = await station.sessions.apply(view.session, { ...given, force: isForced });
-    say(`${plural(done.applied.length, "file")} applied to ${visibleText(done.folder)}${skippedWords(done.skipped)}`);
+    const target = folder.trim() === "" || folder === view.folder ? {} : { folder: folder.trim() };
+    const done = await station.sessions.apply(view.session, { ...target, force: isForced });
+    say(`${plural(done.applied.length, "file")} applied to ${visibleText(done.folder)}${skippedWords(done.skipped)}.`);
     onDone();
   };
   return (
@@ -57,13 +57,13 @@ function Apply({ view, files, onDone, onClose }: AskProps & { files: readonly Ch
       <Field
         label="Folder on the station's machine"
         value={folder}
-        hint="Where the run began from, unless you name another."
+        hint="Defaults to the folder that the run started from."
         onChange={(event) => setFolder(event.target.value)}
       />
       {outside.length > 0 && (
         <label className={styles.force}>
           <input type="checkbox" checked={isForced} onChange={(event) => setForced(event.target.checked)} />
-          Also over {plural(outside.length, "file")} that you changed since
+          Overwrite {plural(outside.length, "file")} that you changed since
         </label>
       )}
     </Confirm>
@@ -75,15 +75,15 @@ function Branch({ view, onDone, onClose }: AskProps) {
   const [name, setName] = useState("");
   const [message, setMessage] = useState("");
   const branch = async () => {
-    const given = { ...(name.trim() !== "" && { name: name.trim() }), ...(message.trim() !== "" && { message: message.trim() }) };
-    const done = await station.sessions.branch(view.session, given);
-    say(`Committed on ${visibleText(done.branch)} as ${done.commit.slice(0, 10)}${skippedWords(done.skipped)}`);
+    const options = { ...(name.trim() !== "" && { name: name.trim() }), ...(message.trim() !== "" && { message: message.trim() }) };
+    const done = await station.sessions.branch(view.session, options);
+    say(`Committed on ${visibleText(done.branch)} as ${done.commit.slice(0, 10)}${skippedWords(done.skipped)}.`);
     onDone();
   };
   return (
     <Confirm title="Commit on a new branch?" action="Commit" onConfirm={branch} onClose={onClose}>
-      <p>Your folder and what is checked out in it stay as they are.</p>
-      <Field label="Branch" value={name} placeholder="made from the run" onChange={(event) => setName(event.target.value)} />
+      <p>Your folder and its checked-out branch do not change.</p>
+      <Field label="Branch" value={name} placeholder="named after the run" onChange={(event) => setName(event.target.value)} />
       <Field label="Message" value={message} placeholder="the run's task" onChange={(event) => setMessage(event.target.value)} />
     </Confirm>
   );
@@ -94,10 +94,10 @@ function TakeBack({ how, view, onDone, onClose }: AskProps & { how: "undo" | "di
   const act = async () => {
     if (how === "undo") {
       const { files } = await station.sessions.undo(view.run);
-      say(`${plural(files.length, "file")} are as they were before the last turn`);
+      say(`Restored ${plural(files.length, "file")} to before the last turn.`);
     } else {
       await station.sessions.discard(view.session);
-      say("The session and its changes are gone");
+      say("The session and its changes were discarded.");
     }
     onDone();
   };
@@ -110,8 +110,8 @@ function TakeBack({ how, view, onDone, onClose }: AskProps & { how: "undo" | "di
     >
       <p>
         {how === "undo"
-          ? "What the run's last turn changed in files is taken back. What you have applied stays applied."
-          : "All that its runs changed and you have not applied is removed for good. Your own folder stays as it is."}
+          ? "Reverts the file changes of the run's last turn. Applied changes stay applied."
+          : "Permanently removes all changes that you have not applied. Your own folder does not change."}
       </p>
     </Confirm>
   );
@@ -119,5 +119,5 @@ function TakeBack({ how, view, onDone, onClose }: AskProps & { how: "undo" | "di
 
 function skippedWords(skipped: readonly LeftOut[]): string {
   const [first] = skipped;
-  return first === undefined ? "" : `; ${skipped.length} left out: ${visibleText(first.path)} (${visibleText(first.reason)})`;
+  return first === undefined ? "" : `; ${skipped.length} skipped: ${visibleText(first.path)} (${visibleText(first.reason)})`;
 }

@@ -20,12 +20,12 @@ function tar(entries: Record<string, Uint8Array | string>): Uint8Array {
 const side = (digest: string) => ({ digest, kind: "file" });
 const manifest = (before: unknown, after: unknown) => JSON.stringify({ files: [{ path: "a.ts", before, after }] });
 
-test("both sides of a file are read from its archive", () => {
+test("reads both sides of a file from its archive", () => {
   const archive = tar({ "manifest.json": manifest(side("1"), side("2")), "content/1": "old\n", "content/2": "new\n" });
   expect(readSides(archive, "a.ts")).toEqual({ before: "old\n", after: "new\n", isOther: false });
 });
 
-test("a new file has nothing before, and what is no text is said to be none", () => {
+test("reads no old side of a new file, and flags content that is not text", () => {
   expect(readSides(tar({ "manifest.json": manifest(null, side("2")), "content/2": "" }), "a.ts")).toEqual({
     before: null,
     after: "",
@@ -36,7 +36,7 @@ test("a new file has nothing before, and what is no text is said to be none", ()
   expect(readSides(tar({ "manifest.json": manifest(side("1"), side("2")), "content/2": "x" }), "a.ts").isOther).toBe(true);
 });
 
-test("comments become one message, in the order of what they are about", () => {
+test("sorts comments by file and line into one message", () => {
   const side = "after" as const;
   const message = reviewMessage([
     { path: "b.ts", side, line: 1, code: "b", text: "fourth" },
@@ -45,6 +45,6 @@ test("comments become one message, in the order of what they are about", () => {
     { path: "a.ts", side, line: null, code: "", text: "first" },
   ]);
   expect(message).toBe(
-    "Please look at these comments on your changes:\n\na.ts\nfirst\n\na.ts:2 (as it was before)\n> two\nsecond\n\na.ts:9\n> nine\nthird\n\nb.ts:1\n> b\nfourth",
+    "Please look at these comments on your changes:\n\na.ts\nfirst\n\na.ts:2 (before the change)\n> two\nsecond\n\na.ts:9\n> nine\nthird\n\nb.ts:1\n> b\nfourth",
   );
 });

@@ -1,14 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
 import { useState } from "react";
-import type { RunView } from "../../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
+import { useStation } from "../../../data/station.tsx";
 import { Button } from "../../../parts/button.tsx";
 import { Empty } from "../../../parts/empty.tsx";
 import { useFilterParams } from "../../../parts/filter-params.ts";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
 import { visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import { Applied, AppliedNote } from "./applied.tsx";
 import { ChangeActions } from "./change-actions.tsx";
 import styles from "./changes.module.css";
@@ -17,7 +17,7 @@ import { FileButton } from "./file-button.tsx";
 import { asNamed, FileDiff } from "./file-diff.tsx";
 import type { ReviewComment } from "./review-comments.ts";
 
-/** What the session's runs changed, file by file, and what becomes of it; with `at`, what they had changed after a step. */
+/** The file changes of the session's runs, with the actions on them; with `at`, the changes up to that step. */
 export default function Changes({ view, version, at }: { view: RunView; version: number; at?: number | undefined }) {
   const station = useStation();
   const [params, change] = useFilterParams();
@@ -34,8 +34,8 @@ export default function Changes({ view, version, at }: { view: RunView; version:
     return <Applied view={view} left={data.files.length} onLookAgain={() => void refetch()} />;
   if (file === undefined) {
     return (
-      <Empty title="Nothing has changed" action={<Button onClick={() => void refetch()}>Look again</Button>}>
-        The agent had not written any files by then.
+      <Empty title="No changes" action={<Button onClick={() => void refetch()}>Refresh</Button>}>
+        The agent had not changed any files at this point.
       </Empty>
     );
   }
@@ -44,7 +44,7 @@ export default function Changes({ view, version, at }: { view: RunView; version:
       <div className={styles.list}>
         <div className={styles.listHead}>
           {at === undefined && <ChangeActions view={view} files={data.files} onDone={() => void refetch()} />}
-          <Button look="plain" label="Look again" icon={<RefreshCw />} disabled={isFetching} onClick={() => void refetch()} />
+          <Button look="plain" label="Refresh" icon={<RefreshCw />} disabled={isFetching} onClick={() => void refetch()} />
         </div>
         <ul aria-label="Changed files">
           {data.files.map((each) => (
@@ -58,7 +58,7 @@ export default function Changes({ view, version, at }: { view: RunView; version:
             {visibleText(path)}: {visibleText(reason)}
           </p>
         ))}
-        {data.ignored > 0 && <p className={styles.leftOut}>{data.ignored} more that .gitignore names</p>}
+        {data.ignored > 0 && <p className={styles.leftOut}>{data.ignored} more ignored by .gitignore</p>}
         {at === undefined && <AppliedNote view={view} />}
         <Comments view={view} comments={comments} onChange={setComments} />
       </div>

@@ -1,13 +1,13 @@
 import { X } from "lucide-react";
 import { useState } from "react";
-import type { RunView } from "../../../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
+import { useStation } from "../../../data/station.tsx";
 import { plural } from "../../../parts/amounts.ts";
 import { Button } from "../../../parts/button.tsx";
 import { LongField } from "../../../parts/field.tsx";
 import { say, sayProblem } from "../../../parts/toasts.tsx";
 import { useUnsaved } from "../../../parts/unsaved.ts";
 import { visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import { sendWords } from "../message-box.tsx";
 import styles from "./changes.module.css";
 import { type DiffPlace, placeName, type ReviewComment, reviewMessage } from "./review-comments.ts";
@@ -19,7 +19,7 @@ interface CommentBoxProps {
   onClose(): void;
 }
 
-/** Words about one place: Ctrl Enter adds them, Escape lets them go. */
+/** A box for a comment on one place. Ctrl Enter adds the comment, Escape discards it. */
 export function CommentBox({ path, at, onComment, onClose }: CommentBoxProps) {
   const [text, setText] = useState("");
   const add = () => {
@@ -52,7 +52,7 @@ export function CommentBox({ path, at, onComment, onClose }: CommentBoxProps) {
 
 function lineWords({ line, side }: DiffPlace): string {
   if (line === null) return "";
-  return side === "before" ? `, line ${line} as it was before` : `, line ${line}`;
+  return side === "before" ? `, line ${line} before the change` : `, line ${line}`;
 }
 
 interface CommentsProps {
@@ -61,18 +61,18 @@ interface CommentsProps {
   onChange(comments: readonly ReviewComment[]): void;
 }
 
-/** What was remarked so far; sent, it is one message to the agent. */
+/** The comments so far, to be sent to the agent as one message. */
 export function Comments({ view, comments, onChange }: CommentsProps) {
   const station = useStation();
   const [isBusy, setBusy] = useState(false);
-  useUnsaved(comments.length > 0, { text: `You have not sent ${plural(comments.length, "comment")}.`, params: ["tab", "at"] });
+  useUnsaved(comments.length > 0, { text: `You have ${plural(comments.length, "unsent comment")}.`, params: ["tab", "at"] });
   if (comments.length === 0) return null;
   const send = () => {
     setBusy(true);
     sendWords(station, view, { text: reviewMessage(comments), mode: "steer" })
       .then(() => {
         onChange([]);
-        say("The agent has your comments");
+        say("Comments sent to the agent.");
       }, sayProblem)
       .finally(() => setBusy(false));
   };
@@ -84,7 +84,7 @@ export function Comments({ view, comments, onChange }: CommentsProps) {
             <code>{visibleText(placeName(comment))}</code>
             <p>{comment.text}</p>
           </div>
-          <Button look="plain" label="Take it back" icon={<X />} onClick={() => onChange(comments.filter((each) => each !== comment))} />
+          <Button look="plain" label="Remove comment" icon={<X />} onClick={() => onChange(comments.filter((each) => each !== comment))} />
         </div>
       ))}
       <Button look="main" disabled={isBusy} onClick={send}>

@@ -5,7 +5,7 @@ import type { DiffPlace } from "./review-comments.ts";
 
 interface Box {
   pos: number;
-  /** Below zero: above the line at the position. */
+  /** Negative: above the line at the position. */
   side: number;
   content: HTMLElement;
 }
@@ -28,22 +28,22 @@ class BoxWidget extends WidgetType {
   }
 }
 
-/** Lets an editor have one box. */
+/** Lets an editor show one box. */
 export const boxes = StateField.define<DecorationSet>({
   create: () => Decoration.none,
-  update(shown, { effects }) {
+  update(decorations, { effects }) {
     for (const effect of effects) {
       if (!effect.is(setBox)) continue;
       if (effect.value === null) return Decoration.none;
       const { pos, side, content } = effect.value;
       return Decoration.set([Decoration.widget({ widget: new BoxWidget(content), block: true, side }).range(pos)]);
     }
-    return shown;
+    return decorations;
   },
   provide: (field) => EditorView.decorations.from(field),
 });
 
-/** Shows the content at a place of the diff: in the editor that has the line, or above all of it. */
+/** Shows the content at a place of the diff: in the editor with that line, or at the top. */
 export function showBox(editors: readonly EditorView[], at: DiffPlace | null, content: HTMLElement): void {
   const [first, second] = editors;
   const view = at?.side === "before" ? first : (second ?? first);
@@ -57,16 +57,16 @@ function linePlace(doc: Text, line: number | null): Pick<Box, "pos" | "side"> {
   return line === null ? { pos: 0, side: -1 } : { pos: doc.line(Math.min(line, doc.lines)).to, side: 1 };
 }
 
-/** Of a line that is in the old text only, which the one editor shows above what took its place. */
+/** Returns the place of a removed line in the unified view, which shows it above its replacement. */
 function removedPlace(view: EditorView, line: number | null): Pick<Box, "pos" | "side"> {
   const original = getOriginalDoc(view.state);
   const from = original.line(Math.min(line ?? 1, original.lines)).from;
   const chunk = getChunks(view.state)?.chunks.find(({ fromA, endA }) => fromA <= from && from <= endA);
-  // After the removed lines, which have the side -1.
+  // Below the removed lines, whose side is -1.
   return { pos: Math.min(chunk?.fromB ?? 0, view.state.doc.length), side: -0.5 };
 }
 
-/** The line of the old text that an element of the one editor shows; null for any other element. */
+/** Returns the removed line that an element of the unified view shows; null for other elements. */
 export function removedLineAt(view: EditorView, element: Element): { line: number; code: string } | null {
   const row = element.closest(".cm-deletedLine");
   const chunkRow = row?.closest(".cm-deletedChunk");

@@ -5,6 +5,7 @@ import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { createPortal } from "react-dom";
+import { ignore } from "../../../../../src/lib/failures.ts";
 import styles from "./changes.module.css";
 import { boxes, removedLineAt, showBox } from "./diff-box.ts";
 import type { DiffPlace } from "./review-comments.ts";
@@ -14,17 +15,20 @@ export interface DiffViewProps {
   before: string;
   after: string;
   isSideBySide: boolean;
-  /** Absent where nothing can be said about lines. */
+  /** Absent if lines cannot be commented on. */
   commenting?: {
-    /** A line was pointed at. */
+    /** Called when the user clicks a line. */
     onPlace(place: DiffPlace): void;
-    /** Where the box is, and what is in it. */
+    /** The place of the box, and its content. */
     at: DiffPlace | null;
     box: ReactNode;
   };
 }
 
-/** What changed in a file, highlighted by its language; what did not is folded. A box can be opened below any line. */
+/**
+ * Shows the changes in a file, highlighted by its language, with unchanged lines folded. A box can be opened below any
+ * line.
+ */
 export default function DiffView({ path, before, after, isSideBySide, commenting }: DiffViewProps) {
   const place = useRef<HTMLDivElement>(null);
   const editors = useRef<readonly EditorView[]>([]);
@@ -50,7 +54,7 @@ export default function DiffView({ path, before, after, isSideBySide, commenting
     };
   }, [path, before, after, isSideBySide]);
   const at = commenting?.at ?? null;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: shown again where the editors are others.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: shown again when the editors change.
   useEffect(() => {
     showBox(editors.current, at, content);
     if (at === null) return;
@@ -74,7 +78,7 @@ interface Parts {
   collapseUnchanged: { margin: number; minSize: number };
 }
 
-/** Line numbers that can be pointed at. */
+/** Line numbers that the user can click. */
 const numbersOf = (side: DiffPlace["side"], onPlace: Parts["onPlace"]): Extension =>
   lineNumbers({
     domEventHandlers: {
@@ -103,7 +107,7 @@ function unified({ parent, before, after, shared, onPlace, collapseUnchanged }: 
     parent,
     state: EditorState.create({ doc: after, extensions: [numbersOf("after", onPlace), shared, merged] }),
   });
-  // Removed lines have no number here: they are pointed at themselves.
+  // Removed lines have no number here, so the user clicks the lines themselves.
   const onClick = (event: MouseEvent) => {
     const removed = event.target instanceof Element ? removedLineAt(view, event.target) : null;
     if (removed !== null && getSelection()?.isCollapsed !== false) onPlace({ side: "before", ...removed });
@@ -115,10 +119,10 @@ function unified({ parent, before, after, shared, onPlace, collapseUnchanged }: 
 async function highlight(path: string): Promise<Extension> {
   const language = LanguageDescription.matchFilename(languages, path.split("/").at(-1) ?? path);
   if (language === null) return [];
-  return language.load().catch(() => []);
+  return (await ignore(language.load(), "the text is readable without colors")) ?? [];
 }
 
-/** CodeMirror's own colours, lighter on dark. */
+/** CodeMirror's default colors, lightened on dark. */
 const colors = HighlightStyle.define(
   defaultHighlightStyle.specs.map(({ color, ...spec }) => ({
     ...spec,
@@ -130,7 +134,7 @@ const look: Extension = [
   EditorState.readOnly.of(true),
   EditorView.editable.of(false),
   EditorView.lineWrapping,
-  EditorView.contentAttributes.of({ "aria-label": "Text of the file" }),
+  EditorView.contentAttributes.of({ "aria-label": "File content" }),
   highlightSpecialChars(),
   syntaxHighlighting(colors),
   EditorView.theme({
@@ -139,7 +143,7 @@ const look: Extension = [
     ".cm-gutters": { backgroundColor: "transparent", color: "var(--text-3)", border: "none" },
     "&.cm-merge-b .cm-changedText, .cm-changedText": { background: "color-mix(in oklab, var(--good), transparent 78%)" },
     "&.cm-merge-a .cm-changedText, .cm-deletedChunk .cm-deletedText": { background: "color-mix(in oklab, var(--bad), transparent 78%)" },
-    // What is new as a whole has nothing that stands out in it.
+    // In an entirely new line, nothing needs to stand out.
     "& .cm-insertedLine .cm-changedText": { background: "none" },
     ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--text-3)", padding: "2px 8px" },
     "&.cm-merge-b .cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--good-fill)" },

@@ -1,4 +1,4 @@
-import type { ChangedFile } from "../../../../../src/contract/session-verbs.ts";
+import type { ChangedFile } from "../../../../../src/contract/session/session-verbs.ts";
 import { visibleText } from "../../../parts/visible-text.ts";
 import styles from "./changes.module.css";
 
@@ -8,7 +8,7 @@ interface FileButtonProps {
   onOpen(): void;
 }
 
-/** A changed file in a list of them, with how much of it changed. */
+/** A changed file in a list, with its line counts. */
 export function FileButton({ file, isCurrent, onOpen }: FileButtonProps) {
   return (
     <button type="button" className={styles.file} aria-current={isCurrent} onClick={onOpen}>

@@ -1,15 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { Columns2, Rows2 } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
-import type { RunView } from "../../../../../src/contract/run-verbs.ts";
-import type { ChangedFile } from "../../../../../src/contract/session-verbs.ts";
+import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
+import type { ChangedFile } from "../../../../../src/contract/session/session-verbs.ts";
+import { useStation } from "../../../data/station.tsx";
 import { Button } from "../../../parts/button.tsx";
 import { Empty } from "../../../parts/empty.tsx";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
 import { useIsPhone } from "../../../parts/use-is-phone.ts";
 import { visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import styles from "./changes.module.css";
 import { CommentBox } from "./comments.tsx";
 import { readSides } from "./read-changes.ts";
@@ -17,7 +17,7 @@ import type { DiffPlace, ReviewComment } from "./review-comments.ts";
 
 const DiffView = lazy(() => import("./diff-view.tsx"));
 
-/** A step is one of a run; without one, the session is meant. */
+/** Returns what to query: the run at a step, or the session without one. */
 export function asNamed(view: RunView, at: number | undefined): [string, { at?: number }] {
   return at === undefined ? [view.session, {}] : [view.run, { at }];
 }
@@ -31,7 +31,7 @@ interface FileDiffProps {
   onComment(comment: ReviewComment): void;
 }
 
-/** What changed in one file, with comments on its lines. */
+/** Shows the changes in one file, with comments on its lines. */
 export function FileDiff({ view, at, file, isSideBySide, onLayout, onComment }: FileDiffProps) {
   const station = useStation();
   const isPhone = useIsPhone();
@@ -63,7 +63,7 @@ export function FileDiff({ view, at, file, isSideBySide, onLayout, onComment }: 
     <section className={styles.shown} aria-label={visibleText(file.path)}>
       <header className={styles.fileHead}>
         <code>{visibleText(file.path)}</code>
-        {file.changedOutside && <span className={styles.warning}>You changed it since.</span>}
+        {file.changedOutside && <span className={styles.warning}>You changed this file since.</span>}
         {file.heldBack !== null && <span className={styles.warning}>{visibleText(file.heldBack)}</span>}
         {!isPhone && (
           <span className={styles.layouts}>
@@ -74,7 +74,7 @@ export function FileDiff({ view, at, file, isSideBySide, onLayout, onComment }: 
       </header>
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Loading />}
-      {data?.isOther && <Empty title="This file is no text, or too long to be shown here" />}
+      {data?.isOther && <Empty title="This file is not text, or is too long to show here" />}
       {!isText && box}
       {isText && (
         <Suspense fallback={<Loading />}>
@@ -88,9 +88,9 @@ export function FileDiff({ view, at, file, isSideBySide, onLayout, onComment }: 
         </Suspense>
       )}
       <p className={styles.tip}>
-        Click a line's number, or a removed line, to comment on it.{" "}
+        Click a line number or a removed line to comment on it.{" "}
         <button type="button" className={styles.link} onClick={() => setPlace({ side: "after", line: null, code: "" })}>
-          Comment on the file
+          Comment on the whole file
         </button>
       </p>
     </section>

@@ -1,6 +1,6 @@
-import type { AppliedFile } from "../../../../../src/contract/session-verbs.ts";
+import type { AppliedFile } from "../../../../../src/contract/session/session-verbs.ts";
 
-/** More is nothing to read on a page. */
+/** Longer patches are unreadable on a page. */
 const LINES_MAX = 5_000;
 
 export interface PatchLine {
@@ -8,9 +8,9 @@ export interface PatchLine {
   text: string;
 }
 
-/** A file's patch line by line, without what git says about the file before its first hunk where there is one. */
+/** Splits a file's patch into lines. Drops git's header before the first hunk, if there is a hunk. */
 export function patchLines({ encoding, text }: NonNullable<AppliedFile["patch"]>): PatchLine[] {
-  const lines = (encoding === "base64" ? decoded(text) : text).replace(/\n$/, "").split("\n");
+  const lines = (encoding === "base64" ? decodeBase64(text) : text).replace(/\n$/, "").split("\n");
   const first = lines.findIndex((line) => line.startsWith("@@"));
   return lines.slice(Math.max(0, first), Math.max(0, first) + LINES_MAX).map((line) => ({ sign: signOf(line), text: line }));
 }
@@ -21,7 +21,7 @@ function signOf(line: string): PatchLine["sign"] {
   return line.startsWith("-") ? "removed" : "same";
 }
 
-/** What is no whole UTF-8 is shown with marks where it is not. */
-function decoded(base64: string): string {
+/** Decodes text. Invalid UTF-8 becomes replacement characters. */
+function decodeBase64(base64: string): string {
   return new TextDecoder().decode(Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)));
 }

@@ -1,8 +1,9 @@
-/** A changed file before and after, as text; null on the side where there is none. */
+import { ignoring } from "../../../../../src/lib/failures.ts";
+/** A changed file before and after, as text; null for a side that does not exist. */
 export interface FileSides {
   before: string | null;
   after: string | null;
-  /** Of a side that is no text, or more than is shown. */
+  /** Whether a side is not text, or is too long to show. */
   isOther: boolean;
 }
 
@@ -14,7 +15,7 @@ interface Side {
   kind: "file" | "link";
 }
 
-/** Reads the archive of one file's changes, as `sessions.changes` gives it with `base`. */
+/** Reads one file's changes from the archive that `sessions.changes` returns with `base`. */
 export function readSides(archive: Uint8Array, path: string): FileSides {
   const entries = new Map(tarEntries(archive));
   const manifest = JSON.parse(new TextDecoder().decode(entries.get("manifest.json") ?? new Uint8Array())) as {
@@ -24,20 +25,16 @@ export function readSides(archive: Uint8Array, path: string): FileSides {
   const textOf = (side: Side | null | undefined): string | null | undefined => {
     if (side === null || side === undefined) return null;
     const bytes = entries.get(`content/${side.digest}`);
-    return bytes === undefined || bytes.length > TEXT_BYTES_MAX ? undefined : decoded(bytes);
+    return bytes === undefined || bytes.length > TEXT_BYTES_MAX ? undefined : decodeText(bytes);
   };
   const [before, after] = [textOf(file?.before), textOf(file?.after)];
   return { before: before ?? null, after: after ?? null, isOther: before === undefined || after === undefined };
 }
 
-/** Undefined for what is no text. */
-function decoded(bytes: Uint8Array): string | undefined {
+/** Returns undefined if the bytes are not text. */
+function decodeText(bytes: Uint8Array): string | undefined {
   if (bytes.subarray(0, 8_000).includes(0)) return undefined;
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+  return ignoring("it is not text", () => new TextDecoder("utf-8", { fatal: true }).decode(bytes));
 }
 
 function* tarEntries(archive: Uint8Array): Generator<[string, Uint8Array]> {

@@ -1,24 +1,24 @@
-/** A place in what changed in a file: a line of the old or the new text; null: the file as a whole. */
+/** A place in a file's changes: a line of the old or the new text. Without a line, the whole file. */
 export interface DiffPlace {
   side: "before" | "after";
   line: number | null;
-  /** What is in the line. */
+  /** The content of the line. */
   code: string;
 }
 
-/** A reader's words about a place in what the agent wrote. */
+/** A user's comment on a place in the agent's changes. */
 export interface ReviewComment extends DiffPlace {
   path: string;
   text: string;
 }
 
-/** How a place is called in a message and above its comment. */
+/** Names a place, in the message and above its comment. */
 export function placeName({ path, side, line }: Pick<ReviewComment, "path" | "side" | "line">): string {
   if (line === null) return path;
-  return `${path}:${line}${side === "before" ? " (as it was before)" : ""}`;
+  return `${path}:${line}${side === "before" ? " (before the change)" : ""}`;
 }
 
-/** The comments as one message, in the order of files and lines. */
+/** Combines the comments into one message, sorted by file and line. */
 export function reviewMessage(comments: readonly ReviewComment[]): string {
   const sorted = comments.toSorted((one, other) =>
     one.path === other.path ? (one.line ?? 0) - (other.line ?? 0) : one.path < other.path ? -1 : 1,

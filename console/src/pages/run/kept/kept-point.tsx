@@ -1,23 +1,23 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { FileDiff, FolderTree, GitFork, History } from "lucide-react";
 import { useState } from "react";
-import type { RunView } from "../../../../../src/contract/run-verbs.ts";
-import type { SessionPoint } from "../../../../../src/contract/session-verbs.ts";
+import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
+import type { SessionPoint } from "../../../../../src/contract/session/session-verbs.ts";
+import { useStation } from "../../../data/station.tsx";
 import { plural } from "../../../parts/amounts.ts";
 import { Button, ButtonLink } from "../../../parts/button.tsx";
 import { Confirm } from "../../../parts/confirm.tsx";
 import { say } from "../../../parts/toasts.tsx";
-import { useStation } from "../../../station/station.tsx";
 import styles from "./kept.module.css";
 import { pointWords } from "./use-points.ts";
 
-/** What can be done with a run's files as they were: looked at, begun from, gone back to. */
+/** The actions on a run's files at a point: view them, start a run from them, or rewind to them. */
 export function KeptPoint({ view, point }: { view: RunView; point: SessionPoint }) {
   const [isAsking, setAsking] = useState(false);
   const then = pointWords(point);
   return (
     <span className={styles.point}>
-      <span className={styles.words}>Files kept {then}</span>
+      <span className={styles.words}>Files saved {then}</span>
       <ButtonLink look="plain" icon={<FolderTree />} label={`Files ${then}`} href={`/runs/${view.run}?tab=files&at=${point.step}`} />
       <ButtonLink look="plain" icon={<FileDiff />} label={`Changes ${then}`} href={`/runs/${view.run}?tab=changes&at=${point.step}`} />
       <ButtonLink
@@ -43,13 +43,13 @@ function Rewind({ view, point, onClose }: { view: RunView; point: SessionPoint; 
   const queries = useQueryClient();
   const rewind = async () => {
     const { files } = await station.sessions.undo(view.run, { to: point.step });
-    say(`${plural(files.length, "file")} as they were ${pointWords(point)}`);
+    say(`Rewound to ${pointWords(point)}: ${plural(files.length, "file")} restored.`);
     await queries.invalidateQueries({ predicate: ({ queryKey }) => /^(session|points)/.test(String(queryKey[0])) });
   };
   return (
     <Confirm title={`Rewind to ${pointWords(point)}?`} action="Rewind" onConfirm={rewind} onClose={onClose}>
-      <p>What every turn since then changed in files is taken back. What you have applied stays applied.</p>
-      <p>The agent is told of it when the run is continued.</p>
+      <p>Reverts the file changes of every turn since then. Applied changes stay applied.</p>
+      <p>The agent learns about it when the run continues.</p>
     </Confirm>
   );
 }

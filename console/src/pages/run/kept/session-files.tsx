@@ -1,25 +1,26 @@
 import { useQuery } from "@tanstack/react-query";
 import { CornerLeftUp, File, FileSymlink, Folder } from "lucide-react";
-import type { RunView } from "../../../../../src/contract/run-verbs.ts";
-import type { SessionFiles as Listed, SessionPoint } from "../../../../../src/contract/session-verbs.ts";
+import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
+import type { SessionFiles as Listed, SessionPoint } from "../../../../../src/contract/session/session-verbs.ts";
+import { ignoring } from "../../../../../src/lib/failures.ts";
+import { useStation } from "../../../data/station.tsx";
 import { bytes } from "../../../parts/amounts.ts";
 import { Empty } from "../../../parts/empty.tsx";
 import { useFilterParams } from "../../../parts/filter-params.ts";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
 import { visibleLines, visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import styles from "./kept.module.css";
 
 type Entry = Listed["entries"][number];
 const TEXT_BYTES_MAX = 1024 * 1024;
 
-/** The files that a run works on, folder by folder: as they are, or as they were after a step. To look at only. */
+/** Browses the session's files, now or after a step. Read-only. */
 export default function SessionFiles({ view, point }: { view: RunView; point: SessionPoint | null }) {
   const station = useStation();
   const [params, change] = useFilterParams();
   const folder = params.get("path") ?? "";
-  const shown = params.get("file");
+  const filePath = params.get("file");
   const at = point === null ? {} : { at: point.step };
   const { data, error, refetch } = useQuery({
     queryKey: ["session-files", view.session, folder, point?.step ?? null, view.seq],
@@ -46,7 +47,7 @@ export default function SessionFiles({ view, point }: { view: RunView; point: Se
         )}
         {entries.map((entry) => (
           <li key={entry.name}>
-            <button type="button" className={styles.entry} aria-current={inFolder(entry.name) === shown} onClick={() => open(entry)}>
+            <button type="button" className={styles.entry} aria-current={inFolder(entry.name) === filePath} onClick={() => open(entry)}>
               {entry.kind === "directory" ? (
                 <Folder aria-label="Folder" />
               ) : entry.kind === "link" ? (
@@ -59,12 +60,12 @@ export default function SessionFiles({ view, point }: { view: RunView; point: Se
           </li>
         ))}
       </ul>
-      {shown === null || shown === "" ? (
-        <Empty title={entries.length === 0 ? "Nothing is in here" : "Choose a file to look at"}>
-          {data.truncated && "There are more than are listed."}
+      {filePath === null || filePath === "" ? (
+        <Empty title={entries.length === 0 ? "This folder is empty" : "Choose a file to view"}>
+          {data.truncated && "Not all files are listed."}
         </Empty>
       ) : (
-        <FileText {...{ view, point }} path={shown} />
+        <FileText {...{ view, point }} path={filePath} />
       )}
     </div>
   );
@@ -84,9 +85,9 @@ function FileText({ view, point, path }: { view: RunView; point: SessionPoint | 
   });
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
   if (data === undefined) return <Loading />;
-  if (data.text === null) return <Empty title="This file is no text, or too long to be shown here">{bytes(data.sizeBytes)}</Empty>;
+  if (data.text === null) return <Empty title="This file is not text, or is too long to show here">{bytes(data.sizeBytes)}</Empty>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard.
     <section className={styles.text} aria-label={visibleText(path)} tabIndex={0}>
       {visibleLines(data.text)}
     </section>
@@ -99,9 +100,5 @@ const parentOf = (folder: string) => folder.slice(0, Math.max(0, folder.lastInde
 function textOf(content: Uint8Array): { text: string | null; sizeBytes: number } {
   const sizeBytes = content.length;
   if (sizeBytes > TEXT_BYTES_MAX || content.subarray(0, 8_000).includes(0)) return { text: null, sizeBytes };
-  try {
-    return { text: new TextDecoder("utf-8", { fatal: true }).decode(content), sizeBytes };
-  } catch {
-    return { text: null, sizeBytes };
-  }
+  return { text: ignoring("it is not text", () => new TextDecoder("utf-8", { fatal: true }).decode(content)) ?? null, sizeBytes };
 }

@@ -3,19 +3,19 @@ import { pointAsked, pointBefore, pointWords } from "./use-points.ts";
 
 const points = [0, 3, 7].map((step, index) => ({ run: "run_a", step, turn: index + 1, at: "2026-01-01T00:00:00.000Z" }));
 
-test("a step shows the files that were kept last before it", () => {
+test("finds the last point up to a step", () => {
   expect(pointBefore(points, 0)?.step).toBe(0);
   expect(pointBefore(points, 5)?.step).toBe(3);
   expect(pointBefore(points, 90)?.step).toBe(7);
   expect(pointBefore([], 5)).toBeUndefined();
 });
 
-test("an address names one that there is, or the present", () => {
+test("reads an existing point from the address, or the present", () => {
   expect(pointAsked(points, "3")?.step).toBe(3);
   for (const at of [null, "", "4", "x", "-1"]) expect(pointAsked(points, at)).toBeNull();
 });
 
-test("words of a point", () => {
+test("names a point by its step", () => {
   expect(pointWords({ step: 0 })).toBe("before the first step");
   expect(pointWords({ step: 3 })).toBe("after step 3");
 });

@@ -1,20 +1,20 @@
-import type { RunView } from "../../../../../src/contract/run-verbs.ts";
-import type { SessionPoint } from "../../../../../src/contract/session-verbs.ts";
+import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
+import type { SessionPoint } from "../../../../../src/contract/session/session-verbs.ts";
 import { useFilterParams } from "../../../parts/filter-params.ts";
 import { FilterChoice } from "../../../parts/filters.tsx";
 import styles from "./kept.module.css";
 import { KeptPoint } from "./kept-point.tsx";
 import { pointWords } from "./use-points.ts";
 
-/** Of when the files below are: the present, or a step after which they were kept. */
+/** Chooses the files to show: the current ones, or those of a point. */
 export function When({ view, points, point }: { view: RunView; points: readonly SessionPoint[]; point: SessionPoint | null }) {
   const [, change] = useFilterParams();
   if (points.length === 0) return null;
   return (
     <div className={styles.then}>
       <FilterChoice
-        label="As they are now"
-        choices={points.map((each) => ({ value: String(each.step), label: `As they were ${pointWords(each)}` }))}
+        label="Current state"
+        choices={points.map((each) => ({ value: String(each.step), label: `State ${pointWords(each)}` }))}
         value={point === null ? null : String(point.step)}
         onValue={(at) => change({ at })}
       />

@@ -6,6 +6,7 @@ import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
 import { type RefObject, useEffect, useRef } from "react";
+import { ignore } from "../../../../../src/lib/failures.ts";
 import styles from "./files.module.css";
 
 interface EditorProps {
@@ -14,11 +15,13 @@ interface EditorProps {
   canEdit: boolean;
   onDirty(isDirty: boolean): void;
   onSave(): void;
-  /** Set to what reads the text as it is now. */
+  /** Set to a function that returns the current text. */
   read: RefObject<(() => string) | null>;
 }
 
-/** An editor with the colours of the file's language, which is loaded by itself. Ctrl S saves, Escape then Tab leaves. */
+/**
+ * An editor that highlights the file's language, which it loads on demand. Ctrl S saves; Escape, then Tab leaves it.
+ */
 export default function Editor(props: EditorProps) {
   const { name, text, canEdit, read } = props;
   const place = useRef<HTMLDivElement>(null);
@@ -39,11 +42,11 @@ export default function Editor(props: EditorProps) {
         keymap.of([{ key: "Mod-s", preventDefault: true, run: save }, indentWithTab]),
         basicSetup,
         language.of([]),
-        syntaxHighlighting(colours),
+        syntaxHighlighting(colors),
         EditorState.lineSeparator.of(separator),
         EditorState.readOnly.of(!canEdit),
         EditorView.editable.of(canEdit),
-        EditorView.contentAttributes.of({ "aria-label": "Text of the file", ...(!canEdit && { tabindex: "0" }) }),
+        EditorView.contentAttributes.of({ "aria-label": "File content", ...(!canEdit && { tabindex: "0" }) }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) latest.current.onDirty(true);
         }),
@@ -52,13 +55,10 @@ export default function Editor(props: EditorProps) {
     read.current = () => view.state.sliceDoc();
     let isGone = false;
     const description = LanguageDescription.matchFilename(languages, name);
-    description
-      ?.load()
-      .then((support) => {
-        if (!isGone) view.dispatch({ effects: language.reconfigure(support) });
-      })
-      // Without colours it can be read as well.
-      .catch(() => {});
+    const loading = description?.load().then((support) => {
+      if (!isGone) view.dispatch({ effects: language.reconfigure(support) });
+    });
+    if (loading) void ignore(loading, "the text is readable without colors");
     return () => {
       isGone = true;
       read.current = null;
@@ -68,7 +68,7 @@ export default function Editor(props: EditorProps) {
   return <div ref={place} className={styles.editor} />;
 }
 
-const colours = HighlightStyle.define([
+const colors = HighlightStyle.define([
   { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "var(--code-keyword)" },
   { tag: [tags.string, tags.special(tags.string), tags.regexp], color: "var(--good)" },
   { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--warn)" },

@@ -2,24 +2,24 @@ import { expect, test } from "vitest";
 import { contentsOf, SHOWN_BYTES_MAX } from "./file-contents.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
-const of = (given: Uint8Array, name = "a.txt", sizeBytes = given.length) => contentsOf(name, given, { sizeBytes });
+const of = (content: Uint8Array, name = "a.txt", sizeBytes = content.length) => contentsOf(name, content, { sizeBytes });
 
-test("text that comes back byte for byte can be edited", () => {
+test("allows editing text that round-trips byte for byte", () => {
   expect(of(bytes("héllo\n"))).toEqual({ kind: "text", text: "héllo\n", canEdit: true, note: null });
   expect(of(bytes("a\r\nb\r\n"))).toMatchObject({ canEdit: true });
   expect(of(bytes("\ufeffa"))).toMatchObject({ text: "\ufeffa", canEdit: true });
 });
 
-test("text that would be changed by writing it back is only shown", () => {
+test("shows text read-only that writing it back would change", () => {
   expect(of(bytes("a\r\nb\n"))).toMatchObject({ kind: "text", canEdit: false });
   expect(of(bytes("a\rb"))).toMatchObject({ canEdit: false });
   expect(of(Uint8Array.from([0x61, 0xff, 0x62]))).toMatchObject({ kind: "text", text: "a\ufffdb", canEdit: false });
   expect(of(bytes("beginning"), "a.txt", SHOWN_BYTES_MAX * 3)).toMatchObject({ canEdit: false });
 });
 
-test("pictures are known by name, and everything else with a NUL is binary", () => {
+test("recognizes pictures by name, and everything else with a NUL as binary", () => {
   expect(of(Uint8Array.from([0, 1]), "x.PNG")).toMatchObject({ kind: "picture", type: "image/png" });
-  // One that could hold a script is text.
+  // SVG can contain scripts, so it is shown as text.
   expect(of(bytes("<svg/>"), "x.svg")).toMatchObject({ kind: "text" });
   expect(of(Uint8Array.from([0x61, 0]))).toEqual({ kind: "binary" });
 });

@@ -1,5 +1,6 @@
 import { ArrowLeft, Download, Pencil, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
+import { useStation } from "../../../data/station.tsx";
 import { Button } from "../../../parts/button.tsx";
 import { Confirm } from "../../../parts/confirm.tsx";
 import { Copy } from "../../../parts/copy.tsx";
@@ -9,7 +10,6 @@ import { dropUnsaved } from "../../../parts/unsaved.ts";
 import { UnsavedDot } from "../../../parts/unsaved-dot.tsx";
 import { useIsPhone } from "../../../parts/use-is-phone.ts";
 import { visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import { FileView } from "./file-view.tsx";
 import styles from "./files.module.css";
 import { RenameEntry } from "./new-entry.tsx";
@@ -25,12 +25,12 @@ interface FilePaneProps {
   onDirty(isDirty: boolean): void;
 }
 
-/** What is chosen in the tree, with what can be done with it. */
+/** The file or folder chosen in the tree, with the actions on it. */
 export function FilePane({ sandbox, path, isFolder, onPath, onDirty }: FilePaneProps) {
   if (path === null) {
     return (
-      <Empty title="No file chosen">
-        Choose one in the tree to read or edit it. Files and folders can be dropped anywhere here to upload them.
+      <Empty title="No file selected">
+        Choose a file in the tree to read or edit it. Drop files or folders anywhere here to upload them.
       </Empty>
     );
   }
@@ -38,7 +38,7 @@ export function FilePane({ sandbox, path, isFolder, onPath, onDirty }: FilePaneP
     return (
       <div className={styles.pane}>
         <PaneHead {...{ sandbox, path, isFolder, onPath }} />
-        <Empty title={visibleText(nameOf(path))}>New files and what is dropped here go into this folder.</Empty>
+        <Empty title={visibleText(nameOf(path))}>New and dropped files go into this folder.</Empty>
       </div>
     );
   }
@@ -65,7 +65,7 @@ function PaneHead({
   const station = useStation();
   const isPhone = useIsPhone();
   const lookAgain = useFoldersAgain(sandbox);
-  const [asked, setAsked] = useState<"rename" | "remove" | null>(null);
+  const [dialog, setDialog] = useState<"rename" | "remove" | null>(null);
   const remove = async () => {
     await station.files.remove(sandbox, { path, recursive: isFolder });
     await lookAgain();
@@ -75,7 +75,7 @@ function PaneHead({
   };
   return (
     <header className={styles.paneHead}>
-      {isPhone && <Button look="plain" label="Back to the tree" icon={<ArrowLeft />} onClick={() => onPath(null)} />}
+      {isPhone && <Button look="plain" label="Back to the files" icon={<ArrowLeft />} onClick={() => onPath(null)} />}
       <code className={styles.path} title={visibleText(path)}>
         {visibleText(path)}
       </code>
@@ -84,7 +84,7 @@ function PaneHead({
       {extra}
       <Button
         look="plain"
-        label={isFolder ? "Download as an archive" : "Download"}
+        label={isFolder ? "Download as archive" : "Download"}
         icon={<Download />}
         onClick={() => void download(station, { sandbox, path, isFolder }).catch(sayProblem)}
       />
@@ -93,13 +93,13 @@ function PaneHead({
         label={isDirty ? "Rename (save first)" : "Rename"}
         icon={<Pencil />}
         disabled={isDirty}
-        onClick={() => setAsked("rename")}
+        onClick={() => setDialog("rename")}
       />
-      <Button look="plain" label="Remove" icon={<Trash2 />} onClick={() => setAsked("remove")} />
-      {asked === "rename" && <RenameEntry {...{ sandbox, path, isFolder, onPath }} onClose={() => setAsked(null)} />}
-      {asked === "remove" && (
-        <Confirm title={`Remove ${visibleText(nameOf(path))}?`} action="Remove" onConfirm={remove} onClose={() => setAsked(null)}>
-          <p>{isFolder ? "The folder goes with all that is in it." : "It cannot be had back."}</p>
+      <Button look="plain" label="Remove" icon={<Trash2 />} onClick={() => setDialog("remove")} />
+      {dialog === "rename" && <RenameEntry {...{ sandbox, path, isFolder, onPath }} onClose={() => setDialog(null)} />}
+      {dialog === "remove" && (
+        <Confirm title={`Remove ${visibleText(nameOf(path))}?`} action="Remove" onConfirm={remove} onClose={() => setDialog(null)}>
+          <p>{isFolder ? "Removes the folder and everything in it." : "This cannot be undone."}</p>
         </Confirm>
       )}
     </header>

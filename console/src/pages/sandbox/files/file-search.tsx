@@ -1,12 +1,12 @@
 import { wordsOf } from "../../../parts/problem.tsx";
 import { visibleText } from "../../../parts/visible-text.ts";
 import styles from "./files.module.css";
-import { findNames, joined } from "./paths.ts";
+import { findNames, joinPath } from "./paths.ts";
 import { useAllPaths } from "./use-folders.ts";
 
 const FOUND_MAX = 200;
 
-/** Finds files by their names, below the folder that is shown. */
+/** Finds files by name, below the root folder of the tree. */
 export function FileSearch({
   sandbox,
   root,
@@ -21,7 +21,7 @@ export function FileSearch({
   onPath(path: string, kind?: "file" | "folder"): void;
 }) {
   const all = useAllPaths(sandbox, root, { isWanted: typed !== "" });
-  const kinds = new Map(all.data?.entries.map(({ name, kind }) => [joined(root, name), kind]));
+  const kinds = new Map(all.data?.entries.map(({ name, kind }) => [joinPath(root, name), kind]));
   const found = typed === "" ? [] : findNames([...kinds.keys()], typed, { max: FOUND_MAX });
   const open = (path: string) => onPath(path, kinds.get(path) === "directory" ? "folder" : "file");
   return (
@@ -40,7 +40,7 @@ export function FileSearch({
         }}
       />
       {typed !== "" && (
-        <ul className={styles.tree} aria-label="Found">
+        <ul className={styles.tree} aria-label="Search results">
           {found.map((path) => (
             <li key={path}>
               <button type="button" className={styles.item} title={visibleText(path)} onClick={() => open(path)}>
@@ -49,8 +49,8 @@ export function FileSearch({
             </li>
           ))}
           {all.error !== null && <li className={styles.none}>{wordsOf(all.error).message}</li>}
-          {all.data !== undefined && found.length === 0 && <li className={styles.none}>Nothing like that.</li>}
-          {all.data?.truncated === true && <li className={styles.none}>There are more files than were searched.</li>}
+          {all.data !== undefined && found.length === 0 && <li className={styles.none}>No matching files.</li>}
+          {all.data?.truncated === true && <li className={styles.none}>Not all files were searched.</li>}
         </ul>
       )}
     </>

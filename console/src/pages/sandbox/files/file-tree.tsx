@@ -30,10 +30,10 @@ interface FileTreeProps {
 export function FileTree({ sandbox, root, onRoot, path, isFolder, isDirty, onPath, onUpload }: FileTreeProps) {
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set(path === null ? [] : foldersTo(path, root)));
   const [typed, setTyped] = useState("");
-  const [asked, setAsked] = useState<"file" | "folder" | null>(null);
+  const [newEntryKind, setNewEntryKind] = useState<"file" | "folder" | null>(null);
   const chooser = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    // What is chosen elsewhere, such as by searching, is unfolded to.
+    // Unfolds the folders of a file that was chosen elsewhere, such as in the search.
     if (path !== null) setOpen((before) => new Set([...before, ...foldersTo(path, root)]));
   }, [path, root]);
   const folders = [root, ...[...open].filter((folder) => folder !== root)];
@@ -44,18 +44,18 @@ export function FileTree({ sandbox, root, onRoot, path, isFolder, isDirty, onPat
     const next = new Set(open);
     if (!next.delete(row.path)) next.add(row.path);
     setOpen(next);
-    // To look around in the tree is no reason to leave a file that is being written.
+    // Browsing the tree does not leave a file with unsaved changes.
     if (!isDirty) onPath(row.path, "folder");
   };
   return (
     <div className={styles.side}>
       <div className={styles.tools} role="toolbar" aria-label="Files">
-        <select aria-label="Where" className={styles.root} value={root} onChange={(event) => onRoot(event.target.value)}>
+        <select aria-label="Root folder" className={styles.root} value={root} onChange={(event) => onRoot(event.target.value)}>
           <option value="/workspace">/workspace</option>
           <option value="/">/</option>
         </select>
-        <Button look="plain" label="New file" icon={<FilePlus />} onClick={() => setAsked("file")} />
-        <Button look="plain" label="New folder" icon={<FolderPlus />} onClick={() => setAsked("folder")} />
+        <Button look="plain" label="New file" icon={<FilePlus />} onClick={() => setNewEntryKind("file")} />
+        <Button look="plain" label="New folder" icon={<FolderPlus />} onClick={() => setNewEntryKind("folder")} />
         <Button look="plain" label="Upload" icon={<Upload />} onClick={() => chooser.current?.click()} />
         <input
           ref={chooser}
@@ -75,13 +75,15 @@ export function FileTree({ sandbox, root, onRoot, path, isFolder, isDirty, onPat
           {error !== null && <Problem error={error} />}
           {isLoading && <Loading rows={4} />}
           <Rows rows={rows} path={path} isDirty={isDirty} onToggle={toggle} onPath={onPath} />
-          {!isLoading && error === null && rows.length === 0 && <p className={styles.none}>Empty. Drop files here, or make one.</p>}
+          {!isLoading && error === null && rows.length === 0 && <p className={styles.none}>Empty. Drop files here, or create one.</p>}
           {[...listings.values()].some(({ truncated }) => truncated) && (
-            <p className={styles.none}>Some folders are too long to show whole.</p>
+            <p className={styles.none}>Some folders have too many files to show all.</p>
           )}
         </>
       )}
-      {asked !== null && <NewEntry sandbox={sandbox} folder={into} kind={asked} onPath={onPath} onClose={() => setAsked(null)} />}
+      {newEntryKind !== null && (
+        <NewEntry sandbox={sandbox} folder={into} kind={newEntryKind} onPath={onPath} onClose={() => setNewEntryKind(null)} />
+      )}
     </div>
   );
 }
@@ -112,7 +114,7 @@ function Rows({
     event.preventDefault();
   };
   return (
-    <div ref={list} className={styles.tree} role="tree" aria-label="Tree">
+    <div ref={list} className={styles.tree} role="tree" aria-label="File tree">
       {rows.map((row) => (
         <button
           key={row.path}

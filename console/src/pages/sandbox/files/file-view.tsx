@@ -1,6 +1,8 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import type { Client } from "../../../../../src/client/connect.ts";
+import { foundOrNull } from "../../../../../src/contract/error/found-or-null.ts";
+import { useStation } from "../../../data/station.tsx";
 import { bytes } from "../../../parts/amounts.ts";
 import { Button } from "../../../parts/button.tsx";
 import { Confirm } from "../../../parts/confirm.tsx";
@@ -10,7 +12,6 @@ import { Problem } from "../../../parts/problem.tsx";
 import { say, sayProblem } from "../../../parts/toasts.tsx";
 import { useUnsaved } from "../../../parts/unsaved.ts";
 import { visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import { contentsOf, PICTURE_BYTES_MAX, pictureType, SHOWN_BYTES_MAX } from "./file-contents.ts";
 import styles from "./files.module.css";
 import { nameOf } from "./paths.ts";
@@ -25,7 +26,7 @@ interface FileViewProps {
   head(extra?: ReactNode, isDirty?: boolean): ReactNode;
 }
 
-/** One file, to read and, where that is safe, to edit. What changed inside meanwhile is not written over unasked. */
+/** One file, to read and, if that is safe, to edit. Asks before it overwrites changes from inside the sandbox. */
 export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
   const station = useStation();
   const queries = useQueryClient();
@@ -47,7 +48,7 @@ export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
     [onDirty],
   );
   useEffect(() => () => onDirty(false), [onDirty]);
-  useUnsaved(isDirty, { text: `What you changed in ${visibleText(nameOf(path))} is not saved.`, params: ["tab", "root", "path", "kind"] });
+  useUnsaved(isDirty, { text: `Your changes to ${visibleText(nameOf(path))} are not saved.`, params: ["tab", "root", "path", "kind"] });
   const write = async () => {
     if (text.current === null) return;
     const saved = text.current();
@@ -59,7 +60,7 @@ export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
   };
   const save = async () => {
     if (!isDirty) return;
-    const now = await station.files.info(sandbox, { path, follow: true }).catch(() => null);
+    const now = await foundOrNull(station.files.info(sandbox, { path, follow: true }));
     if (now !== null && data !== undefined && now.modifiedMs !== data.info.modifiedMs) return setConflict(true);
     await write();
   };
@@ -86,7 +87,7 @@ export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
         </>,
         isDirty,
       )}
-      {contents.kind === "binary" && <Empty title="Not text">{bytes(info.sizeBytes)} of bytes that cannot be shown here.</Empty>}
+      {contents.kind === "binary" && <Empty title="Binary file">{bytes(info.sizeBytes)}, which cannot be shown here.</Empty>}
       {contents.kind === "picture" && <Picture name={nameOf(path)} type={contents.type} bytes={contents.bytes} />}
       {contents.kind === "text" && (
         <>
@@ -104,8 +105,8 @@ export function FileView({ sandbox, path, onDirty, head }: FileViewProps) {
         </>
       )}
       {isConflict && (
-        <Confirm title="It was changed inside" action="Write over it" onConfirm={write} onClose={() => setConflict(false)}>
-          <p>Something in the sandbox changed this file since it was read here. Saving replaces that.</p>
+        <Confirm title="Changed inside the sandbox" action="Overwrite" onConfirm={write} onClose={() => setConflict(false)}>
+          <p>A program in the sandbox changed this file after you opened it. Saving overwrites its changes.</p>
         </Confirm>
       )}
     </>

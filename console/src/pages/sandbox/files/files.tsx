@@ -1,9 +1,9 @@
 import { type DragEvent, useState } from "react";
+import { useStation } from "../../../data/station.tsx";
 import { Empty } from "../../../parts/empty.tsx";
 import { useFilterParams } from "../../../parts/filter-params.ts";
 import { say, sayProblem } from "../../../parts/toasts.tsx";
 import { useIsPhone } from "../../../parts/use-is-phone.ts";
-import { useStation } from "../../../station/station.tsx";
 import type { SandboxPart } from "../use-sandbox.ts";
 import { FilePane } from "./file-pane.tsx";
 import { FileTree } from "./file-tree.tsx";
@@ -12,7 +12,7 @@ import { folderOf } from "./paths.ts";
 import { type DroppedFile, droppedFiles, upload } from "./transfer.ts";
 import { useFoldersAgain } from "./use-folders.ts";
 
-/** The sandbox's files: a tree, and one of them. */
+/** The sandbox's files: a tree, and the open file. */
 export default function Files({ sandbox }: SandboxPart) {
   const [params, change] = useFilterParams();
   const isPhone = useIsPhone();
@@ -22,9 +22,9 @@ export default function Files({ sandbox }: SandboxPart) {
   const root = params.get("root") === "/" ? "/" : "/workspace";
   const path = params.get("path");
   const isFolder = params.get("kind") === "folder";
-  // What somebody wrote stays in view, to be copied or saved when it runs again.
+  // Unsaved text stays visible, to be copied, or saved when the sandbox runs again.
   if (sandbox.state !== "running" && !isDirty)
-    return <Empty title={`The sandbox is ${sandbox.state}`}>Files can be seen while it runs.</Empty>;
+    return <Empty title={`The sandbox is ${sandbox.state}`}>You can see its files while it runs.</Empty>;
   const choose = (next: string | null, kind: "file" | "folder" = "file") =>
     change({ path: next, kind: kind === "folder" ? "folder" : null });
   const into = path === null ? root : isFolder ? path : folderOf(path);
@@ -74,6 +74,6 @@ function useUpload(sandbox: string): (folder: string, files: readonly DroppedFil
     if (files.length === 0) return;
     await upload(station, { sandbox, folder, files });
     await lookAgain();
-    say(`Put ${files.length === 1 ? "1 file" : `${files.length} files`} into ${folder}.`);
+    say(`Uploaded ${files.length === 1 ? "1 file" : `${files.length} files`} to ${folder}.`);
   };
 }

@@ -1,15 +1,15 @@
 import { type FormEvent, useState } from "react";
+import { useStation } from "../../../data/station.tsx";
 import { Button } from "../../../parts/button.tsx";
 import { Dialog } from "../../../parts/dialog.tsx";
 import { Field } from "../../../parts/field.tsx";
 import { wordsOf } from "../../../parts/problem.tsx";
 import { visibleText } from "../../../parts/visible-text.ts";
-import { useStation } from "../../../station/station.tsx";
 import styles from "../sandbox.module.css";
-import { folderOf, joined, nameOf, nameProblem } from "./paths.ts";
+import { folderOf, joinPath, nameOf, nameProblem } from "./paths.ts";
 import { useFoldersAgain } from "./use-folders.ts";
 
-/** Makes a file or a folder in the one that is shown. */
+/** Creates a file or folder in the given folder. */
 export function NewEntry(props: {
   sandbox: string;
   folder: string;
@@ -20,12 +20,12 @@ export function NewEntry(props: {
   const { sandbox, folder, kind, onPath, onClose } = props;
   const station = useStation();
   const make = async (name: string) => {
-    const path = joined(folder, name);
+    const path = joinPath(folder, name);
     if (kind === "folder") await station.files.makeFolder(sandbox, { path });
     else await station.files.write(sandbox, { path, how: "create" }, new Uint8Array());
     onPath(path, kind);
   };
-  const about = { title: kind === "file" ? "New file" : "New folder", action: "Make", hint: `In ${visibleText(folder)}` };
+  const about = { title: kind === "file" ? "New file" : "New folder", action: "Create", hint: `In ${visibleText(folder)}` };
   return <AskName sandbox={sandbox} name="" {...about} onName={make} onClose={onClose} />;
 }
 
@@ -39,7 +39,7 @@ export function RenameEntry(props: {
   const { sandbox, path, isFolder, onPath, onClose } = props;
   const station = useStation();
   const rename = async (name: string) => {
-    const to = joined(folderOf(path), name);
+    const to = joinPath(folderOf(path), name);
     await station.files.move(sandbox, { from: path, to });
     onPath(to, isFolder ? "folder" : "file");
   };

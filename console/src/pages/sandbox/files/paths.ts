@@ -1,6 +1,6 @@
 /** Paths inside a sandbox: absolute, with `/`. */
 
-export function joined(folder: string, name: string): string {
+export function joinPath(folder: string, name: string): string {
   return folder === "/" ? `/${name}` : `${folder}/${name}`;
 }
 
@@ -13,7 +13,7 @@ export function folderOf(path: string): string {
   return at <= 0 ? "/" : path.slice(0, at);
 }
 
-/** Every folder between a root and a path, the root first, without the path itself. */
+/** Returns every folder from the root down to a path, without the path itself. */
 export function foldersTo(path: string, root: string): string[] {
   const folders: string[] = [];
   for (let folder = folderOf(path); isWithin(folder, root); folder = folderOf(folder)) {
@@ -27,15 +27,15 @@ export function isWithin(path: string, folder: string): boolean {
   return path === folder || folder === "/" || path.startsWith(`${folder}/`);
 }
 
-/** What is wrong with a name that somebody typed; null: nothing. */
+/** Returns what is wrong with a file name, or null. */
 export function nameProblem(name: string): string | null {
-  if (name === "") return "It needs a name.";
-  if (name === "." || name === ".." || name.includes("/")) return "A name has no / and is neither . nor ..";
-  if (name.includes("\0")) return "A name has no NUL.";
-  return new TextEncoder().encode(name).length > 255 ? "A name has at most 255 bytes." : null;
+  if (name === "") return "Enter a name.";
+  if (name === "." || name === ".." || name.includes("/")) return "A name cannot contain / or be . or ..";
+  if (name.includes("\0")) return "A name cannot contain NUL.";
+  return new TextEncoder().encode(name).length > 255 ? "A name can have at most 255 bytes." : null;
 }
 
-/** Whether every letter of what was typed is in the name, in order: `rdm` finds `readme`. Best first by what is left over. */
+/** Finds the paths that contain every typed letter in order: `rdm` finds `readme`. Best matches first. */
 export function findNames(paths: readonly string[], typed: string, { max }: { max: number }): string[] {
   const wanted = typed.toLowerCase().replaceAll(" ", "");
   if (wanted === "") return [];
@@ -49,7 +49,7 @@ export function findNames(paths: readonly string[], typed: string, { max }: { ma
     .map(({ path }) => path);
 }
 
-/** 0: in the name; 1: in the path; 2: its letters, in order. */
+/** Returns 0 for a match in the name, 1 in the path, 2 for letters in order, and null for no match. */
 function rankOf(path: string, wanted: string): number | null {
   if (nameOf(path).includes(wanted)) return 0;
   if (path.includes(wanted)) return 1;

@@ -1,9 +1,9 @@
 import type { Client } from "../../../../../src/client/connect.ts";
-import { CaissonError } from "../../../../../src/contract/error.ts";
+import { CaissonError } from "../../../../../src/contract/error/error.ts";
 import { saveFile } from "../../../parts/save-file.ts";
-import { joined, nameOf } from "./paths.ts";
+import { joinPath, nameOf } from "./paths.ts";
 
-/** What is held in memory on its way; more goes by `caisson cp`. */
+/** A transfer is held in memory. Use `caisson cp` for larger ones. */
 const BYTES_MAX = 256 * 1024 * 1024;
 const FILES_MAX = 1_000;
 
@@ -13,7 +13,7 @@ export interface DroppedFile {
   file: File;
 }
 
-/** Everything that was dropped, folders with what is in them. To be called while the event is being handled. */
+/** Returns all dropped files, including those in dropped folders. Must be called while the event is handled. */
 export async function droppedFiles(items: DataTransferItemList): Promise<DroppedFile[]> {
   const entries = [...items].flatMap((item) => item.webkitGetAsEntry() ?? []);
   const found: DroppedFile[] = [];
@@ -25,7 +25,7 @@ export async function droppedFiles(items: DataTransferItemList): Promise<Dropped
       for (const inside of await entriesOf(entry as FileSystemDirectoryEntry))
         waiting.push({ entry: inside, path: `${path}/${inside.name}` });
     if (found.length + waiting.length > FILES_MAX) {
-      throw new CaissonError("too_large", `more than ${FILES_MAX} files at once`, { hint: "`caisson cp` copies whole folders." });
+      throw new CaissonError("too_large", `more than ${FILES_MAX} files at once`, { hint: "Use `caisson cp` to copy whole folders." });
     }
   }
   return found;
@@ -36,7 +36,7 @@ const fileOf = (entry: FileSystemFileEntry) => new Promise<File>((resolve, rejec
 async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
   const reader = folder.createReader();
   const all: FileSystemEntry[] = [];
-  // A browser gives a hundred at a time, and none at the end.
+  // A browser returns up to a hundred entries at a time, and an empty list at the end.
   for (;;) {
     const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     if (some.length === 0 || all.length > FILES_MAX) return all;
@@ -51,11 +51,11 @@ export async function upload(
   for (const { path, file } of files) {
     if (file.size > BYTES_MAX) throw tooBig(path);
     const bytes = new Uint8Array(await file.arrayBuffer());
-    await station.files.write(sandbox, { path: joined(folder, path), parents: true, how: "replace" }, bytes);
+    await station.files.write(sandbox, { path: joinPath(folder, path), parents: true, how: "replace" }, bytes);
   }
 }
 
-/** Gives a file to the browser to keep, or a folder as an archive. */
+/** Downloads a file, or a folder as an archive. */
 export async function download(
   station: Client,
   { sandbox, path, isFolder }: { sandbox: string; path: string; isFolder: boolean },
@@ -77,4 +77,4 @@ async function bounded(stream: ReadableStream<Uint8Array>, path: string): Promis
 }
 
 const tooBig = (path: string) =>
-  new CaissonError("too_large", `${nameOf(path)} is too big for the console`, { hint: "`caisson cp` copies files of any size." });
+  new CaissonError("too_large", `${nameOf(path)} is too large for the console`, { hint: "Use `caisson cp` to copy files of any size." });

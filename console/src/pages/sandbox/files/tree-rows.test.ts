@@ -16,12 +16,12 @@ const listings = new Map([
   ["/w/src", { entries: [entry("main.ts")], truncated: false }],
 ]);
 
-test("folders come first, numbers count, and what is unfolded is below its folder", () => {
+test("sorts folders first and names numerically, and nests unfolded folders", () => {
   const rows = treeRows("/w", { open: new Set(["/w/src"]), listings });
   expect(rows.map(({ path, depth }) => `${depth} ${path}`)).toEqual(["0 /w/docs", "0 /w/src", "1 /w/src/main.ts", "0 /w/b9", "0 /w/b10"]);
 });
 
-test("one that is unfolded and not read yet says so", () => {
+test("marks an unfolded folder as loading until it is read", () => {
   const rows = treeRows("/w", { open: new Set(["/w/docs"]), listings });
   expect(rows.find(({ path }) => path === "/w/docs")).toMatchObject({ isOpen: true, isLoading: true });
   expect(treeRows("/nowhere", { open: new Set(), listings })).toEqual([]);

@@ -1,5 +1,5 @@
 import type { Client } from "../../../../../src/client/connect.ts";
-import { joined } from "./paths.ts";
+import { joinPath } from "./paths.ts";
 
 export type Entry = Awaited<ReturnType<Client["files"]["list"]>>["entries"][number];
 
@@ -9,19 +9,19 @@ export interface TreeRow {
   kind: Entry["kind"];
   depth: number;
   isOpen: boolean;
-  /** Of a folder that is open and whose list is not here yet. */
+  /** Whether the content of an open folder is still loading. */
   isLoading: boolean;
   entry: Entry;
 }
 
 export type Listings = ReadonlyMap<string, { entries: readonly Entry[]; truncated: boolean }>;
 
-/** The tree as it is unfolded, from top to bottom: folders first, each by name. */
+/** Returns the unfolded tree from top to bottom: folders first, sorted by name. */
 export function treeRows(root: string, { open, listings }: { open: ReadonlySet<string>; listings: Listings }): TreeRow[] {
   const rows: TreeRow[] = [];
   const add = (folder: string, depth: number) => {
     for (const entry of inOrder(listings.get(folder)?.entries ?? [])) {
-      const path = joined(folder, entry.name);
+      const path = joinPath(folder, entry.name);
       const isOpen = entry.kind === "directory" && open.has(path);
       rows.push({ path, name: entry.name, kind: entry.kind, depth, isOpen, isLoading: isOpen && !listings.has(path), entry });
       if (isOpen) add(path, depth + 1);

@@ -1,6 +1,6 @@
 import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { useStation } from "../../../station/station.tsx";
+import { useStation } from "../../../data/station.tsx";
 import type { Listings } from "./tree-rows.ts";
 
 const FOLDER_ENTRIES_MAX = 2_000;
@@ -10,7 +10,7 @@ const LOOK_MS = 4_000;
 
 const folderKey = (sandbox: string, path: string) => ["folder", sandbox, path] as const;
 
-/** What is in these folders, looked at again while they are shown. */
+/** Returns the content of these folders, refetched while they are shown. */
 export function useFolders(sandbox: string, paths: readonly string[]): { listings: Listings; error: unknown; isLoading: boolean } {
   const station = useStation();
   const answers = useQueries({
@@ -21,7 +21,7 @@ export function useFolders(sandbox: string, paths: readonly string[]): { listing
     })),
   });
   const listings: Listings = new Map(answers.flatMap(({ data }, index) => (data === undefined ? [] : [[paths[index] ?? "", data]])));
-  // One that has gone while it was open is no problem; the first one has to be there.
+  // It is not an error if an open folder was removed, but the first one must exist.
   return { listings, error: answers[0]?.error ?? null, isLoading: answers[0]?.isPending ?? false };
 }
 
@@ -30,7 +30,7 @@ export function useFoldersAgain(sandbox: string): () => Promise<void> {
   return useCallback(() => queries.invalidateQueries({ queryKey: ["folder", sandbox] }), [queries, sandbox]);
 }
 
-/** Every path below, as far as can be listed; asked for when somebody searches. */
+/** Returns all paths below a root, up to a limit. Fetched when the user searches. */
 export function useAllPaths(sandbox: string, root: string, { isWanted }: { isWanted: boolean }) {
   const station = useStation();
   return useQuery({

@@ -1,18 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
 import { MonitorPlay } from "lucide-react";
 import { useSearchParams } from "wouter";
+import { useStation } from "../../../data/station.tsx";
 import { Button } from "../../../parts/button.tsx";
 import { Empty } from "../../../parts/empty.tsx";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
-import { useStation } from "../../../station/station.tsx";
 import type { SandboxPart } from "../use-sandbox.ts";
 import styles from "./ports.module.css";
 import { Preview } from "./preview.tsx";
 
 const LOOK_MS = 2_000;
 
-/** What listens inside, and one of them as a page. */
+/** The ports that programs inside listen on, and a preview of one. */
 export default function Ports({ sandbox }: SandboxPart) {
   const station = useStation();
   const [params, setParams] = useSearchParams();
@@ -25,7 +25,7 @@ export default function Ports({ sandbox }: SandboxPart) {
   if (sandbox.state !== "running") return <Empty title={`The sandbox is ${sandbox.state}`} />;
   if (error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
   if (data === undefined) return <Loading />;
-  const shown = Number(params.get("port"));
+  const shownPort = Number(params.get("port"));
   const choose = (port: number) =>
     setParams(
       (before) => {
@@ -35,11 +35,12 @@ export default function Ports({ sandbox }: SandboxPart) {
       },
       { replace: true },
     );
-  const isPort = Number.isInteger(shown) && shown > 0 && shown <= 65_535;
+  const isPort = Number.isInteger(shownPort) && shownPort > 0 && shownPort <= 65_535;
   if (data.length === 0 && !isPort) {
     return (
-      <Empty title="Nothing listens inside">
-        Start a server in the terminal, such as <code>python3 -m http.server 8000</code>; its port is listed here and can be looked at.
+      <Empty title="No open ports">
+        Start a server in the terminal, for example with <code>python3 -m http.server 8000</code>. Its port appears here, and you can
+        preview it.
       </Empty>
     );
   }
@@ -47,19 +48,25 @@ export default function Ports({ sandbox }: SandboxPart) {
     <div className={styles.ports}>
       <ul className={styles.list} aria-label="Ports">
         {data.map(({ port, address }) => (
-          <li key={port} className={`${styles.port} ${port === shown ? styles.chosen : ""}`}>
+          <li key={port} className={`${styles.port} ${port === shownPort ? styles.chosen : ""}`}>
             <span>
               <code>{port}</code>
               <span className={styles.address}>{address}</span>
             </span>
-            <Button look="plain" icon={<MonitorPlay />} label={`Show port ${port}`} onClick={() => choose(port)} isOn={port === shown} />
+            <Button
+              look="plain"
+              icon={<MonitorPlay />}
+              label={`Show port ${port}`}
+              onClick={() => choose(port)}
+              isOn={port === shownPort}
+            />
           </li>
         ))}
       </ul>
       {isPort ? (
-        <Preview key={shown} sandbox={sandbox.id} port={shown} listens={data.some(({ port }) => port === shown)} />
+        <Preview key={shownPort} sandbox={sandbox.id} port={shownPort} listens={data.some(({ port }) => port === shownPort)} />
       ) : (
-        <Empty title="Choose a port to look at">What it shows has an origin of its own: it sees nothing of this page or of others.</Empty>
+        <Empty title="Choose a port to preview">A preview has its own origin. It cannot see this page or any other.</Empty>
       )}
     </div>
   );

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { nextNumber, numberOf, refOf } from "./shell-refs.ts";
 
-test("shells are numbered above all that were there", () => {
+test("numbers a new shell above all earlier ones", () => {
   expect(numberOf(refOf(3))).toBe(3);
   expect(nextNumber([])).toBe(1);
   expect(nextNumber([refOf(2), refOf(7), "other"])).toBe(8);
 });
 
-test("what others called their processes is no shell", () => {
+test("ignores refs that are not of the console's shells", () => {
   for (const ref of ["console-shell-", "console-shell-0", "console-shell-1x", "shell-1", "console-shell-12345678"]) {
     expect(numberOf(ref)).toBe(null);
   }

@@ -1,12 +1,13 @@
 import type { RemoteProcess } from "../../../../../src/client/process-stream.ts";
 import type { StreamCalls } from "../../../../../src/client/stream-calls.ts";
-import { CaissonError } from "../../../../../src/contract/error.ts";
+import { CaissonError } from "../../../../../src/contract/error/error.ts";
 import type { Ended } from "../../../../../src/contract/outcome.ts";
+import { ignore } from "../../../../../src/lib/failures.ts";
 
-/** An image need not have bash. */
+/** Not every image has bash. */
 const anyShell = "command -v bash >/dev/null 2>&1 && exec bash -i; exec sh -i";
 const AGAIN_MS = 1_000;
-/** What is typed while there is no connection; what is beyond it is lost. */
+/** The bound for input typed while disconnected; the rest is dropped. */
 const TYPED_BYTES_MAX = 64 * 1024;
 
 export interface TerminalSize {
@@ -14,7 +15,7 @@ export interface TerminalSize {
   rows: number;
 }
 
-/** `taken`: it is shown somewhere else now. `away`: the station is; it is taken up again. */
+/** `taken`: another page shows the shell now. `away`: the station is unreachable, and the shell reconnects. */
 export type ShellState =
   | { kind: "opening" }
   | { kind: "open" }
@@ -25,33 +26,33 @@ export type ShellState =
 
 export interface ShellOptions {
   sandbox: string;
-  /** What the process is called inside: the same one again takes it up. */
+  /** The name of the process inside. The same name attaches to the same process. */
   ref: string;
-  /** Whether it is to be started if it does not run. */
+  /** Whether to start the process if it does not run. */
   isNew: boolean;
   size: TerminalSize;
-  /** `isPast`: it was written before now, and nobody waits for an answer to it. */
-  onOutput(data: Uint8Array, given: { isPast: boolean }): void;
+  /** `isPast`: stored output, so no program waits for the terminal's reply to it. */
+  onOutput(data: Uint8Array, details: { isPast: boolean }): void;
   onState(state: ShellState): void;
-  /** Another pause between attempts, for tests. */
+  /** Replaces the pause between attempts in tests. */
   pause?(ms: number): Promise<void>;
 }
 
 export interface Shell {
   write(data: Uint8Array): void;
   resize(size: TerminalSize): void;
-  /** Stops listening; the shell goes on. */
+  /** Stops listening; the shell continues. */
   leave(): void;
   end(): Promise<void>;
 }
 
 /**
- * A shell whose output is told once and in order, whatever becomes of connections: it goes on inside while nobody
- * listens, and is taken up where it was heard last.
+ * Opens a shell whose output arrives once and in order, even over broken connections: it continues inside without a
+ * listener, and we resume at the last offset.
  */
 export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProcess">, options: ShellOptions): Shell {
   const { sandbox, ref, onState, pause = wait } = options;
-  const heard = createHeard(options.onOutput);
+  const receiver = createHeard(options.onOutput);
   let size = options.size;
   let process: RemoteProcess | null = null;
   let isLeft = false;
@@ -61,20 +62,21 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
   const signal = leaving.signal;
   const connect = async (isFirst: boolean): Promise<RemoteProcess> => {
     if (!isThere) {
-      // One that was started while the answer was lost is taken up by the same call.
+      // If the shell was started but the response was lost, the same call attaches to it.
       const start = { argv: ["/bin/sh", "-c", anyShell], env: { TERM: "xterm-256color" }, pty: size, ref, keepLastOutput: true };
       return streams.openProcess(sandbox, start, { signal });
     }
     if (isFirst) {
       const past = await streams.attachProcess(sandbox, ref, { follow: false }, { signal });
-      for await (const frame of past.output) heard.take(frame, { isPast: true });
+      for await (const frame of past.output) receiver.take(frame, { isPast: true });
     }
-    return streams.attachProcess(sandbox, ref, { stdoutOffset: heard.end() }, { signal }).catch((error: unknown) => {
+    return streams.attachProcess(sandbox, ref, { stdoutOffset: receiver.end() }, { signal }).catch((error: unknown) => {
       if (!(error instanceof CaissonError) || error.code !== "gone") throw error;
-      // More was written than is kept: what is left of it.
+      // Some output is no longer stored. Continues with the rest.
       return streams.attachProcess(sandbox, ref, {}, { signal });
     });
   };
+  const endedOrAway = "the loop shows that the process ended or is away";
   const listen = async () => {
     onState({ kind: "opening" });
     for (let isFirst = true; !isLeft; isFirst = false) {
@@ -83,11 +85,11 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
         isThere = true;
         if (isLeft) return process.detach();
         onState({ kind: "open" });
-        void process.resize(size).catch(() => {});
-        for (const data of typed.splice(0)) void process.write(data).catch(() => {});
-        for await (const frame of process.output) heard.take(frame, { isPast: false });
+        void ignore(process.resize(size), endedOrAway);
+        for (const data of typed.splice(0)) void ignore(process.write(data), endedOrAway);
+        for await (const frame of process.output) receiver.take(frame, { isPast: false });
         const ended = await process.ended;
-        // There is nothing left to say to it.
+        // Nothing can be sent to an ended process.
         process = null;
         if (isLeft) return;
         return onState({ kind: "ended", ended });
@@ -105,17 +107,17 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
   void listen();
   return {
     write(data) {
-      if (process !== null) return void process.write(data).catch(() => {});
+      if (process !== null) return void ignore(process.write(data), endedOrAway);
       const waiting = typed.reduce((length, each) => length + each.length, 0);
       if (waiting + data.length <= TYPED_BYTES_MAX) typed.push(data);
     },
     resize(next) {
       size = next;
-      void process?.resize(next).catch(() => {});
+      if (process !== null) void ignore(process.resize(next), endedOrAway);
     },
     leave() {
       isLeft = true;
-      // One that is open is told; what is still being opened is given up.
+      // Detaches from an open shell, and aborts one that is still opening.
       if (process === null) leaving.abort();
       else process.detach();
     },
@@ -127,16 +129,16 @@ export function openShell(streams: Pick<StreamCalls, "openProcess" | "attachProc
   };
 }
 
-/** Passes on what was not heard before: no byte twice, wherever a connection begins. */
+/** Passes on new output only: no byte twice, wherever a connection starts. */
 function createHeard(onOutput: ShellOptions["onOutput"]) {
   let end = 0;
   return {
     end: () => end,
-    take({ offset, data }: { offset: number; data: Uint8Array }, given: { isPast: boolean }): void {
+    take({ offset, data }: { offset: number; data: Uint8Array }, details: { isPast: boolean }): void {
       const known = Math.max(0, end - offset);
       if (known >= data.length) return;
       end = offset + data.length;
-      onOutput(known === 0 ? data : data.subarray(known), given);
+      onOutput(known === 0 ? data : data.subarray(known), details);
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { ITheme } from "@xterm/xterm";
 import { tokenColor } from "../../../design/token-color.ts";
 
-/** The colours of the scheme that this element has, whoever chose it. */
+/** Returns the colors for the element's color scheme. */
 export function terminalColors(place: HTMLElement): ITheme {
   const color = (token: string) => tokenColor(place, token);
   return {

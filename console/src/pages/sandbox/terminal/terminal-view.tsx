@@ -2,9 +2,9 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { useEffect, useRef, useState } from "react";
+import { useStation } from "../../../data/station.tsx";
 import { Button } from "../../../parts/button.tsx";
 import { wordsOf } from "../../../parts/problem.tsx";
-import { useStation } from "../../../station/station.tsx";
 import { openShell, type Shell, type ShellState } from "./shell.ts";
 import { terminalColors } from "./terminal-colors.ts";
 import styles from "./terminals.module.css";
@@ -13,16 +13,18 @@ const SCROLLBACK_LINES = 5_000;
 const FONT_PX = 13;
 const LINK_SHOWN_MAX = 300;
 
-/** A screen for one shell. What the shell writes never leaves it: no title, no clipboard, links after a question. */
+/**
+ * A screen for one shell. The shell's output cannot change the title or the clipboard, and links ask before they open.
+ */
 export default function TerminalView(props: { sandbox: string; shell: string; isNew: boolean; isShown: boolean; onEnded(): void }) {
   const { sandbox, shell: ref, isShown, onEnded } = props;
-  // It is there from then on, whatever the list says.
+  // Read once: afterwards the shell exists, whatever the list says.
   const [isNew] = useState(props.isNew);
   const streams = useStation().streams;
   const place = useRef<HTMLDivElement>(null);
   const screen = useRef<{ terminal: Terminal; fit(): void } | null>(null);
   const [state, setState] = useState<ShellState>({ kind: "opening" });
-  /** Counts how often it was taken back from another page. */
+  /** How often the shell was taken back from another page. */
   const [taking, setTaking] = useState(0);
   const isFontThere = useMonoFont();
   useEffect(() => {
@@ -60,7 +62,7 @@ export default function TerminalView(props: { sandbox: string; shell: string; is
   );
 }
 
-/** A terminal measures a character once, when it is made: by then its font must be there, or be known to fail. */
+/** A terminal measures a character once, when it is created. By then its font must have loaded or failed to load. */
 function useMonoFont(): boolean {
   const [isThere, setThere] = useState(() => document.fonts.check(monoFont()));
   useEffect(() => {
@@ -87,13 +89,13 @@ function createTerminal(place: HTMLElement): Terminal {
     linkHandler: {
       allowNonHttpProtocols: false,
       activate(_event, link) {
-        if (confirm(`The sandbox wants to show you this page:\n\n${link.slice(0, LINK_SHOWN_MAX)}`))
+        if (confirm(`The sandbox wants to open this page:\n\n${link.slice(0, LINK_SHOWN_MAX)}`))
           open(link, "_blank", "noopener,noreferrer");
       },
     },
   });
   terminal.open(place);
-  // Tab stays the shell's; with Ctrl or Shift the focus can leave.
+  // Tab goes to the shell. With Ctrl or Shift it moves the focus.
   terminal.attachCustomKeyEventHandler((event) => !(event.key === "Tab" && (event.ctrlKey || event.shiftKey)));
   return terminal;
 }
@@ -107,7 +109,7 @@ function connectShell(
     streams: Parameters<typeof openShell>[0];
   },
 ): Shell {
-  /** Pieces of the past that are being drawn: what asks the terminal something in them was answered then. */
+  /** Pieces of past output that are being drawn. Terminal queries in them were answered before. */
   let drawing = 0;
   const shell = openShell(streams, {
     ...options,
@@ -128,17 +130,17 @@ function connectShell(
   terminal.onBinary((text) => {
     if (!isAnswer(text)) shell.write(Uint8Array.from(text, (character) => character.charCodeAt(0)));
   });
-  // It tells more than a size, which the station refuses.
+  // Picks the size, because the station rejects the event's other fields.
   terminal.onResize(({ cols, rows }) => shell.resize({ cols, rows }));
   return shell;
 }
 
 function Note({ state, onTake, onClose }: { state: ShellState; onTake(): void; onClose(): void }) {
-  const said = noteOf(state);
-  if (said === null) return null;
+  const note = noteOf(state);
+  if (note === null) return null;
   return (
     <div className={styles.note} role="status">
-      {said}
+      {note}
       {state.kind === "taken" && <Button onClick={onTake}>Show it here</Button>}
       {(state.kind === "ended" || state.kind === "failed") && <Button onClick={onClose}>Close</Button>}
     </div>
@@ -151,11 +153,11 @@ function noteOf(state: ShellState): string | null {
     case "open":
       return null;
     case "away":
-      return "The connection is lost; it is taken up again…";
+      return "Connection lost. Reconnecting…";
     case "taken":
-      return "This shell is shown in another window.";
+      return "This shell is open in another window.";
     case "ended":
-      return state.ended.kind === "exited" ? `The shell has ended (${state.ended.exitCode}).` : "The shell has ended.";
+      return state.ended.kind === "exited" ? `The shell exited with code ${state.ended.exitCode}.` : "The shell has ended.";
     case "failed":
       return wordsOf(state.error).message;
   }

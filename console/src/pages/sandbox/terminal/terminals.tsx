@@ -2,12 +2,13 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Plus, X } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { useSearchParams } from "wouter";
+import { ignore } from "../../../../../src/lib/failures.ts";
+import { useStation } from "../../../data/station.tsx";
 import { Button } from "../../../parts/button.tsx";
 import { Empty } from "../../../parts/empty.tsx";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
 import { sayProblem } from "../../../parts/toasts.tsx";
-import { useStation } from "../../../station/station.tsx";
 import type { SandboxPart } from "../use-sandbox.ts";
 import { nextNumber, numberOf, refOf } from "./shell-refs.ts";
 import styles from "./terminals.module.css";
@@ -17,11 +18,11 @@ const SHELLS_MAX = 20;
 
 interface Tab {
   ref: string;
-  /** Opened here, and perhaps not there yet. */
+  /** Opened here, and may not exist yet. */
   isNew: boolean;
 }
 
-/** Shells, each in a tab. They are processes of the sandbox: a page that is loaded again finds them where they were. */
+/** Shells, each in a tab. They are processes of the sandbox, so a page that reloads finds them again. */
 export default function Terminals({ sandbox }: SandboxPart) {
   const station = useStation();
   const queries = useQueryClient();
@@ -32,19 +33,19 @@ export default function Terminals({ sandbox }: SandboxPart) {
   const running = useQuery({
     queryKey,
     queryFn: async ({ signal }) => shellsOf(await station.processes.list(sandbox.id, { signal })),
-    // Of an earlier visit it says nothing.
+    // Data from an earlier visit is stale.
     gcTime: 0,
     enabled: sandbox.state === "running",
   });
   if (sandbox.state !== "running" && opened.length === 0) return <NotRunning state={sandbox.state} />;
-  // A later look that fails takes no shell away that is shown.
+  // A failed refetch does not hide open shells.
   if (running.data === undefined) {
     return running.error === null ? <Loading /> : <Problem error={running.error} onRetry={() => void running.refetch()} />;
   }
   const found = running.data.filter((ref) => !opened.some((each) => each.ref === ref)).map((ref) => ({ ref, isNew: false }));
-  const kept = [...found, ...opened].filter(({ ref }) => !closed.has(ref));
-  // Somebody who comes here wants a shell.
-  const tabs = kept.length > 0 || closed.size > 0 ? kept : [{ ref: refOf(1), isNew: true }];
+  const openTabs = [...found, ...opened].filter(({ ref }) => !closed.has(ref));
+  // Opens the first shell when the page finds no open one.
+  const tabs = openTabs.length > 0 || closed.size > 0 ? openTabs : [{ ref: refOf(1), isNew: true }];
   const chosen = tabs.find(({ ref }) => ref === params.get("shell")) ?? tabs.at(-1);
   const choose = (ref: string) =>
     setParams(
@@ -62,10 +63,8 @@ export default function Terminals({ sandbox }: SandboxPart) {
   };
   const close = (ref: string) => {
     setClosed(new Set([...closed, ref]));
-    station.processes
-      .kill(sandbox.id, ref)
-      .then(() => station.processes.forget(sandbox.id, ref))
-      .catch(() => {})
+    const ending = station.processes.kill(sandbox.id, ref).then(() => station.processes.forget(sandbox.id, ref));
+    void ignore(ending, "the process has already ended; the list below shows the others")
       .then(() => queries.invalidateQueries({ queryKey }))
       .catch(sayProblem);
   };
@@ -84,7 +83,7 @@ export default function Terminals({ sandbox }: SandboxPart) {
         ))}
         <Button look="plain" label="New shell" icon={<Plus />} disabled={tabs.length >= SHELLS_MAX} onClick={open} />
       </div>
-      {tabs.length === 0 && <Empty title="No shell" action={<Button onClick={open}>Open one</Button>} />}
+      {tabs.length === 0 && <Empty title="No open shells" action={<Button onClick={open}>Open a shell</Button>} />}
       <Suspense fallback={<Loading />}>
         {tabs.map(({ ref, isNew }) => (
           <div key={ref} className={styles.place} hidden={ref !== chosen?.ref}>
@@ -99,7 +98,7 @@ export default function Terminals({ sandbox }: SandboxPart) {
 function NotRunning({ state }: { state: string }) {
   return (
     <Empty title={state === "paused" ? "The sandbox is paused" : `The sandbox is ${state}`}>
-      {state === "paused" ? "Its processes are frozen. Resume it to go on in its shells." : "A shell needs one that runs."}
+      {state === "paused" ? "Its processes are frozen. Resume it to continue in its shells." : "Shells need a running sandbox."}
     </Empty>
   );
 }

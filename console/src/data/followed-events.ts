@@ -2,28 +2,31 @@ import { type QueryKey, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { lookAtWorkAgain } from "./work-queries.ts";
 
-/** Events come by the dozen: the page is drawn, and the thing looked at again, once for all of them. */
+/** Events arrive in bursts. We redraw the page and refetch the query once per burst. */
 const TOGETHER_MS = 150;
 const AGAIN_MS = 2_000;
 
 interface Followed<Event> {
-  /** What is looked at again whenever something has happened. */
+  /** The query to refetch after events. */
   queryKey: QueryKey;
-  /** Absent while it is not known what to follow. */
+  /** Null until we know what to follow. */
   follow: ((options: { fromSeq: number; signal: AbortSignal }) => AsyncIterable<Event>) | null;
-  /** One that is over is followed again when it goes on after all. */
+  /** Whether it is active. Following restarts when a finished one continues. */
   isOpen: boolean;
 }
 
-/** The events of one thing from its first, then as they happen, each once. The caller is made anew for another thing. */
-export function useFollowed<Event extends { seq: number }>({ queryKey, follow, isOpen }: Followed<Event>): readonly Event[] {
+/**
+ * Returns all events of one thing, each once, from the first to those still to come. Another thing needs a new
+ * component instance.
+ */
+export function useFollowedEvents<Event extends { seq: number }>({ queryKey, follow, isOpen }: Followed<Event>): readonly Event[] {
   const queries = useQueryClient();
   const [events, setEvents] = useState<readonly Event[]>([]);
   const lastSeq = useRef(0);
-  const given = useRef({ queryKey, follow });
-  given.current = { queryKey, follow };
+  const latestOptions = useRef({ queryKey, follow });
+  latestOptions.current = { queryKey, follow };
   const isKnown = follow !== null;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whether it is open says when to begin anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: opening and closing restart it.
   useEffect(() => {
     if (!isKnown) return;
     const ends = new AbortController();
@@ -34,7 +37,7 @@ export function useFollowed<Event extends { seq: number }>({ queryKey, follow, i
       const added = fresh;
       fresh = [];
       setEvents((before) => [...before, ...added]);
-      void queries.invalidateQueries({ queryKey: given.current.queryKey });
+      void queries.invalidateQueries({ queryKey: latestOptions.current.queryKey });
       lookAtWorkAgain(queries);
     };
     const take = (event: Event) => {
@@ -43,18 +46,18 @@ export function useFollowed<Event extends { seq: number }>({ queryKey, follow, i
       fresh.push(event);
       timer ??= setTimeout(show, TOGETHER_MS);
     };
-    void followOn(ends.signal, take, (signal) => given.current.follow?.({ fromSeq: lastSeq.current + 1, signal }));
+    void followOn(ends.signal, take, (signal) => latestOptions.current.follow?.({ fromSeq: lastSeq.current + 1, signal }));
     return () => {
       ends.abort();
       clearTimeout(timer);
-      // What was taken and not shown comes again with the next follower.
+      // The next follower refetches events that were received but not shown.
       if (fresh.length > 0) lastSeq.current = (fresh[0]?.seq ?? 1) - 1;
     };
   }, [isKnown, isOpen, queries]);
   return events;
 }
 
-/** Until the thing is over; a station that was away is asked again. */
+/** Follows until the stream ends. Reconnects if the station is unreachable. */
 async function followOn<Event>(
   signal: AbortSignal,
   take: (event: Event) => void,

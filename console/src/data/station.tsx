@@ -13,7 +13,7 @@ export function StationProvider({ token, signOut, children }: { token: string; s
   return <StationContext value={{ client, signOut }}>{children}</StationContext>;
 }
 
-/** The station, through the same client as every program's. */
+/** Returns the same client that other programs use. */
 export function useStation(): Client {
   return useStationValue().client;
 }
@@ -24,6 +24,6 @@ export function useSignOut(): () => void {
 
 function useStationValue(): StationValue {
   const value = useContext(StationContext);
-  if (value === null) throw new Error("there is no station around this part");
+  if (value === null) throw new Error("no StationProvider around this component");
   return value;
 }

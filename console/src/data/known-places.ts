@@ -2,17 +2,17 @@ import { useQuery } from "@tanstack/react-query";
 import { useOpenRuns } from "./queries.ts";
 import { useStation } from "./station.tsx";
 
-/** Enough to choose from; what is older can be typed. */
+/** Enough to choose from; older values can be typed. */
 const RUNS_LOOKED_AT = 200;
 const OFFERED_MAX = 20;
 
 export interface KnownPlaces {
-  /** Folders of the station's machine that runs worked on. */
+  /** Folders on the station's machine that runs worked on. */
   folders: readonly string[];
   models: readonly string[];
 }
 
-/** What the last runs worked on and with, the latest first, to be offered in forms. */
+/** Returns the folders and models of recent runs, latest first, as suggestions for forms. */
 export function useKnownPlaces(): KnownPlaces {
   const station = useStation();
   const open = useOpenRuns().data?.runs ?? [];
@@ -22,7 +22,7 @@ export function useKnownPlaces(): KnownPlaces {
     staleTime: 60_000,
   });
   const runs = [...(data?.runs ?? []), ...open];
-  // One that was sent here from another machine has no folder to name.
+  // A folder that was uploaded from another machine has no path here.
   const folders = runs.flatMap(({ folder, origin }) => (folder === null || origin !== null ? [] : [folder]));
   return { folders: firsts(folders), models: firsts(runs.map(({ model }) => model)) };
 }

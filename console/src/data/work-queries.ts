@@ -3,51 +3,39 @@ import { useCallback, useEffect, useRef } from "react";
 import type { Client } from "../../../src/client/connect.ts";
 import { useEvents, useLiveState } from "./live.tsx";
 import { useStation } from "./station.tsx";
-import { drivenItem, shipItem, specItem, type WorkItem, type WorkKind, workKinds } from "./work-item.ts";
+import { itemOf, type WorkItem, type WorkKind, workKinds } from "./work-item.ts";
 
-/** Of each kind; beyond them, the command line finds what is asked for. */
+/** The most entries per kind. Older ones are only on the command line. */
 const ITEMS_MAX = 1_000;
-/** A busy workflow has events by the dozen: the list is read again once for all of them. */
+/** A busy workflow emits events in bursts. We refetch the list once per burst. */
 const TOGETHER_MS = 500;
 
 export const workKeys = {
   all: ["work"] as const,
-  workflow: (id: string) => ["workflow", id] as const,
-  spec: (id: string) => ["spec", id] as const,
-  ship: (id: string) => ["ship", id] as const,
-  merge: (id: string) => ["merge", id] as const,
+  of: (kind: WorkKind, id: string) => [kind, id] as const,
 };
 
-/** Workflows, specs, ships and merges together, the last changed first; kept up to date by their events. */
+/** Returns workflows, specs, ships and merges together, last changed first, kept up to date by events. */
 export function useWork() {
   const station = useStation();
   return useQuery({ queryKey: workKeys.all, queryFn: ({ signal }) => readWork(station, signal) });
 }
 
 async function readWork(station: Client, signal: AbortSignal): Promise<WorkItem[]> {
-  const [limit, given] = [ITEMS_MAX, { signal }];
-  const [workflows, specs, ships, merges] = await Promise.all([
-    station.workflows.list({ limit }, given),
-    station.specs.list({ limit }, given),
-    station.ships.list({ limit }, given),
-    station.merges.list({ limit }, given),
-  ]);
-  return [
-    ...workflows.items.map((view) => drivenItem("workflow", view)),
-    ...specs.items.map(specItem),
-    ...ships.items.map(shipItem),
-    ...merges.items.map((view) => drivenItem("merge", view)),
-  ].sort((one, other) => (one.updatedAt < other.updatedAt ? 1 : -1));
+  const lists = await Promise.all(workKinds.map((kind) => station[`${kind}s`].list({ limit: ITEMS_MAX }, { signal })));
+  return lists
+    .flatMap(({ items }, at) => items.map((view) => itemOf[workKinds[at] as WorkKind](view as never)))
+    .sort((one, other) => (one.updatedAt < other.updatedAt ? 1 : -1));
 }
 
-/** Looks again at what events were of, in the list and one by one. Once for the whole page. */
+/** Refetches work after its events, in the list and individually. Used once for the whole page. */
 export function useWorkKeptUp(): void {
   const queries = useQueryClient();
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const changed = useRef(new Map<string, WorkKind>());
   const live = useLiveState();
   useEffect(() => {
-    // What happened before the stream told of anything was told to nobody.
+    // Refetches on connect, because we missed the events before the stream started.
     if (live === "live") for (const kind of ["work", ...workKinds]) void queries.invalidateQueries({ queryKey: [kind] });
   }, [live, queries]);
   useEvents(
@@ -58,7 +46,7 @@ export function useWorkKeptUp(): void {
         changed.current.set(id, known);
         timer.current ??= setTimeout(() => {
           timer.current = undefined;
-          for (const [each, of] of changed.current) void queries.invalidateQueries({ queryKey: workKeys[of](each) });
+          for (const [each, of] of changed.current) void queries.invalidateQueries({ queryKey: workKeys.of(of, each) });
           changed.current.clear();
           lookAtWorkAgain(queries);
         }, TOGETHER_MS);
@@ -68,7 +56,7 @@ export function useWorkKeptUp(): void {
   );
 }
 
-/** After something was done to one of them. */
+/** Refetches the list after a change to an entry. */
 export function lookAtWorkAgain(queries: QueryClient): void {
   void queries.invalidateQueries({ queryKey: workKeys.all });
 }

@@ -1,12 +1,12 @@
 import { Link } from "wouter";
-import type { DrivenView } from "../../../../src/contract/driven.ts";
+import type { JobView } from "../../../../src/contract/durable/durable-job.ts";
+import { workOfStream } from "../../data/work-item.ts";
 import { Fact } from "../../parts/facts.tsx";
 import { Time } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
-import { workOfStream } from "../../station/work-item.ts";
 
-/** What is known of everything that is driven: whose part it is, since when, until when, whose. */
-export function DrivenFacts({ view }: { view: Pick<DrivenView, "parent" | "createdAt" | "endedAt" | "owner"> }) {
+/** The facts that all durable jobs have. */
+export function JobFacts({ view }: { view: Pick<JobView, "parent" | "createdAt" | "endedAt" | "owner"> }) {
   const parent = view.parent === null ? null : workOfStream(view.parent);
   return (
     <>

@@ -1,4 +1,4 @@
-/** The token that this browser calls the station with. The page's origin is the station's own, and nobody else's. */
+/** The token with which this browser calls the station. Only the station serves pages of this origin. */
 
 const KEY = "caisson.token";
 
@@ -6,12 +6,12 @@ export function keptToken(): string | null {
   return localStorage.getItem(KEY);
 }
 
-/** What the address brings after `#`, which no server is sent. */
+/** What the address contains after `#`, which browsers do not send to servers. */
 export type Arrival = { kind: "nothing" } | { kind: "code"; code: string } | { kind: "token" };
 
 /**
- * Takes what signs in out of the address, at once: it must not stay in the history. A token is never taken from there,
- * since any page can send a browser here with its own.
+ * Removes the sign-in code from the address immediately, because it must not stay in the history. Never accepts a token
+ * from the address, since any page can send a browser here with its own token.
  */
 export function takeArrival(): Arrival {
   const params = new URLSearchParams(location.hash.slice(1));
@@ -19,7 +19,7 @@ export function takeArrival(): Arrival {
   if (code === null && !params.has("token")) return { kind: "nothing" };
   history.replaceState(null, "", location.pathname + location.search);
   if (code === null) return { kind: "token" };
-  // What could not be sent is refused like any other wrong code.
+  // The station rejects the replacement of a malformed code like any other wrong code.
   return { kind: "code", code: /^[\w-]{1,200}$/.test(code) ? code : "unreadable" };
 }
 

@@ -1,22 +1,22 @@
-import type { DrivenView } from "../../../src/contract/driven.ts";
-import type { ShipView } from "../../../src/contract/ship-verbs.ts";
-import type { SpecSummary } from "../../../src/contract/spec-verbs.ts";
+import type { JobView } from "../../../src/contract/durable/durable-job.ts";
+import type { ShipView } from "../../../src/contract/ship/ship-verbs.ts";
+import type { SpecSummary } from "../../../src/contract/spec/spec-verbs.ts";
 import type { Tone } from "../parts/badge.tsx";
 
-/** The kinds of work that is more than one run, in the order in which they are shown. */
+/** The kinds of work that consist of several runs, in display order. */
 export const workKinds = ["workflow", "spec", "ship", "merge"] as const;
 export type WorkKind = (typeof workKinds)[number];
 export const workStates = ["active", "waiting", "done", "failed", "cancelled"] as const;
 export type WorkState = (typeof workStates)[number];
 
-/** How something is: in a word with a tone, and among which it is found. */
+/** A status: a word with its tone, and the filter state that it belongs to. */
 export interface WorkStatus {
   word: string;
   tone: Tone;
   state: WorkState;
 }
 
-/** A workflow, a spec, a ship or a merge, as a list shows it. */
+/** A workflow, spec, ship or merge, as shown in a list. */
 export interface WorkItem extends WorkStatus {
   kind: WorkKind;
   id: string;
@@ -24,9 +24,9 @@ export interface WorkItem extends WorkStatus {
   title: string;
   name: string | null;
   owner: string;
-  /** What has to happen before it goes on, or what is said of its end. */
+  /** What it waits for, or how it ended. */
   about: string;
-  /** When it goes on by itself. */
+  /** When it continues automatically. */
   due: string | null;
   isPart: boolean;
   createdAt: string;
@@ -35,11 +35,11 @@ export interface WorkItem extends WorkStatus {
 
 export const hrefOfWork = (kind: WorkKind, id: string): string => `/${kind}s/${id}`;
 
-/** Of a stream's name such as `workflow/wf_…`; null for one that has no page. */
+/** Parses a stream name such as `workflow/wf_…`. Returns null if it has no page. */
 export function workOfStream(stream: string): { kind: WorkKind | "run"; id: string; href: string } | null {
-  const [, kind, id] = /^(run|workflow|spec|ship|merge)\/([a-z]+_[a-z2-7]{12})$/.exec(stream) ?? [];
-  if (kind === undefined || id === undefined) return null;
-  return { kind: kind as WorkKind | "run", id, href: `/${kind}s/${id}` };
+  const [, kind, id] = /^([a-z]+)\/([a-z]+_[a-z2-7]{12})$/.exec(stream) ?? [];
+  const known = (["run", ...workKinds] as const).find((each) => each === kind);
+  return known === undefined || id === undefined ? null : { kind: known, id, href: `/${known}s/${id}` };
 }
 
 const finishes = {
@@ -49,8 +49,8 @@ const finishes = {
   cancelled: { word: "cancelled", tone: "idle", state: "cancelled" },
 } as const satisfies Record<string, WorkStatus>;
 
-/** What it waits for comes before that it goes on. */
-export function drivenStatus({ finish, damage, paused, cancelRequested, waits }: DrivenView): WorkStatus {
+/** Returns the status. What a job waits for takes precedence over "running". */
+export function jobStatus({ finish, damage, paused, cancelRequested, waits }: JobView): WorkStatus {
   if (damage !== null) return { word: "damaged", tone: "bad", state: "failed" };
   if (finish !== null) return finishes[finish];
   if (cancelRequested !== null) return { word: "cancelling", tone: "busy", state: "active" };
@@ -61,14 +61,14 @@ export function drivenStatus({ finish, damage, paused, cancelRequested, waits }:
   if (waits.person !== null) return asks;
   return waits.signal === null ? { word: "waiting", tone: "idle", state: "active" } : { word: "waiting", tone: "warn", state: "waiting" };
 }
-const asks: WorkStatus = { word: "asks", tone: "warn", state: "waiting" };
+const asks: WorkStatus = { word: "needs input", tone: "warn", state: "waiting" };
 
-export function drivenItem(kind: "workflow" | "merge", view: DrivenView): WorkItem {
+function jobItem(kind: "workflow" | "merge", view: JobView): WorkItem {
   const { id, title, owner, waits, text, paused, damage, parent, createdAt, updatedAt } = view;
   const signal = waits?.signal == null ? null : `the signal ${waits.signal}`;
   const children = waits?.children.length ? waits.children.map((stream) => stream.split("/")[1] ?? stream).join(", ") : null;
   return {
-    ...drivenStatus(view),
+    ...jobStatus(view),
     ...{ kind, id, href: hrefOfWork(kind, id), title, name: null, owner, createdAt, updatedAt },
     about: damage ?? text ?? paused?.text ?? waits?.person ?? signal ?? children ?? "",
     due: waits?.due ?? null,
@@ -90,12 +90,12 @@ const specStatuses: Readonly<Record<SpecSummary["status"], WorkStatus>> = {
 
 export const specStatus = ({ status }: Pick<SpecSummary, "status">): WorkStatus => specStatuses[status];
 
-export function specItem(spec: SpecSummary): WorkItem {
+function specItem(spec: SpecSummary): WorkItem {
   const { spec: id, name, owner, title, phase, createdAt, updatedAt, status } = spec;
   return {
     ...specStatus(spec),
     ...{ kind: "spec", id, href: hrefOfWork("spec", id), title, name, owner, createdAt, updatedAt },
-    about: status === "waiting" ? `your word on its ${phase}` : status === "draft" ? "nobody has begun it" : `phase: ${phase}`,
+    about: status === "waiting" ? `your approval of its ${phase}` : status === "draft" ? "someone to start it" : `phase: ${phase}`,
     due: null,
     isPart: false,
   };
@@ -113,14 +113,22 @@ const shipStatuses: Readonly<Record<ShipView["status"], WorkStatus>> = {
 
 export const shipStatus = ({ status }: Pick<ShipView, "status">): WorkStatus => shipStatuses[status];
 
-export function shipItem(ship: ShipView): WorkItem {
+function shipItem(ship: ShipView): WorkItem {
   const { id, owner, title, status, branch, into, error, nextAt, createdAt, updatedAt } = ship;
   const way = branch === null ? "" : `${branch} → ${into ?? ""}`;
   return {
     ...shipStatus(ship),
     ...{ kind: "ship", id, href: hrefOfWork("ship", id), title, name: null, owner, createdAt, updatedAt },
-    about: error?.message ?? (status === "open" ? `somebody to merge ${way}` : way),
+    about: error?.message ?? (status === "open" ? `someone to merge ${way}` : way),
     due: nextAt,
     isPart: false,
   };
 }
+
+/** Converts list entries of each kind to items. */
+export const itemOf = {
+  workflow: (view: JobView) => jobItem("workflow", view),
+  spec: specItem,
+  ship: shipItem,
+  merge: (view: JobView) => jobItem("merge", view),
+} as const satisfies Readonly<Record<WorkKind, (view: never) => WorkItem>>;

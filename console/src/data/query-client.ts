@@ -1,7 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
-import { CaissonError } from "../../../src/contract/error.ts";
+import { CaissonError } from "../../../src/contract/error/error.ts";
 
-/** What was read is kept and renewed when an event says so; a station that is away is asked again by the live stream. */
+/** Creates the cache. Events invalidate it. The live stream keeps retrying while the station is unreachable. */
 export function createQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {

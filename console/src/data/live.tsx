@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import type { Client } from "../../../src/client/connect.ts";
 import type { StreamedEvent } from "../../../src/contract/api/streams.ts";
-import { CaissonError } from "../../../src/contract/error.ts";
+import { CaissonError } from "../../../src/contract/error/error.ts";
 import { useSignOut, useStation } from "./station.tsx";
 
 export type LiveState = "connecting" | "live" | "away";
@@ -16,7 +16,10 @@ interface Live {
 const LiveContext = createContext<Live | null>(null);
 const AGAIN_MS = 1_500;
 
-/** One stream of everything that this token may see, for all pages: taken up again for as long as the page is open. */
+/**
+ * Provides one stream of all events that this token may see, shared by all pages. Reconnects as long as the page is
+ * open.
+ */
 export function LiveProvider({ children }: { children: ReactNode }) {
   const station = useStation();
   const signOut = useSignOut();
@@ -29,7 +32,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       signal: ends.signal,
       onState(next, { wasAway }) {
         setState(next);
-        // What happened meanwhile was missed by whoever only listens.
+        // Pages missed the events during the outage.
         if (next === "live" && wasAway) void queries.invalidateQueries();
       },
       onEvent(event) {
@@ -56,7 +59,7 @@ export function useLiveState(): LiveState {
   return useLive().state;
 }
 
-/** Tells of every event while the part is shown. The listener may change with every rendering. */
+/** Calls the listener with every event while the component is mounted. The listener may change with every render. */
 export function useEvents(listener: Listener): void {
   const { listen } = useLive();
   useEffect(() => listen(listener), [listen, listener]);
@@ -64,15 +67,15 @@ export function useEvents(listener: Listener): void {
 
 function useLive(): Live {
   const live = useContext(LiveContext);
-  if (live === null) throw new Error("there is no live stream around this part");
+  if (live === null) throw new Error("no LiveProvider around this component");
   return live;
 }
 
 interface Followed {
   signal: AbortSignal;
-  onState(state: LiveState, given: { wasAway: boolean }): void;
+  onState(state: LiveState, details: { wasAway: boolean }): void;
   onEvent: Listener;
-  /** The token is none any more. */
+  /** Called if the token is no longer valid. */
   onDenied(): void;
 }
 

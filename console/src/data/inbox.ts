@@ -1,14 +1,17 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef } from "react";
-import type { InboxItem } from "../../../src/contract/inbox-verbs.ts";
+import type { InboxItem } from "../../../src/contract/inbox/inbox-verbs.ts";
 import { useEvents, useLiveState } from "./live.tsx";
 import { useStation } from "./station.tsx";
 
-/** Events of a busy thing come by the dozen: the inbox is looked at again once for all of them. */
+/** Events arrive in bursts. We refetch the inbox once per burst. */
 const TOGETHER_MS = 250;
 const key = ["inbox"] as const;
 
-/** What waits for a person besides runs, whose questions are in their views: workflows, specs, ships, merges and sandboxes. */
+/**
+ * Returns the workflows, specs, ships, merges and sandboxes that wait for a person. Run views contain the questions of
+ * runs.
+ */
 export function useThingsAsking() {
   const station = useStation();
   return useQuery({
@@ -17,12 +20,12 @@ export function useThingsAsking() {
   });
 }
 
-/** Looks again when something happened to any of them. Once for the whole page. */
+/** Refetches the inbox after events. Used once for the whole page. */
 export function useInboxKeptUp(): void {
   const queries = useQueryClient();
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const live = useLiveState();
-  // What happened after the page asked, and before the stream told of anything, was told to nobody.
+  // Refetches on connect, because we missed the events between the first request and the start of the stream.
   useEffect(() => {
     if (live === "live") void queries.invalidateQueries({ queryKey: key });
   }, [live, queries]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { activityOf, moveOn, recordActivity } from "./activity.ts";
 
-test("counts move to the left as time goes by, and a quiet run is forgotten", () => {
+test("shifts counts over time and forgets quiet runs", () => {
   const atMs = 1_000_000;
   recordActivity("one", atMs);
   recordActivity("one", atMs + 1_000);
@@ -13,7 +13,7 @@ test("counts move to the left as time goes by, and a quiet run is forgotten", ()
   expect(activityOf("one")).toEqual([]);
 });
 
-test("no more runs are remembered than there is room for", () => {
+test("remembers a bounded number of runs", () => {
   for (let run = 0; run < 600; run += 1) recordActivity(`r${run}`, 5_000_000);
   expect(activityOf("r0")).toEqual([]);
   expect(activityOf("r599").at(-1)).toBe(1);

@@ -1,13 +1,13 @@
 import { useSyncExternalStore } from "react";
 
-/** How many events of each run and sandbox were heard lately: for a small picture of how busy it is. */
+/** Recent event counts of each run and sandbox, for a small picture of how busy it is. */
 
 const SLOT_MS = 10_000;
 const SLOTS = 18;
 const KEPT_MAX = 500;
 
 interface Activity {
-  /** The slot that the last count is of. */
+  /** The time slot of the last count. */
   slot: number;
   counts: readonly number[];
 }
@@ -20,14 +20,14 @@ export function recordActivity(id: string, nowMs: number = Date.now()): void {
   const slot = Math.floor(nowMs / SLOT_MS);
   const counts = [...countsAt(activities.get(id), slot)];
   counts[SLOTS - 1] = (counts[SLOTS - 1] ?? 0) + 1;
-  // Put in again, so that the first one in the map is the one that was quiet for longest.
+  // Reinserted, so that the first entry of the map is the one that was quiet longest.
   activities.delete(id);
   activities.set(id, { slot, counts });
   if (activities.size > KEPT_MAX) activities.delete(activities.keys().next().value ?? "");
   for (const watcher of watchers) watcher();
 }
 
-/** Counts of the last three minutes, oldest first; empty for what was quiet for so long. */
+/** Returns the counts of the last three minutes, oldest first; empty if there were no events. */
 export function useActivity(id: string): readonly number[] {
   return useSyncExternalStore(watch, () => activities.get(id)?.counts ?? none);
 }
@@ -45,7 +45,7 @@ function watch(watcher: () => void): () => void {
   };
 }
 
-/** What is quiet now falls silent in the pictures, too. */
+/** Shifts all counts to the present, so that pictures of quiet runs flatten. */
 export function moveOn(nowMs: number): void {
   const slot = Math.floor(nowMs / SLOT_MS);
   for (const [id, activity] of activities) {
@@ -56,6 +56,7 @@ export function moveOn(nowMs: number): void {
   for (const watcher of watchers) watcher();
 }
 
+/** @internal Returns the counts of the hook, for tests, which have no component. */
 export function activityOf(id: string): readonly number[] {
   return activities.get(id)?.counts ?? none;
 }

@@ -1,19 +1,20 @@
 import { type QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef } from "react";
 import type { Client } from "../../../src/client/connect.ts";
-import type { RunView } from "../../../src/contract/run-verbs.ts";
+import type { RunView } from "../../../src/contract/run/run-verbs.ts";
+import { ignore } from "../../../src/lib/failures.ts";
 import { recordActivity } from "./activity.ts";
 import { useEvents, useLiveState } from "./live.tsx";
 import { useStation } from "./station.tsx";
 
-/** As many as the page holds; beyond them, the station's own filters find what is asked for. */
+/** The most runs that the page loads. To find older ones, users need the station's own filters. */
 const RUNS_MAX = 50_000;
 const RUNS_PER_PAGE = 1_000;
 const OPEN_RUNS_MAX = 1_000;
 const IDLE_MS_MAX = 500;
-/** Runs that may have changed while a page was on its way to the stream. */
+/** How many of the latest runs to refetch when the stream connects. */
 const CAUGHT_UP_MAX = 200;
-/** Events of a busy run come by the dozen: it is looked at again once for all of them. */
+/** Events arrive in bursts. We refetch a run once per burst. */
 const TOGETHER_MS = 250;
 
 export const keys = {
@@ -27,17 +28,17 @@ export const keys = {
 export const runsQuery = (station: Client) =>
   queryOptions({
     queryKey: keys.runs,
-    // To compare ten thousand runs field by field takes longer than to draw those that are in view.
+    // Comparing ten thousand runs field by field takes longer than drawing the visible ones.
     structuralSharing: false,
     queryFn: async ({ signal, client }) => {
       const first = await station.runs.list({ limit: RUNS_PER_PAGE }, { signal });
-      // The newest are shown while the others come.
-      client.setQueryData<RunsShown>(keys.runs, (shown) => shown ?? first);
+      // Shows the newest runs while the others load.
+      client.setQueryData<RunsShown>(keys.runs, (cachedRuns) => cachedRuns ?? first);
       const runs = new Map(first.runs.map((view) => [view.run, view]));
       for (let next = first.next; next !== null && runs.size < RUNS_MAX; ) {
         await untilIdle();
         const page = await station.runs.list({ limit: RUNS_PER_PAGE, cursor: next }, { signal });
-        // One that changed meanwhile has moved to the front, and was seen there.
+        // A run that changed in the meantime moved to the front, so we already have its newer view.
         for (const view of page.runs) if (!runs.has(view.run)) runs.set(view.run, view);
         next = page.next;
       }
@@ -45,7 +46,7 @@ export const runsQuery = (station: Client) =>
     },
   });
 
-/** What is in front of the reader comes before the rest of a long list. */
+/** Waits until the browser is idle, because the visible rows come before the rest of a long list. */
 function untilIdle(): Promise<void> {
   return new Promise((resolve) => requestIdleCallback(() => resolve(), { timeout: IDLE_MS_MAX }));
 }
@@ -55,7 +56,7 @@ interface RunsShown {
   total: number;
 }
 
-/** All runs, the last changed first, kept up to date by their events. */
+/** Returns all runs, last changed first, kept up to date by events. */
 export function useRuns() {
   return useQuery(runsQuery(useStation()));
 }
@@ -67,7 +68,7 @@ const openRunsQuery = (station: Client) =>
     queryFn: async ({ signal }): Promise<RunsShown> => await station.runs.list({ state: "open", limit: OPEN_RUNS_MAX }, { signal }),
   });
 
-/** The runs that are not over, on every page: few, however many there were. */
+/** Returns the runs that have not ended. They are few, so every page has them. */
 export function useOpenRuns() {
   return useQuery(openRunsQuery(useStation()));
 }
@@ -81,13 +82,13 @@ export function useSandboxes() {
   const station = useStation();
   return useQuery({
     queryKey: keys.sandboxes,
-    queryFn: ({ signal }) => station.sandboxes.list({ signal }),
-    // Sandboxes come and go without an event of a run.
+    queryFn: ({ signal }) => station.sandboxes.list({}, { signal }),
+    // Sandboxes are created and removed without an event of a run.
     refetchInterval: 5_000,
   });
 }
 
-/** Looks again at the runs that events were of, in the list and one by one. Once for the whole page. */
+/** Refetches runs after their events, in the lists and individually. Used once for the whole page. */
 export function useRunsKeptUp(): void {
   const station = useStation();
   const queries = useQueryClient();
@@ -97,13 +98,13 @@ export function useRunsKeptUp(): void {
     timer.current = undefined;
     const ids = [...changed.current];
     changed.current.clear();
-    const views = await Promise.all(ids.map((id) => station.runs.get(id).catch(() => null)));
+    const views = await Promise.all(ids.map((id) => ignore(station.runs.get(id), "the query below shows the error")));
     for (const [index, view] of views.entries()) {
-      if (view === null) void queries.invalidateQueries({ queryKey: keys.run(ids[index] ?? "") });
+      if (view === undefined) void queries.invalidateQueries({ queryKey: keys.run(ids[index] ?? "") });
       else putRun(queries, view);
     }
     if (!isListOnItsWay(queries)) return;
-    // It may have been asked for before these events, and will take the place of what was put there: look again then.
+    // A list that was requested before these events overwrites the new views when it arrives, so we refetch then.
     await listsAsked(queries, station);
     for (const id of ids) changed.current.add(id);
     timer.current ??= setTimeout(() => void look(), TOGETHER_MS);
@@ -128,24 +129,25 @@ export function useRunsKeptUp(): void {
 const isOnItsWay = (queries: QueryClient, key: readonly string[]) => queries.getQueryState(key)?.fetchStatus === "fetching";
 const isListOnItsWay = (queries: QueryClient) => isOnItsWay(queries, keys.runs) || isOnItsWay(queries, keys.openRuns);
 
-/** Resolves when the lists that were asked for are there, or cannot be had. */
+/** Resolves when the pending list requests have finished or failed. */
 async function listsAsked(queries: QueryClient, station: Client): Promise<void> {
-  if (isOnItsWay(queries, keys.openRuns)) await queries.fetchQuery(openRunsQuery(station)).catch(() => undefined);
-  if (isOnItsWay(queries, keys.runs)) await queries.fetchQuery(runsQuery(station)).catch(() => undefined);
+  if (isOnItsWay(queries, keys.openRuns))
+    await ignore(queries.fetchQuery(openRunsQuery(station)), "the page that reads it shows the error");
+  if (isOnItsWay(queries, keys.runs)) await ignore(queries.fetchQuery(runsQuery(station)), "the page that reads it shows the error");
 }
 
-/** What happened after a page asked for its runs, and before the stream told of anything, was told to nobody. */
+/** Refetches what may have changed between a page's request for runs and the start of the stream. */
 async function catchUp(queries: QueryClient, station: Client): Promise<void> {
   void queries.invalidateQueries({ queryKey: ["run"] });
-  // Those that are not over are few: they are asked for again. All runs are many, of which only the newest can have changed.
+  // Open runs are few, so we refetch them all. Of all runs, only the newest can have changed.
   void queries.invalidateQueries({ queryKey: keys.openRuns });
   if (queries.getQueryState(keys.runs) === undefined) return;
   if (isListOnItsWay(queries)) await listsAsked(queries, station);
-  const { runs } = await station.runs.list({ limit: CAUGHT_UP_MAX }).catch(() => ({ runs: [] }));
-  for (const view of runs.reverse()) putRun(queries, view);
+  const list = await ignore(station.runs.list({ limit: CAUGHT_UP_MAX }), "the next event updates the list");
+  for (const view of list?.runs.reverse() ?? []) putRun(queries, view);
 }
 
-/** Puts a newer view of a run in the place of the one that is shown. */
+/** Replaces the cached view of a run with a newer one. */
 export function putRun(queries: QueryClient, view: RunView): void {
   queries.setQueryData(keys.run(view.run), view);
   queries.setQueryData(keys.runs, (list: RunsShown | undefined) => {
@@ -161,7 +163,7 @@ export function putRun(queries: QueryClient, view: RunView): void {
   });
 }
 
-/** Of one that was removed. */
+/** Removes a run from the cache. */
 export function dropRun(queries: QueryClient, id: string): void {
   queries.removeQueries({ queryKey: keys.run(id) });
   for (const key of [keys.runs, keys.openRuns]) {
