@@ -2,25 +2,25 @@ import { mkdtemp } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { createScriptedModel, type Script } from "../src/agent/model/scripted-model.ts";
-import { AgentDefinition } from "../src/contract/agent.ts";
+import { AgentDefinition } from "../src/contract/agent/agent.ts";
 import type { Log, StoredEvent } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
 import { createOciRuntime } from "../src/runtimes/oci/runtime.ts";
 import type { Runtime } from "../src/sandbox/runtime.ts";
 import { createStore } from "../src/sandbox/store.ts";
 import { noCrash } from "../src/station/crashpoint.ts";
-import { runStream } from "../src/station/runs/head-of-run.ts";
 import { createRuns } from "../src/station/runs/runs.ts";
+import { runStream } from "../src/station/vocabulary/station-names.ts";
 import { createSessionStore } from "../src/workspace/sessions.ts";
 
 const guestPath = join(import.meta.dirname, "..", "guest", "build", "caisson-guest");
 
-/** Runs with scripted models on one log and one runtime. */
+/** Executes runs with scripted models on one log and one runtime. */
 export interface BenchStation extends AsyncDisposable {
   log: Log;
   runtime: Runtime;
   stateDir: string;
-  /** Drives a run to its end and gives its events. */
+  /** Drives a run to its end and returns its events. */
   run(script: Script, options?: { folder?: string; steps?: number }): Promise<StoredEvent[]>;
   layerOf(events: readonly StoredEvent[]): string;
 }
@@ -28,7 +28,7 @@ export interface BenchStation extends AsyncDisposable {
 export async function openBenchStation(dir: string, makeRuntime: (stateDir: string) => Runtime): Promise<BenchStation> {
   const stateDir = await mkdtemp(join(dir, "station-"));
   const log = createSqliteLog({ path: join(stateDir, "log.db") });
-  const identity = { ...createStore({ stateDir }).ownerOf(), host: "bench" };
+  const identity = { ...createStore({ stateDir }).thisProcess(), host: "bench" };
   const alive = () => true;
   const sessions = createSessionStore({ stateDir, log, identity, alive });
   const runtime = makeRuntime(stateDir);

@@ -7,11 +7,14 @@ import { runPeer, startPeer } from "./peers.ts";
 import type { Place } from "./place.ts";
 import type { Row, Target } from "./report.ts";
 
-/** As a folder looks after some months: most runs have ended. */
+/** A folder after some months: most runs have ended. */
 const RUNS = { count: 2000, events: 200, open: 20 };
 const LONG_RUN = { run: "run_benchbenchbe", events: 100_000 };
 
-/** Whole processes, as a person at a shell waits for them; those that are compared take turns, so that a busy minute is everybody's. */
+/**
+ * Measures whole processes, as a person at a shell waits for them. Compared commands take turns, so a busy minute
+ * affects all of them.
+ */
 export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; targets: Target[] }> {
   const home = join(place.dir, "home");
   const argvOf = (stateDir: string, args: readonly string[]) => [
@@ -24,7 +27,7 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
   ];
   const caisson = (stateDir: string, args: readonly string[]) => () => runPeer(argvOf(stateDir, args));
   const node = () => runPeer([join(place.root, "node_modules", "node", "bin", "node"), "-e", "0"]);
-  // A station that serves has what `exec` needs ready; only commands on its own state folder find it.
+  // A serving station has what `exec` needs ready; only commands with its state folder find it.
   const served = join(place.dir, "home-with-a-station");
   const detached = caisson(served, ["up", "--detach", "--port", "0", "--no-token"]);
   const up = () => startPeer(argvOf(served, ["up", "--json", "--port", "0", "--no-token"]));
@@ -76,14 +79,14 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
     rows: [
       row("`docker run --rm IMAGE true`", starts.docker),
       row("`./caisson exec -- true`", starts.exec),
-      row("`./caisson exec -- true`, a station serves", starts.through),
-      row("`./caisson up`, until it says where it listens", ups.up),
-      row("`./caisson up --detach`, whole", ups.detached),
+      row("`./caisson exec -- true`, through a station", starts.through),
+      row("`./caisson up`, until it prints its address", ups.up),
+      row("`./caisson up --detach`, until it returns", ups.detached),
       row("Node itself, doing nothing", starts.node),
       row("`./caisson --version`", starts.version),
       row("`./caisson ps`, no runs", lists.empty),
       row("`./caisson ps`, 2,000 runs of 200 events, 20 of them open", lists.full),
-      row("`./caisson attach`, a run of 100,000 events that has ended", replays.attach),
+      row("`./caisson attach`, a finished run of 100,000 events", replays.attach),
       row("`./caisson attach --all`, the same", replays.whole),
       row("`./caisson logs --json`, the same", replays.json),
       row("`jq -c .` over the same events as JSON lines", replays.jq),
@@ -98,7 +101,7 @@ export async function benchCommandLine(place: Place): Promise<{ rows: Row[]; tar
   };
 }
 
-/** Gives a file with the run's events as `logs --json` prints them. */
+/** Writes a file with the run's events as `logs --json` prints them, and returns its path. */
 async function fillLong(stateDir: string, caisson: (args: readonly string[]) => Promise<string>): Promise<string> {
   await mkdir(stateDir, { recursive: true });
   {

@@ -9,7 +9,7 @@ import type { Row, Target } from "./report.ts";
 
 const GROUP = "command in a live sandbox";
 
-/** A program that does nothing, started and waited for. */
+/** Starts a program that does nothing, and waits for it. */
 export async function benchCommands(place: Place): Promise<{ rows: Row[]; targets: Target[] }> {
   const rows: Row[] = [];
   const add = (name: string, sample: Sample) => {
@@ -49,7 +49,7 @@ const roundTrips = (sandbox: OwnedSandbox) =>
     },
   });
 
-/** With its output collected, as the sandbox's is. */
+/** Collects the output, as the sandbox does. */
 async function plainSpawn(): Promise<void> {
   const child = spawn("/bin/true", [], { stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.resume();
@@ -68,9 +68,9 @@ async function plainExec(place: Place, runtime: "runc" | "crun"): Promise<Sample
   try {
     return await timeEach({ n: 20, once: () => runPeer(at(["exec", "held", "/bin/busybox", "true"])) });
   } finally {
-    const gone = once(holder, "exit");
-    // Whoever holds it removes it when its program ends.
+    const holderExit = once(holder, "exit");
+    // The `run` process removes the container when its program ends.
     await runPeer(at(["kill", "held", "KILL"]));
-    await gone;
+    await holderExit;
   }
 }

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from "playwright-core";
 import { signedIn } from "../test/support/signed-in.ts";
 
-/** Debian's; the bench brings no browser of its own. */
+/** Debian's Chromium; the bench brings no browser. */
 const CHROMIUM = "/usr/bin/chromium";
 const PATIENCE_MS = 120_000;
 
-/** A page of the console in a browser context that has seen nothing yet. */
+/** A page of the console in a fresh browser context. */
 export interface BenchPage extends AsyncDisposable {
   page: Page;
   devtools: CDPSession;
@@ -15,7 +15,7 @@ export interface BenchPage extends AsyncDisposable {
 
 export interface BenchBrowser extends AsyncDisposable {
   open(path: string): Promise<BenchPage>;
-  /** What the process that draws a page has to itself. */
+  /** Returns the private memory of the process that draws a page. */
   privateBytesOf(page: BenchPage): Promise<number>;
 }
 
@@ -48,7 +48,7 @@ async function openIn(context: BrowserContext, address: string): Promise<BenchPa
 
 const wire = new WeakMap<object, number>();
 
-/** Bytes of all answers so far, as they came. */
+/** Returns the bytes of all answers so far, as transferred. */
 export function receivedBytes(page: BenchPage): number {
   return wire.get(page) ?? 0;
 }
@@ -66,8 +66,8 @@ function privateBytes(pid: number): number {
 }
 
 /**
- * What pages are asked with, in the page itself. `settled` resolves with when a frame followed the one before
- * at once, so that the page answers; `painted` with when what is there now has been drawn.
+ * Helpers inside the page. `settled` resolves with the time at which a frame directly followed the previous one, which
+ * means that the page responds; `painted` with the time at which the current content has been drawn.
  */
 const probes = `
 globalThis.bench = {

@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import { AgentDefinition } from "../src/contract/agent.ts";
+import { AgentDefinition } from "../src/contract/agent/agent.ts";
 import type { NewEvent } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { runStream } from "../src/station/runs/head-of-run.ts";
+import { runStream } from "../src/station/vocabulary/station-names.ts";
 
-/** A run's id by its number. */
+/** Returns the id of run number `n`. */
 export function runIdOf(n: number): string {
   return `run_${Array.from({ length: 12 }, (_, at) => LETTERS[Math.floor(n / 32 ** (11 - at)) % 32]).join("")}`;
 }
@@ -14,10 +14,11 @@ const APPENDED_AT_ONCE = 1_000;
 const usage = { inputTokens: 4_200, outputTokens: 180, cachedInputTokens: 3_900, reasoningTokens: 20 };
 const definition = AgentDefinition.parse({ name: "coder", system: "You work." });
 
-/** Writes runs into the log of a station that is not up: some long ones, by their numbers, and many short ones. */
+/** Writes runs into the log of a station that is not running: long ones by their numbers, and many short ones. */
 export async function fillLog(stateDir: string, { long, short }: { long: ReadonlyMap<number, number>; short: number }): Promise<void> {
   await using log = createSqliteLog({ path: join(stateDir, "log.db") });
-  // Appends that are handed in together are one commit: ten thousand commits would take minutes of waiting for the disk.
+  // Appends that are submitted together are one commit: ten thousand commits would take minutes of waiting for the
+  // disk.
   for (let first = 0; first < short; first += APPENDED_AT_ONCE) {
     const numbers = Array.from({ length: Math.min(APPENDED_AT_ONCE, short - first) }, (_, at) => first + at);
     await Promise.all(numbers.map((n) => log.append(runStream(runIdOf(n)), [created(n), sandboxed(n), ended])));
@@ -29,7 +30,7 @@ export async function fillLog(stateDir: string, { long, short }: { long: Readonl
   }
 }
 
-/** Exactly so many events: steps of a model that thinks, speaks, runs a command and edits a file. */
+/** Returns exactly this many events: steps of a model that thinks, speaks, runs a command and edits a file. */
 export function longRun(n: number, count: number): NewEvent[] {
   const events = [created(n), sandboxed(n)];
   for (let step = 1; events.length < count - 1; step += 1) events.push(...eventsOfStep(step).slice(0, count - 1 - events.length));

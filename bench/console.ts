@@ -9,7 +9,7 @@ import type { Figures, Row, Target } from "./report.ts";
 import { type StationProcess, startStationProcess } from "./station-process.ts";
 
 const RUNS = 10_000;
-/** By the number of the run: as many events. */
+/** The number of events, by the number of the run. */
 const long = new Map([
   [20_001, 10_000],
   [20_002, 50_000],
@@ -17,11 +17,11 @@ const long = new Map([
 const LOADS = 5;
 const WHEEL_PX = 1_500;
 const MESSAGES = 40;
-/** In the tasks of some of the runs that are listed; every key changes what is shown. */
+/** Keys that appear in the tasks of some listed runs; every key changes the rows. */
 const TYPED = ["0", "4", "2", "Backspace", "Backspace", "1", "7", "Backspace"];
 const GROUP = "the console, in headless Chromium";
 
-/** What somebody waits for who has the console open, over a station with many runs and with long ones. */
+/** Measures what a user of the console waits for, over a station with many runs and with long ones. */
 export async function benchConsole(): Promise<Figures> {
   let folder = "";
   await using station = await startStationProcess({
@@ -52,7 +52,7 @@ const ms = (name: string, times: readonly number[]): Row => {
 };
 
 async function benchFirstLoad(browser: BenchBrowser): Promise<Figures> {
-  // Of a page without data: what is measured is the program and its fonts.
+  // A page without data: this measures the program and its fonts.
   await using page = await browser.open("/settings/look");
   await page.page.getByRole("heading", { level: 1 }).waitFor();
   await evaluated(page, "bench.settled()");
@@ -62,7 +62,7 @@ async function benchFirstLoad(browser: BenchBrowser): Promise<Figures> {
   return { rows: [row("first load, over the wire", { value: kb, unit: "kB", n: 1 })], targets: [measured] };
 }
 
-/** How many items the page makes of a run, so that it can be seen when the last one is there. */
+/** Returns how many items the page makes of a run, which shows when the last one has arrived. */
 function itemsOf(n: number): number {
   const timeline = emptyTimeline();
   const at = new Date(0).toISOString();
@@ -74,7 +74,7 @@ function itemsOf(n: number): number {
 
 async function openLong(browser: BenchBrowser, n: number): Promise<{ page: BenchPage; loadedMs: number }> {
   const page = await browser.open(`/runs/${runIdOf(n)}`);
-  const last = `Number(document.querySelector('input[aria-label="Place in the run"]')?.max) === ${itemsOf(n) - 1}`;
+  const last = `Number(document.querySelector('input[aria-label="Position in the run"]')?.max) === ${itemsOf(n) - 1}`;
   const loadedMs = await evaluated(page, `bench.until(() => ${last}).then(() => bench.settled())`);
   return { page, loadedMs };
 }
@@ -93,9 +93,9 @@ async function benchLongRun(browser: BenchBrowser): Promise<Figures> {
   }
   return {
     rows: [
-      ms("a run of 10,000 events, cold, to the last of them there and the page idle", loads),
+      ms("a run of 10,000 events, cold, until all are loaded and the page is idle", loads),
       ms("a frame while scrolling through it", frames),
-      ms("the longest frame of a time through", worst),
+      ms("the longest frame of one pass", worst),
     ],
     targets: [
       { name: "cold load of a run of 10,000 events", measured: summarise(loads).p50, unit: "ms", atMost: 2_000 },
@@ -104,7 +104,7 @@ async function benchLongRun(browser: BenchBrowser): Promise<Figures> {
   };
 }
 
-/** From the first to the last item by the wheel; the times between its frames. */
+/** Scrolls from the first to the last item by the wheel, and returns the times between frames. */
 async function scrollThrough({ page }: BenchPage): Promise<number[]> {
   const log = page.getByRole("log", { name: "Timeline" });
   await log.hover();
@@ -120,7 +120,7 @@ async function scrollThrough({ page }: BenchPage): Promise<number[]> {
 
 async function benchMemory(browser: BenchBrowser): Promise<Figures> {
   const { page, loadedMs } = await openLong(browser, 20_002);
-  await page.page.getByRole("slider", { name: "Place in the run" }).press("End");
+  await page.page.getByRole("slider", { name: "Position in the run" }).press("End");
   await evaluated(page, "bench.settled()");
   await page.devtools.send("HeapProfiler.collectGarbage");
   const { usedSize } = await page.devtools.send("Runtime.getHeapUsage");
@@ -129,20 +129,20 @@ async function benchMemory(browser: BenchBrowser): Promise<Figures> {
   return {
     rows: [
       row("a run of 50,000 events, cold", { value: loadedMs, unit: "ms", n: 1 }),
-      row("memory of its page's process", { value: mib, unit: "MiB", n: 1 }),
-      row("of that, JavaScript's", { value: usedSize / 2 ** 20, unit: "MiB", n: 1 }),
+      row("memory of the page's process", { value: mib, unit: "MiB", n: 1 }),
+      row("of that, the JavaScript heap", { value: usedSize / 2 ** 20, unit: "MiB", n: 1 }),
     ],
     targets: [{ name: "memory of the page with 50,000 events", measured: mib, unit: "MiB", atMost: 286 }],
   };
 }
 
-/** Messages to a run that the station drives: each is an event, whose time is the log's. */
-async function benchAppended(given: { browser: BenchBrowser; station: StationProcess; folder: string }): Promise<Figures> {
-  const { client } = given.station;
-  const script = join(given.folder, "script.json");
+/** Sends messages to a run that the station drives: each is an event, timed by the log. */
+async function benchAppended(setup: { browser: BenchBrowser; station: StationProcess; folder: string }): Promise<Figures> {
+  const { client } = setup.station;
+  const script = join(setup.folder, "script.json");
   await writeFile(script, JSON.stringify({ turns: [{ calls: [{ tool: "bash", arguments: { command: "sleep 3600" } }] }] }));
   const { run } = await client.runs.start({ task: "Wait", model: `scripted:${script}`, source: { kind: "empty" } });
-  const { page } = await openAtWork(given.browser, run);
+  const { page } = await openAtWork(setup.browser, run);
   const seen = new Map<string, number>();
   for (let n = 0; n < MESSAGES; n += 1) {
     const text = `message ${n} of the bench`;
@@ -161,7 +161,7 @@ async function benchAppended(given: { browser: BenchBrowser; station: StationPro
   await page[Symbol.asyncDispose]();
   await client.runs.stop(run);
   return {
-    rows: [ms("an event, from the log's time of it to painted", times)],
+    rows: [ms("an event, from its append until painted", times)],
     targets: [{ name: "event appended → visible, p95", measured: summarise(times).p95, unit: "ms", atMost: 150 }],
   };
 }
@@ -180,7 +180,7 @@ async function benchFilter(browser: BenchBrowser): Promise<Figures> {
   await box.click();
   const times: number[] = [];
   for (const key of TYPED) {
-    // The number of runs that are shown changes with every key, in the same commit as the rows.
+    // The number of listed runs changes with every key, in the same commit as the rows.
     await page.page.evaluate(
       `(() => {
         const shown = () => document.querySelector("main header")?.textContent;
@@ -195,7 +195,7 @@ async function benchFilter(browser: BenchBrowser): Promise<Figures> {
     await evaluated(page, "bench.settled()");
   }
   return {
-    rows: [ms("a key in the search box over 10,000 runs, to painted", times)],
+    rows: [ms("a key in the search box over 10,000 runs, until painted", times)],
     targets: [{ name: "filter keystroke → painted, p95", measured: summarise(times).p95, unit: "ms", atMost: 100 }],
   };
 }

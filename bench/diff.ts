@@ -11,7 +11,7 @@ const FILES = 30;
 const FILE_BYTES = 500_000;
 const LINE_BYTES = 40;
 
-/** What a diff costs whose files were all replaced by others: nothing can be shared, moved or skipped. */
+/** Measures a diff in which all files were replaced by others: nothing can be shared, moved or skipped. */
 export async function benchDiff(): Promise<Figures> {
   const dir = mkdtempSync(join(tmpdir(), "caisson-bench-diff-"));
   try {
@@ -60,7 +60,7 @@ function replacedFiles(dir: string): Change[] {
   ]).flat();
 }
 
-/** Letters that depend on the seed alone. */
+/** Returns letters that depend only on the seed. */
 function text(seed: number): Buffer {
   const bytes = Buffer.alloc(FILE_BYTES);
   let state = seed + 1;

@@ -1,6 +1,6 @@
 /**
- * Followers of a station's events: `fan-out-program.ts SOCKET FOLLOWERS EVENTS`. Says when all have subscribed, and at
- * last how long the events took from their append.
+ * Follows a station's events: `fan-out-program.ts SOCKET FOLLOWERS EVENTS`. Prints a line when all followers have
+ * subscribed, and at the end how long the events took from their append.
  */
 import { nodeSockets } from "../src/client/node-sockets.ts";
 import type { EventsServerMessage } from "../src/contract/api/streams.ts";
@@ -8,7 +8,7 @@ import type { EventsServerMessage } from "../src/contract/api/streams.ts";
 const [socketPath = "", followers = "1", events = "1"] = process.argv.slice(2);
 const open = nodeSockets({ socketPath });
 const wanted = Number(events);
-/** How many took so many milliseconds. */
+/** How many events took this many milliseconds. */
 const took: number[] = [];
 let received = 0;
 let wrong = 0;
@@ -37,7 +37,7 @@ function follow(): { subscribed: Promise<void>; done: Promise<void> } {
   return { subscribed: subscribed.promise, done: done.promise };
 }
 
-/** Such that this part of them took no longer. */
+/** Returns the time within which this part of the events arrived. */
 function quantile(part: number): number {
   let left = received * part;
   for (let ms = 0; ms < took.length; ms += 1) {

@@ -8,18 +8,18 @@ import type { WebSocket } from "ws";
 import { startServer } from "../src/api/server.ts";
 import { nodeSockets } from "../src/client/node-sockets.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { runStream } from "../src/station/runs/head-of-run.ts";
 import { allEvents } from "../src/station/runs/run-events.ts";
-import type { Station } from "../src/station/station.ts";
+import { runStream } from "../src/station/vocabulary/station-names.ts";
+import type { Station } from "../src/verbs/station.ts";
 import type { Figures } from "./report.ts";
 
 const SUBSCRIBERS = 200;
 const EVENTS = 5_000;
-/** As a run that talks a lot has them: each appended by itself. */
+/** The rate of a talkative run; each event is appended alone. */
 const EVENTS_PER_SECOND = 250;
 const PAUSE_MS = 20;
 
-/** The events of one run, for many who follow it over WebSockets, one of whom reads nothing. */
+/** Measures the events of one run with many followers over WebSockets, one of which reads nothing. */
 export async function benchFanOut(): Promise<Figures> {
   await using dir = await mkdtempDisposable(join(tmpdir(), "caisson-bench-fan-out-"));
   await using log = createSqliteLog({ path: join(dir.path, "log.db") });
@@ -28,11 +28,11 @@ export async function benchFanOut(): Promise<Figures> {
     lastPosition: () => log.lastPosition(),
   };
   await using server = await startServer({
-    // Nothing else of it is asked for.
+    // The server uses nothing else of it.
     stationFor: () => ({ runs }) as unknown as Station,
     authenticate: async () => null,
     authenticateSandbox: () => {
-      throw new Error("nobody calls from inside a sandbox");
+      throw new Error("no sandbox calls this server");
     },
     runs: { counts: () => ({ atWork: 0, queued: 0, draining: false }), drain() {}, idle: async () => {} },
     audit: { made: async () => {}, failed: async () => {} },
@@ -65,26 +65,26 @@ export async function benchFanOut(): Promise<Figures> {
   const note = `${EVENTS_PER_SECOND} events a second, at most ${result.most.toFixed(0)} ms`;
   return {
     rows: [
-      { group, name: "from the append to the follower", value: result.p50, unit: "ms", n: result.received, note },
-      { group, name: "the same, of a hundred the slowest", value: result.p99, unit: "ms", n: result.received },
+      { group, name: "from append to follower, median", value: result.p50, unit: "ms", n: result.received, note },
+      { group, name: "the same, p99", value: result.p99, unit: "ms", n: result.received },
       {
         group,
-        name: "memory of the station, grown, with one that reads nothing",
+        name: "memory growth of the station, with one stalled follower",
         value: grownMiB,
         unit: "MiB",
         n: 1,
-        note: `${wholeMiB.toFixed(0)} MiB in all`,
+        note: `${wholeMiB.toFixed(0)} MiB in total`,
       },
     ],
     targets: [
       { name: "events lost or out of order", measured: SUBSCRIBERS * EVENTS - result.received + result.wrong, unit: "left", atMost: 0 },
-      { name: "from the append to one of 200 followers, p99", measured: result.p99, unit: "ms", atMost: 250 },
-      { name: "memory grown while 1,000,000 events passed", measured: grownMiB, unit: "MiB", atMost: 32 },
+      { name: "from append to one of 200 followers, p99", measured: result.p99, unit: "ms", atMost: 250 },
+      { name: "memory growth over 1,000,000 events", measured: grownMiB, unit: "MiB", atMost: 32 },
     ],
   };
 }
 
-/** What is not garbage. */
+/** Returns the bytes that are not garbage. */
 function keptBytes(): number {
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();
@@ -104,7 +104,7 @@ const event = (step: number) => ({
   },
 });
 
-/** In a process of their own: what they cost is not the station's. */
+/** A separate process, so the followers' cost is not the station's. */
 function startSubscribers(socketPath: string) {
   const program = join(import.meta.dirname, "fan-out-program.ts");
   const child = spawn(process.execPath, [program, socketPath, String(SUBSCRIBERS), String(EVENTS)], {
@@ -114,7 +114,7 @@ function startSubscribers(socketPath: string) {
   return {
     async line(beginning: string): Promise<string> {
       const { done, value } = await lines.next();
-      if (done || !value.startsWith(beginning)) throw new Error(`the followers said ${value}`);
+      if (done || !value.startsWith(beginning)) throw new Error(`unexpected output of the followers: ${value}`);
       return value;
     },
   };

@@ -1,8 +1,8 @@
 import type { Row, Target } from "./report.ts";
 
 /**
- * Measures one group, in a process of its own that loads nothing else: what one group does to the memory of its process
- * must not weigh on the next. Prints JSON.
+ * Measures one group in a separate process that loads nothing else: one group's effect on the memory of its process
+ * must not affect the next. Prints JSON.
  */
 const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> = {
   starts: async () => await inPlace((await import("./starts.ts")).benchStarts),

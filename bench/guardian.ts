@@ -2,9 +2,9 @@ import { mkdtempDisposable } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { makeEvent } from "../src/contract/event-family.ts";
-import { GuardianConfig } from "../src/contract/guardian-config.ts";
-import { type NewRunEvent, runEvents } from "../src/contract/run-event.ts";
+import { makeEvent } from "../src/contract/event/event-family.ts";
+import { GuardianConfig } from "../src/contract/guardian/guardian-config.ts";
+import { type NewRunEvent, runEvents } from "../src/contract/run/run-event.ts";
 import type { Log } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
 import { noCrash } from "../src/station/crashpoint.ts";
@@ -12,13 +12,13 @@ import { Guardian } from "../src/station/guardian/guardian.ts";
 import type { Figures } from "./report.ts";
 
 const RUNS = 200;
-/** Each run makes a step in this time, as agents do whose models answer quickly. */
+/** The time of one step, as with agents whose models answer quickly. */
 const STEP_MS = 10_000;
 const LASTS_MS = 20_000;
 const SLICE_MS = 100;
 const STREAMED = 12;
 
-/** What the guardian takes of one core while 200 runs work: the same events are written with it and without it. */
+/** Measures the guardian's share of one core while 200 runs work: the same events are written with and without it. */
 export async function benchGuardian(): Promise<Figures> {
   const without = await shareOfCore({ guarded: false });
   const withIt = await shareOfCore({ guarded: true });
@@ -27,10 +27,10 @@ export async function benchGuardian(): Promise<Figures> {
   return {
     rows: [
       { group, name: "events", value: withIt.eventsPerSecond, unit: "per s", n: withIt.events },
-      { group, name: "of one core, without it", value: without.percent, unit: "%", n: 1, note: "writing the same events" },
-      { group, name: "of one core, with it", value: withIt.percent, unit: "%", n: 1 },
+      { group, name: "share of one core, without the guardian", value: without.percent, unit: "%", n: 1, note: "writing the same events" },
+      { group, name: "share of one core, with the guardian", value: withIt.percent, unit: "%", n: 1 },
     ],
-    targets: [{ name: `of one core for the guardian over ${RUNS} live runs`, measured: share, unit: "%", atMost: 5 }],
+    targets: [{ name: `share of one core for the guardian over ${RUNS} live runs`, measured: share, unit: "%", atMost: 5 }],
   };
 }
 
@@ -41,16 +41,16 @@ async function shareOfCore({ guarded }: { guarded: boolean }): Promise<{ percent
   for (const run of runs) await append(log, run, began(run));
   await using guardian = guarded ? guardianOf(log) : null;
   guardian?.start();
-  // What is done once is not what is measured.
+  // Work that is done only once is not measured.
   await writeFor(log, runs, 2_000);
   const before = process.cpuUsage();
   const events = await writeFor(log, runs, LASTS_MS);
   const used = process.cpuUsage(before);
-  // Of the time that the events stand for: a machine that is slow to write them must not look idle.
+  // Relative to the time that the events represent: a machine that is slow to write them must not look idle.
   return { percent: ((used.user + used.system) / 1000 / LASTS_MS) * 100, events, eventsPerSecond: (events / LASTS_MS) * 1000 };
 }
 
-/** Spread evenly over the time, so that nobody is helped by a burst. */
+/** Spreads the events evenly over the time, so neither side benefits from a burst. */
 async function writeFor(log: Log, runs: readonly string[], lastsMs: number): Promise<number> {
   const perSlice = (RUNS * SLICE_MS) / STEP_MS;
   const startMs = performance.now();
@@ -69,7 +69,7 @@ async function writeFor(log: Log, runs: readonly string[], lastsMs: number): Pro
   return events;
 }
 
-/** As the loop appends them: what is streamed one by one, the rest a few at a time. */
+/** Yields events as the loop appends them: streamed ones alone, the others a few at a time. */
 function* stepOf(at: number): Generator<NewRunEvent[]> {
   const step = 1 + Math.floor(at / RUNS);
   const [call, tool] = [`m${step}`, `t${step}.1`];
@@ -129,5 +129,5 @@ function guardianOf(log: Log): Guardian {
   });
 }
 
-/** A number as the letters of an id. */
+/** Encodes a number in letters that an id allows. */
 const letters = (at: number) => at.toString(2).replaceAll("0", "a").replaceAll("1", "b").padStart(12, "a");

@@ -10,7 +10,7 @@ const SANDBOXES = 100;
 const CONTAINERS = 20;
 const AT_ONCE = 4;
 
-/** Many sandboxes held at once: what each costs, how fast they come and go, and what is left afterwards. */
+/** Measures many sandboxes at once: what each costs, how fast they come and go, and what remains afterwards. */
 export async function benchHeld(place: Place): Promise<{ rows: Row[]; targets: Target[] }> {
   const docker = await holdContainers(place);
   const rows: Row[] = [
@@ -29,12 +29,12 @@ export async function benchHeld(place: Place): Promise<{ rows: Row[]; targets: T
     { group: "creates", name: "**oci** (crun), four at once", value: oci.perSecond, unit: "per s", n: SANDBOXES },
     { group: "destroy", name: "`docker rm -f`", value: docker.destroyMs, unit: "ms", n: CONTAINERS },
     { group: "destroy", name: "**oci**", value: oci.destroyMs, unit: "ms", n: SANDBOXES },
-    { group: "destroy", name: "left of 100: processes, mounts, cgroups, namespaces, folders", value: oci.left, unit: "left", n: SANDBOXES },
+    { group: "destroy", name: "left after 100: processes, mounts, cgroups, sandboxes", value: oci.left, unit: "left", n: SANDBOXES },
   );
   return {
     rows,
     targets: [
-      { name: "sandboxes of oci made in a second, four at once", measured: oci.perSecond, unit: "per s", atLeast: 120 },
+      { name: "oci sandboxes created per second, four at once", measured: oci.perSecond, unit: "per s", atLeast: 120 },
       { name: "idle memory of an oci sandbox", measured: oci.mib, unit: "MiB", atMost: 1.2 },
       { name: "docker's idle memory over ours", measured: docker.mib / oci.mib, unit: "×", atLeast: 3 },
       { name: "left behind by 100 destroyed sandboxes", measured: oci.left, unit: "left", atMost: 0 },
@@ -63,7 +63,7 @@ async function holdContainers(place: Place): Promise<Held> {
 
 async function holdSandboxes(place: Place): Promise<Held & { left: number }> {
   const runtime = place.oci({ ociRuntime: "crun" });
-  // The first one pays for what all share.
+  // The first one pays for what all of them share.
   await (await runtime.create(spec())).destroy();
   const baseline = traces();
   const before = availableMib();
@@ -82,7 +82,7 @@ async function holdSandboxes(place: Place): Promise<Held & { left: number }> {
   return { mib, perSecond, destroyMs, left };
 }
 
-/** What sandboxes leave on a host that does not clean up. */
+/** Counts what sandboxes leave on a host that does not clean up. */
 function traces(): Record<string, number> {
   const guests = readdirSync("/proc").filter(
     (name) => /^\d+$/.test(name) && read(`/proc/${name}/cmdline`).includes("/.caisson/guest"),
@@ -92,8 +92,8 @@ function traces(): Record<string, number> {
 }
 
 /**
- * What the whole machine has left, so that what the kernel and helpers need is counted, too; without caches, which come and go, and without what this program itself
- * has grown meanwhile.
+ * Returns the free memory of the whole machine, which includes what the kernel and helpers need; without caches, which
+ * come and go, and without the growth of this program itself.
  */
 function availableMib(): number {
   globalThis.gc?.();

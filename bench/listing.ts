@@ -1,20 +1,21 @@
 import { join } from "node:path";
-import { AgentDefinition } from "../src/contract/agent.ts";
+import { AgentDefinition } from "../src/contract/agent/agent.ts";
 import type { Log, NewEvent } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { headOfRun, runStream } from "../src/station/runs/head-of-run.ts";
 import { foldRun } from "../src/station/runs/owned-journal.ts";
+import { headOfRun } from "../src/station/vocabulary/head-of-run.ts";
+import { runStream } from "../src/station/vocabulary/station-names.ts";
 import type { Figures } from "./report.ts";
 
 const RUNS = 1000;
 const EVENTS = 1000;
-/** Appended at a time. */
+/** Runs that are appended at the same time. */
 const TOGETHER = 50;
 const APPENDED_MAX = 1000;
-/** Folding all of them takes half a minute; a part of them tells as much. */
+/** Folding all of them takes half a minute; a sample tells as much. */
 const FOLDED = 50;
 
-/** What `ps` and `send` cost where many long runs are: by the heads that the log keeps, and by folding the runs. */
+/** Measures `ps` and `send` with many long runs: by the heads that the log stores, and by folding the runs. */
 export async function benchListing(dir: string): Promise<Figures> {
   await using log = createSqliteLog({ path: join(dir, "listing.db") });
   const names = await appendRuns(log, { count: RUNS, events: EVENTS, open: RUNS });
@@ -33,16 +34,16 @@ export async function benchListing(dir: string): Promise<Figures> {
   const group = "1,000 runs of 1,000 events";
   return {
     rows: [
-      { group, name: "`ps` by heads: all of them", value: listMs, unit: "ms", n: RUNS },
-      { group, name: "by folding all of them, as it was", value: (foldMs / FOLDED) * RUNS, unit: "ms", n: FOLDED },
-      { group, name: "`send`, `answer`, `stop` look at one by its head", value: lookMs, unit: "ms", n: 1 },
-      { group, name: "by folding it, as it was", value: foldOneMs, unit: "ms", n: 1 },
+      { group, name: "`ps`, from the stored heads", value: listMs, unit: "ms", n: RUNS },
+      { group, name: "`ps`, by folding all events", value: (foldMs / FOLDED) * RUNS, unit: "ms", n: FOLDED },
+      { group, name: "`send`, `answer`, `stop`: one run, from its head", value: lookMs, unit: "ms", n: 1 },
+      { group, name: "one run, by folding its events", value: foldOneMs, unit: "ms", n: 1 },
     ],
     targets: [{ name: "`ps` with 1,000 runs of 1,000 events", measured: listMs, unit: "ms", atMost: 250 }],
   };
 }
 
-/** Runs of that many events each, the newest `open` of which have not ended; gives their names. */
+/** Appends runs of that many events each, the newest `open` of which have not ended; returns their names. */
 export async function appendRuns(log: Log, options: { count: number; events: number; open: number }): Promise<string[]> {
   const { count, events, open } = options;
   const names = Array.from(
@@ -59,7 +60,7 @@ export async function appendRuns(log: Log, options: { count: number; events: num
   return names;
 }
 
-/** One run of that many events, which has ended. */
+/** Appends one finished run of that many events. */
 export async function appendLongRun(log: Log, run: string, events: number): Promise<void> {
   const all = eventsOf(run, { events, ended: true });
   for (let from = 0; from < all.length; from += APPENDED_MAX) await log.append(runStream(run), all.slice(from, from + APPENDED_MAX));

@@ -9,7 +9,7 @@ import type { Figures } from "./report.ts";
 const runs = 200;
 const steps = 20;
 
-/** What many runs cost that one process drives at once. Nothing else is measured in it: its memory is what counts. */
+/** Measures many runs that one process drives at once. Nothing else runs in it, because its memory counts. */
 export async function benchManyRuns(): Promise<Figures> {
   await using dir = await mkdtempDisposable(join(tmpdir(), "caisson-bench-many-"));
   await using station = await openBenchStation(dir.path, () => createFakeRuntime());
@@ -33,12 +33,12 @@ export async function benchManyRuns(): Promise<Figures> {
   const whole = all.filter(isWhole).length;
   return {
     rows: [
-      { group: "200 runs of 20 steps at once", name: "to the end of the last", value: tookMs, unit: "ms", n: runs },
+      { group: "200 runs of 20 steps at once", name: "until the last one ends", value: tookMs, unit: "ms", n: runs },
       { group: "200 runs of 20 steps at once", name: "steps", value: ((runs * steps) / tookMs) * 1000, unit: "per s", n: runs * steps },
-      { group: "200 runs of 20 steps at once", name: "memory of the process, at most", value: peakBytes / 2 ** 20, unit: "MiB", n: 1 },
+      { group: "200 runs of 20 steps at once", name: "peak memory of the process", value: peakBytes / 2 ** 20, unit: "MiB", n: 1 },
     ],
     targets: [
-      { name: "of 200 runs, not done or with a gap", measured: runs - whole, unit: "left", atMost: 0 },
+      { name: "of 200 runs, unfinished or with a gap", measured: runs - whole, unit: "left", atMost: 0 },
       { name: "memory with 200 runs at once", measured: peakBytes / 2 ** 20, unit: "MiB", atMost: 286 },
     ],
   };

@@ -1,4 +1,4 @@
-/** Figures of one thing measured several times. */
+/** Figures of one operation that was measured several times. */
 export interface Sample {
   p50: number;
   p95: number;
@@ -18,7 +18,7 @@ export async function timeEach(options: { n: number; warmup?: number; once: (ind
   return summarise(times);
 }
 
-/** The same for several things that are compared, which take turns; `before` each, and not timed, is what they wait for. */
+/** Times several operations that are compared, and take turns. `before` runs ahead of each, untimed. */
 export async function timeTogether<Name extends string>(options: {
   n: number;
   warmup: number;

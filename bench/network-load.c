@@ -1,12 +1,12 @@
 /*
- * Load for the network's figures: the same program beside the server, behind somebody's proxy, and inside a sandbox.
+ * Load for the network figures: the same program beside the server, behind another proxy, and inside a sandbox.
  *
  *   network-load requests ADDRESS PORT CONNECTIONS SECONDS < request
- *     keeps that many connections busy with one request each at a time, kept alive; prints requests, seconds, and how long one took (µs: p50, p95, p99).
+ *     keeps that many connections busy with one request each at a time, kept alive; prints requests, seconds, and the time of one (µs: p50, p95, p99).
  *   network-load bulk ADDRESS PORT BYTES < request
- *     sends it once and reads until that many bytes came; prints bytes and seconds.
+ *     sends it once and reads until that many bytes have arrived; prints bytes and seconds.
  *
- * The request's bytes are sent as they are. ADDRESS is IPv4. Anything unexpected ends it with a message and 1.
+ * The request's bytes are sent unchanged. ADDRESS is IPv4. Anything unexpected ends it with a message and status 1.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ enum { CONNECTIONS_MAX = 4096, HEAD_BYTES_MAX = 8192, SAMPLES_MAX = 4 * 1000 * 1
 struct connection {
   int fd;
   uint64_t began_ns;
-  /* Of the answer that is being read: its head as far as it came, then how much of the body is missing. */
+  /* The answer that is being read: its head so far, then how much of the body is missing. */
   size_t head_length;
   long long body_left;
   char head[HEAD_BYTES_MAX + 1];
@@ -62,11 +62,11 @@ static void send_request(struct connection *connection) {
   connection->began_ns = now_ns();
   connection->head_length = 0;
   connection->body_left = -1;
-  /* Small enough that a socket which is empty takes it whole. */
+  /* Small enough that an empty socket takes it whole. */
   if (write(connection->fd, request, request_length) != (ssize_t)request_length) die("write");
 }
 
-/* The head is complete: how long the body is. Only answers with a length are understood. */
+/* Returns the length of the body after a complete head. Only answers with a length are supported. */
 static long long body_length(char *head) {
   if (strncmp(head, "HTTP/1.1 200", 12) != 0) {
     fprintf(stderr, "network-load: %.300s\n", head);
@@ -78,7 +78,7 @@ static long long body_length(char *head) {
   return 0;
 }
 
-/* Takes what came; true when the answer is complete. */
+/* Takes the bytes that arrived; returns true when the answer is complete. */
 static int take(struct connection *connection, const char *bytes, size_t length) {
   if (connection->body_left < 0) {
     if (connection->head_length + length > HEAD_BYTES_MAX) die("a long head");

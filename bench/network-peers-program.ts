@@ -1,6 +1,6 @@
 /**
- * What stands in place of ours in the network's figures: a forward proxy as Node's documentation shows it, with connections kept alive. It prints its port and serves until
- * its input ends.
+ * Replaces our proxy in the network figures with a forward proxy from Node's documentation, with connections kept
+ * alive. Prints its port and serves until its input ends.
  */
 import { Agent, createServer, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";

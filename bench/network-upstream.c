@@ -1,10 +1,10 @@
 /*
- * The server of the network's figures: as little work as a server can do, so that what stands before it is what is measured.
+ * The server of the network figures. It does as little work as a server can, so the figures show what is in front of it.
  *
  *   network-upstream: listens on a free port of 127.0.0.1, prints it, and serves until its input ends.
  *     GET /…          13 bytes
  *     GET /big/BYTES  that many
- * Requests have no body. One is answered before the next is read.
+ * Requests have no body. Each is answered before the next is read.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@ enum { REQUEST_BYTES_MAX = 8192, BLOCK_BYTES = 1 << 18 };
 struct connection {
   int fd;
   size_t length;
-  /* Bytes of a big body that are still to be sent. */
+  /* Bytes of a large body that are still to be sent. */
   long long left;
   char request[REQUEST_BYTES_MAX + 1];
 };
@@ -45,7 +45,7 @@ static void drop(struct connection *connection) {
   free(connection);
 }
 
-/* False when the connection is gone. */
+/* Returns false if the connection is closed. */
 static int send_left(struct connection *connection) {
   while (connection->left > 0) {
     size_t piece = connection->left < BLOCK_BYTES ? (size_t)connection->left : BLOCK_BYTES;

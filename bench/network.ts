@@ -4,8 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCaisson } from "../src/index.ts";
-import { PROXY_PORT } from "../src/network/inside/ports.ts";
 import { createPreview } from "../src/network/preview/preview.ts";
+import { PROXY_PORT } from "../src/network/sandbox-setup/ports.ts";
 import { runCommand } from "../src/sandbox/run-command.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { summarise } from "./measure.ts";
@@ -17,7 +17,7 @@ const SECONDS = 2;
 const ROUNDS = 3;
 const BULK_BYTES = 1_000_000_000;
 
-/** For whichever Node is on both sides. */
+/** A server for the Node of either side. */
 const NODE_SERVER = `
   const server = require("node:http").createServer((_, response) => {
     response.setHeader("content-type", "text/plain");
@@ -37,7 +37,10 @@ interface Requests {
   p95Ms: number;
 }
 
-/** The way out and the way in, each beside what a user would use instead; the load and the server are the same programs on both sides. */
+/**
+ * Measures the way out and the way in, each beside what a user would use instead; the load and the server are the same
+ * programs on both sides.
+ */
 export async function benchNetwork(): Promise<{ rows: Row[]; targets: Target[] }> {
   const dir = await mkdtemp(join(tmpdir(), "caisson-bench-"));
   const children: ChildProcess[] = [];
@@ -94,7 +97,7 @@ async function benchRequests({ upstream, proxy, here, inside }: Bench): Promise<
     rows,
     targets: [
       {
-        name: "requests through egress over those through a bare Node proxy",
+        name: "requests through egress over a bare Node proxy",
         measured: ours.perSecond / bare.perSecond,
         unit: "×",
         atLeast: 0.6,
@@ -119,7 +122,7 @@ async function benchBulk({ upstream, proxy, here, inside }: Bench): Promise<{ ro
   await measure("no proxy", here, upstream, get(""));
   await measure("a bare Node proxy on the host, request", here, proxy, get(`http://${to}`));
   await measure("a bare Node proxy on the host, CONNECT", here, proxy, tunnel);
-  // The first passes make the buffers that all later ones use.
+  // The first passes allocate the buffers that all later ones use.
   for (const request of [tunnel, get(`http://${to}`)]) await bulk(inside, PROXY_PORT, request);
   const before = rss();
   const asRequest = await measure("**egress**, request", inside, PROXY_PORT, get(`http://${to}`));
@@ -129,12 +132,15 @@ async function benchBulk({ upstream, proxy, here, inside }: Bench): Promise<{ ro
     rows,
     targets: [
       { name: "bulk through egress, the slower way", measured: Math.min(asRequest, asTunnel), unit: "MB/s", atLeast: 250 },
-      { name: `host memory grown while ${2 * ROUNDS} GB passed`, measured: grownMib, unit: "MiB", atMost: 32 },
+      { name: `host memory growth over ${2 * ROUNDS} GB`, measured: grownMib, unit: "MiB", atMost: 32 },
     ],
   };
 }
 
-/** A program's own web server, as people preview it: on the host, and inside with a preview before it. And one that does no work at all, to see the preview's own limit. */
+/**
+ * Measures a program's own web server, as users preview it: on the host, and inside behind a preview. Then the same
+ * with a server that does no work, to show the preview's own limit.
+ */
 async function benchPreview(
   { sandbox, upstream, here }: Bench,
   start: (argv: readonly string[]) => Promise<number>,
@@ -162,7 +168,7 @@ async function benchPreview(
   await previewed("**preview** of the same, inside a sandbox", ["/workspace/network-upstream"]);
   return {
     rows,
-    targets: [{ name: "requests through a preview over those to the server", measured: through / direct, unit: "×", atLeast: 0.7 }],
+    targets: [{ name: "requests through a preview over direct ones", measured: through / direct, unit: "×", atLeast: 0.7 }],
   };
 }
 
@@ -174,7 +180,7 @@ async function startInside(sandbox: OwnedSandbox, argv: readonly string[]): Prom
 
 async function requests(where: Run, port: number, connections: number, request: string): Promise<Requests> {
   const rounds: Requests[] = [];
-  // One more than counts: the first warms up.
+  // One extra round: the first is a warm-up.
   for (let round = 0; round <= ROUNDS; round++) {
     const text = await where(["requests", "127.0.0.1", String(port), String(connections), String(round === 0 ? 1 : SECONDS)], request);
     const { requests: count, seconds, p50Us, p95Us } = JSON.parse(text) as Record<"requests" | "seconds" | "p50Us" | "p95Us", number>;
@@ -184,7 +190,7 @@ async function requests(where: Run, port: number, connections: number, request: 
   return { perSecond: median("perSecond"), p50Ms: median("p50Ms"), p95Ms: median("p95Ms") };
 }
 
-/** MB/s. */
+/** Returns MB/s. */
 async function bulk(where: Run, port: number, request: string): Promise<number> {
   const { bytes, seconds } = JSON.parse(await where(["bulk", "127.0.0.1", String(port), String(BULK_BYTES)], request)) as Record<
     "bytes" | "seconds",
@@ -209,7 +215,7 @@ async function compile(name: string, dir: string): Promise<void> {
   await runPeer(["cc", "-O2", "-static", "-o", join(dir, `network-${name}`), join(import.meta.dirname, `network-${name}.c`)]);
 }
 
-/** A program that prints the port it listens on; ends with its input, and so with us. */
+/** Starts a program that prints the port it listens on. It ends with its input, and so with us. */
 async function startPeer([program = "", ...args]: readonly string[], children: ChildProcess[]): Promise<number> {
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
   children.push(child);

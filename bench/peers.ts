@@ -4,9 +4,9 @@ import { cp, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** What a user would use instead, driven as that user would: by its command line. */
+/** What a user would use instead, driven by its command line, as that user would. */
 
-/** Runs a program to its end and returns what it wrote. Throws when it fails: a peer that does not work must not look fast. */
+/** Runs a program to its end and returns its output. Throws if it fails: a broken peer must not look fast. */
 export async function runPeer(argv: readonly string[], options: { input?: string } = {}): Promise<string> {
   const [program = "", ...args] = argv;
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
@@ -24,7 +24,7 @@ export async function runPeer(argv: readonly string[], options: { input?: string
   return stdout;
 }
 
-/** Starts a program that serves, and waits for the first line it writes. Somebody else ends it. */
+/** Starts a program that serves, and waits for its first line of output. Another command ends it. */
 export async function startPeer(argv: readonly string[]): Promise<void> {
   const [program = "", ...args] = argv;
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"] });
@@ -32,7 +32,7 @@ export async function startPeer(argv: readonly string[]): Promise<void> {
   if (typeof line[0] !== "string") throw new Error(`${argv.join(" ")} ended with ${line[0]} before it served`);
 }
 
-/** Counts the bytes a program writes, without keeping them. */
+/** Counts the bytes that a program writes, without storing them. */
 export async function countOutput(argv: readonly string[]): Promise<number> {
   const [program = "", ...args] = argv;
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -44,7 +44,10 @@ export async function countOutput(argv: readonly string[]): Promise<number> {
   return bytes;
 }
 
-/** A bundle as `runc spec` makes it, around a static busybox: the plain OCI runtime without any of our hardening. */
+/**
+ * Makes a bundle with the runtime's `spec`, around a static busybox: the plain OCI runtime without any of our
+ * hardening.
+ */
 export async function makePlainBundle(options: {
   runtime: string;
   dir: string;
@@ -55,7 +58,7 @@ export async function makePlainBundle(options: {
   await mkdir(join(rootfs, "bin"), { recursive: true });
   await cp(options.busybox, join(rootfs, "bin/busybox"));
   await runPeer([options.runtime, "spec", "--bundle", options.dir]).catch(async () => {
-    // crun writes into the working folder and knows no --bundle.
+    // crun writes into the working folder and does not know --bundle.
     await runPeer(["sh", "-c", 'cd "$1" && exec "$2" spec', "sh", options.dir, options.runtime]);
   });
   const { default: config } = await import(join(options.dir, "config.json"), { with: { type: "json" } });
@@ -64,7 +67,10 @@ export async function makePlainBundle(options: {
   return options.dir;
 }
 
-/** How to start crun here: it refuses a hybrid cgroup mount, which a private mount namespace without `unified` hides from it. */
+/**
+ * Returns the command line of an OCI runtime. crun refuses a hybrid cgroup mount, so a private mount namespace without
+ * `unified` hides that.
+ */
 export function plainRuntimeArgv(runtime: "runc" | "crun", args: readonly string[]): string[] {
   if (runtime === "runc") return ["runc", ...args];
   return ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified 2>/dev/null; exec crun "$@"', "sh", ...args];

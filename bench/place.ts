@@ -1,27 +1,30 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { SandboxSpec, type SandboxSpecInput } from "../src/contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../src/contract/sandbox/sandbox.ts";
 import { createDockerRuntime } from "../src/runtimes/docker/runtime.ts";
 import { createOciRuntime, type OciOptions, type OciRuntime } from "../src/runtimes/oci/runtime.ts";
 import { startDockerEngine } from "../test/support/docker-engine-process.ts";
 import { makePlainBundle, runPeer } from "./peers.ts";
 
-/** Everything one run of the bench measures with: our runtimes and what a user would use instead, all alive at once. */
+/**
+ * Everything that one run of the bench measures with: our runtimes and what a user would use instead, all alive at
+ * once.
+ */
 export interface Place extends AsyncDisposable {
   dir: string;
   root: string;
-  /** `docker` with the engine of this run. */
+  /** The `docker` command line with this run's engine. */
   docker: readonly string[];
   /** A busybox image of that engine. */
   image: string;
   oci(options: { ociRuntime: "runc" | "crun"; pool?: NonNullable<OciOptions["pool"]> }): OciRuntime;
   dockerRuntime: Awaited<ReturnType<typeof createDockerRuntime>>;
-  /** A bundle for the plain OCI runtime. */
+  /** Makes a bundle for the plain OCI runtime. */
   bundle(runtime: "runc" | "crun", args: readonly string[]): Promise<string>;
 }
 
-/** How many runtimes one run makes, each with a state folder of its own. */
+/** How many runtimes one run creates, each with a separate state folder. */
 const RUNTIMES_MAX = 16;
 
 export async function openPlace(): Promise<Place> {
@@ -67,4 +70,4 @@ export async function openPlace(): Promise<Place> {
   };
 }
 
-export const spec = (input: SandboxSpecInput = {}) => SandboxSpec.parse(input);
+export const spec = (input: SandboxConfigInput = {}) => SandboxConfig.parse(input);

@@ -1,4 +1,4 @@
-/** One line of the table: a figure of ours beside what a user would use instead, measured in the same run. */
+/** One line of the table: our figure, or that of what a user would use instead, measured in the same run. */
 export interface Row {
   group: string;
   name: string;
@@ -9,7 +9,7 @@ export interface Row {
   note?: string;
 }
 
-/** A ratio the product promises. `held` is computed, never typed in. */
+/** A ratio that the product promises. `held` is computed, never typed in. */
 export interface Target {
   name: string;
   measured: number;

@@ -13,7 +13,7 @@ import type { Figures } from "./report.ts";
 
 const root = join(import.meta.dirname, "..");
 
-/** What runs cost: a step, durable events, recovery, large folders. */
+/** Measures the cost of runs: a step, durable events, recovery, large folders. */
 export async function benchRuns(): Promise<Figures> {
   const dir = await mkdtemp(join(tmpdir(), "caisson-bench-runs-"));
   try {
@@ -28,7 +28,7 @@ const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 const times = (events: readonly StoredEvent[], type: string) =>
   events.filter((event) => event.type === type).map((event) => Date.parse(event.at));
 
-/** From one step's beginning to the next one's, with a command that does nothing: all of it is ours. */
+/** From the start of one step to the start of the next, with a command that does nothing: all of it is our overhead. */
 async function benchSteps(dir: string): Promise<Figures> {
   const steps = 2000;
   await using station = await openBenchStation(dir, oci);
@@ -54,8 +54,8 @@ async function benchSteps(dir: string): Promise<Figures> {
   );
   return {
     rows: [
-      { group: "a step", name: "steps 10 to 210, a file written", value: files.p50, unit: "ms", p95: files.p95, n: 200 },
-      { group: "a step", name: "steps 10 to 210, a shell command that does nothing", value: early.p50, unit: "ms", p95: early.p95, n: 200 },
+      { group: "a step", name: "steps 10 to 210, writing a file", value: files.p50, unit: "ms", p95: files.p95, n: 200 },
+      { group: "a step", name: "steps 10 to 210, running an empty shell command", value: early.p50, unit: "ms", p95: early.p95, n: 200 },
       { group: "a step", name: `steps ${steps - 200} to ${steps}`, value: late.p50, unit: "ms", p95: late.p95, n: 200 },
     ],
     targets: [
@@ -65,7 +65,7 @@ async function benchSteps(dir: string): Promise<Figures> {
   };
 }
 
-/** The log's times are whole milliseconds: windows of ten make them finer. */
+/** The log's times are whole milliseconds; windows of ten make them finer. */
 function summariseMean(gaps: readonly number[]) {
   const windows = Array.from(
     { length: Math.floor(gaps.length / 10) },
@@ -92,7 +92,7 @@ async function benchLog(dir: string): Promise<Figures> {
   return {
     rows: [
       { group: "durable events", name: "one after another", value: singlePerS, unit: "per s", n: single },
-      { group: "durable events", name: "50 runs at once, 4 to a step", value: manyPerS, unit: "per s", n: 50 * each },
+      { group: "durable events", name: "50 runs at once, 4 per append", value: manyPerS, unit: "per s", n: 50 * each },
     ],
     targets: [
       { name: "durable events with 50 runs", measured: manyPerS, unit: "per s", atLeast: 20_000 },
@@ -101,7 +101,10 @@ async function benchLog(dir: string): Promise<Figures> {
   };
 }
 
-/** kill -9 in the middle of a command, then `caisson resume`: until the log has the new owner. The program's own start is part of it. */
+/**
+ * Measures from kill -9 in the middle of a command, through `caisson resume`, until the log has the new driver.
+ * Includes the program's own start.
+ */
 async function benchRecovery(dir: string): Promise<Figures> {
   const bundle = join(root, "build", `cli-bench-${process.pid}`);
   await promisify(execFile)(process.execPath, [join(root, "scripts", "bundle.ts"), bundle]);
@@ -127,7 +130,15 @@ async function benchRecovery(dir: string): Promise<Figures> {
     const { p50, p95, n } = summarise(sample);
     return {
       rows: [
-        { group: "recovery", name: "kill -9 to the run going on", value: p50, unit: "ms", p95, n, note: "the program's start included" },
+        {
+          group: "recovery",
+          name: "from kill -9 until the run continues",
+          value: p50,
+          unit: "ms",
+          p95,
+          n,
+          note: "includes the program's start",
+        },
       ],
       targets: [{ name: "recovery", measured: p50, unit: "ms", atMost: 1000 }],
     };
@@ -186,16 +197,16 @@ async function benchFolders(dir: string): Promise<Figures> {
       { group: "diff", name: "100 changed files among 20,000", value: diff.p50, unit: "ms", p95: diff.p95, n: diff.n },
     ],
     targets: [
-      { name: "20,000 files against none, to the first tool call", measured: big.p50 / small.p50, unit: "×", atMost: 3 },
-      { name: "diff of 100 among 20,000", measured: diff.p50, unit: "ms", atMost: 300 },
+      { name: "first tool call, 20,000 files against none", measured: big.p50 / small.p50, unit: "×", atMost: 3 },
+      { name: "diff of 100 changed files among 20,000", measured: diff.p50, unit: "ms", atMost: 300 },
     ],
   };
 }
 
 async function timeDiff(station: BenchStation, where: { folder: string; layer: string }) {
-  const { SandboxSpec } = await import("../src/contract/sandbox.ts");
+  const { SandboxConfig } = await import("../src/contract/sandbox/sandbox.ts");
   const workspace = { kind: "folder" as const, path: where.folder, access: "overlay" as const, layer: where.layer };
-  await using sandbox = await station.runtime.create(SandboxSpec.parse({ workspace }));
+  await using sandbox = await station.runtime.create(SandboxConfig.parse({ workspace }));
   return await timeEach({
     n: 10,
     once: async () => {

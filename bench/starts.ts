@@ -7,7 +7,7 @@ import type { Row, Target } from "./report.ts";
 
 const GROUP = "create → first output";
 
-/** From nothing to the first byte a command wrote, then (not timed) the end of it. */
+/** Measures from nothing to the output of a first command, without the removal afterwards. */
 export async function benchStarts(place: Place): Promise<{ rows: Row[]; targets: Target[]; dockerRunMs: number }> {
   const rows: Row[] = [];
   const add = (name: string, sample: Sample) => {
@@ -55,7 +55,7 @@ async function firstOutput(runtime: Runtime, n: number, before: () => Promise<un
     const sandbox = await runtime.create(spec());
     const { stdout } = await runCommand(sandbox, { argv: ["echo", "hi"] });
     if (index >= 0) times.push(performance.now() - start);
-    if (stdout !== "hi\n") throw new Error(`${runtime.name} said ${stdout}`);
+    if (stdout !== "hi\n") throw new Error(`${runtime.name} printed ${stdout}`);
     await sandbox.destroy();
   }
   const { summarise } = await import("./measure.ts");

@@ -1,6 +1,6 @@
 /**
- * Requests at a fixed rate: `station-load-program.ts JSON`. A request's time counts from when it was due, so that a station that stalls is not spared
- * those that would have come meanwhile. Prints what came of them as JSON, with those that were refused apart.
+ * Sends requests at a fixed rate: `station-load-program.ts JSON`. A request's time counts from when it was due, so a
+ * station that stalls pays for the requests of that time too. Prints the results as JSON, with refused requests apart.
  */
 import { Agent, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,7 +14,7 @@ const TICK_MS = 2;
 const TIMEOUT_MS = 30_000;
 const SAID_MAX = 3;
 
-/** A hundred of them in an order in which equal ones are apart. */
+/** A hundred requests, in an order that separates equal ones. */
 const turns = kinds
   .flatMap((kind) => Array.from({ length: kind.share }, (_, at) => ({ kind, at: (at + 0.5) / kind.share })))
   .sort((left, right) => left.at - right.at)
@@ -60,17 +60,17 @@ function ask({ name, method, path, body }: LoadOrder["kinds"][number], dueMs: nu
 }
 
 const startMs = performance.now();
-const asked: Promise<void>[] = [];
+const requests: Promise<void>[] = [];
 for (let n = 0; n < rate * seconds; await delay(TICK_MS)) {
   for (const now = performance.now(); n < rate * seconds && startMs + (n * 1000) / rate <= now; n++)
-    asked.push(ask(turns[n % turns.length] as LoadOrder["kinds"][number], startMs + (n * 1000) / rate));
+    requests.push(ask(turns[n % turns.length] as LoadOrder["kinds"][number], startMs + (n * 1000) / rate));
 }
-await Promise.all(asked);
+await Promise.all(requests);
 const tookSeconds = (performance.now() - startMs) / 1000;
 const quantiles = (values: readonly number[]) => ({ p50: summarise(values).p50, p99: summarise(values).p99, n: values.length });
 const all = [...times.values()].flat();
 const result: LoadResult = {
-  asked: asked.length,
+  asked: requests.length,
   accepted: { ...quantiles(all), perSecond: all.length / tookSeconds },
   refused: quantiles(refusedMs),
   failed,

@@ -1,13 +1,13 @@
-/** What the program of the load is to do. */
+/** The task of the load program. */
 export interface LoadOrder {
   url: string;
   token: string;
-  /** A second, and for how long. */
+  /** Requests a second, and for how many seconds. */
   rate: number;
   seconds: number;
-  /** Kept alive; 0: a new connection for each request. */
+  /** Connections to keep alive; 0 opens a new connection for each request. */
   sockets: number;
-  /** Of a hundred requests `share` are of this kind. */
+  /** `share` of a hundred requests are of this kind. */
   kinds: { name: string; share: number; method: "GET" | "POST" | "PUT"; path: string; body?: string }[];
 }
 
@@ -22,7 +22,7 @@ export interface LoadResult {
   accepted: Quantiles & { perSecond: number };
   /** 503 or 429 with Retry-After. */
   refused: Quantiles;
-  /** All else: resets, timeouts, other statuses, by what it was. */
+  /** Everything else, counted by cause: resets, timeouts, other statuses. */
   failed: number;
   failures: Record<string, number>;
   kinds: Record<string, Quantiles>;

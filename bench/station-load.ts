@@ -13,23 +13,26 @@ import { type StationProcess, startStationProcess } from "./station-process.ts";
 const RUNS = 20;
 const RATE = 1_000;
 const SECONDS = Number(process.env.BENCH_LOAD_SECONDS ?? 60);
-/** As long as a quick model takes to answer. */
+/** The time that a fast model takes to answer. */
 const MODEL_MS = 500;
-/** How long the runs work by themselves first. */
+/** How long the runs work alone first. */
 const ALONE_MS = 10_000;
 const AT_WORK_MS = 60_000;
 const LOOK_MS = 100;
 const QUEUED = Math.min(6_000, 100 * SECONDS);
 const QUEUED_RATE = 100;
 
-/** What callers of all kinds wait for while a station drives runs; the load comes from separate processes, at a rate that does not wait for answers. */
+/**
+ * Measures what callers of all kinds wait for while a station drives runs. The load comes from separate processes, at a
+ * rate that does not wait for answers.
+ */
 export async function benchStationLoad(): Promise<Figures> {
   await using folder = await mkdtempDisposable(join(tmpdir(), "caisson-bench-load-"));
   const model = join(folder.path, "model.json");
   await writeFile(model, JSON.stringify({ turns }));
   await using station = await startStationProcess({ ready: 2, prepare: allowRuns });
   const mixed = await measureMixed(station, model);
-  // Before the queue is full.
+  // Started before the queue is full.
   const run = await startLargeRun(station, folder.path);
   const queued = await measureQueued(station, folder.path);
   const holds = await measureHolds(station, run);
@@ -37,7 +40,7 @@ export async function benchStationLoad(): Promise<Figures> {
   return { rows: figures.flatMap(({ rows }) => rows), targets: figures.flatMap(({ targets }) => targets) };
 }
 
-/** Requests of all kinds beside runs, and a second owner who opens a connection for each of a few. */
+/** Sends requests of all kinds beside runs, and a few from a second owner who opens a connection for each. */
 async function measureMixed(station: StationProcess, model: string): Promise<Figures> {
   const { client, url, token } = station;
   const { id: sandbox } = await client.sandboxes.create({ spec: {} });
@@ -45,7 +48,7 @@ async function measureMixed(station: StationProcess, model: string): Promise<Fig
   const second = await client.tokens.create({ name: "second", scope: "run", owner: "second" });
   const runs = await Promise.all(
     Array.from({ length: RUNS }, (_, at) =>
-      // As many steps as the script has: they are to be at work all the time.
+      // As many steps as the script has, so the runs work all the time.
       client.runs.start({ task: "Work.", model: `scripted:${model}`, labels: { n: `${at}` }, settings: { maxSteps: turns.length } }),
     ),
   );
@@ -82,22 +85,22 @@ async function measureMixed(station: StationProcess, model: string): Promise<Fig
   });
   const rows = [
     ...Object.entries(mixed.kinds).map(([name, quantiles]) => row(name, quantiles)),
-    row("all that were accepted", mixed.accepted, `${mixed.accepted.perSecond.toFixed(0)} a second`),
-    row("those that were refused", mixed.refused),
+    row("all accepted", mixed.accepted, `${mixed.accepted.perSecond.toFixed(0)} a second`),
+    row("all refused", mixed.refused),
     row("a second owner, on new connections", other.accepted, `${other.refused.n} refused`),
-    row("lateness of the loop, only the runs", { p50: aloneDelay.p50Ms, p99: aloneDelay.p99Ms, n: 1 }),
-    row("the same under the load", { p50: besideDelay.p50Ms, p99: besideDelay.p99Ms, n: 1 }, `at most ${besideDelay.mostMs.toFixed(0)} ms`),
-    { group, name: "memory that is not garbage, after it", value: keptMiB, unit: "MiB" as const, n: 1 },
+    row("delay of the event loop, runs only", { p50: aloneDelay.p50Ms, p99: aloneDelay.p99Ms, n: 1 }),
+    row("the same, under load", { p50: besideDelay.p50Ms, p99: besideDelay.p99Ms, n: 1 }, `at most ${besideDelay.mostMs.toFixed(0)} ms`),
+    { group, name: "live memory afterwards", value: keptMiB, unit: "MiB" as const, n: 1 },
   ];
   const targets: Target[] = [
     {
-      name: `of ${RATE} requests a second, reset, timed out or refused without Retry-After`,
+      name: `of ${RATE} requests a second: reset, timed out or refused without Retry-After`,
       measured: mixed.failed,
       unit: "left",
       atMost: 0,
     },
     {
-      name: "p99 of those accepted",
+      name: "p99 of accepted requests",
       measured: mixed.accepted.p99,
       unit: "ms",
       atMost: 250,
@@ -108,14 +111,14 @@ async function measureMixed(station: StationProcess, model: string): Promise<Fig
       unit: "ms",
       atMost: 500,
     },
-    { name: "steps of the runs alone over those under the load", measured: alone / beside, unit: "×", atMost: 1.5 },
+    { name: "steps a second alone over steps under load", measured: alone / beside, unit: "×", atMost: 1.5 },
   ];
   return { rows, targets };
 }
 
-/** Runs that are only queued, by as many requests: each is put down before it is answered. */
+/** Queues runs with one request each; each run is recorded before its request is answered. */
 async function measureQueued({ client, url, token }: StationProcess, folder: string): Promise<Figures> {
-  // Short: every start reads and checks the script, which no model of a provider has.
+  // Short: every start reads and checks the script, which real models do not need.
   const model = join(folder, "short.json");
   await writeFile(model, JSON.stringify({ turns: turns.slice(0, 20) }));
   const body = JSON.stringify({ task: "Wait.", model: `scripted:${model}`, labels: { kind: "queued" } });
@@ -131,7 +134,7 @@ async function measureQueued({ client, url, token }: StationProcess, folder: str
     ],
     targets: [
       {
-        name: "p99 of runs queued",
+        name: "p99 of queuing a run",
         measured: accepted.p99,
         unit: "ms",
         atMost: 1_000,
@@ -161,7 +164,7 @@ function kindsOf(sandbox: string, run: string): LoadOrder["kinds"] {
   ];
 }
 
-/** More at once than suits two cores: that they are there is what is measured. */
+/** More at once than suits two cores: their presence is what we measure. */
 async function allowRuns(stateDir: string): Promise<void> {
   await writeFile(join(stateDir, "config.json"), JSON.stringify({ station: { runsMax: RUNS, runsPerOwnerMax: RUNS } }));
 }
@@ -174,7 +177,7 @@ async function untilAtWork(client: Client): Promise<void> {
   }
 }
 
-/** Steps a second that the runs make meanwhile. */
+/** Returns how many steps a second the runs make during `work`. */
 async function stepsWhile(client: Client, runs: readonly string[], work: () => Promise<unknown>): Promise<number> {
   const count = async () => (await Promise.all(runs.map((run) => client.runs.get(run)))).reduce((sum, { steps }) => sum + steps, 0);
   const [first, startMs] = [await count(), performance.now()];
@@ -186,11 +189,11 @@ async function stepsWhile(client: Client, runs: readonly string[], work: () => P
 async function load(order: LoadOrder): Promise<LoadResult> {
   const program = join(import.meta.dirname, "station-load-program.ts");
   const child = spawn(process.execPath, [program, JSON.stringify(order)], { stdio: ["ignore", "pipe", "inherit"] });
-  let said = "";
+  let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    said += text;
+    output += text;
   });
   const [code] = (await once(child, "close")) as [number | null];
   if (code !== 0) throw new Error(`the load ended with ${code}`);
-  return JSON.parse(said) as LoadResult;
+  return JSON.parse(output) as LoadResult;
 }

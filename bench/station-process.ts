@@ -6,18 +6,18 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Client, connect } from "../src/client/connect.ts";
 
-/** A station in a process of its own, so that what callers cost is not its. */
+/** A station in a separate process, so that the cost of its callers does not count as its own. */
 export interface StationProcess extends AsyncDisposable {
   url: string;
   token: string;
   client: Client;
-  /** What it holds that is not garbage. */
+  /** Returns the bytes it holds that are not garbage. */
   keptBytes(): Promise<number>;
-  /** How late its loop was since this was asked for the last time. */
+  /** Returns how late its loop was since the last call. */
   delay(): Promise<{ p50Ms: number; p99Ms: number; mostMs: number }>;
 }
 
-/** `prepare` fills its state folder before it starts. */
+/** Starts a station; `prepare` fills its state folder first. */
 export async function startStationProcess({
   ready,
   prepare = async () => {},
@@ -48,7 +48,7 @@ export async function startStationProcess({
     keptBytes: async () => (await ask<{ bytes: number }>("memory")).bytes,
     delay: () => ask("delay"),
     async [Symbol.asyncDispose]() {
-      // Those of runs, and of what waits for somebody, live on without a station.
+      // Sandboxes of runs, and of jobs that wait for a person, outlive the station.
       for (const { id } of (await client.sandboxes.list({})).sandboxes) await client.sandboxes.remove(id);
       const closed = once(child, "close");
       child.stdin.end();

@@ -1,6 +1,7 @@
 /**
- * A station as `caisson up` starts it, whose memory can be asked for: `station-program.ts STATE-FOLDER SANDBOXES-READY`. Says where
- * it listens, then answers each line it reads: `memory`, what is not garbage; `delay`, how late its loop was since the last time.
+ * Starts a station as `caisson up` does, and reports its memory: `station-program.ts STATE-FOLDER SANDBOXES-READY`.
+ * Prints where it listens, then answers each line it reads: `memory` with the bytes that are not garbage, `delay` with
+ * how late its loop was since the last time.
  */
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -36,8 +37,8 @@ const delay = monitorEventLoopDelay({ resolution: 5 });
 delay.enable();
 const say = (value: object) => process.stdout.write(`${JSON.stringify(value)}\n`);
 say({ url: server.status.url, token, socketPath: server.socketPath });
-for await (const asked of createInterface({ input: process.stdin })) {
-  if (asked === "memory") {
+for await (const request of createInterface({ input: process.stdin })) {
+  if (request === "memory") {
     globalThis.gc?.();
     const { heapUsed, external } = process.memoryUsage();
     say({ bytes: heapUsed + external });

@@ -8,7 +8,7 @@ import type { Figures, Row, Target } from "./report.ts";
 import { type StationProcess, startStationProcess } from "./station-process.ts";
 
 const READY = 4;
-/** Until the pools of both are full again; what they cost meanwhile would be the other's. */
+/** Until the pools of both are full again; otherwise the other one would pay for it. */
 const REFILL_MS = 250;
 const TURNS = 40;
 const FILE_BYTES = 100 * 1024 * 1024;
@@ -16,7 +16,7 @@ const PIECE_BYTES = 256 * 1024;
 const TRANSFERS = 5;
 const path = "/workspace/large";
 
-/** What a station's callers wait for over HTTP, beside the same work in one's own process. */
+/** Measures what a station's callers wait for over HTTP, beside the same work in one process. */
 export async function benchStation(): Promise<Figures> {
   await using folder = await mkdtempDisposable(join(tmpdir(), "caisson-bench-library-"));
   await using library = createCaisson({ stateDir: folder.path, pool: { sandboxes: READY } });
@@ -56,9 +56,7 @@ async function benchLives({ library, station: { client } }: Both): Promise<Figur
   const row = (name: string, sample: Sample): Row => ({ group, name, value: sample.p50, unit: "ms", p95: sample.p95, n: sample.n });
   return {
     rows: [row("**library**, from the pool", times.library), row("**station**, three requests, from the pool", times.http)],
-    targets: [
-      { name: "create, `true`, delete over HTTP over the library's", measured: times.http.p50 / times.library.p50, unit: "×", atMost: 1.5 },
-    ],
+    targets: [{ name: "create, `true`, delete: HTTP over library", measured: times.http.p50 / times.library.p50, unit: "×", atMost: 1.5 }],
   };
 }
 
@@ -73,7 +71,7 @@ async function benchFiles({ library, station }: Both): Promise<Figures> {
   const writeHere = async () => void (await sandbox.writeFile(path, pieces()));
   const readHere = async () => expectWhole(await bytesIn(await sandbox.readFile(path)));
   const each = { writeHere, upload, readHere, download };
-  // The first transfers make the buffers that all later ones use.
+  // The first transfers allocate the buffers that all later ones use.
   await timeTogether({ n: 0, warmup: 2, each });
   const before = await station.keptBytes();
   const times = await timeTogether({ n: TRANSFERS, warmup: 0, each });
@@ -93,9 +91,9 @@ async function benchFiles({ library, station }: Both): Promise<Figures> {
       row("**station**, downloaded", times.download, `memory ${grownMiB < 0 ? "" : "+"}${grownMiB.toFixed(1)} MiB`),
     ],
     targets: [
-      share("upload over HTTP over the library's write", times.writeHere, times.upload),
-      share("download over HTTP over the library's read", times.readHere, times.download),
-      { name: "memory of the station, grown while 1 GB passed", measured: grownMiB, unit: "MiB", atMost: 16 },
+      share("upload over HTTP, relative to the library's write", times.writeHere, times.upload),
+      share("download over HTTP, relative to the library's read", times.readHere, times.download),
+      { name: "memory growth of the station over 1 GB", measured: grownMiB, unit: "MiB", atMost: 16 },
     ],
   };
 }
@@ -112,7 +110,7 @@ async function bytesIn(content: AsyncIterable<Uint8Array>): Promise<number> {
 }
 
 function expectWhole(bytes: number): void {
-  if (bytes !== FILE_BYTES) throw new Error(`${bytes} bytes came of ${FILE_BYTES}`);
+  if (bytes !== FILE_BYTES) throw new Error(`received ${bytes} of ${FILE_BYTES} bytes`);
 }
 
 function expectDone(ended: { kind: string; exitCode?: number }): void {

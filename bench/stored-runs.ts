@@ -2,15 +2,15 @@ import { mkdtempDisposable } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { AgentDefinition } from "../src/contract/agent.ts";
-import { ListRuns } from "../src/contract/run-verbs.ts";
+import { AgentDefinition } from "../src/contract/agent/agent.ts";
+import { ListRuns } from "../src/contract/run/run-verbs.ts";
 import type { NewEvent } from "../src/log/log.ts";
 import { type Projection, project, projectionOf } from "../src/log/projection.ts";
 import { chainSum } from "../src/log/sqlite/commit.ts";
 import { createHeadRows } from "../src/log/sqlite/head-rows.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { runStream } from "../src/station/runs/head-of-run.ts";
 import { listRuns } from "../src/station/runs/list-runs.ts";
+import { runStream } from "../src/station/vocabulary/station-names.ts";
 import { createSessionStore } from "../src/workspace/sessions.ts";
 import { timeEach } from "./measure.ts";
 import type { Figures } from "./report.ts";
@@ -21,7 +21,7 @@ const ASKED = 200;
 const PAGE = 50;
 const GROUP = "a page of 50 of 100,000 runs with 5,000,000 events";
 
-/** What a page of runs costs where very many are stored, by what it is asked for. */
+/** Measures a page of runs among very many stored ones, by filter. */
 export async function benchStoredRuns(): Promise<Figures> {
   await using folder = await mkdtempDisposable(join(tmpdir(), "caisson-bench-stored-"));
   const dir = folder.path;
@@ -33,8 +33,8 @@ export async function benchStoredRuns(): Promise<Figures> {
   const sessions = createSessionStore({ stateDir: dir, log, identity, alive: () => true });
   const views = { log, sessions, driverOf: async () => null, placeOf: () => null };
   const rows = [];
-  for (const [name, asked] of Object.entries(filters)) {
-    const request = ListRuns.parse({ limit: PAGE, ...asked });
+  for (const [name, filter] of Object.entries(filters)) {
+    const request = ListRuns.parse({ limit: PAGE, ...filter });
     const { p50, p95 } = await timeEach({ n: ASKED, once: () => listRuns(request, views) });
     rows.push({ group: GROUP, name, value: p50, p95, unit: "ms" as const, n: ASKED });
   }
@@ -44,15 +44,15 @@ export async function benchStoredRuns(): Promise<Figures> {
 
 const filters: Readonly<Record<string, object>> = {
   all: {},
-  "of one owner of a hundred": { owner: "owner-7" },
-  "of an owner and an agent": { owner: "owner-7", agent: "agent-3" },
-  "by a rare label": { label: ["ticket=T-777"] },
-  "by a common label and how they finished": { label: ["team=parsers"], finish: ["done"] },
-  "nobody's sub-runs that are over": { parent: null, state: "ended" },
-  "words in the last tasks": { text: "wall 99" },
+  "one owner of a hundred": { owner: "owner-7" },
+  "one owner and one agent": { owner: "owner-7", agent: "agent-3" },
+  "a rare label": { label: ["ticket=T-777"] },
+  "a common label and a finish reason": { label: ["team=parsers"], finish: ["done"] },
+  "finished runs that are not sub-runs": { parent: null, state: "ended" },
+  "words in the latest tasks": { text: "wall 99" },
 };
 
-/** By SQL, with what the log itself would write: an append of each event would take an hour. */
+/** Uses SQL to write what the log itself would: an append of each event would take an hour. */
 function fill(path: string): void {
   const database = new DatabaseSync(path);
   database.exec("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN");
@@ -71,7 +71,7 @@ function fill(path: string): void {
       sum = chainSum(sum, { seq: index + 1, type, version, at, data: text });
       event.run(name, index + 1, type, version, at, text, sum);
     });
-    const made = project(
+    const projectedRun = project(
       projection,
       { head: null, damage: null },
       [events[0] as NewEvent, events.at(-1) as NewEvent].map((each, index) => ({ ...each, at, seq: index + 1 })),
@@ -81,7 +81,7 @@ function fill(path: string): void {
       seq: events.length,
       version: projection.version,
       open: 0,
-      head: JSON.stringify(made.head),
+      head: JSON.stringify(projectedRun.head),
       damage: null,
       at,
     };

@@ -6,7 +6,7 @@ import type { Row, Target } from "./report.ts";
 
 const OUTPUT_BYTES = 100 * 1024 * 1024;
 const FILES = 1000;
-/** `docker cp` is so slow that a part has to stand for the whole. */
+/** `docker cp` is so slow that a sample has to represent the whole. */
 const FILES_OF_DOCKER = 30;
 
 export async function benchStreams(place: Place): Promise<{ rows: Row[]; targets: Target[] }> {
@@ -24,7 +24,7 @@ export async function benchStreams(place: Place): Promise<{ rows: Row[]; targets
     3,
   );
   add("plain spawn", rate(await best(5, () => expectBytes(countOutput(["sh", "-c", script])))), 5);
-  // The first pass makes the buffers that all later ones use.
+  // The first pass allocates the buffers that all later ones use.
   await expectBytes(readOutput(oci, script));
   const before = rss();
   const ociRate = rate(await best(5, () => expectBytes(readOutput(oci, script))));
@@ -37,7 +37,7 @@ export async function benchStreams(place: Place): Promise<{ rows: Row[]; targets
     rows,
     targets: [
       { name: "output of a command in oci", measured: ociRate, unit: "MB/s", atLeast: 300 },
-      { name: "host memory grown while 500 MB passed", measured: grown / 2 ** 20, unit: "MiB", atMost: 32 },
+      { name: "host memory growth over 500 MB", measured: grown / 2 ** 20, unit: "MiB", atMost: 32 },
     ],
   };
 }

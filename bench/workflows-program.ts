@@ -1,13 +1,14 @@
 /**
- * Drives workflows on a log as a station does, whose commands are done at once or never: `workflows-program.ts LOG MODE COUNT`.
- * `begin` starts that many whose command never ends and says so, to be killed. `resume` drives all there are, whose commands end now,
- * and says when the last has ended. `wait` starts that many that wait for a time, a signal or a person, and says what they cost.
+ * Drives workflows on a log as a station does, with commands that complete at once or never: `workflows-program.ts LOG
+ * MODE COUNT`. `begin` starts COUNT workflows whose command never ends, prints a line when all have started, and waits
+ * to be killed. `resume` drives all that exist, whose commands now complete, and prints a line when the last has ended.
+ * `wait` starts COUNT workflows that wait for a time, a signal or a person, and prints what they cost.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
 import { noCrash } from "../src/station/crashpoint.ts";
-import { createDrivenThings } from "../src/station/driven/driven-verbs.ts";
-import { createDriver } from "../src/station/driven/driver.ts";
+import { createDriver } from "../src/station/durable/driver.ts";
+import { createJobs } from "../src/station/durable/durable-verbs.ts";
 import { createLocalWorkflows, createSubWorkflowWork, type WorkflowThings } from "../src/station/workflows/local-workflows.ts";
 import { createWorkflowKind, type StepOutcome } from "../src/station/workflows/workflow-kind.ts";
 import { evaluateHere } from "../src/workflow/expressions/evaluate.ts";
@@ -20,7 +21,7 @@ const [path = "", mode = "", count = "0"] = process.argv.slice(2);
 const wanted = Number(count);
 const say = (value: object) => process.stdout.write(`${JSON.stringify(value)}\n`);
 const done: StepOutcome = { status: "completed", output: { exitCode: 0, stdout: "", stderr: "" } };
-const begun = new Set<string>();
+const startedEffects = new Set<string>();
 
 await using log = createSqliteLog({ path });
 const kind = createWorkflowKind({
@@ -30,9 +31,9 @@ const kind = createWorkflowKind({
   workflow: createSubWorkflowWork((): WorkflowThings => things, evaluateHere),
   command: {
     async perform(effect) {
-      begun.add(effect.id);
+      startedEffects.add(effect.id);
       if (mode !== "begin") return done;
-      if (begun.size === wanted) say({ begun: begun.size });
+      if (startedEffects.size === wanted) say({ begun: startedEffects.size });
       return await new Promise<never>(() => {});
     },
   },
@@ -41,13 +42,13 @@ const kind = createWorkflowKind({
 await using driver = createDriver({
   log,
   kinds: [kind],
-  owner: `process ${process.pid}`,
-  ownerGone: (owner) => owner !== `process ${process.pid}`,
+  holder: `process ${process.pid}`,
+  holderGone: (owner) => owner !== `process ${process.pid}`,
   crashpoint: noCrash,
   runs: { isOver: async () => true, tend: async () => undefined },
   onDefect: (error) => process.stderr.write(`${error}\n`),
 });
-const things: WorkflowThings = createDrivenThings(kind, { log, driver, crashpoint: noCrash });
+const things: WorkflowThings = createJobs(kind, { log, driver, crashpoint: noCrash });
 const verbs = createLocalWorkflows(things, { evaluate: evaluateHere, check: async (definition) => readDefinition(definition).problems });
 
 async function startAll(definition: (at: number) => object): Promise<void> {
@@ -60,7 +61,7 @@ async function untilNone(status: "running" | undefined): Promise<void> {
   while ((await things.list({ state: "open", ...(status && { status }), limit: 1 })).items.length > 0) await delay(50);
 }
 
-const kept = () => {
+const measureMemory = () => {
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
@@ -72,16 +73,16 @@ const waiting = [
   { name: "hear", kind: "signal", signal: "deployed" },
 ];
 
-// What is loaded and kept once is not an instance's.
+// What is loaded and stored only once is not an instance's cost.
 await things.list({ state: "open", limit: 1 });
-const before = kept();
+const before = measureMemory();
 await driver.serve();
 if (mode === "begin") {
   await startAll((at) => ({ name: `resumed-${at}`, steps: [{ name: "work", kind: "command", argv: ["make"] }] }));
   await delay(600_000);
 } else if (mode === "resume") {
   await untilNone(undefined);
-  say({ resumed: begun.size });
+  say({ resumed: startedEffects.size });
 } else {
   const isAgain = (await things.list({ state: "open", limit: 1 })).items.length > 0;
   const beginningMs = performance.now();
@@ -90,7 +91,7 @@ if (mode === "begin") {
   const beganMs = performance.now() - beginningMs;
   await driver.idle();
   await delay(1_000);
-  const bytes = kept() - before;
+  const bytes = measureMemory() - before;
   const cpu = process.cpuUsage();
   await delay(IDLE_MS);
   const { user, system } = process.cpuUsage(cpu);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { createTestWorkflows } from "../src/station/workflows/testing.ts";
+import { createTestWorkflows } from "../src/station/workflows/testing-workflows.ts";
 import { summarise } from "./measure.ts";
 import type { Figures, Row } from "./report.ts";
 
@@ -13,24 +13,28 @@ const STEPS = 1_000;
 const WAITING = 10_000;
 const RESUMED = 1_000;
 
-/** What the engine adds to the work of steps, what instances cost that wait, and how soon they go on after a crash. */
+/**
+ * Measures what the engine adds to each step, what waiting instances cost, and how soon they continue after a crash.
+ */
 export async function benchWorkflows(): Promise<Figures> {
   const figures = [await benchSteps(), await benchWaiting(), await benchResumed()];
   return { rows: figures.flatMap(({ rows }) => rows), targets: figures.flatMap(({ targets }) => targets) };
 }
 
-/** Commands that do nothing; each is given what the one before gave, and every tenth puts something into the shared data. */
+/**
+ * Runs commands that do nothing: each gets the output of the previous one, and every tenth writes to the shared data.
+ */
 async function benchSteps(): Promise<Figures> {
   await using dir = await mkdtempDisposable(join(tmpdir(), "caisson-bench-workflow-"));
   await using log = createSqliteLog({ path: join(dir.path, "log.db") });
-  await using made = createTestWorkflows({
+  await using workflows = createTestWorkflows({
     log,
     command: ({ argv }) => ({ status: "completed", output: { exitCode: 0, stdout: argv[1] ?? "" } }),
   });
-  // What is compiled and loaded once is not a step's.
-  await timesOf(made, oneAfterTheOther(50));
-  const times = await timesOf(made, oneAfterTheOther(STEPS));
-  const ofItems = await timesOf(made, items(STEPS));
+  // What is compiled and loaded only once is not a step's cost.
+  await timesOf(workflows, oneAfterTheOther(50));
+  const times = await timesOf(workflows, oneAfterTheOther(STEPS));
+  const ofItems = await timesOf(workflows, items(STEPS));
   const [first, last] = [summarise(times.slice(10, 110)), summarise(times.slice(-100))];
   const all = summarise(times);
   const group = `a workflow of ${STEPS} steps`;
@@ -40,7 +44,7 @@ async function benchSteps(): Promise<Figures> {
       row("a step", all),
       row("steps 10 to 110", first),
       row("the last 100", last),
-      { group, name: "an item of as many, ten at once", value: mean(ofItems), unit: "ms", n: STEPS, note: "mean" },
+      { group, name: "one item of a foreach, ten at once", value: mean(ofItems), unit: "ms", n: STEPS, note: "mean" },
     ],
     targets: [
       {
@@ -49,7 +53,7 @@ async function benchSteps(): Promise<Figures> {
         unit: "ms",
         atMost: 10,
       },
-      { name: `the last of ${STEPS} steps over the first`, measured: last.p50 / first.p50, unit: "×", atMost: 1.5 },
+      { name: `the last over the first of ${STEPS} steps`, measured: last.p50 / first.p50, unit: "×", atMost: 1.5 },
     ],
   };
 }
@@ -101,22 +105,22 @@ async function benchWaiting(): Promise<Figures> {
   const idle = (await drive(path, "wait", 0).said()) as Waited;
   const first = (await drive(path, "wait", WAITING).said()) as Waited;
   const again = (await drive(path, "wait", WAITING).said()) as Waited;
-  const group = `${WAITING} instances that wait`;
+  const group = `${WAITING} waiting instances`;
   const kB = ({ bytes }: Waited) => bytes / 1000 / WAITING;
   const cpu = (name: string, { percent }: Waited): Row => ({ group, name, value: percent, unit: "%", n: 1, note: "of one core" });
   return {
     rows: [
-      { group, name: "from the first to the last that waits", value: first.beganMs, unit: "ms", n: WAITING },
-      { group, name: "memory of each, where they began", value: kB(first), unit: "kB", n: WAITING },
-      { group, name: "memory of each, in a station started again", value: kB(again), unit: "kB", n: WAITING },
-      cpu("a station without any", idle),
-      cpu("where they began", first),
-      cpu("a station started again", again),
+      { group, name: "until the last one waits", value: first.beganMs, unit: "ms", n: WAITING },
+      { group, name: "memory of each, where they started", value: kB(first), unit: "kB", n: WAITING },
+      { group, name: "memory of each, in a restarted station", value: kB(again), unit: "kB", n: WAITING },
+      cpu("a station without instances", idle),
+      cpu("where they started", first),
+      cpu("a restarted station", again),
     ],
     targets: [
-      { name: `memory of one of ${WAITING} instances that wait`, measured: Math.max(kB(first), kB(again)), unit: "kB", atMost: 1 },
+      { name: `memory of one of ${WAITING} waiting instances`, measured: Math.max(kB(first), kB(again)), unit: "kB", atMost: 1 },
       {
-        name: `of one core for ${WAITING} instances that wait`,
+        name: `share of one core for ${WAITING} waiting instances`,
         measured: Math.max(0, Math.max(first.percent, again.percent) - idle.percent),
         unit: "%",
         atMost: 0.5,
@@ -131,21 +135,24 @@ interface Waited {
   percent: number;
 }
 
-/** Each had a command at work when its station was killed. From the start of the next process to the end of the last instance. */
+/**
+ * Each instance had a command running when its station was killed. Measures from the start of the next process to the
+ * end of the last instance.
+ */
 async function benchResumed(): Promise<Figures> {
   await using dir = await mkdtempDisposable(join(tmpdir(), "caisson-bench-workflow-"));
   const path = join(dir.path, "log.db");
-  const begun = drive(path, "begin", RESUMED);
-  await begun.said();
-  begun.child.kill("SIGKILL");
-  await begun.closed;
+  const driver = drive(path, "begin", RESUMED);
+  await driver.said();
+  driver.child.kill("SIGKILL");
+  await driver.closed;
   const start = performance.now();
   const { resumed } = (await drive(path, "resume", RESUMED).said()) as { resumed: number };
   const tookMs = performance.now() - start;
-  if (resumed !== RESUMED) throw new Error(`of ${RESUMED} workflows ${resumed} went on`);
+  if (resumed !== RESUMED) throw new Error(`only ${resumed} of ${RESUMED} workflows continued`);
   const group = `${RESUMED} instances after kill -9`;
   return {
-    rows: [{ group, name: "to the end of the last", value: tookMs, unit: "ms", n: RESUMED, note: "with the start of the process" }],
+    rows: [{ group, name: "until the last one ends", value: tookMs, unit: "ms", n: RESUMED, note: "includes the start of the process" }],
     targets: [{ name: `${RESUMED} instances resumed after kill -9`, measured: tookMs, unit: "ms", atMost: 5_000 }],
   };
 }
@@ -153,7 +160,7 @@ async function benchResumed(): Promise<Figures> {
 interface Driving {
   child: ChildProcess;
   closed: Promise<unknown>;
-  /** The first thing it says. */
+  /** Returns the first line of its output. */
   said(): Promise<unknown>;
 }
 

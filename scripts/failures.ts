@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Prints the tests that failed from a report of vitest, each with the beginning of what was wrong. */
+/** Prints the failed tests of a vitest report, each with the beginning of its error. */
 
 const MESSAGE_LINES_MAX = 15;
 
@@ -17,7 +17,7 @@ const report: Report = JSON.parse(readFileSync(process.argv[2] ?? "", "utf8"));
 for (const { name, status, message, assertionResults } of report.testResults) {
   const failures = assertionResults.filter((test) => test.status === "failed");
   for (const { fullName, failureMessages } of failures) print(`${name}: ${fullName}`, failureMessages.join("\n"));
-  // What failed outside of any test: an import, a hook.
+  // A failure outside any test: an import, a hook.
   if (status === "failed" && failures.length === 0) print(name, message);
 }
 

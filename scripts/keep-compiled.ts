@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 
 /**
- * Makes of one file of the bundle two: a script, of which scripts/kept-script.ts keeps the compiled form, and a module of the old name that runs it. The
- * script is a function of what the module imports, and returns what it exports. Throws where that would not be the same: for an export that changes
- * after the module ran.
+ * Splits one file of the bundle into two: a script, whose compiled form scripts/kept-script.ts stores, and a module of
+ * the old name that runs it. The script is a function of the module's imports, and returns its exports. Throws if that
+ * would not be the same: for an export that changes after the module ran.
  */
 export function keepCompiled(dir: string, name: string): void {
   const modulePath = join(dir, `${name}.mjs`);
   const code = readFileSync(modulePath, "utf8");
   const imports: string[] = [];
-  const given: string[] = [];
+  const importedNames: string[] = [];
   const exported: { local: string; as: string }[] = [];
   const variables = new Set<string>();
   const cuts: { start: number; end: number }[] = [];
@@ -20,12 +20,12 @@ export function keepCompiled(dir: string, name: string): void {
   for (const node of program.body) {
     if (node.type === "ImportDeclaration") {
       imports.push(code.slice(node.start, node.end));
-      given.push(...node.specifiers.map(({ local }) => local.name));
+      importedNames.push(...node.specifiers.map(({ local }) => local.name));
       cuts.push(node);
     } else if (node.type === "ExportNamedDeclaration" && node.declaration === null && node.source === null) {
-      for (const { local, exported: shown } of node.specifiers) exported.push({ local: nameOf(local), as: nameOf(shown) });
+      for (const { local, exported: exportName } of node.specifiers) exported.push({ local: nameOf(local), as: nameOf(exportName) });
       cuts.push(node);
-    } else if (node.type.startsWith("Export")) throw new Error(`${name}: an export of a kind that is not expected: ${node.type}`);
+    } else if (node.type.startsWith("Export")) throw new Error(`${name}: an export of an unexpected kind: ${node.type}`);
     else if (node.type === "VariableDeclaration" && node.kind !== "const") {
       for (const { id } of node.declarations) if (id.type === "Identifier") variables.add(id.name);
     }
@@ -33,15 +33,15 @@ export function keepCompiled(dir: string, name: string): void {
   const assigned = assignedIn(program);
   const changing = exported.filter(({ local }) => variables.has(local) && assigned.has(local));
   if (changing.length > 0) throw new Error(`${name}: exports that may change: ${changing.map(({ local }) => local).join(", ")}`);
-  // No line moves, so that source maps stay right.
+  // Keeps every line in its place, so that source maps stay correct.
   const body = cuts.reduceRight(
     (text, { start, end }) => text.slice(0, start) + text.slice(start, end).replaceAll(/[^\n]/g, "") + text.slice(end),
     code,
   );
-  const script = `(function (${given.join(", ")}) { "use strict"; ${body}\nreturn [${exported.map(({ local }) => local).join(", ")}];\n})`;
+  const script = `(function (${importedNames.join(", ")}) { "use strict"; ${body}\nreturn [${exported.map(({ local }) => local).join(", ")}];\n})`;
   const sum = createHash("sha256").update(script).digest("hex").slice(0, 16);
   writeFileSync(join(dir, `${name}.js`), script);
-  const call = `runScript({ dir: import.meta.dirname, name: ${JSON.stringify(name)}, sum: ${JSON.stringify(sum)} }, [${given.join(", ")}])`;
+  const call = `runScript({ dir: import.meta.dirname, name: ${JSON.stringify(name)}, sum: ${JSON.stringify(sum)} }, [${importedNames.join(", ")}])`;
   writeFileSync(
     modulePath,
     [
@@ -58,7 +58,7 @@ function nameOf(node: { type: string } & ({ name: string } | { value: unknown })
   return "name" in node ? node.name : JSON.stringify(node.value);
 }
 
-/** Names that are given a new value somewhere, in whichever scope. */
+/** Names that are assigned somewhere, in whichever scope. */
 function assignedIn(node: object, found = new Set<string>()): Set<string> {
   const { type, left, argument } = node as { type?: string; left?: { name?: string }; argument?: { name?: string } };
   const target = type === "AssignmentExpression" ? left : type === "UpdateExpression" ? argument : undefined;

@@ -2,5 +2,5 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openApiDocument } from "../src/api/openapi.ts";
 
-/** Writes the description of the HTTP API anew, from the table of routes. */
+/** Rewrites the description of the HTTP API from the table of routes. */
 writeFileSync(join(import.meta.dirname, "..", "docs", "openapi.json"), `${JSON.stringify(openApiDocument(), null, 2)}\n`);

@@ -2,14 +2,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Makes the README's picture of a terminal of the screens that the walk (test/e2e/walk.e2e.test.ts) saw:
- *   node scripts/terminal-picture.ts
+ * Draws the README's picture of a terminal from the screens of the walk (test/e2e/walk.e2e.test.ts):
+ *  node scripts/terminal-picture.ts
  */
 
 const root = join(import.meta.dirname, "..");
 export const picturePath = join(root, "docs", "first-hour.svg");
 
-/** Screens, and which of their commands are shown. */
+/** The screens, and which of their commands to show. */
 const SHOWN: readonly { screen: string; commands: readonly string[] }[] = [
   { screen: "run", commands: ["caisson run"] },
   { screen: "changes", commands: ["caisson diff", "caisson apply"] },
@@ -33,16 +33,16 @@ export function readmePicture(): string {
   );
 }
 
-/** The rows of one command of a screen: its prompt, and all up to the next. */
+/** Returns the rows of one command on a screen: its prompt, and all up to the next. */
 export function outputOf(screen: string, command: string): string[] {
   const rows = screen.trimEnd().split("\n");
   const first = rows.findIndex((row) => row.startsWith(`$ ${command}`));
-  if (first === -1) throw new Error(`no prompt of the screen has: ${command}`);
+  if (first === -1) throw new Error(`no prompt on the screen contains: ${command}`);
   const length = rows.slice(first + 1).findIndex((row) => row.startsWith("$ "));
   return rows.slice(first, length === -1 ? rows.length : first + 1 + length);
 }
 
-/** A dark terminal with these rows. Letters are as wide as their columns in any font. */
+/** Returns a dark terminal with these rows. Letters are as wide as their columns in any font. */
 export function terminalPicture(rows: readonly string[], title: string): string {
   const width = Math.ceil(Math.max(...rows.map((row) => row.length)) * COLUMN_PX + 2 * MARGIN_PX);
   const height = TITLE_PX + rows.length * ROW_PX + MARGIN_PX;
@@ -68,7 +68,7 @@ function rowPicture(row: string, y: number): string {
   return `<text ${place} fill="${colourOf(row)}"${row.startsWith("$ ") ? ' font-weight="bold"' : ""}>${escaped(text)}</text>`;
 }
 
-/** By how a row begins; none of them is told by its colour alone. */
+/** Chosen by how a row begins; color alone never distinguishes one. */
 function colourOf(row: string): string {
   if (row.startsWith("$ ")) return "#ffffff";
   if (/^(?:✓|\+)/.test(row)) return "#7ddc8b";

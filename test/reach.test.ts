@@ -1,17 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { reachOfHeld, reachOfRun, reachOfShip } from "../src/contract/api/reach.ts";
-import { parseAgentReference } from "../src/contract/machine-names.ts";
-import { parseModelName } from "../src/contract/model-name.ts";
-import { StartRun } from "../src/contract/run-verbs.ts";
-import { SandboxSpec } from "../src/contract/sandbox.ts";
-import { StartShip } from "../src/contract/ship-verbs.ts";
+import { reachOfHeld, reachOfRun, reachOfShip } from "../src/contract/api/required-scopes.ts";
+import { parseAgentReference } from "../src/contract/machine/machine-names.ts";
+import { parseModelName } from "../src/contract/model/model-name.ts";
+import { StartRun } from "../src/contract/run/run-verbs.ts";
+import { SandboxConfig } from "../src/contract/sandbox/sandbox.ts";
+import { StartShip } from "../src/contract/ship/ship-verbs.ts";
 import { imageSource } from "../src/runtimes/oci/template/image-source.ts";
-import { shipTarget } from "../src/station/ships/ship-target.ts";
+import { shipTarget } from "../src/station/pull-requests/ship-target.ts";
 import { checkAddress } from "../src/workspace/git/address.ts";
 import { checkSubmoduleOrigin } from "../src/workspace/git/submodule-origin.ts";
 
-/** Texts made of the pieces that the parsers look at, in any order. */
+/** Random texts, made of the pieces that the parsers look for. */
 const pieces = [
   ...[
     "oci:",
@@ -38,7 +38,7 @@ const text = fc
 
 const many = { numRuns: 4000 };
 
-/** What the acting code makes of it; null when it refuses. */
+/** Returns the result of the code that acts on a text, or null if that code rejects it. */
 function acted<Result>(act: () => Result): Result | null {
   try {
     return act();
@@ -47,11 +47,11 @@ function acted<Result>(act: () => Result): Result | null {
   }
 }
 
-describe("whatever passes for a token that may only run", () => {
-  test("as an image is fetched from a registry or is not an image", () => {
+describe("a token with only the scope run", () => {
+  test("gets images only from a registry", () => {
     fc.assert(
       fc.property(text, (reference) => {
-        const spec = SandboxSpec.safeParse({ template: { kind: "image", reference } });
+        const spec = SandboxConfig.safeParse({ template: { kind: "image", reference } });
         if (!spec.success || reachOfHeld({ spec: spec.data }).length > 0) return;
         expect(acted(() => imageSource(reference))?.kind ?? "registry").toBe("registry");
       }),
@@ -59,7 +59,7 @@ describe("whatever passes for a token that may only run", () => {
     );
   });
 
-  test("as a git source is one address by https, and so are the places of its submodules", () => {
+  test("gets git sources and their submodules only over https", () => {
     fc.assert(
       fc.property(text, text, (url, place) => {
         const source = { kind: "git" as const, url, submodules: true, submodulesFrom: [place] };
@@ -74,7 +74,7 @@ describe("whatever passes for a token that may only run", () => {
     );
   });
 
-  test("as a ship's target is not a folder of the machine", () => {
+  test("cannot ship to a folder of the machine", () => {
     fc.assert(
       fc.property(text, (to) => {
         if (reachOfShip(StartShip.parse({ of: "x", to })).length > 0) return;
@@ -85,7 +85,7 @@ describe("whatever passes for a token that may only run", () => {
     );
   });
 
-  test("as an agent or a model names no file", () => {
+  test("cannot name a file as an agent or a model", () => {
     fc.assert(
       fc.property(text, text, (agent, model) => {
         if (reachOfRun(StartRun.parse({ task: "x", agent, model })).length > 0) return;
@@ -96,8 +96,8 @@ describe("whatever passes for a token that may only run", () => {
     );
   });
 
-  test("is something: the forms that people write do pass", () => {
-    const image = (reference: string) => reachOfHeld({ spec: SandboxSpec.parse({ template: { kind: "image", reference } }) });
+  test("can use the forms that people write", () => {
+    const image = (reference: string) => reachOfHeld({ spec: SandboxConfig.parse({ template: { kind: "image", reference } }) });
     for (const reference of ["debian:12", "docker://debian:12", "ghcr.io/a/b:c", "mine"]) expect(image(reference)).toEqual([]);
     const source = {
       kind: "git" as const,

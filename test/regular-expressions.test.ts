@@ -9,7 +9,7 @@ import { literalsIn } from "./tidy/regular-expressions.ts";
 const root = join(import.meta.dirname, "..");
 const SHORT = 2_000;
 const TIMES = 4;
-/** What a linear expression takes for 8,000 characters is far below, what a quadratic one takes far above. */
+/** Far above the cost of a linear expression for 8,000 characters, and far below that of a quadratic one. */
 const SUSPICIOUS_MS = 12;
 
 const repeat = (line: string, characters: number) => line.repeat(Math.ceil(characters / line.length));
@@ -25,9 +25,9 @@ function costOf(expression: RegExp, text: string): number {
   return least;
 }
 
-/** The line for which four times the length costs far more than four times as much; null where there is none. */
+/** Returns a line that costs far more than four times as much at four times the length, or null. */
 function slowLine(expression: RegExp): string | null {
-  // Words of the expression itself lead into its middle, where others never get.
+  // Words from the expression itself get into its middle, which other lines never reach.
   const words = expression.source.replaceAll(/\\[a-zA-Z]|\(\?[:=!<]+|[\\^$*+?()[\]{}|]/g, " ").split(" ");
   const own = [...new Set(words)].filter((word) => word !== "").slice(0, 6);
   const lines = [...foreignLines, ...own, ...own.map((word) => `${word} `)];
@@ -58,7 +58,7 @@ test("every regular expression is linear in the length of a line", () => {
   expect(slow).toEqual([]);
 });
 
-/** Null for the end of a tag or a comment, which only looks like one. */
+/** Returns null for the end of a tag or a comment, which only looks like an expression. */
 function expressionOf(literal: string): RegExp | null {
   const cut = literal.lastIndexOf("/");
   try {

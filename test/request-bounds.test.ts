@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { z } from "zod";
-import type { Route } from "../src/contract/api/route.ts";
-import { routes } from "../src/contract/api/routes.ts";
+import type { Route } from "../src/verbs/route.ts";
+import { routes } from "../src/verbs/routes.ts";
 
 type Schema = z.core.$ZodType;
-/** What a definition may hold of other schemas; a schema has some of it. */
+/** The parts of a schema definition that can contain other schemas. Each schema has some of them. */
 interface Definition {
   type: string;
   checks?: z.core.$ZodCheck[];
@@ -25,13 +25,13 @@ interface Definition {
 }
 
 const definitionOf = (schema: Schema) => schema._zod.def as unknown as Definition;
-/** Of a text's format, of its length and of a list's. */
+/** Returns a schema's checks, such as the format and length of a text and the length of a list. */
 const checksOf = (schema: Schema): { check?: string; pattern?: RegExp }[] => [
   schema._zod.def as object,
   ...(definitionOf(schema).checks ?? []).map((check) => check._zod.def as object),
 ];
 
-/** A pattern that is anchored at both ends and repeats nothing without a bound. */
+/** Returns whether a pattern is anchored at both ends and repeats nothing without a bound. */
 const boundsItself = ({ source }: RegExp) =>
   /^\^.*\$$/s.test(source) && !/(?<!\\)[*+]|\{\d+,\}/.test(source.replaceAll(/\[[^\]]*\]/g, "x"));
 
@@ -41,7 +41,7 @@ function isBounded(schema: Schema): boolean {
   );
 }
 
-/** Where a schema takes as many items, keys or characters as a body can hold. */
+/** Returns the places where a schema accepts as many items, keys or characters as a body can hold. */
 function unboundedIn(schema: Schema, path: string, seen: Set<Schema>): string[] {
   if (seen.has(schema)) return [];
   seen.add(schema);
@@ -53,7 +53,7 @@ function unboundedIn(schema: Schema, path: string, seen: Set<Schema>): string[] 
     if (def.type === "record") return (schema as z.ZodType).meta?.()?.maxProperties === undefined ? [`${path}{}`] : [];
     return [];
   };
-  // The value of a template or a transformation is made by us: what comes in counts.
+  // We produce the output of a template or a transformation, so only the input counts.
   return [
     ...own(),
     ...Object.entries(def.shape ?? {}).flatMap(([name, inner]) => into(inner, `.${name}`)),
@@ -72,7 +72,7 @@ function unboundedIn(schema: Schema, path: string, seen: Set<Schema>): string[] 
   ];
 }
 
-test("every list, record and text of a request has a bound", () => {
+test("every list, record and text in a request has a limit", () => {
   const seen = new Set<Schema>();
   const found = Object.entries(routes as Record<string, Route>).flatMap(([name, { params = {}, query, body }]) => [
     ...Object.entries(params).flatMap(([param, schema]) => unboundedIn(schema, `${name} path.${param}`, seen)),

@@ -2,11 +2,17 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { fewBranches } from "./tidy/branches.ts";
 import { shortClosures } from "./tidy/closures.ts";
 import { commentsWrapped } from "./tidy/comments.ts";
 import { errorMessages, messagesIn } from "./tidy/error-messages.ts";
-import { facesKnowTheInterface, interfaceIsTypes } from "./tidy/faces.ts";
+import { facesKnowTheInterface, interfaceDeclares } from "./tidy/faces.ts";
+import { failuresAreNotSwallowed } from "./tidy/failures.ts";
 import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
+import { exceptionsNameTests, waitingTestsShare } from "./tidy/lanes.ts";
+import { lazyAtBorders } from "./tidy/laziness.ts";
+import { namesAreNoParticiples } from "./tidy/participles.ts";
+import { phrases, plainPhrases } from "./tidy/phrases.ts";
 import { regularExpressionsAreLinear, regularExpressionsAreWritten } from "./tidy/regular-expressions.ts";
 import {
   childProcessOnlyInRuntimes,
@@ -27,12 +33,12 @@ import {
   terminalOnlyByLines,
   type Violation,
 } from "./tidy/rules.ts";
-import { testsHaveTime, waitsArePatient } from "./tidy/waits.ts";
+import { noModuleMocks, noWallClock, testsHaveTime, waitsArePatient } from "./tidy/waits.ts";
 
 const root = join(import.meta.dirname, "..");
 const exists = (path: string) => existsSync(join(root, path));
 
-/** What git knows of, and what is new and not ignored. */
+/** Returns the files that git tracks, and new ones that it does not ignore. */
 function repository(): SourceFile[] {
   const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root, encoding: "utf8" });
   return listed
@@ -42,31 +48,31 @@ function repository(): SourceFile[] {
 }
 
 const files = repository();
-// The rules and their bad examples name what they forbid.
+// Without the rules, whose bad examples contain what they forbid.
 const notExamples = files.filter((file) => !file.path.startsWith("test/tidy"));
 
 const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[]; bad: SourceFile[] }> = {
-  "imports go in the direction of the table": {
+  "imports follow the table's direction": {
     rule: importDirections,
     bad: [{ path: "src/contract/bad.ts", text: 'import { createStore } from "../sandbox/store.ts";' }],
   },
-  "lazy imports go in the direction of the table, too": {
+  "lazy imports follow the table's direction": {
     rule: importDirections,
     bad: [{ path: "src/sandbox/bad.ts", text: 'const { run } = await import("../cli/run.ts");' }],
   },
-  "a folder that the table does not know is refused": {
+  "every folder is in the table": {
     rule: importDirections,
     bad: [{ path: "src/elsewhere/new.ts", text: "export {};" }],
   },
-  "runtimes do not reach into each other": {
+  "runtimes do not import each other": {
     rule: runtimesApart,
     bad: [{ path: "src/runtimes/docker/bad.ts", text: 'import { x } from "../oci/runtime.ts";' }],
   },
-  "the CLI does not reach into a runtime": {
+  "the CLI does not import a runtime": {
     rule: runtimesApart,
     bad: [{ path: "src/cli/bad.ts", text: 'import { x } from "../runtimes/oci/runtime.ts";' }],
   },
-  "only runtimes start processes of the host": {
+  "only runtimes start host processes": {
     rule: childProcessOnlyInRuntimes,
     bad: [{ path: "src/cli/bad.ts", text: 'import { spawn } from "node:child_process";' }],
   },
@@ -74,70 +80,85 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
     rule: environmentOnlyInMain,
     bad: [{ path: "src/sandbox/bad.ts", text: "const home = process.env.HOME;" }],
   },
-  "nobody writes to the terminal past its lines": {
+  "the terminal only gets lines": {
     rule: terminalOnlyByLines,
     bad: [{ path: "src/cli/bad.ts", text: "await context.stdout.writeRaw(Buffer.from(name));" }],
   },
-  "nobody writes to the process's own streams": {
+  "the process's own streams get no direct writes": {
     rule: terminalOnlyByLines,
     bad: [{ path: "src/station/bad.ts", text: "process.stderr.write(name);" }],
   },
-  "faces know the contract and the station's interface": {
+  "faces import only the contract and the station's interface": {
     rule: facesKnowTheInterface,
     bad: [{ path: "src/cli/bad.ts", text: 'const { createStore } = await import("../sandbox/store.ts");' }],
   },
-  "so does the client, which stands for a station": {
+  "the client imports only the contract and the station's interface": {
     rule: facesKnowTheInterface,
     bad: [{ path: "src/client/bad.ts", text: 'import { createRuns } from "../station/runs/runs.ts";' }],
   },
-  "the station's interface is types alone": {
-    rule: interfaceIsTypes,
-    bad: [{ path: "src/station/runs/verbs.ts", text: 'import { createRuns } from "./runs.ts";' }],
+  "the station's interface contains only declarations": {
+    rule: interfaceDeclares,
+    bad: [{ path: "src/verbs/runs.ts", text: 'import { createRuns } from "../station/runs/runs.ts";' }],
+  },
+  "modules load later only at a command or a group of verbs": {
+    rule: lazyAtBorders,
+    bad: [{ path: "src/station/bad.ts", text: '  const { work } = await import("./work.ts");' }],
+  },
+  "a reason to load later that a file does not need is removed": {
+    rule: lazyAtBorders,
+    bad: [{ path: "src/runtimes/docker/engine.ts", text: 'import Dockerode from "dockerode";' }],
   },
   "functions are short": {
     rule: shortClosures,
     bad: [{ path: "src/station/bad.ts", text: `export function create() {\n${"  work();\n".repeat(100)}}\n` }],
   },
-  "the console knows the client and the contract": {
+  "functions have few branches": {
+    rule: fewBranches,
+    bad: [{ path: "src/station/bad.ts", text: `export function decide(n: number) {\n${"  if (n > 1 && n < 9) n++;\n".repeat(8)}}\n` }],
+  },
+  "functions have no unnecessary exceptions": {
+    rule: fewBranches,
+    bad: [{ path: "src/workspace/render-diff.ts", text: "export function renderSection() {}\n" }],
+  },
+  "the console imports only the client and the contract": {
     rule: consoleKnowsTheClient,
     bad: [{ path: "console/src/bad.tsx", text: 'import { createRuns } from "../../src/station/runs/runs.ts";' }],
   },
   "components are short": { rule: lengths, bad: [{ path: "console/src/bad.tsx", text: "\n".repeat(251) }] },
-  "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(301) }] },
-  "tests are not long either": { rule: lengths, bad: [{ path: "test/bad.test.ts", text: "\n".repeat(301) }] },
-  "no folder is most of the code": { rule: folderShares, bad: [{ path: "src/network/bad.ts", text: "\n" }] },
-  "the guest's folders include in one direction": {
+  "files are short": { rule: lengths, bad: [{ path: "src/cli/bad.ts", text: "\n".repeat(401) }] },
+  "no folder has too large a share of the code": { rule: folderShares, bad: [{ path: "src/network/bad.ts", text: "\n" }] },
+  "guest folders include each other in one direction": {
     rule: includeDirections,
     bad: [{ path: "guest/src/wire/bad.c", text: '#include "wire/frame.h"\n#include "processes/process.h"\n' }],
   },
-  "the guest's folders include nothing of what puts them together": {
+  "guest folders do not include the files that combine them": {
     rule: includeDirections,
     bad: [{ path: "guest/src/files/bad.c", text: '#include "dispatch.h"\n' }],
   },
-  "fields of frames have names": {
+  "frame fields have names": {
     rule: tagsByName,
     bad: [{ path: "guest/src/files/bad.c", text: 'request_path(worker, request, 1, "read");' }],
   },
-  "C files are short": { rule: lengths, bad: [{ path: "guest/src/bad.c", text: "\n".repeat(301) }] },
+  "C files are short": { rule: lengths, bad: [{ path: "guest/src/bad.c", text: "\n".repeat(401) }] },
   "comments are wrapped": {
     rule: commentsWrapped,
     bad: [{ path: "src/cli/bad.ts", text: `export {};\n  /** ${"so many words ".repeat(9)}*/\n` }],
   },
-  "comments of several lines, too": {
+  "comments of several lines are wrapped": {
     rule: commentsWrapped,
     bad: [{ path: "guest/src/bad.c", text: `/* Short.\n * ${"so many words ".repeat(9)}\n */\n` }],
   },
-  "colours are values of the design": {
+  "colors come from the design": {
     rule: coloursHaveNames,
     bad: [{ path: "console/src/parts/bad.module.css", text: ".bad {\n  color: #ff00ff;\n}\n" }],
   },
-  "colours of components, too": {
+  "colors of components come from the design": {
     rule: coloursHaveNames,
     bad: [{ path: "console/src/parts/bad.tsx", text: 'const style = { background: "rgb(0 0 0 / 0.5)" };' }],
   },
-  "file names say something": { rule: names, bad: [{ path: "src/lib/utils.ts", text: "" }] },
+  "file names are meaningful": { rule: names, bad: [{ path: "src/lib/utils.ts", text: "" }] },
   "file names are kebab-case": { rule: names, bad: [{ path: "src/lib/badName.ts", text: "" }] },
-  "links in pages lead somewhere": { rule: deadLinks(exists), bad: [{ path: "docs/bad.md", text: "[a](nowhere.md)" }] },
+  "links in pages resolve": { rule: deadLinks(exists), bad: [{ path: "docs/bad.md", text: "[a](nowhere.md)" }] },
   "each dependency is in an ADR": {
     rule: dependenciesDecided,
     bad: [
@@ -145,49 +166,114 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
       { path: "docs/adr/0001.md", text: "zod" },
     ],
   },
-  "messages of errors begin in lower case": {
+  "error messages begin in lower case": {
     rule: errorMessages,
     bad: [{ path: "src/cli/bad.ts", text: 'throw new CaissonError("not_found", "There is no run r_1");' }],
   },
-  "messages of errors have no full stop": {
+  "error messages have no full stop": {
     rule: errorMessages,
     bad: [{ path: "src/cli/bad.ts", text: 'throw new CaissonError(\n  code,\n  "there is no run.",\n);' }],
   },
-  "messages of errors are one fragment": {
+  "error messages are one fragment": {
     rule: errorMessages,
     bad: [{ path: "src/cli/bad.ts", text: 'new CaissonError("busy", `the run $' + '{f("}.")} waits. It has no sandbox`)' }],
   },
-  "regular expressions are written, not made from text": {
+  "regular expressions are literals": {
     rule: regularExpressionsAreWritten,
     bad: [{ path: "src/workspace/bad.ts", text: "const all = new RegExp(patterns.join('|'));" }],
   },
-  "regular expressions take no square of a line's length": {
+  "regular expressions are not quadratic in a line's length": {
     rule: regularExpressionsAreLinear,
     bad: [{ path: "src/workspace/bad.ts", text: "const end = line.replace(/\\s+$/, '');" }],
   },
-  "nor more": {
+  "regular expressions are not exponential in a line's length": {
     rule: regularExpressionsAreLinear,
     bad: [{ path: "console/src/bad.tsx", text: "const all = /^(a+)+$/.test(line);" }],
   },
-  "waits of tests make no claim on speed": {
+  "functions are not named with a bare participle": {
+    rule: namesAreNoParticiples,
+    bad: [{ path: "src/cli/bad.ts", text: "export async function told(context: CliContext): Promise<number> {" }],
+  },
+  "arrow functions are not named with a bare participle": {
+    rule: namesAreNoParticiples,
+    bad: [{ path: "console/src/bad.tsx", text: "  const shown = async ({ id }: { id: string }): Promise<View> => {" }],
+  },
+  "values are not named with a bare participle": {
+    rule: namesAreNoParticiples,
+    bad: [{ path: "src/cli/bad.test.ts", text: "  const told = await station.runs.list();" }],
+  },
+  "files are not named with a bare participle": { rule: namesAreNoParticiples, bad: [{ path: "src/api/begun.ts", text: "" }] },
+  "promises do not swallow failures": {
+    rule: failuresAreNotSwallowed,
+    bad: [{ path: "src/lib/bad.ts", text: 'const text = await readFile(path, "utf8").catch(() => null);' }],
+  },
+  "promises do not drop failures without a reason": {
+    rule: failuresAreNotSwallowed,
+    bad: [{ path: "src/lib/bad.ts", text: "await handle.close().catch(() => {\n  // It may be closed (or not).\n});" }],
+  },
+  "the second function of `then` does not swallow failures": {
+    rule: failuresAreNotSwallowed,
+    bad: [{ path: "src/lib/bad.ts", text: "const isThere = lstat(path).then(\n  (stat) => isFile(stat),\n  () => false,\n);" }],
+  },
+  "the second function of a one-line `then` does not swallow failures": {
+    rule: failuresAreNotSwallowed,
+    bad: [{ path: "console/src/bad.tsx", text: "await rest.then(finish, () => {});" }],
+  },
+  "try statements do not swallow failures": {
+    rule: failuresAreNotSwallowed,
+    bad: [{ path: "src/lib/bad.ts", text: "try {\n  return parse(text);\n} catch {\n  return undefined;\n}\n" }],
+  },
+  "waits in tests do not assume a fast machine": {
     rule: waitsArePatient,
     bad: [{ path: "src/api/bad.test.ts", text: "    await vi.waitFor(() => expect(seen).toBe(1));\n" }],
   },
-  "tests have the time that the project gives them": {
+  "tests use the project's timeout": {
     rule: testsHaveTime,
     bad: [{ path: "src/api/bad.test.ts", text: 'test("x", { timeout: 60_000 }, async () => {\n' }],
   },
-  "no path of somebody's machine": { rule: noMachinePaths, bad: [{ path: "docs/bad.md", text: "see /home/someuser/project/x" }] },
+  "tests do not limit wall-clock time": {
+    rule: noWallClock,
+    bad: [{ path: "src/api/bad.test.ts", text: "    expect(Date.now() - startedAt).toBeLessThan(20_000);\n" }],
+  },
+  "tests do not replace modules": {
+    rule: noModuleMocks,
+    bad: [{ path: "src/api/bad.test.ts", text: 'vi.mock("node:fs/promises", () => ({}));' }],
+  },
+  "tests of the waiting lane share the machine": {
+    rule: waitingTestsShare,
+    bad: [{ path: "test/e2e/bad.wait.e2e.test.ts", text: 'import { ordinaryUser } from "../support/ordinary-user.ts";' }],
+  },
+  "imports of waiting-lane tests share the machine": {
+    rule: waitingTestsShare,
+    bad: [
+      { path: "test/e2e/bad.wait.e2e.test.ts", text: 'import { rig } from "../support/rig.ts";' },
+      { path: "test/support/rig.ts", text: 'import { useDockerEngine } from "./docker-engine.ts";' },
+    ],
+  },
+  "exceptions name test files that exist": {
+    rule: exceptionsNameTests,
+    bad: [{ path: "test/support/not-through-a-station.ts", text: '{ file: "gone.e2e.test.ts", reason: "x" }' }],
+  },
+  "pages, comments, messages and test titles use plain phrases": {
+    rule: plainPhrases,
+    bad: [{ path: "src/cli/bad.ts", text: "/**\n * The run goes\n * on.\n */" }],
+  },
+  "no paths of a developer's machine": { rule: noMachinePaths, bad: [{ path: "docs/bad.md", text: "see /home/someuser/project/x" }] },
 };
 
-describe("the repository is tidy", () => {
+describe("tidy rules", () => {
   test.each(Object.entries(rules))("%s", (_name, { rule, bad }) => {
-    expect(rule(bad), "the rule sees a bad example").not.toEqual([]);
+    expect(rule(bad), "the rule finds the bad example").not.toEqual([]);
     expect(rule(notExamples)).toEqual([]);
   });
 
-  test("the rules saw the repository", () => {
-    for (const folder of Object.keys(mayImport).filter(exists)) {
+  test.each(phrases)("plain phrases: $bad", ({ bad, pattern }) => {
+    expect(bad).toMatch(pattern);
+    expect(plainPhrases([{ path: "docs/bad.md", text: bad }])).toHaveLength(1);
+  });
+
+  test("the rules saw the whole repository", () => {
+    for (const folder of Object.keys(mayImport)) {
       expect(files.filter((file) => file.path.startsWith(`src/${folder}/`)).length, folder).toBeGreaterThan(1);
     }
     const sources = files.filter((file) => file.path.startsWith("src/"));

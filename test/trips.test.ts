@@ -8,11 +8,11 @@ const page = readFileSync(join(root, "docs", "architecture.md"), "utf8");
 
 interface Step {
   path: string;
-  /** The file by which the trip gets here, where none of those before imports this one. */
+  /** The file that leads here if no earlier file imports this one. */
   through: string | null;
 }
 
-/** How many files a reader may have to open. */
+/** The number of files that a reader may have to open. */
 const trips: Record<string, { filesMax: number }> = {
   "… `caisson exec` runs a command": { filesMax: 20 },
   "… a program inside opens an HTTPS connection": { filesMax: 14 },
@@ -39,7 +39,7 @@ function imports(from: string, to: string): boolean {
 
 const isTypeScript = (path: string) => path.endsWith(".ts");
 
-/** What is wrong with a trip; nothing where each file is reached from one before it. */
+/** Returns what is wrong with a trip: each file must be reachable from an earlier one. */
 function faultsOf(steps: readonly Step[]): string[] {
   return steps.flatMap(({ path, through }, index) => {
     if (!existsSync(join(root, path))) return [`${path} is not there`];
@@ -57,7 +57,7 @@ function faultsOf(steps: readonly Step[]): string[] {
 }
 
 describe("the trips of docs/architecture.md", () => {
-  test("are those that are checked", () => {
+  test("all have a limit in this test", () => {
     const titles = [...page.matchAll(/^### (…[^\n]*)$/gm)].map(([, title]) => title);
     expect(titles).toEqual(Object.keys(trips));
   });
@@ -72,7 +72,7 @@ describe("the trips of docs/architecture.md", () => {
     for (const [, path = ""] of section.matchAll(/`((?:src|guest)\/[^`]+)`/g)) expect(existsSync(join(root, path)), path).toBe(true);
   });
 
-  test("a file that is gone, visited twice or reached from nowhere is found", () => {
+  test("report a file that is missing, repeated or not reachable", () => {
     const steps = stepsIn("1. `src/main.ts`: a\n2. `src/nowhere.ts`: b\n3. `src/main.ts`: c\n4. `src/lib/quantity.ts`: d\n");
     expect(faultsOf(steps)).toEqual([
       "src/nowhere.ts is not there",

@@ -13,10 +13,10 @@ import { makeThings, type Shown } from "./scripted-runs.ts";
 import { makeWork, type ShownWork } from "./scripted-work.ts";
 
 const root = join(import.meta.dirname, "..", "..");
-/** Debian's. */
+/** Debian's Chromium. */
 const CHROMIUM = "/usr/bin/chromium";
 const PATIENCE_MS = 60_000;
-/** After the page has its data: a chart, a terminal or an editor draws itself a moment later. */
+/** Added after the page has its data: a chart, a terminal or an editor draws itself a moment later. */
 const DRAWN_MS = 1_500;
 
 const looks = [
@@ -69,12 +69,12 @@ const folder = positionals[0] ?? join(root, "build", "screenshots");
 await mkdir(folder, { recursive: true });
 await using work = await mkdtempDisposable(join(tmpdir(), "caisson-screenshots-"));
 await using station = await startStationProcess({ ready: 0 });
-process.stderr.write("runs, a sandbox and work …\n");
+process.stderr.write("creating runs, a sandbox and work …\n");
 const place = { root, folder: work.path };
-const [shown, shownWork] = [await makeThings(station.client, place), await makeWork(station.client, place)];
+const [shownThings, shownWork] = [await makeThings(station.client, place), await makeWork(station.client, place)];
 await using browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 for (const look of looks) await takeAll(browser, look);
-await station.client.sandboxes.remove(shown.sandbox);
+await station.client.sandboxes.remove(shownThings.sandbox);
 for (const { run, status } of (await station.client.runs.list()).runs) if (status !== "ended") await station.client.runs.stop(run);
 
 async function takeAll(from: Browser, { name, phone, dark }: (typeof looks)[number]): Promise<void> {
@@ -89,7 +89,7 @@ async function takeAll(from: Browser, { name, phone, dark }: (typeof looks)[numb
   const page = await context.newPage();
   await page.goto(`${station.url}/settings/look`);
   await page.getByRole("heading", { level: 1 }).waitFor();
-  for (const [part, path] of Object.entries(pagesOf(shown, shownWork))) {
+  for (const [part, path] of Object.entries(pagesOf(shownThings, shownWork))) {
     if (values.only && !values.only.some((each) => part.startsWith(each))) continue;
     process.stderr.write(`${name} ${part}\n`);
     await page.goto(`${station.url}${path}`);

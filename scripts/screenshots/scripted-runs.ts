@@ -20,7 +20,7 @@ const mended: Script = {
       usage,
     },
     {
-      say: "The discount is a **percentage**, but `price.js` does not divide it by 100, and cents are not rounded.",
+      say: "The discount is a **percentage**, but `price.js` does not divide it by 100 and does not round to whole cents.",
       calls: [
         {
           tool: "edit",
@@ -49,7 +49,7 @@ const asks: Script = {
   costUsdPerCall: 0.018,
   turns: [
     {
-      say: "The release needs a tag. I ask before I make one.",
+      say: "The release needs a tag. I'll ask before I create it.",
       calls: [{ tool: "bash", arguments: { command: "git tag v2.4.0" } }],
       usage,
     },
@@ -61,7 +61,7 @@ const steered: Script = {
   costUsdPerCall: 0.022,
   turns: [
     {
-      say: "I look for what the importer fetches.",
+      say: "Let me check what the importer fetches.",
       calls: [{ tool: "bash", arguments: { command: "curl -sS -m 3 http://feeds.example.com/prices.csv; ls -la" } }],
       usage,
     },
@@ -81,33 +81,33 @@ export interface Shown {
   sandbox: string;
 }
 
-/** Runs as somebody has them in the middle of a day, of scripted models, and a sandbox with a server in it. */
+/** Starts runs as a user has them in the middle of a day, with scripted models, and a sandbox with a server in it. */
 export async function makeThings(client: Client, { root, folder }: { root: string; folder: string }): Promise<Shown> {
   const project = join(folder, "price-list");
   await cp(join(root, "examples", "demo", "project"), project, { recursive: true });
   let scripts = 0;
-  const start = async (script: Script, given: Omit<Parameters<Client["runs"]["start"]>[0], "model">) => {
+  const start = async (script: Script, request: Omit<Parameters<Client["runs"]["start"]>[0], "model">) => {
     scripts += 1;
     const path = join(folder, `script-${scripts}.json`);
     await writeFile(path, JSON.stringify(script));
-    return (await client.runs.start({ ...given, model: `scripted:${path}` })).run;
+    return (await client.runs.start({ ...request, model: `scripted:${path}` })).run;
   };
   const source = { kind: "folder", path: project } as const;
   const finished = [
-    await start(short("Both links led to a page that was renamed; they lead to the new one now."), {
-      ...{ task: "Mend the dead links of the guide", labels: { team: "docs" } },
+    await start(short("Both links pointed to a page that was renamed; they now point to the new one."), {
+      ...{ task: "Fix the dead links in the guide", labels: { team: "docs" } },
     }),
-    await start(short("Nothing depends on the old name any more."), {
-      ...{ task: "Rename the module `cart` to `basket`, everywhere", name: "rename-basket", labels: { team: "shop" } },
+    await start(short("Nothing uses the old name anymore."), {
+      ...{ task: "Rename the module `cart` to `basket` everywhere", name: "rename-basket", labels: { team: "shop" } },
     }),
     await start(costly, { task: "Find out why the nightly import takes three hours", budgets: { costUsd: 0.5 }, labels: { team: "data" } }),
-    await start(short("The three that had known problems are newer now."), {
-      task: "Bring the dependencies up to date",
+    await start(short("The three with known problems are up to date."), {
+      task: "Update the dependencies",
       labels: { team: "shop" },
     }),
   ];
   const run = await start(mended, {
-    task: "Make the tests of the price list pass",
+    task: "Make the price list tests pass",
     name: "price-list",
     source,
     labels: { team: "shop", ticket: "SHOP-412" },
@@ -122,7 +122,7 @@ export async function makeThings(client: Client, { root, folder }: { root: strin
   });
   const network = { mode: "allow" as const, rules: [{ host: "packages.example.com" }] };
   const busy = await start(steered, {
-    task: "Speed up the importer of prices, without a new dependency",
+    task: "Speed up the price importer without a new dependency",
     source,
     settings: { network },
     labels: { team: "data" },
@@ -136,7 +136,7 @@ export async function makeThings(client: Client, { root, folder }: { root: strin
   return { run, sandbox: await makeSandbox(client) };
 }
 
-/** Until the one asks and the other is at its second step. */
+/** Waits until one run asks and the other is at its second step. */
 async function untilAtWork(client: Client, { waits, busy }: { waits: string; busy: string }): Promise<void> {
   const reached = async (run: string, type: string, count: number) => {
     let seen = 0;

@@ -19,13 +19,13 @@ interface Place {
 
 const release = {
   name: "release-notes",
-  description: "Notes of a release are written, checked in every language, and sent once somebody agrees",
+  description: "Writes release notes, checks them in every language, and sends them after approval",
   input: { type: "object", properties: { version: { type: "string" } } },
   steps: [
     {
       name: "write",
       kind: "agent",
-      task: `Write the notes of release \${input.version} from its commits.`,
+      task: `Write the release notes for \${input.version} from its commits.`,
       timeout: "10m",
       result: "notes",
     },
@@ -55,7 +55,7 @@ const release = {
             {
               name: "everybody",
               kind: "approval",
-              text: `May the notes of \${input.version} be sent to all 1,240 subscribers? ${"$"}{steps.write.output.text}`,
+              text: `May the release notes for \${input.version} be sent to all 1,240 subscribers? ${"$"}{steps.write.output.text}`,
             },
           ],
         },
@@ -73,7 +73,7 @@ const release = {
 
 const nightly = {
   name: "nightly-import",
-  description: "Prices are fetched, checked and loaded",
+  description: "Fetches, checks and loads prices",
   steps: [
     { name: "fetch", kind: "command", argv: ["sh", "-c", "echo 18,204 prices"] },
     { name: "check", kind: "command", argv: ["sh", "-c", "echo 'line 812: the price is negative' >&2; exit 3"] },
@@ -81,7 +81,7 @@ const nightly = {
   ],
 };
 
-/** Workflows, specs, a merge and a ship as somebody has them in the middle of a day, of scripted models. */
+/** Starts workflows, specs, a merge and a ship as a user has them in the middle of a day, with scripted models. */
 export async function makeWork(client: Client, { root, folder }: Place): Promise<ShownWork> {
   const script = async (name: string, turns: readonly object[]) => {
     const path = join(folder, `${name}.json`);
@@ -111,7 +111,7 @@ export async function makeWork(client: Client, { root, folder }: Place): Promise
   const merge = await client.merges.start({ sessions: [one.session, other.session] });
   const ship = await client.ships.start({
     ...{ of: one.run, to: repository.bare, kind: "fix", ticket: "SHOP-412", title: "Round prices to whole cents" },
-    withoutTests: "the tests of this branch run at the forge",
+    withoutTests: "the forge runs the tests of this branch",
   });
   await client.merges.wait(merge.id, { orPerson: true });
   await client.workflows.wait(workflow.id, { orPerson: true });
@@ -121,7 +121,7 @@ export async function makeWork(client: Client, { root, folder }: Place): Promise
   return { workflow: workflow.id, failed: failed.id, ...specs, merge: merge.id, ship: ship.id };
 }
 
-/** One that is done, and one that waits for somebody's word. */
+/** Creates one spec that is done, and one that waits for approval. */
 async function makeSpecs(client: Client, { root, folder }: Place): Promise<Pick<ShownWork, "spec" | "gate">> {
   const project = join(folder, "counting");
   await cp(join(root, "examples", "spec", "project"), project, { recursive: true });
@@ -129,10 +129,10 @@ async function makeSpecs(client: Client, { root, folder }: Place): Promise<Pick<
     source: { kind: "folder" as const, path: project },
     runs: { model: `scripted:${await linkedTasks(join(root, "examples", "spec", "script.yaml"), join(folder, "spec.yaml"))}` },
   };
-  const gate = await client.specs.create({ idea: "Count words and lines, too", name: "count-words", ...common });
+  const gate = await client.specs.create({ idea: "Count words and lines as well", name: "count-words", ...common });
   await client.specs.execute(gate.spec);
   const done = await client.specs.create({
-    idea: "Words and lines of a text are counted",
+    idea: "The program counts the words and lines of a text",
     name: "words",
     gates: [],
     parallel: 3,
@@ -143,7 +143,7 @@ async function makeSpecs(client: Client, { root, folder }: Place): Promise<Pick<
   return { spec: done.spec, gate: gate.spec };
 }
 
-/** The example's scripted model, of whose tasks the last comes after both others: there are edges to see. */
+/** Returns the example's scripted model with a last task that depends on both others: there are edges to see. */
 async function linkedTasks(from: string, to: string): Promise<string> {
   const free = `"dependsOn": [],`;
   const text = (await readFile(from, "utf8")).replace(/("criticalPath": \[\s*"TASK-001")/, `$1, "TASK-003"`);

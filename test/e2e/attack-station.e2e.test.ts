@@ -1,14 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { SignedReport } from "../../src/contract/attack-report.ts";
+import type { SignedReport } from "../../src/contract/machine/attack-report.ts";
 import { verifyReport } from "../../src/suites/attack/report.ts";
 import { stationClaims } from "../../src/suites/station/run-station-attacks.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
 
 const cli = useRunsCli();
 
-test("a station withstands the attack suite, and the report is signed", async () => {
+test("a station withstands the attack suite and signs the report", async () => {
   const file = join(cli.home(), "report.json");
   const { text, stderr } = await cli.run(["doctor", "--attack", "station", "--json", "--report", file]);
   const signed = JSON.parse(text) as SignedReport;
@@ -22,7 +22,7 @@ test("a station withstands the attack suite, and the report is signed", async ()
   expect(verifyReport({ ...signed, report: { ...signed.report, runtime: "other" } })).toBe(false);
 });
 
-test("a subject that cannot be attacked, or an option of the other suite, is refused", async () => {
+test("rejects unknown attack subjects, and options of the other suite", async () => {
   expect(await cli.run(["doctor", "--attack", "moon"])).toMatchObject({
     code: 125,
     stderr: expect.stringContaining("moon cannot be attacked"),

@@ -19,7 +19,7 @@ const more = hostClaims({ guestPath, path: process.env.PATH ?? "" });
 
 async function withStateDir<T>(work: (stateDir: string) => Promise<T>): Promise<T> {
   const base = await mkdtemp(join(tmpdir(), "caisson-test-"));
-  // The folder above the state folder is shared by one of the claims, and sandboxes may run as anybody.
+  // One claim shares this parent of the state folder with a sandbox, and sandboxes may run as any user.
   await chmod(base, 0o755);
   const stateDir = join(base, "state");
   await mkdir(stateDir, { mode: 0o700 });
@@ -62,11 +62,11 @@ describeAttack("docker", {
   },
 });
 
-describe("attacks on host, which has no wall", () => {
-  // What fails there whoever runs it; as root more does.
+describe("attacks on the host runtime, which has no walls", () => {
+  // The claims that fail there for every user. For root, more do.
   const broken = ["I01", "I13", "I20", "I24", "I25", "I26", "H01", "H03", "H18", "N01", "N03", "N04", "N13", "R23"];
 
-  it("fail where they must, so that the suite is known to be able to", { timeout: 120_000 }, async () => {
+  it("fail where they must, which proves that the suite can fail", { timeout: 120_000 }, async () => {
     await withStateDir(async (stateDir) => {
       await using runtime = createHostRuntime({ stateDir, guestPath });
       const report = await runAttacks(runtime, { version: "test", stateDir, probePath, only: [...broken, "R01", "R02", "I06"] });

@@ -20,9 +20,9 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
   "an unknown OCI runtime": { argv: ["exec", "--runtime", "oci", "--oci-runtime", "nosuch", "--", "true"], says: /nosuch[\s\S]*hint: / },
   "no command": { argv: ["exec"], says: /no command was given[\s\S]*hint: / },
   "no command after --": { argv: ["exec", "--"], says: /no command was given[\s\S]*hint: / },
-  "a program that is not there": { argv: ["exec", "--", "no-such-program"], says: /no-such-program[\s\S]*hint: /, code: 127 },
-  "a file that is no program": { argv: ["exec", "--", "/etc/passwd"], says: /\/etc\/passwd[\s\S]*hint: /, code: 126 },
-  "a cwd that is not there": { argv: ["exec", "--cwd", "/no/such/folder", "--", "true"], says: /\/no\/such\/folder[\s\S]*hint: / },
+  "a missing program": { argv: ["exec", "--", "no-such-program"], says: /no-such-program[\s\S]*hint: /, code: 127 },
+  "a file that is not a program": { argv: ["exec", "--", "/etc/passwd"], says: /\/etc\/passwd[\s\S]*hint: /, code: 126 },
+  "a missing cwd": { argv: ["exec", "--cwd", "/no/such/folder", "--", "true"], says: /\/no\/such\/folder[\s\S]*hint: / },
   "a cwd with ..": { argv: ["exec", "--cwd", "/workspace/../etc", "--", "true"], says: /\.\.[\s\S]*hint: / },
   "a cwd of 5,000 characters": { argv: ["exec", "--cwd", `/${"a".repeat(5000)}`, "--", "true"], says: /4,?095[\s\S]*hint: / },
   "a workspace that does not exist": {
@@ -31,45 +31,45 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
   },
   "a workspace that is a file": { argv: ["exec", "--workspace", "/etc/passwd", "--", "true"], says: /\/etc\/passwd[\s\S]*hint: / },
   "an unknown workspace mode": { argv: ["exec", "--workspace", ".:rwx", "--", "true"], says: /"rwx" is not a mode[\s\S]*hint: / },
-  "an image that is not one": { argv: ["exec", "--image", "./not-an-image", "--", "true"], says: /not-an-image[\s\S]*hint: / },
+  "a path that is not an image": { argv: ["exec", "--image", "./not-an-image", "--", "true"], says: /not-an-image[\s\S]*hint: / },
   "an image that does not exist": { argv: ["exec", "--image", "./nowhere", "--", "true"], says: /nowhere[\s\S]*hint: / },
   "an empty folder as image": { argv: ["exec", "--image", "./empty-folder", "--", "true"], says: /empty-folder[\s\S]*hint: / },
   "a snapshot that does not exist": { argv: ["exec", "--snapshot", "sn_aaaaaaaaaaaa", "--", "true"], says: /sn_aaaaaaaaaaaa[\s\S]*hint: / },
-  "a limit that is no size": { argv: ["exec", "--memory", "lots", "--", "true"], says: /--memory[\s\S]*hint: / },
+  "a limit that is not a size": { argv: ["exec", "--memory", "lots", "--", "true"], says: /--memory[\s\S]*hint: / },
   "a limit that is too small": { argv: ["exec", "--memory", "1k", "--", "true"], says: /--memory must be at least 4 MiB[\s\S]*hint: / },
   "a limit above what the machine has": {
     argv: ["exec", "--memory", "100t", "--", "true"],
-    // A station gives less than all of it.
-    says: stationMode === "none" ? /more than this machine has[\s\S]*hint: / : /more than the station gives to all sandboxes[\s\S]*hint: /,
+    // A station grants less than the whole machine.
+    says: stationMode === "none" ? /more than this machine has[\s\S]*hint: / : /more than the station has for all sandboxes[\s\S]*hint: /,
   },
   "a limit that cannot be enforced": {
     argv: ["exec", "--runtime", "host", "--no-workspace", "--memory", "1g", "--", "true"],
     says: /memory[\s\S]*hint: /,
   },
-  "a network that is no rule": { argv: ["exec", "--network", "not a host", "--", "true"], says: /"not a host"[\s\S]*hint: .*HOST/ },
+  "a network that is not a rule": { argv: ["exec", "--network", "not a host", "--", "true"], says: /"not a host"[\s\S]*hint: .*HOST/ },
   "a network that cannot be enforced": {
     argv: ["exec", "--runtime", "host", "--no-workspace", "--network", "open", "--", "true"],
-    says: /network \(open\)[\s\S]*hint: /,
+    says: /network policy \(open\)[\s\S]*hint: /,
   },
   "a secret for no host": { argv: ["exec", "--secret", "TOKEN", "--", "true"], says: /has a secret TOKEN\n[\s\S]*hint: .*NAME@HOST/ },
-  "a secret that is not there": {
+  "a missing secret": {
     argv: ["exec", "--secret", "CAISSON_NO_SUCH_TOKEN@example.com", "--", "true"],
     says: /CAISSON_NO_SUCH_TOKEN[\s\S]*hint: /,
   },
-  "a gateway that there is not": { argv: ["exec", "--gateway", "telepathy", "--", "true"], says: /"telepathy"[\s\S]*hint: / },
+  "an unknown gateway": { argv: ["exec", "--gateway", "telepathy", "--", "true"], says: /"telepathy"[\s\S]*hint: / },
   "a gateway without a key": {
     argv: ["exec", "--gateway", "anthropic", "--", "true"],
     env: { ANTHROPIC_API_KEY: "" },
     says: /has no key[\s\S]*hint: Set ANTHROPIC_API_KEY/,
   },
-  "the network of a run that there is not": { argv: ["net", "log", "run_aaaaaaaaaaaa"], says: /run_aaaaaaaaaaaa/ },
-  "the network of a sandbox that there is not": {
+  "the network log of a missing run": { argv: ["net", "log", "run_aaaaaaaaaaaa"], says: /run_aaaaaaaaaaaa/ },
+  "a network rule for a missing sandbox": {
     argv: ["net", "allow", "sb_aaaaaaaaaaaa", "x.org"],
     says: /sb_aaaaaaaaaaaa[\s\S]*hint: /,
   },
-  "a port that is none": { argv: ["open", "sb_aaaaaaaaaaaa", "99999"], says: /99999[\s\S]*hint: / },
-  "a variable that is none": { argv: ["exec", "--env", "=x", "--", "true"], says: /--env[\s\S]*hint: / },
-  "a sandbox's id that is none": { argv: ["exec", "--sandbox", "../../etc", "--", "true"], says: /not a sandbox's id[\s\S]*hint: / },
+  "an invalid port": { argv: ["open", "sb_aaaaaaaaaaaa", "99999"], says: /99999[\s\S]*hint: / },
+  "an invalid variable": { argv: ["exec", "--env", "=x", "--", "true"], says: /--env[\s\S]*hint: / },
+  "an invalid sandbox id": { argv: ["exec", "--sandbox", "../../etc", "--", "true"], says: /not a sandbox id[\s\S]*hint: / },
   "a sandbox that does not exist": { argv: ["exec", "--sandbox", "sb_aaaaaaaaaaaa", "--", "true"], says: /sb_aaaaaaaaaaaa[\s\S]*hint: / },
   "an option that an existing sandbox cannot take": {
     argv: ["exec", "--sandbox", "sb_aaaaaaaaaaaa", "--memory", "1g", "--", "true"],
@@ -85,7 +85,7 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
     env: { DOCKER_HOST: "tcp://192.0.2.1:2375" },
     says: /192\.0\.2\.1[\s\S]*hint: /,
   },
-  "a copy with no sandbox in it": { argv: ["cp", "a", "b"], says: /exactly one[\s\S]*hint: / },
+  "a copy without a sandbox": { argv: ["cp", "a", "b"], says: /exactly one[\s\S]*hint: / },
   "removing nothing": { argv: ["sandbox", "rm"], says: /ID is missing[\s\S]*hint: / },
   "a shell without a terminal": { argv: ["shell"], says: /not a terminal[\s\S]*hint: / },
   "a relative state folder": {
@@ -96,17 +96,17 @@ const cases: Record<string, { argv: string[]; says: RegExp; env?: Record<string,
   "a state folder in /proc": {
     argv: ["exec", "--", "true"],
     env: { CAISSON_HOME: "/proc/x" },
-    says: /in \/proc, where nothing can be kept[\s\S]*hint: /,
+    says: /in \/proc, where nothing can be stored[\s\S]*hint: /,
   },
   "a bad setting in the environment": {
     argv: ["sandbox", "ls"],
     env: { CAISSON_RUNTIME: "Not A Name" },
-    says: /configuration is not valid[\s\S]*hint: /,
+    says: /configuration is invalid[\s\S]*hint: /,
   },
 };
 
 describe("bad input", () => {
-  test.each(Object.entries(cases))("%s: its exit code, what failed, and what to do", async (_name, { argv, says, env, code = 125 }) => {
+  test.each(Object.entries(cases))("reports %s with an exit code, a message and a hint", async (_name, { argv, says, env, code = 125 }) => {
     const result = await run(argv, { ...(env === undefined ? {} : { env }) });
     expect(result.stderr).toMatch(says);
     expect(result.stderr).toMatch(/^caisson: /m);
@@ -114,7 +114,7 @@ describe("bad input", () => {
     expect(result).toMatchObject({ code, text: "" });
   });
 
-  test("with --json the error is an object on stdout", async () => {
+  test("prints the error as an object on stdout with --json", async () => {
     const result = await run(["exec", "--json", "--runtime", "vmware", "--", "true"]);
     expect(result.code).toBe(125);
     expect(JSON.parse(result.text)).toMatchObject({
@@ -122,12 +122,12 @@ describe("bad input", () => {
     });
   });
 
-  test("--json of the command itself is not ours", async () => {
+  test("leaves --json after the command to the command", async () => {
     const result = await run(["exec", "--runtime", "vmware", "--", "prog", "--json"]);
     expect(result).toMatchObject({ code: 125, text: "" });
   });
 
-  test("a damaged configuration is named", async () => {
+  test("names the damaged configuration file", async () => {
     const file = join(home(), "config.json");
     await writeFile(file, "{");
     const result = await run(["sandbox", "ls"]);

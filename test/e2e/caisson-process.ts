@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { hasSandboxes } from "../support/runs-cli.ts";
 import { createModeStations, isKeptReady, type StationMode, stationMode } from "../support/station-modes.ts";
 
 export const root = join(import.meta.dirname, "..", "..");
@@ -30,10 +31,7 @@ interface RunOptions {
   env?: Record<string, string>;
 }
 
-/**
- * A home of its own for each test file, and a folder to stand in; both are gone afterwards, and so is everything in
- * them.
- */
+/** Gives each test file a separate home and a current folder, and removes both at the end. */
 export function useCaisson({ mode = stationMode }: { mode?: StationMode } = {}) {
   let outer = "";
   let base = "";
@@ -45,13 +43,13 @@ export function useCaisson({ mode = stationMode }: { mode?: StationMode } = {}) 
     await mkdir(base);
   });
   afterAll(async () => {
-    await run(["sandbox", "rm", "--all", "--yes"]);
+    if (hasSandboxes(home())) await run(["sandbox", "rm", "--all", "--yes"]);
     stations.endAll();
     await rm(outer, { recursive: true, force: true });
   });
   const home = () => join(outer, "home");
 
-  /** With what a command finds its state folder, and the station that works on it where one shall. */
+  /** Returns the environment with which a command finds its state folder and, in a station mode, its station. */
   function environment(own: Record<string, string> = {}): NodeJS.ProcessEnv {
     const env = { ...process.env, CAISSON_HOME: home(), ...own };
     const isIdle = underWay === 0;
@@ -67,7 +65,7 @@ export function useCaisson({ mode = stationMode }: { mode?: StationMode } = {}) 
     const stderr: Buffer[] = [];
     child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
     child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
-    // A command that ends without reading its input is no failure of ours.
+    // A command may end without reading its input.
     child.stdin.on("error", () => {});
     if (options.input !== undefined) child.stdin.end(options.input);
     underWay += 1;
@@ -81,7 +79,7 @@ export function useCaisson({ mode = stationMode }: { mode?: StationMode } = {}) 
   async function run(argv: readonly string[], options: RunOptions = {}): Promise<Finished> {
     return start(argv, { input: "", ...options }).finished;
   }
-  /** Sandboxes that have a folder in our home. */
+  /** Returns the ids of the sandboxes in our home, except those that a station keeps ready. */
   const sandboxes = (): string[] => {
     const folder = join(home(), "sandboxes");
     return existsSync(folder) ? readdirSync(folder).filter((id) => !isKeptReady(join(folder, id), mode)) : [];
@@ -89,7 +87,7 @@ export function useCaisson({ mode = stationMode }: { mode?: StationMode } = {}) 
   return { start, run, environment, sandboxes, home, base: () => base };
 }
 
-/** The launcher sets up again when sources changed, which is no matter of these tests. */
+/** Removes the output of the launcher's setup, which runs again when sources have changed. */
 function withoutSetup(text: string): string {
   return text.replaceAll(/^setup: .*\n/gm, "");
 }
@@ -98,12 +96,12 @@ function withoutSetup(text: string): string {
 export function expectNothingLeftAfterEach(sandboxes: () => string[]): void {
   afterEach(async () => {
     if (stationMode === "none") return expect(sandboxes(), "folders of sandboxes").toEqual([]);
-    // One that a station makes to keep ready has a folder before it can be told from others.
+    // A sandbox that a station prepares in advance has a folder before it can be recognized as one.
     await expect.poll(sandboxes, { message: "folders of sandboxes", timeout: 30_000 }).toEqual([]);
   });
 }
 
-/** Where on this machine a sandbox can still be seen: processes, mounts, cgroups. */
+/** Returns the traces of a sandbox on this machine: processes, mounts and cgroups. */
 export function tracesOf(id: string): string[] {
   if (!/^sb_[a-z2-7]{12}$/.test(id)) throw new Error(`${id} is no sandbox's id`);
   const traces: string[] = [];
@@ -115,7 +113,7 @@ export function tracesOf(id: string): string[] {
         return "";
       }
     };
-    // A dead process that its parent (here: the machine's process 1) has not yet asked about is no trace.
+    // Skips dead processes that their parent (here: the machine's process 1) has not reaped yet.
     if (/\) [ZX] /.test(read("stat"))) continue;
     if (read("cmdline").includes(id) || read("cgroup").includes(id)) traces.push(`process ${pid}: ${read("cmdline")}`);
   }
@@ -128,13 +126,13 @@ export function tracesOf(id: string): string[] {
     try {
       for (const name of readdirSync(folder)) if (name.includes(id)) traces.push(`cgroup ${join(folder, name)}`);
     } catch {
-      // A file, or not there.
+      // A file, or already removed.
     }
   }
   return traces;
 }
 
-/** Resolves when a condition of the outside world holds; there is no event for what other processes do. */
+/** Resolves when a condition of the outside world holds. Polls, because other processes send no events. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 45_000): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await holds())) {

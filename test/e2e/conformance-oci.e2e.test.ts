@@ -6,7 +6,7 @@ import { requiredRuntimes } from "../support/run-suite.ts";
 describeRuntime("oci-runc", () => ociSubject("runc"), { required: requiredRuntimes });
 describeRuntime("oci-crun", () => ociSubject("crun"), { required: requiredRuntimes });
 
-// Tests of what the fake runtime does not have are proven here.
+// Proves the conformance tests that need something the fake runtime lacks.
 describeBroken(
   "oci-runc",
   () => ociSubject("runc"),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DoctorReport } from "../../src/contract/machine-verbs.ts";
+import { DoctorReport } from "../../src/contract/machine/machine-verbs.ts";
 import { expectNothingLeftAfterEach, useCaisson } from "./caisson-process.ts";
 
 const { run, start, sandboxes } = useCaisson();
@@ -7,7 +7,7 @@ expectNothingLeftAfterEach(sandboxes);
 const noEngine = { DOCKER_HOST: "unix:///no/such/engine.sock" };
 
 describe("doctor", () => {
-  test("says what works, what does not, and the fix", async () => {
+  test("reports what works, what does not, and how to fix it", async () => {
     const result = await run(["doctor"], { env: noEngine });
     expect(result.code).toBe(0);
     expect(result.text).toMatch(/^oci {2}usable, first output after/m);
@@ -17,7 +17,7 @@ describe("doctor", () => {
     expect(result.text).not.toContain("\x1b[");
   });
 
-  test("--json is a report of the schema", async () => {
+  test("prints a report that matches the schema with --json", async () => {
     const report = DoctorReport.parse(JSON.parse((await run(["doctor", "--json"], { env: noEngine })).text));
     expect(report.chosen).toBe("oci");
     expect(report.runtimes.map((each) => [each.name, each.usable])).toEqual([
@@ -30,13 +30,13 @@ describe("doctor", () => {
     }
   });
 
-  test("one runtime, by name; unusable is exit 1", async () => {
+  test("checks one runtime by name, and exits with 1 if it is unusable", async () => {
     const result = await run(["doctor", "--runtime", "docker"], { env: noEngine });
     expect(result.code).toBe(1);
     expect(result.text).not.toMatch(/^host/m);
   });
 
-  test("without any runtime it refuses, with every fix, and never takes the host", async () => {
+  test("names every fix if no runtime works, and never falls back to the host", async () => {
     const nothing = { ...noEngine, CAISSON_OCI_RUNTIME: "no-such-runtime" };
     const doctor = await run(["doctor"], { env: nothing });
     expect(doctor.code).toBe(1);
@@ -48,13 +48,13 @@ describe("doctor", () => {
     expect(demo.stderr).toMatch(/no runtime/);
   });
 
-  test("--for names the runtime that suits a task", async () => {
+  test("names the runtime that suits a task with --for", async () => {
     const result = await run(["doctor", "--for", "sensitive,language=shell"], { env: noEngine });
     expect(result).toMatchObject({ code: 0, text: expect.stringMatching(/^--runtime oci, template host/) });
     expect((await run(["doctor", "--for", "cheap"])).code).toBe(125);
   });
 
-  test("an interrupted doctor leaves nothing", async () => {
+  test("leaves nothing behind when interrupted", async () => {
     const { child, finished } = start(["doctor"], { env: noEngine });
     await new Promise((resolve) => setTimeout(resolve, 250));
     child.kill("SIGINT");
@@ -64,14 +64,14 @@ describe("doctor", () => {
 });
 
 describe("demo", () => {
-  test("everything it claims holds", async () => {
+  test("holds everything it claims", async () => {
     const result = await run(["demo"], { env: noEngine });
     expect(result.text).not.toContain("✗ it");
     expect(result.text).toMatch(/Everything held\.\n$/);
     expect(result.text).toMatch(/median of \d+/);
     expect(result).toMatchObject({ code: 0, stderr: "" });
   });
-  test("what does not hold is said, and the exit code says so, too", async () => {
+  test("exits with a failure if a claim does not hold", async () => {
     const result = await run(["demo", "--runtime", "host"]);
     expect(result.code).not.toBe(0);
   });

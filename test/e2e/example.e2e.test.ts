@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 import { root, useCaisson } from "./caisson-process.ts";
 
 const { base, home, sandboxes } = useCaisson();
-/** In a clone, `caisson` is its sources. */
+/** In a clone, `caisson` resolves to its sources. */
 const fromSources = ["--conditions", "caisson-source"];
 
-test("the example of an agent runs, and its project is as it was", async () => {
+test("the agent example runs and leaves its project unchanged", async () => {
   const node = join(root, "node_modules", "node", "bin", "node");
   const file = join(root, "examples", "demo", "project", "price.js");
   const before = await readFile(file, "utf8");
@@ -22,7 +22,7 @@ test("the example of an agent runs, and its project is as it was", async () => {
   expect(sandboxes()).toEqual([]);
 });
 
-test("the library's example runs, and leaves the folder as it was", async () => {
+test("the library example runs and leaves the folder unchanged", async () => {
   const node = join(root, "node_modules", "node", "bin", "node");
   const { stdout } = await promisify(execFile)(node, [...fromSources, join(root, "examples", "library.ts")], {
     cwd: base(),
@@ -34,7 +34,7 @@ test("the library's example runs, and leaves the folder as it was", async () => 
   expect(sandboxes()).toEqual([]);
 });
 
-test("the example of a network reaches what it names, and is told why it reaches nothing else", async () => {
+test("the network example reaches allowed paths and prints why others are denied", async () => {
   const node = join(root, "node_modules", "node", "bin", "node");
   const { stdout } = await promisify(execFile)(node, [...fromSources, join(root, "examples", "network.ts")], {
     cwd: base(),

@@ -17,7 +17,7 @@ describe("caisson exec", () => {
   });
   const inProject = execIn(run, () => project);
 
-  test("a workspace that is shared for real is changed, and the files are their owner's", async () => {
+  test("changes the folder with --workspace :rw, and not with :ro", async () => {
     const shared = join(base(), "shared");
     await mkdir(shared);
     expect((await inProject("--workspace", `${shared}:rw`, "--", "sh", "-c", "echo hello > made")).code).toBe(0);
@@ -26,8 +26,8 @@ describe("caisson exec", () => {
     expect(await readFile(join(shared, "made"), "utf8")).toBe("hello\n");
   });
 
-  test("git commits inside as the user, in a work tree too, and nothing of it is outside", async () => {
-    // Not in the folder for temporary files: sandboxes have one of their own there.
+  test("commits with git as the user, even in a work tree, and only inside", async () => {
+    // Not in the folder for temporary files, where sandboxes have a separate one.
     await using place = await mkdtempDisposable(join(homedir(), ".caisson-test-"));
     const settings = join(place.path, "settings");
     await writeFile(settings, "[user]\n name = Ada Lovelace\n email = ada@example.org\n[alias]\n mine = status\n");
@@ -53,7 +53,7 @@ describe("caisson exec", () => {
     expect(lured.stderr).toMatch(/git does not work in this workspace: .* does not know this work tree/);
   });
 
-  test("credentials of the folder show nothing inside, unless they are asked for; one line says so", async () => {
+  test("hides credentials in the folder unless --show names them, and reports it", async () => {
     const shop = join(base(), "shop");
     await mkdir(join(shop, "keys"), { recursive: true });
     await writeFile(join(shop, ".env"), "TOKEN=outside\n");
@@ -62,13 +62,13 @@ describe("caisson exec", () => {
     const hidden = await run(["exec", ...look], { cwd: shop });
     expect(hidden).toMatchObject({ code: 0, text: "seen\n" });
     expect(hidden.stderr.match(/2 files that look like credentials are hidden inside: \.env, keys\/id_rsa/g)).toHaveLength(1);
-    const shown = await run(["exec", "--show", ".env", "--hide", "keys", ...look], { cwd: shop });
-    expect(shown.text).toBe("TOKEN=outside\nseen\n");
+    const result = await run(["exec", "--show", ".env", "--hide", "keys", ...look], { cwd: shop });
+    expect(result.text).toBe("TOKEN=outside\nseen\n");
     expect((await run(["exec", "-w", ".:rw", "--show", "*", ...look], { cwd: shop })).text).toBe("TOKEN=outside\nprivate\nseen\n");
     expect(await readFile(join(shop, ".env"), "utf8")).toBe("mine\n");
   });
 
-  test("further folders are mounted as they are asked for, with the workspace's guards", async () => {
+  test("mounts further folders with the guards of the workspace", async () => {
     const data = join(base(), "data");
     await mkdir(join(data, "sub"), { recursive: true });
     await writeFile(join(data, "file"), "outside\n");
@@ -82,19 +82,19 @@ describe("caisson exec", () => {
     expect(await readFile(join(data, "file"), "utf8")).toBe("outside\n");
     expect((await run(["exec", "--mount", `${data}:rw`, ...change("/mnt/data")], { cwd: project })).text).toBe("outside\ninside\n");
     expect(await readFile(join(data, "file"), "utf8")).toBe("inside\n");
-    for (const [mount, told] of [
-      [".:/workspace/sub", "sandboxes have /workspace for themselves"],
+    for (const [mount, reason] of [
+      [".:/workspace/sub", "sandboxes use /workspace themselves"],
       ["/:/mnt/all", "refusing to mount /: it is the whole machine"],
       ["../missing", "does not exist"],
     ]) {
       expect(await run(["exec", "--mount", mount as string, "--", "true"], { cwd: project })).toMatchObject({
         code: 125,
-        stderr: expect.stringContaining(told as string),
+        stderr: expect.stringContaining(reason as string),
       });
     }
   });
 
-  test("git's hooks and settings stay as they are in a folder given read-write, while it can be committed to", async () => {
+  test("protects git's hooks and settings in a read-write folder, but allows commits", async () => {
     const repository = join(base(), "repository");
     execFileSync("git", ["init", "-q", repository]);
     const settings = await readFile(join(repository, ".git/config"), "utf8");
@@ -115,28 +115,28 @@ describe("caisson exec", () => {
     expect(await readFile(join(repository, ".git/config"), "utf8")).toContain("name = me");
   });
 
-  test("a folder in which one stands by mistake is not the workspace, unless it is named", async () => {
+  test("refuses a home or system folder as the workspace unless it is named", async () => {
     const env = { HOME: project };
     const refused = await run(["exec", "--", "true"], { cwd: project, env });
     expect(refused).toMatchObject({
       code: 125,
-      stderr: expect.stringMatching(/it is your home folder\nhint: .*--workspace DIR names it on purpose/),
+      stderr: expect.stringMatching(/it is your home folder\nhint: .*name this one with --workspace DIR/),
     });
-    expect((await run(["sandbox", "create"], { cwd: "/etc" })).stderr).toContain("a folder of the system's");
+    expect((await run(["sandbox", "create"], { cwd: "/etc" })).stderr).toContain("a system folder");
     expect((await run(["run", "x", "--model", "scripted:none"], { cwd: "/" })).code).toBe(125);
     expect((await run(["exec", "-w", ".", "--", "cat", "data.txt"], { cwd: project, env })).text).toBe("from outside\n");
   });
 
-  test("no workspace is an empty one", async () => {
+  test("has an empty workspace with --no-workspace", async () => {
     expect((await inProject("--no-workspace", "--", "ls", "-A", "/workspace")).text).toBe("");
   });
 
-  test("files that changed inside and went with the sandbox are told of in one line, unless nobody wants to hear", async () => {
+  test("reports files lost with the sandbox in one line, unless it must be quiet", async () => {
     const change = ["--", "sh", "-c", "mkdir made; touch made/a made/b; rm data.txt; mkdir __pycache__; touch __pycache__/x"];
-    expect((await inProject(...change)).stderr).toBe("caisson: 3 files changed inside and dropped; -w .:rw keeps them\n");
+    expect((await inProject(...change)).stderr).toBe("caisson: 3 files changed inside and were discarded; use -w .:rw to keep them\n");
     expect((await inProject("--quiet", ...change)).stderr).toBe("");
     expect((await inProject("--json", ...change)).stderr).toBe("");
     expect((await inProject("--", "true")).stderr).toBe("");
-    expect((await inProject("--", "touch", "data.txt/x")).stderr).not.toContain("dropped");
+    expect((await inProject("--", "touch", "data.txt/x")).stderr).not.toContain("discarded");
   });
 });

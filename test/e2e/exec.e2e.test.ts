@@ -5,7 +5,7 @@ import { copyFile, mkdir, mkdtempDisposable, rm, symlink, writeFile } from "node
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { SandboxEvent } from "../../src/contract/event.ts";
+import { SandboxEvent } from "../../src/contract/sandbox/sandbox-event.ts";
 import { expectNothingLeftAfterEach, useCaisson } from "./caisson-process.ts";
 import { execIn, makeProject } from "./exec-project.ts";
 
@@ -19,7 +19,7 @@ describe("caisson exec", () => {
   });
   const inProject = execIn(run, () => project);
 
-  test("shows a sandbox, and the folder outside stays as it was", async () => {
+  test("runs in a sandbox, and does not change the folder outside", async () => {
     const result = await inProject(
       "--",
       "sh",
@@ -34,46 +34,55 @@ describe("caisson exec", () => {
     expect(existsSync(join(project, "x"))).toBe(false);
   });
 
-  test("stdout and stderr are kept apart", async () => {
+  test("applies the size of /tmp and read-only and denied paths", async () => {
+    const script = "head -c 8m /dev/zero >/tmp/x; echo x >>data.txt; ls -A /opt; df -k --output=size /tmp | tail -1";
+    const options = ["--tmp", "4m", "--read-only-path", "/workspace/data.txt", "--denied-path", "/opt"];
+    const result = await inProject("--runtime", "oci", ...options, "--", "sh", "-c", script);
+    expect(result.stderr).toMatch(/No space left on device/);
+    expect(result.stderr).toMatch(/data\.txt: Read-only file system/);
+    expect(result.text.split(/\s+/).filter((word) => word !== "")).toEqual(["4096"]);
+  });
+
+  test("separates stdout and stderr", async () => {
     const result = await inProject("--", "sh", "-c", "echo out; echo err >&2");
     expect(result.text).toBe("out\n");
     expect(result.stderr).toBe("err\n");
   });
 
-  test.each([0, 1, 3, 255])("the exit code %d is the command's own", async (code) => {
+  test.each([0, 1, 3, 255])("returns the command's exit code %d", async (code) => {
     expect((await inProject("--", "sh", "-c", `exit ${code}`)).code).toBe(code);
   });
 
-  test("a signal's exit code is 128 and its number", async () => {
+  test("exits with 128 plus the signal's number", async () => {
     expect((await inProject("--", "sh", "-c", "kill -TERM $$")).code).toBe(143);
     expect((await inProject("--", "sh", "-c", "kill -KILL $$")).code).toBe(137);
   });
 
-  test("10 MB go through stdin and stdout unchanged", async () => {
+  test("passes 10 MB through stdin and stdout unchanged", async () => {
     const bytes = randomBytes(10_000_000);
     const result = await run(["exec", "--", "cat"], { cwd: project, input: bytes });
     expect(result.code).toBe(0);
     expect(result.stdout.equals(bytes)).toBe(true);
   });
 
-  test("an open stdin that nobody writes to holds nothing up", async () => {
+  test("does not wait for an open, silent stdin", async () => {
     const { child, finished } = start(["exec", "--", "echo", "done"], { cwd: project });
     const result = await finished;
     child.stdin?.destroy();
     expect(result).toMatchObject({ code: 0, text: "done\n" });
   });
 
-  test("a closed stdin is closed inside", async () => {
+  test("closes the command's stdin if its own is closed", async () => {
     expect((await inProject("--", "cat")).code).toBe(0);
   });
 
-  test("a reader that goes away ends the command", async () => {
+  test("ends the command when its reader closes", async () => {
     const { child, finished } = start(["exec", "--", "yes"], { cwd: project });
     child.stdout?.once("data", () => child.stdout?.destroy());
     expect((await finished).code).toBe(141);
   });
 
-  test("variables, folder and arguments arrive as given", async () => {
+  test("passes variables, the folder and arguments unchanged", async () => {
     const result = await run(
       [
         "exec",
@@ -99,7 +108,7 @@ describe("caisson exec", () => {
     expect((await run(["exec", "--", "env"], { env: { SECRET_OF_MINE: "never inside" } })).text).not.toContain("SECRET_OF_MINE");
   });
 
-  test("programs are found where their installers put them, and can be installed inside", async () => {
+  test("finds programs where their installers put them, and can install more", async () => {
     await using home = await mkdtempDisposable(join(homedir(), ".caisson-test-"));
     const versions = join(home.path, ".local/share/claude/versions");
     await mkdir(versions, { recursive: true });
@@ -115,44 +124,44 @@ describe("caisson exec", () => {
     expect(done).toMatchObject({ text: "from claude\nfrom tool\n/home/user/.local/bin/tool\n", code: 0 });
   });
 
-  test("a command that runs too long is ended: 124 and the reason", async () => {
+  test("ends a command that runs too long with 124 and the reason", async () => {
     const result = await inProject("--timeout", "300ms", "--", "sleep", "60");
     expect(result.code).toBe(124);
     expect(result.stderr).toContain("longer than 300 ms");
   });
 
-  test("a command that takes too much memory is ended: 137 and the reason", async () => {
+  test("ends a command that uses too much memory with 137 and the reason", async () => {
     const result = await inProject("--memory", "64m", "--", "tail", "/dev/zero");
     expect(result.code).toBe(137);
     expect(result.stderr).toMatch(/memory/);
   });
 
-  test("a command that writes too much is ended: 153, and exactly as much was let through", async () => {
+  test("ends a command that writes too much with 153, after exactly the limit", async () => {
     const result = await inProject("--output-max", "10k", "--", "yes");
     expect(result.code).toBe(153);
     expect(result.stdout.length).toBe(10_240);
   });
 
-  test("the process limit holds", async () => {
-    // Counted by the shell itself: a program that counts would not start any more.
+  test("enforces the process limit", async () => {
+    // The shell itself counts, because a separate program could not start.
     const count = "for i in $(seq 60); do sleep 60 & set -- /proc/[0-9]*; echo $#; done";
     const { code, text, stderr } = await inProject("--pids", "20", "--", "sh", "-c", count);
     expect(code).not.toBe(0);
     expect(stderr).toMatch(/fork|[Rr]esource/);
     const most = Math.max(...text.split("\n").filter(Boolean).map(Number));
-    // Besides those of the command there are the guest's own, which do not count.
+    // The processes of the guest are visible too, but do not count.
     expect(most).toBeGreaterThan(15);
     expect(most).toBeLessThanOrEqual(20 + 4);
   });
 
-  test("root inside is only for those who allow it", async () => {
+  test("allows root inside only with --allow-root", async () => {
     const refused = await inProject("--user", "root", "--", "id", "-u");
     expect(refused.code).toBe(125);
     expect(refused.stderr).toMatch(/hint: /);
     expect((await inProject("--allow-root", "--user", "root", "--", "id", "-u")).text).toBe("0\n");
   });
 
-  test.skipIf(!existsSync("/var/lib/dpkg/status"))("root inside installs a package with apt, and nothing of it is outside", async () => {
+  test.skipIf(!existsSync("/var/lib/dpkg/status"))("installs a package with apt as root inside, and nothing of it outside", async () => {
     const tree = join(project, "package");
     await mkdir(join(tree, "DEBIAN"), { recursive: true });
     await mkdir(join(tree, "usr/bin"), { recursive: true });
@@ -164,7 +173,7 @@ describe("caisson exec", () => {
       "Description: a test",
     ];
     await writeFile(join(tree, "DEBIAN/control"), `${fields.join("\n")}\n`);
-    // What packages do when they are configured: make a user of their own.
+    // Packages often do this when they are configured: create a user.
     await writeFile(join(tree, "DEBIAN/postinst"), "#!/bin/sh\nset -e\nadduser --system --quiet --gecos Greeting caisson-greeting\n", {
       mode: 0o755,
     });
@@ -178,8 +187,8 @@ describe("caisson exec", () => {
     expect(existsSync("/var/lib/dpkg/info/caisson-greeting.list")).toBe(false);
   });
 
-  test("--json prints events, output included, each of the contract, and only its own sandbox's", async () => {
-    // Then a sandbox is made to see whether that works, before the one that was asked for.
+  test("prints only the events of its sandbox, including output, with --json", async () => {
+    // Without this file, a sandbox is first created to probe the runtime; its events must not appear.
     await rm(join(home(), "probes.json"));
     const result = await inProject("--json", "--", "sh", "-c", "echo hi; printf '\\377' >&2; exit 4");
     expect(result.code).toBe(4);

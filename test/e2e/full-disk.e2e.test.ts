@@ -5,7 +5,10 @@ import { useRunsCli } from "../support/runs-cli.ts";
 
 const cli = useRunsCli();
 
-/** A state folder on a disk of its own, in a mount namespace of its own, so that nothing outside is filled; each command's words after its name. */
+/**
+ * Puts the state folder on a small disk in a separate mount namespace, so nothing outside fills up. The output of each
+ * command follows a line with its name.
+ */
 const onSmallDisk = (command: string, model: string) => `
 set -e
 mount -t tmpfs -o size=6m,mode=700 tmpfs "$1"
@@ -23,7 +26,7 @@ said ro session ls
 said ro exec -- true
 `;
 
-test("on a full or read-only state folder what can be read is shown, and the rest is told in words", { timeout: 120_000 }, async () => {
+test("on a full or read-only disk, reads work, and other commands fail with a hint", { timeout: 120_000 }, async () => {
   const model = await cli.script({ turns: [{ say: "Done." }] });
   const script = onSmallDisk(cli.commandLine(), model);
   const { stdout } = await promisify(execFile)("unshare", ["-m", "sh", "-c", script, "sh", await cli.folder()], {
@@ -32,15 +35,15 @@ test("on a full or read-only state folder what can be read is shown, and the res
   });
   const [, make, fullPs, fullLogs, fullExec, roPs, roSessions, roExec] = stdout.split(/^== /m);
   expect(make).toMatch(/done after 1 step/);
-  for (const shown of [fullPs, roPs]) expect(shown).toMatch(/coder +done +1 [\s\S]*the task/);
+  for (const listing of [fullPs, roPs]) expect(listing).toMatch(/coder +done +1 [\s\S]*the task/);
   expect(fullLogs).toMatch(/Done\.\ndone after 1 step/);
   expect(roSessions).toMatch(/run_\w+ +run +free/);
-  expect(fullExec).toMatch(/caisson: there is no space left[\s\S]*hint: Free some space[\s\S]*exit 125/);
+  expect(fullExec).toMatch(/caisson: no space left[\s\S]*hint: Free some space[\s\S]*exit 125/);
   expect(roExec).toMatch(/caisson: the file system is read-only[\s\S]*hint: [\s\S]*exit 125/);
   expect(stdout).not.toMatch(/defect/);
 });
 
-/** A station on a small disk that fills up, and has room again. */
+/** A station on a small disk that fills up and then has space again. */
 const stationOnSmallDisk = (command: string, model: string) => `
 set -e
 mount -t tmpfs -o size=16m,mode=700 tmpfs "$1"
@@ -58,7 +61,7 @@ echo "== again"; begin third; until_done third && echo it is done
 ${command} down 2>/dev/null
 `;
 
-test("a station on a full disk goes on answering, refuses new work in words, and takes it again when there is room", {
+test("a station on a full disk answers, and refuses new work until there is space", {
   timeout: 120_000,
 }, async () => {
   const model = await cli.script({ turns: [{ say: "Done." }] });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
-/** Inside the package, where its own name resolves. */
+/** Inside the package, where its own name can be imported. */
 const programs = join(root, "build", `guide-programs-${process.pid}`);
 let state = "";
 
@@ -18,7 +18,7 @@ afterAll(() => {
   rmSync(state, { recursive: true, force: true });
 });
 
-/** What each program of the guide must print, in the order of the page. */
+/** The expected output of each program in the guide, in page order. */
 const printed = [
   /^a\.txt\n\nexit code 0\n$/,
   /^stdout apple\npear\n/,
@@ -28,11 +28,11 @@ const printed = [
   /^Hello\. Goodbye\. 2 steps\n$/,
 ];
 
-describe("the guide to the library", () => {
+describe("the library guide", () => {
   const page = readFileSync(join(root, "docs/guides/library.md"), "utf8");
   const blocks = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
 
-  test.each(blocks.map((block, at) => [at, block] as const))("program %i does what the page says", (at, block) => {
+  test.each(blocks.map((block, at) => [at, block] as const))("program %i prints what the page says", (at, block) => {
     const program = join(programs, `${at}.ts`);
     writeFileSync(program, block);
     const folder = join(state, "folder");

@@ -9,7 +9,7 @@ import { launcher, useCaisson } from "./caisson-process.ts";
 
 const { run, home, base } = useCaisson();
 
-/** The real mmdebstrap, over an archive of one package. */
+/** Runs the real mmdebstrap over an archive with one package. */
 describe.skipIf(!existsSync("/usr/bin/mmdebstrap"))("caisson image", () => {
   let options: string[];
   beforeAll(() => {
@@ -21,7 +21,7 @@ describe.skipIf(!existsSync("/usr/bin/mmdebstrap"))("caisson image", () => {
   const build = (...more: string[]) => run(["image", "build", "debian", ...options, ...more]);
   const templates = () => readdirSync(join(home(), "templates")).filter((name) => !name.startsWith("host-"));
 
-  test("is built, listed, started from, kept while in use, and removed", async () => {
+  test("builds, lists, starts and removes an image, but not while it is in use", async () => {
     const built = await build("--include", "tiny", "--name", "lab");
     expect(built, built.stderr).toMatchObject({ code: 0 });
     expect(built.text).toContain("caisson exec --image lab");
@@ -39,7 +39,7 @@ describe.skipIf(!existsSync("/usr/bin/mmdebstrap"))("caisson image", () => {
     expect((await run(["image", "ls"])).text).toMatch(/^No images\./);
   });
 
-  test("that cannot be built says why, and leaves nothing", async () => {
+  test("explains why an image cannot be built, and leaves nothing behind", async () => {
     const failed = await build("--include", "no-such-package");
     expect(failed.code).toBe(125);
     expect(failed.stderr).toMatch(/caisson: mmdebstrap could not build the image: .*no-such-package.*\nhint: /);
@@ -54,7 +54,7 @@ describe.skipIf(!existsSync("/usr/bin/mmdebstrap"))("caisson image", () => {
     expect((await run(["image", "ls"])).text).toMatch(/^No images\./);
   });
 
-  test("is built and used by an ordinary user", () => {
+  test("builds and runs images for an ordinary user", () => {
     const user = ordinaryUser();
     const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
     try {

@@ -13,11 +13,14 @@ const cli = useRunsCli();
 const root = join(import.meta.dirname, "..", "..");
 const asRoot = process.getuid?.() === 0;
 
-/** A test run as `scripts/test` begins it: a shell that makes what it is told to, and counts what is left. */
+/** A test run as `scripts/test` starts it: a shell that creates the run's folders and reports leftovers. */
 interface Run {
   env: Record<string, string>;
   shell: ChildProcess;
-  /** Of what is left, the lines with one of these words: other runs may be going on this machine, and make cgroups. */
+  /**
+   * Returns the lines about leftovers that contain one of these words. Other runs may use this machine and create
+   * cgroups.
+   */
   left(...words: (string | number | undefined)[]): string[];
 }
 
@@ -60,7 +63,7 @@ afterAll(async () => {
   rmSync(place, { recursive: true });
 });
 
-test("a process and a folder of one run are its own, and not another's", async () => {
+test("a process and a folder are reported by their own run only", async () => {
   const program = "process.stdin.resume(); console.log('up')";
   const keeper = spawn(process.execPath, ["-e", program, "--", "net", "serve", "sb_aaaaaaaaaaaa"], {
     env: { ...process.env, ...ours.env },
@@ -77,7 +80,7 @@ test("a process and a folder of one run are its own, and not another's", async (
   expect(ours.left(...words)).toEqual([]);
 });
 
-test.runIf(asRoot)("a mount of one run is its own, and not another's", () => {
+test.runIf(asRoot)("a mount is reported by its own run only", () => {
   const folder = mkdtempSync(join(ours.env.TMPDIR ?? "", "disk-"));
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]);
   try {
@@ -88,10 +91,10 @@ test.runIf(asRoot)("a mount of one run is its own, and not another's", () => {
   }
 });
 
-test("a sandbox that one run leaves is its own, and not another's: guest, cgroups and record", async () => {
+test("a sandbox's guest, cgroups and record are reported by their own run only", async () => {
   const home = join(ours.env.XDG_STATE_HOME ?? "", "caisson");
-  const made = await cli.run(["sandbox", "create", "--no-station"], { home, env: ours.env });
-  const id = made.text.trim();
+  const result = await cli.run(["sandbox", "create", "--no-station"], { home, env: ours.env });
+  const id = result.text.trim();
   try {
     const guest = `process ${processOne(id)} `;
     const left = ours.left(guest, id);
@@ -105,7 +108,7 @@ test("a sandbox that one run leaves is its own, and not another's: guest, cgroup
   expect(ours.left(id)).toEqual([]);
 });
 
-test.runIf(asRoot)("an empty cgroup belongs to the run that has its state folder", () => {
+test.runIf(asRoot)("an empty cgroup is reported by the run that has its state folder", () => {
   const stateDir = join(ours.env.TMPDIR ?? "", "home");
   mkdirSync(join(stateDir, "sandboxes"), { recursive: true });
   const guestPath = join(root, "guest", "build", "caisson-guest");

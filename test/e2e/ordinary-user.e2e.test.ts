@@ -20,10 +20,7 @@ import { type OrdinaryUser, ordinaryUser } from "../support/ordinary-user.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 import { launcher, until } from "./caisson-process.ts";
 
-/**
- * Whoever runs the tests as root has made the checkout ready; an ordinary user then needs nothing but the right to read
- * it.
- */
+/** Root, which runs the tests, has set up the checkout. An ordinary user then only needs permission to read it. */
 describe("an ordinary user", () => {
   let user: OrdinaryUser;
   let base = "";
@@ -51,7 +48,7 @@ describe("an ordinary user", () => {
     const { status, stdout, stderr } = spawnSync(launcher, argv, { ...asUser(), encoding: "utf8", input: "" });
     return { code: status, stdout, stderr };
   }
-  /** Processes 1 of this user's sandboxes: they run as the first of the user's sub-ids. */
+  /** Returns the first process of each of this user's sandboxes. They run as the first of the user's sub-ids. */
   function guests(): string[] {
     const first = new RegExp(`^${user.name}:(\\d+):`, "m").exec(readFileSync("/etc/subuid", "utf8"))?.[1];
     if (first === undefined) throw new Error(`${user.name} has no sub-ids`);
@@ -65,7 +62,7 @@ describe("an ordinary user", () => {
   }
   const left = () => (existsSync(join(base, "home", "sandboxes")) ? readdirSync(join(base, "home", "sandboxes")) : []);
 
-  test("has sandboxes without being root, and no rights of root; what cannot be limited is told once, in a line", () => {
+  test("runs sandboxes without root, and is warned once about missing limits", () => {
     const first = run("exec", "--", "true");
     expect(first.stderr).toMatch(/^(?:caisson: [^\n]* not limited: [^\n]+; [^\n]+\n)?$/);
     expect(run("exec", "--", "true")).toEqual({ code: 0, stdout: "", stderr: "" });
@@ -76,7 +73,7 @@ describe("an ordinary user", () => {
     expect(left()).toEqual([]);
   });
 
-  test.skipIf(!existsSync("/var/lib/dpkg/status"))("cannot install packages over the machine's own, and is told why and what to do", () => {
+  test.skipIf(!existsSync("/var/lib/dpkg/status"))("cannot install packages as root inside, and learns what to do instead", () => {
     const asRoot = ["exec", "--allow-root", "--user", "root", "--"];
     const refused = run(...asRoot, "apt-get", "-y", "install", "hello");
     expect(refused.code).toBe(100);
@@ -84,8 +81,8 @@ describe("an ordinary user", () => {
     expect(run(...asRoot, "apt-get", "--version")).toMatchObject({ code: 0 });
   });
 
-  test("commits in a linked work tree, and nothing of it is outside", () => {
-    // Not in the folder for temporary files: sandboxes have one of their own there.
+  test("commits in a linked work tree, and only inside", () => {
+    // Not in the folder for temporary files, where sandboxes have a separate one.
     const place = mkdtempSync(process.getuid?.() === 0 ? "/srv/caisson-test-" : join(homedir(), ".caisson-test-"));
     try {
       chownSync(place, user.uid, user.gid);
@@ -102,21 +99,21 @@ describe("an ordinary user", () => {
     }
   });
 
-  test("what is written to a shared folder is the user's own", () => {
+  test("owns the files written to a shared folder", () => {
     expect(run("exec", "--workspace", ".:rw", "--", "sh", "-c", "echo y > shared").code).toBe(0);
     const stat = statSync(join(base, "project", "shared"));
     expect([stat.uid, stat.gid]).toEqual([user.uid, user.gid]);
     rmSync(join(base, "project", "shared"));
   });
 
-  test("is told in one line that the state folder may not be written", () => {
+  test("learns in one line that the state folder is not writable", () => {
     const { env, ...user } = asUser();
     const found = spawnSync(launcher, ["ps"], { ...user, env: { ...env, CAISSON_HOME: "/etc/caisson-state" }, encoding: "utf8" });
-    expect(found.stderr).toMatch(/^caisson: the state folder \/etc\/caisson-state cannot be written: permission is denied\nhint: .*\n$/);
+    expect(found.stderr).toMatch(/^caisson: the state folder \/etc\/caisson-state cannot be written: permission denied\nhint: .*\n$/);
     expect(found.status).toBe(125);
   });
 
-  test("shares a folder that holds Caisson's state without it, and never the state itself", () => {
+  test("can share a folder around Caisson's state, which is never shared itself", () => {
     for (const access of ["", ":ro", ":rw"]) {
       const found = run(
         "exec",
@@ -138,7 +135,7 @@ describe("an ordinary user", () => {
     expect(left()).toEqual([]);
   });
 
-  test("has a sandbox with a network although all of the user's inotify instances are used up", async () => {
+  test("gets a sandbox with a network even if no inotify instance is left", async () => {
     const call = process.arch === "x64" ? 294 : 26;
     const program = `1 while syscall(${call}, 0) >= 0; $| = 1; print "$!\\n"; <STDIN>`;
     const taker = spawn("perl", ["-e", program], { ...asUser(), stdio: ["pipe", "pipe", "inherit"] });
@@ -150,14 +147,14 @@ describe("an ordinary user", () => {
     await once(taker, "exit");
   });
 
-  test("keeps a sandbox, and removes it", () => {
+  test("can keep a sandbox and remove it", () => {
     const id = run("sandbox", "create").stdout.trim();
     expect(run("exec", "--sandbox", id, "--", "sh", "-c", "echo kept > f; cat f").stdout).toBe("kept\n");
     expect(run("sandbox", "rm", id, "--yes").code).toBe(0);
     expect(left()).toEqual([]);
   });
 
-  test("kill -9 at any moment leaves nothing that the next command does not find", async () => {
+  test("can clean up after kill -9 at any moment with the next command", async () => {
     const began = performance.now();
     run("exec", "--", "true");
     const wholeMs = performance.now() - began;
@@ -170,12 +167,12 @@ describe("an ordinary user", () => {
       await exited;
       run("sandbox", "ls");
       expect(left(), `killed at moment ${moment}`).toEqual([]);
-      // Without control groups nothing but the guest's own number leads to it.
+      // Without control groups, only the guest's process id leads to it.
       await until(`no guest is left of moment ${moment}`, () => guests().every((pid) => others.has(pid)));
     }
   });
 
-  test("is told what cannot be enforced, with the fix, instead of being given less", () => {
+  test("learns which limit cannot be enforced, instead of getting a weaker one", () => {
     const doctor = JSON.parse(run("doctor", "--json").stdout) as {
       chosen: string;
       runtimes: { name: string; capabilities: { limits: { memoryBytes: boolean } } }[];
@@ -187,7 +184,7 @@ describe("an ordinary user", () => {
     else expect([result.code, result.stderr]).toEqual([125, expect.stringMatching(/memory[\s\S]*hint: /)]);
   });
 
-  test("limits that would not hold are refused: of root's processes, of a shared folder, of a run's files", () => {
+  test("is refused limits that would not hold", () => {
     const refused = (...argv: string[]) => {
       const { code, stderr } = run(...argv);
       expect([argv, code, stderr]).toEqual([argv, 125, expect.stringMatching(/cannot be enforced[\s\S]*hint: /)]);
@@ -203,7 +200,7 @@ describe("an ordinary user", () => {
     expect(left()).toEqual([]);
   });
 
-  test.runIf(process.getuid?.() === 0)("work that fills a disk is ended while there is room left", () => {
+  test.runIf(process.getuid?.() === 0)("cannot fill a disk, because the command is ended first", () => {
     const disk = mountSmallDisk(user);
     try {
       const before = disk.freeBytes();

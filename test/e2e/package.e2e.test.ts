@@ -7,16 +7,16 @@ import { ordinaryUser } from "../support/ordinary-user.ts";
 import { root } from "./caisson-process.ts";
 
 const MIB = 1024 * 1024;
-/** What package.json promises. */
+/** The oldest version that package.json supports. */
 const OLDEST_NODE = "node@22.18.0";
 
 let base = "";
 let tarball = "";
-/** An empty folder with the package in it, and the oldest Node beside it. */
+/** A folder with the package and the oldest Node installed. */
 let project = "";
 const user = ordinaryUser();
 
-/** As set-up has it: the registry may be behind a server whose authority the system alone knows. */
+/** As in setup: the registry may be behind a server whose certificate only the system trusts. */
 const npmEnv = { ...process.env, NODE_OPTIONS: "--use-system-ca" };
 
 function npm(args: readonly string[], cwd: string): string {
@@ -25,7 +25,7 @@ function npm(args: readonly string[], cwd: string): string {
     env: npmEnv,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
-    // While it runs nothing else does here, not even the hook's own timeout.
+    // The call blocks this process, so not even the hook's own timeout can end it.
     timeout: 600_000,
   });
 }
@@ -38,7 +38,10 @@ function emptyProject(name: string): string {
   return folder;
 }
 
-/** What a program prints that runs with the oldest Node, `caisson` on its PATH, and a state folder of its own. */
+/**
+ * Runs a program with the oldest Node, `caisson` on its PATH, and a separate state folder. Returns its output and
+ * status.
+ */
 function inProject(argv: readonly [string, ...string[]], options: { asUser?: boolean; cwd?: string } = {}) {
   const { asUser = false, cwd = project } = options;
   const state = join(asUser ? user.home : base, "caisson-package-state");
@@ -61,9 +64,9 @@ beforeAll(() => {
   npm(["pack", "--pack-destination", base], root);
   tarball = join(base, readdirSync(base).find((name) => name.endsWith(".tgz")) ?? "");
   project = emptyProject("project");
-  // Without what an optional peer would bring: it is not installed, but npm asks the registry for all of it.
+  // Skips the dependencies of an optional peer, all of which npm would otherwise request from the registry.
   npm(["install", "--ignore-scripts", "--prefer-offline", "--legacy-peer-deps", tarball, OLDEST_NODE], project);
-  // Nothing of ours has an install script; the one of `node` is what brings the binary.
+  // We have no install script, but the install script of `node` brings its binary.
   if (!readdirSync(join(project, "node_modules/node")).includes("bin")) {
     execFileSync("node", ["installArchSpecificPackage.js"], { cwd: join(project, "node_modules/node"), env: npmEnv });
   }
@@ -75,8 +78,8 @@ afterAll(() => {
   rmSync(base, { recursive: true, force: true });
 });
 
-describe("the package, installed from its tarball in an empty folder", () => {
-  test("is small, has no install script, and brings a guest for each architecture", () => {
+describe("the package, installed from its tarball", () => {
+  test("is small, has no install script, and contains a guest for each architecture", () => {
     expect(statSync(tarball).size).toBeLessThan(6 * MIB);
     const installed = join(project, "node_modules/caisson");
     expect(readdirSync(join(installed, "dist/guest")).sort()).toEqual(["aarch64", "x86_64"]);
@@ -85,7 +88,7 @@ describe("the package, installed from its tarball in an empty folder", () => {
     expect(Object.keys(scripts).filter((name) => /install/.test(name))).toEqual([]);
   });
 
-  test("runs with the oldest Node that is supported", () => {
+  test("runs with the oldest supported Node", () => {
     expect(inProject(["node", "--version"]).stdout).toBe("v22.18.0\n");
     expect(inProject(["npx", "--no-install", "caisson", "exec", "--", "echo", "from inside"])).toEqual({
       stdout: "from inside\n",
@@ -93,11 +96,11 @@ describe("the package, installed from its tarball in an empty folder", () => {
       status: 0,
     });
     expect(inProject(["caisson", "ps"])).toMatchObject({ stderr: "", status: 0 });
-    // A sandbox's walls and limits, and an agent's run.
+    // Covers the walls and limits of a sandbox, and an agent's run.
     expect(inProject(["caisson", "demo"])).toMatchObject({ stdout: expect.stringContaining("Everything held."), status: 0 });
   });
 
-  test("evaluates the expressions of workflows in its own thread", () => {
+  test("evaluates workflow expressions in a separate thread", () => {
     const file = join(project, "flow.yaml");
     // biome-ignore lint/suspicious/noTemplateCurlyInString: expressions of workflows are written so.
     writeFileSync(file, 'name: x\nsteps:\n  - { name: a, kind: set, data: { sum: "${1 + 2}" } }\noutput: "${data.sum}"\n');
@@ -107,20 +110,20 @@ describe("the package, installed from its tarball in an empty folder", () => {
     });
   });
 
-  test("says which Node it needs to an older one", () => {
+  test("tells an older Node which version it needs", () => {
     const older = join(base, "older");
     mkdirSync(older);
-    // A Node that says it is older: what is looked at is its version.
+    // A Node that reports an older version, since only the version is checked.
     const node = join(project, "node_modules/node/bin/node");
     const preload = join(older, "older.cjs");
     writeFileSync(preload, 'Object.defineProperty(process.versions, "node", { value: "20.19.0" });');
     const result = spawnSync(node, ["--require", preload, join(project, "node_modules/caisson/dist/caisson.mjs"), "--version"], {
       encoding: "utf8",
     });
-    expect(result).toMatchObject({ status: 125, stderr: "caisson: Node 22.18 or later is needed; this is 20.19.0\n" });
+    expect(result).toMatchObject({ status: 125, stderr: "caisson: requires Node 22.18 or later; this is 20.19.0\n" });
   });
 
-  test("is a library for plain JavaScript", () => {
+  test("works as a library in plain JavaScript", () => {
     const program = join(project, "use.js");
     writeFileSync(
       program,
@@ -135,7 +138,7 @@ describe("the package, installed from its tarball in an empty folder", () => {
     expect(inProject(["node", program])).toMatchObject({ stdout: "package.json\n1000\nfunction", status: 0 });
   });
 
-  test("has the conformance suite for a runtime of one's own", () => {
+  test("includes the conformance suite for custom runtimes", () => {
     writeFileSync(
       join(project, "own.test.js"),
       `import { createCaisson } from "caisson";
@@ -143,7 +146,7 @@ describe("the package, installed from its tarball in an empty folder", () => {
        const caisson = createCaisson();
        describeRuntime("my runtime", async () => ({ runtime: await caisson.runtime("oci") }));`,
     );
-    // The optional peer, as this checkout has it.
+    // The optional peer, from this checkout.
     symlinkSync(join(root, "node_modules/vitest"), join(project, "node_modules/vitest"));
     const report = join(project, "report.json");
     const some = ["-t", "attach: an unknown ref is not_found", "--reporter", "json", "--outputFile", report];
@@ -151,7 +154,7 @@ describe("the package, installed from its tarball in an empty folder", () => {
     expect(JSON.parse(readFileSync(report, "utf8")), stdout + stderr).toMatchObject({ numPassedTests: 1, numFailedTests: 0 });
   });
 
-  test("has a client that finds a station, and loads nothing besides", () => {
+  test("includes a client that works without Node's modules", () => {
     const program = join(project, "client.js");
     writeFileSync(
       program,
@@ -172,7 +175,7 @@ describe("the package, installed from its tarball in an empty folder", () => {
     expect(text).not.toMatch(/node:|getBuiltinModule|from "zod"/);
   });
 
-  test("is a library for TypeScript, with types", () => {
+  test("works as a typed library in TypeScript", () => {
     const program = join(project, "use.ts");
     writeFileSync(
       program,

@@ -6,7 +6,7 @@ import { createCaisson, runCommand } from "../../src/index.ts";
 import type { OciRuntime } from "../../src/runtimes/oci/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 
-test("a program keeps sandboxes ready, takes them, and leaves none behind", async () => {
+test("a program keeps sandboxes ready, uses them, and leaves none behind", async () => {
   const base = await mkdtemp(join(tmpdir(), "caisson-test-"));
   const folder = await mkdtemp(join(tmpdir(), "caisson-test-"));
   await writeFile(join(folder, "theirs"), "");
@@ -25,7 +25,7 @@ test("a program keeps sandboxes ready, takes them, and leaves none behind", asyn
       expect(sandbox.info.limits.pids).toBe(77);
       const { stdout } = await runCommand(sandbox, { argv: ["ls", "/workspace"] });
       expect(stdout).toBe("theirs\n");
-      // Those that wait have no root inside.
+      // Pooled sandboxes do not allow root inside.
       await using _fresh = await caisson.create({ allowRoot: true }, { runtime });
       expect(runtime.pooled?.()).toMatchObject({ size: 2, ready: 1, fresh: 1 });
     }

@@ -11,7 +11,7 @@ const shell = async (script: string, { unshared = false } = {}) => {
   return (await promisify(execFile)(program, rest, { env: cli.environment({}), cwd: cli.work() })).stdout;
 };
 
-/** A station and a command work in a folder that was made for everybody to read; then every file's mode is listed. */
+/** Runs a station and a command in a state folder that every user may read, then lists the mode of each file. */
 const inOpenFolder = (command: string) => `
 umask 022
 mkdir -m 755 "$1/state"
@@ -26,7 +26,7 @@ find "$1/state" -path "*/templates" -prune -o -type f \\( -name "*.db*" -o -name
 ${command} down >/dev/null 2>&1
 `;
 
-test("databases and the folder of the state are their user's alone, whatever the umask", async () => {
+test("the state folder and its databases are private, whatever the umask", async () => {
   const [folder, ...files] = (await shell(inOpenFolder(cli.commandLine()))).trim().split("\n");
   expect(folder).toBe("700 directory");
   const names = files.map((line) => line.replace(/^\d+ /, ""));
@@ -42,11 +42,11 @@ mkdir -m 1777 "$1/shared"; : > "$1/shared/something"
 for each in foreign shared; do CAISSON_HOME="$1/$each" ${command} ps 2>&1 || echo "exit $?"; stat -c "%a" "$1/$each"; done
 `;
 
-test("a state folder that others can enter, and that is not ours to narrow, is refused", async () => {
-  const said = await shell(refusedFolders(cli.commandLine()));
-  expect(said.match(/is open to other users[\s\S]*?hint: .*chmod 700[\s\S]*?exit 125/g)).toHaveLength(2);
-  expect(said).toMatch(/^755$/m);
-  expect(said).toMatch(/^1777$/m);
+test("refuses a state folder that others can access and that it may not restrict", async () => {
+  const output = await shell(refusedFolders(cli.commandLine()));
+  expect(output.match(/other users of this machine have access[\s\S]*?hint: .*chmod 700[\s\S]*?exit 125/g)).toHaveLength(2);
+  expect(output).toMatch(/^755$/m);
+  expect(output).toMatch(/^1777$/m);
 });
 
 const readOnlyHome = (command: string) => `
@@ -57,8 +57,8 @@ export HOME="$1"
 ${command} ps 2>&1 || echo "exit $?"
 `;
 
-test("a home on a read-only file system is named, with what to do", async () => {
-  const said = await shell(readOnlyHome(cli.commandLine()), { unshared: true });
-  expect(said).toMatch(/the file system is read-only[\s\S]*hint: Set CAISSON_HOME[\s\S]*exit 125/);
-  expect(said).not.toMatch(/defect/);
+test("reports a home on a read-only file system, with a hint", async () => {
+  const output = await shell(readOnlyHome(cli.commandLine()), { unshared: true });
+  expect(output).toMatch(/the file system is read-only[\s\S]*hint: Set CAISSON_HOME[\s\S]*exit 125/);
+  expect(output).not.toMatch(/defect/);
 });

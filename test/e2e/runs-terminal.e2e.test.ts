@@ -10,7 +10,7 @@ afterEach(() => {
 
 const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 
-/** A terminal in which a run with this script was just started. */
+/** Starts a run with this script in a terminal. */
 async function runInTerminal(script: Script, cols = 90): Promise<Terminal> {
   const model = await cli.script(script);
   const terminal = await startTerminal({ cwd: cli.work(), env: cli.environment({}), cols });
@@ -19,7 +19,7 @@ async function runInTerminal(script: Script, cols = 90): Promise<Terminal> {
 }
 
 describe("a run in a terminal", () => {
-  test("Ctrl-C holds it; a typed line steers it, and it goes on", async () => {
+  test("is held by Ctrl-C, and continues with the line that is typed", async () => {
     await using terminal = await runInTerminal({
       turns: [{ calls: [bash("echo begun; sleep 60")] }, { say: "As you say.", expect: { news: ["Interrupted", "use tabs"] } }],
     });
@@ -27,11 +27,11 @@ describe("a run in a terminal", () => {
     await terminal.press("C-c");
     await terminal.see(/Ctrl-C again to stop/);
     await terminal.type("use tabs\n");
-    // What was asked stays on the screen: nothing that is drawn later goes over it.
+    // The question stays on the screen: nothing overwrites it later.
     await terminal.see(/held\nInterrupted\. Type a message[\s\S]*use tabs[\s\S]*As you say\.[\s\S]*done after 2 steps[\s\S]*code=0/);
   });
 
-  test("Ctrl-C twice stops it", async () => {
+  test("is stopped by a second Ctrl-C", async () => {
     await using terminal = await runInTerminal({ turns: [{ calls: [bash("echo begun; sleep 60")] }] });
     await terminal.see(/begun/);
     await terminal.press("C-c");
@@ -40,7 +40,7 @@ describe("a run in a terminal", () => {
     await terminal.see(/cancelled after 1 step[\s\S]*code=130/);
   });
 
-  test("a question is answered where it is asked", async () => {
+  test("asks its questions there, and rejects invalid answers", async () => {
     await using terminal = await runInTerminal({
       turns: [{ calls: [bash("git commit -m x || echo tried")] }, { say: "Good.", expect: { news: ["tried"] } }],
     });
@@ -53,7 +53,7 @@ describe("a run in a terminal", () => {
     expect(sent.filter(({ type }) => type === "message.received")).toEqual([]);
   });
 
-  test("shows words and output as they come, obeys nothing from inside, and leaves no garbage, however narrow", async () => {
+  test("streams words and output without control sequences, even in a narrow window", async () => {
     const words = "Slowly I say a few words that do not fit into one row of this terminal";
     const script: Script = {
       turns: [
@@ -66,7 +66,7 @@ describe("a run in a terminal", () => {
     await terminal.see(/ 19\n +20\n/);
     await terminal.resize(34, 30);
     const text = await terminal.see(/done after 2 steps[\s\S]*code=0/);
-    // The rows that were drawn again and again are gone.
+    // The rows that were redrawn while it ran are removed.
     expect(text).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/);
     expect(text).toMatch(/✓ bash/);
     expect(text).toMatch(/… 1\d lines\n[\s\S]*over/);

@@ -4,7 +4,7 @@ import { lstat, mkdir, readFile, readlink, symlink, utimes, writeFile } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { SandboxInfo } from "../../src/contract/sandbox.ts";
+import { SandboxInfo } from "../../src/contract/sandbox/sandbox.ts";
 import { stationMode } from "../support/station-modes.ts";
 import { launcher, tracesOf, until, useCaisson } from "./caisson-process.ts";
 
@@ -18,7 +18,7 @@ async function ok(...argv: string[]): Promise<string> {
 }
 const inside = (id: string, script: string) => ok("exec", "--sandbox", id, "--", "sh", "-c", script);
 
-describe("a sandbox that stays", () => {
+describe("a kept sandbox", () => {
   let id = "";
   beforeAll(async () => {
     id = (await ok("sandbox", "create", "--no-workspace", "--label", "purpose=test", "--allow-root", "--name", "stays")).trim();
@@ -29,40 +29,40 @@ describe("a sandbox that stays", () => {
     expect(tracesOf(id)).toEqual([]);
   });
 
-  test("is listed, for people and for programs", async () => {
+  test("is listed for people and for programs", async () => {
     expect(await ok("sandbox", "ls")).toMatch(new RegExp(`${id} +stays +\\w+ +running .*yes .*purpose=test`));
     const [info] = JSON.parse(await ok("sandbox", "ls", "--json")) as unknown[];
     expect(SandboxInfo.parse(info)).toMatchObject({ id, keep: true, state: "running", labels: { purpose: "test" } });
   });
 
-  test("is called by its name or by what only its id begins with, also by completion; nothing else gets the name", async () => {
+  test("can be named or abbreviated, with completion, and its name is unique", async () => {
     for (const word of ["stays", id.slice(0, 14)]) expect(await ok("exec", "--sandbox", word, "--", "echo", "on")).toBe("on\n");
-    const taken = await run(["sandbox", "create", "--no-workspace", "--name", "stays"]);
-    expect(taken).toMatchObject({ code: 125, stderr: expect.stringContaining(`the sandbox ${id} has the name stays`) });
+    const duplicate = await run(["sandbox", "create", "--no-workspace", "--name", "stays"]);
+    expect(duplicate).toMatchObject({ code: 125, stderr: expect.stringContaining(`the sandbox ${id} already has the name stays`) });
     expect(sandboxes()).toEqual([id]);
     const script = `source <(${launcher} completion bash); COMP_WORDS=(${launcher} exec --sandbox st); COMP_CWORD=3; _caisson; echo "\${COMPREPLY[@]}"`;
     const offered = execFileSync("bash", ["-c", script], { env: { ...process.env, CAISSON_HOME: home() }, encoding: "utf8" });
     expect(offered).toBe("stays\n");
   });
 
-  test("keeps its files and its processes from one command to the next", async () => {
+  test("keeps its files and processes between commands", async () => {
     await inside(id, "echo one > /workspace/f; sleep 1234 >/dev/null 2>&1 &");
     expect(await inside(id, "cat /workspace/f")).toBe("one\n");
     expect(await inside(id, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")).toContain("sleep 1234");
   });
 
-  test("a command in it may have variables, a limit on output and a user of its own", async () => {
+  test("runs commands with variables, an output limit and another user", async () => {
     expect(await ok("exec", "--sandbox", id, "--env", "A=1", "--user", "root", "--", "sh", "-c", "echo $A; id -u")).toBe("1\n0\n");
     expect((await run(["exec", "--sandbox", id, "--output-max", "2k", "--", "yes"])).code).toBe(153);
   });
 
-  test("its figures come from the host", async () => {
+  test("has statistics from the host", async () => {
     const [stats] = JSON.parse(await ok("sandbox", "stats", "--json", id)) as Record<string, unknown>[];
     expect(stats).toMatchObject({ id, source: "host", processes: expect.any(Number) });
     expect(await ok("sandbox", "stats", id)).toContain(id);
   });
 
-  test("pauses and resumes", async () => {
+  test("can be paused and resumed", async () => {
     await ok("sandbox", "pause", id);
     expect(await ok("sandbox", "ls")).toMatch(/paused/);
     const refused = await run(["exec", "--sandbox", id, "--", "true"]);
@@ -71,13 +71,13 @@ describe("a sandbox that stays", () => {
     expect(await inside(id, "echo on")).toBe("on\n");
   });
 
-  test("snapshot, fork, and a new start from a snapshot", async () => {
+  test("can be snapshotted and forked, and started from a snapshot", async () => {
     await inside(id, "echo before > /workspace/state; echo root > /home/user/made");
     const snapshot = (await ok("sandbox", "snapshot", "--name", "first", id)).trim();
     const forked = (await ok("sandbox", "fork", id)).trim();
     await inside(id, "echo after > /workspace/state");
     expect(await inside(forked, "cat /workspace/state /home/user/made")).toBe("before\nroot\n");
-    // Wherever one stands, the snapshot has its own workspace, unless another is named.
+    // In any folder, the snapshot comes with its own workspace, unless another is named.
     const elsewhere = await run(["exec", "--snapshot", snapshot, "--", "cat", "state"], { cwd: tmpdir() });
     expect(elsewhere).toMatchObject({ text: "before\n", stderr: expect.stringContaining("/workspace is the snapshot's own") });
     const named = await run(["exec", "--snapshot", snapshot, "-w", base(), "--", "cat", "state"], { cwd: tmpdir() });
@@ -88,31 +88,31 @@ describe("a sandbox that stays", () => {
     expect(await ok("snapshot", "ls")).toMatch(new RegExp(`${snapshot} .*first`));
     await ok("sandbox", "rm", forked, "--yes");
     await ok("snapshot", "rm", "first");
-    expect(await ok("snapshot", "ls")).toMatch(/^No snapshot\. /);
+    expect(await ok("snapshot", "ls")).toMatch(/^No snapshots\. /);
     expect(await inside(id, "cat /workspace/state")).toBe("after\n");
   });
 
-  test("exec -d leaves a command running that nobody reads; logs shows the last it wrote, and its end", async () => {
+  test("runs a command in the background with exec -d, and logs shows its output", async () => {
     const script = "yes line | head -n 500000; echo bad >&2; until [ -e /workspace/go ]; do sleep 0.05; done; echo last; exit 3";
     const job = (await ok("exec", "-d", "--no-workspace", "--name", "job", "--", "sh", "-c", script)).trim();
     expect(sandboxes()).toContain(job);
-    await expect.poll(async () => (await run(["logs", "job"])).stderr).toMatch(/bad\ncaisson: it runs; -f follows it/);
+    await expect.poll(async () => (await run(["logs", "job"])).stderr).toMatch(/bad\ncaisson: it is still running; use -f to follow it/);
     await inside("job", "touch /workspace/go");
-    const followed = await run(["logs", "-f", job]);
-    expect(followed.text).toMatch(/line\nlast\n$/);
-    expect(followed.text.length).toBeGreaterThan(500_000);
-    expect(followed.stderr).toMatch(/the first .* of its stdout were dropped; the last are kept\n/);
-    expect(followed.stderr).toMatch(/it ended with exit code 3 after /);
+    const logs = await run(["logs", "-f", job]);
+    expect(logs.text).toMatch(/line\nlast\n$/);
+    expect(logs.text.length).toBeGreaterThan(500_000);
+    expect(logs.stderr).toMatch(/the first .* of its stdout are no longer stored\n/);
+    expect(logs.stderr).toMatch(/it ended with exit code 3 after /);
     await ok("sandbox", "rm", "job");
     expect(tracesOf(job)).toEqual([]);
   });
 
-  test("exec --keep keeps, and says which", async () => {
+  test("is created and named by exec --keep", async () => {
     const result = await run(["exec", "--keep", "--no-workspace", "--", "sh", "-c", "echo x > kept"]);
-    const kept = /kept (sb_\w+)/.exec(result.stderr)?.[1] as string;
-    expect(await inside(kept, "cat kept")).toBe("x\n");
-    await ok("sandbox", "rm", kept, "--yes");
-    expect(tracesOf(kept)).toEqual([]);
+    const keptId = /kept (sb_\w+)/.exec(result.stderr)?.[1] as string;
+    expect(await inside(keptId, "cat kept")).toBe("x\n");
+    await ok("sandbox", "rm", keptId, "--yes");
+    expect(tracesOf(keptId)).toEqual([]);
   });
 
   describe("cp", () => {
@@ -123,12 +123,12 @@ describe("a sandbox that stays", () => {
       await symlink("run.sh", join(base(), "in", "link"));
     });
 
-    test("a file in and out", async () => {
+    test("copies a file in and out", async () => {
       await ok("cp", "in/sub/a.bin", `${id}:/workspace/`);
       await ok("cp", "stays:/workspace/a.bin", "back.bin");
       expect((await readFile(join(base(), "back.bin"))).equals(Buffer.alloc(300_000, 1))).toBe(true);
     });
-    test("a folder in and out, with modes and links", async () => {
+    test("copies a folder in and out, with modes and links", async () => {
       await ok("cp", "in", `${id}:/workspace/tree`);
       expect(await inside(id, "/workspace/tree/link")).toBe("ran\n");
       await ok("cp", `${id}:/workspace/tree`, "out");
@@ -136,20 +136,20 @@ describe("a sandbox that stays", () => {
       expect((await lstat(join(base(), "out", "run.sh"))).mode & 0o777).toBe(0o755);
       expect(await readlink(join(base(), "out", "link"))).toBe("run.sh");
     });
-    test("a folder goes into a folder that is there", async () => {
+    test("copies a folder into an existing folder", async () => {
       await mkdir(join(base(), "there"), { recursive: true });
       await ok("cp", `${id}:/workspace/tree`, "there");
       expect((await readFile(join(base(), "there", "tree", "sub", "a.bin"))).length).toBe(300_000);
       await ok("cp", "in", `${id}:/workspace/tree`);
       expect(await inside(id, "cat /workspace/tree/in/run.sh")).toContain("echo ran");
     });
-    test("archives on standard input and output", async () => {
+    test("copies archives over standard input and output", async () => {
       const archive = execFileSync("tar", ["c", "-C", join(base(), "in"), "."]);
       expect(await run(["cp", "-", `${id}:/workspace/untarred`], { input: archive })).toMatchObject({ code: 0, stderr: "" });
       const back = await run(["cp", `${id}:/workspace/untarred`, "-"]);
       expect(execFileSync("tar", ["t"], { input: back.stdout, encoding: "utf8" })).toContain("a.bin");
     });
-    test("a link to a secret of the host brings nothing out", async () => {
+    test("never follows a link to a file of the host", async () => {
       await inside(
         id,
         "mkdir -p /workspace/trap && ln -s /etc/shadow /workspace/trap/l && ln -s ../../../etc /workspace/trap/up && echo ok > /workspace/trap/f",
@@ -160,22 +160,22 @@ describe("a sandbox that stays", () => {
       await expect(lstat(join(base(), "trap", "l"))).rejects.toThrow();
       expect((await run(["cp", `${id}:/workspace/trap/l`, "shadow"])).code).toBe(125);
     });
-    test.each([`/workspace/../etc/passwd`, `/${"a".repeat(5000)}`, "/no/such/file"])("the path %.20s is refused", async (path) => {
+    test.each([`/workspace/../etc/passwd`, `/${"a".repeat(5000)}`, "/no/such/file"])("rejects the path %.20s", async (path) => {
       expect(await run(["cp", `${id}:${path}`, "never"])).toMatchObject({ code: 125, stderr: expect.stringMatching(/^caisson: /) });
     });
-    test("a source that is not there is named", async () => {
+    test("names a missing source", async () => {
       expect(await run(["cp", "no-such", `${id}:/workspace/`])).toMatchObject({ code: 125, stderr: expect.stringContaining("no-such") });
     });
   });
 
-  test("rm removes, and twice is an error that says so", async () => {
+  test("is removed by rm, which fails the second time", async () => {
     const other = (await ok("sandbox", "create", "--no-workspace")).trim();
     await ok("sandbox", "rm", other);
     expect(tracesOf(other)).toEqual([]);
     expect(await run(["sandbox", "rm", other])).toMatchObject({ code: 125, stderr: expect.stringContaining(other) });
   });
 
-  test("rm asks before files are lost that changed in the copy of a folder, as `caisson rm` does", async () => {
+  test("is not removed without a confirmation if files in its copy have changed", async () => {
     await mkdir(join(base(), "copied"));
     const changed = (await ok("sandbox", "create", "-w", "copied")).trim();
     await inside(changed, "echo x > new.txt");
@@ -191,14 +191,14 @@ describe("a sandbox that stays", () => {
   });
 });
 
-describe("what cannot be used any more", () => {
+describe("an unusable sandbox", () => {
   const damages: Record<string, (record: string) => string> = {
     "is not JSON": () => "{",
     "is empty, as after a power cut": () => "",
-    "has details that nobody understands": (record) => JSON.stringify({ ...JSON.parse(record), details: { from: "elsewhere" } }),
+    "has unknown details": (record) => JSON.stringify({ ...JSON.parse(record), details: { from: "elsewhere" } }),
   };
 
-  test.each(Object.entries(damages))("a sandbox whose record %s can be removed, with all that runs in it", async (_what, damage) => {
+  test.each(Object.entries(damages))("can be removed with its processes if its record %s", async (_what, damage) => {
     for (const words of [
       ["rm", "ID"],
       ["rm", "--all"],
@@ -214,7 +214,7 @@ describe("what cannot be used any more", () => {
     }
   });
 
-  test("a record that was damaged before the machine started, and a snapshot whose maker died, are swept", async () => {
+  test("is swept if it is from before a reboot, as is an unfinished snapshot", async () => {
     const old = join(home(), "sandboxes", "sb_aaaaaaaaaaaa");
     const draft = join(home(), "snapshots", ".new-999999999-1-sn_aaaaaaaaaaaa");
     await mkdir(join(old, "layer"), { recursive: true });
@@ -224,7 +224,7 @@ describe("what cannot be used any more", () => {
     await ok("config");
     expect(existsSync(draft)).toBe(true);
     await ok("exec", "--no-workspace", "--", "true");
-    // A command does so before it ends; a station, now and then.
+    // A command sweeps before it ends; a station sweeps from time to time.
     if (stationMode !== "none") await until("the station has swept", () => !existsSync(old) && !existsSync(draft));
     expect([existsSync(old), existsSync(draft)]).toEqual([false, false]);
   });

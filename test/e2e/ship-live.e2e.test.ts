@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
-import type { ShipView } from "../../src/contract/ship-verbs.ts";
+import type { ShipView } from "../../src/contract/ship/ship-verbs.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
 
 /**
- * Against real forges: with a token and a repository of one's own, in which a branch is made, merged and removed. It is
- * skipped, and says so, where the environment has none.
+ * Tests real forges, which need a token and a repository. Creates, merges and removes a branch there. Skipped, with the
+ * reason, if the environment has none.
  */
 const forges = [
   {
@@ -24,11 +24,11 @@ const forges = [
 
 describe.each(forges)("a live $forge", ({ forge, token = "", remote = "", needs }) => {
   if (token === "" || remote === "") {
-    test.skip(`is not tried: the environment has no ${needs}`, () => undefined);
+    test.skip(`is skipped: the environment has no ${needs}`, () => undefined);
     return;
   }
   const cli = useRunsCli();
-  test("gets a pull request, which is merged, and its branch is removed", { timeout: 900_000 }, async () => {
+  test("gets a pull request and merges it, and its branch is removed", { timeout: 900_000 }, async () => {
     const { hostname, port } = new URL(remote);
     const hosts = hostname === "github.com" ? "github.com,api.github.com" : `${hostname}${port === "" ? "" : `;ports=${port}`}`;
     execFileSync("sh", ["-c", `${cli.commandLine()} secret set 'LIVE_TOKEN@${hosts}'`], {
@@ -47,8 +47,8 @@ describe.each(forges)("a live $forge", ({ forge, token = "", remote = "", needs 
       about: "a scripted model that leaves a mark",
       turns: [{ calls: [{ tool: "bash", arguments: { command: `echo ${mark} > caisson-live.txt` } }] }, { say: "Done." }],
     });
-    const begun = await ok(["run", `Leave the mark ${mark}`, "--model", model, "--runtime", "oci", "--repo", remote]);
-    const run = /run_[a-z2-7]{12}/.exec(begun)?.[0] ?? "";
+    const output = await ok(["run", `Leave the mark ${mark}`, "--model", model, "--runtime", "oci", "--repo", remote]);
+    const run = /run_[a-z2-7]{12}/.exec(output)?.[0] ?? "";
     const to = ["--to", remote, "--forge", forge, "--token", "LIVE_TOKEN", "--kind", "test", "--without-tests", "a live test of shipping"];
     const opened = JSON.parse(await ok(["ship", run, ...to, "--json"])) as ShipView;
     expect(opened).toMatchObject({
@@ -58,7 +58,7 @@ describe.each(forges)("a live $forge", ({ forge, token = "", remote = "", needs 
     });
     const merged = JSON.parse(await ok(["ship", "merge", opened.id, "--json"])) as ShipView;
     expect(merged).toMatchObject({ status: "merged", merged: expect.stringMatching(/^[0-9a-f]{40,64}$/) });
-    // Whoever begins from there now has it.
+    // A clone of the target branch now contains the mark.
     const turns = [{ calls: [{ tool: "read", arguments: { path: "caisson-live.txt" } }] }, { say: "Seen.", expect: { news: [mark] } }];
     await ok(["run", "Look", "--model", await cli.script({ turns }), "--runtime", "oci", "--repo", remote]);
   });

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { ignoring } from "../../src/lib/failures.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 
@@ -25,8 +26,8 @@ async function newHome(name: string): Promise<string> {
   return home;
 }
 
-describe.runIf(asRoot)("where process 1 does not reap", () => {
-  test("`down` ends the station, though its process stays as a zombie", async () => {
+describe.runIf(asRoot)("a machine whose process 1 does not reap", () => {
+  test("lets `down` end the station, although its process remains as a zombie", async () => {
     const home = await newHome("zombie");
     const init: ChildProcess = spawn("unshare", ["--pid", "--fork", "--mount-proc", "sh", "-c", "echo up; exec sleep 600"]);
     await once(init.stdout as NonNullable<typeof init.stdout>, "data");
@@ -58,10 +59,20 @@ describe("a process that is killed while it replaces a file", () => {
     const folders = () => ["sessions", "sandboxes"].flatMap((name) => namesIn(join(home, name)).map((id) => join(home, name, id)));
     const left = () => [home, join(home, "station"), ...folders()].flatMap(namesIn).filter((name) => name.endsWith(".tmp"));
     const [node = "", program = ""] = cli.commandLine().split(" ");
-    const asked = ["run", "x", "--no-workspace", "--session", "work", "--model", model];
-    expect((await cli.run(asked, { home })).code).toBe(0);
-    const kill = ["-f", "-qq", "-P", join(home, "sessions", "work", "session.json"), "-o", "/dev/null"];
-    const argv = [...kill, "-e", "inject=rename,renameat,renameat2:error=EIO:signal=SIGKILL:when=1", node, program, ...asked];
+    const command = ["run", "x", "--no-workspace", "--session", "work", "--model", model];
+    expect((await cli.run(command, { home })).code).toBe(0);
+    // The first file that the run replaces. Filtering by its path misses `rename`, which names it second.
+    const argv = [
+      "-f",
+      "-qq",
+      "-o",
+      "/dev/null",
+      "-e",
+      "inject=rename,renameat,renameat2:error=EIO:signal=SIGKILL:when=1",
+      node,
+      program,
+      ...command,
+    ];
     await once(spawn("strace", argv, { env: cli.environment({ home }), stdio: "ignore" }), "exit");
     expect(left()).toEqual([expect.stringMatching(/^session\.json\..*\.tmp$/)]);
     const station = await serve(home);
@@ -71,7 +82,7 @@ describe("a process that is killed while it replaces a file", () => {
   });
 });
 
-/** False while the stall guard of a killed station has not ended. */
+/** Returns false as long as the stall guard of a killed station runs. */
 function unmounted(disk: SmallDisk): boolean {
   try {
     disk.remove();
@@ -81,19 +92,27 @@ function unmounted(disk: SmallDisk): boolean {
   }
 }
 
+/** Returns what a process waits for in the kernel, for the message of a failed test. */
+function waitOf(pid: number | undefined): string {
+  const read = (name: string) => ignoring("only a message needs it", () => readFileSync(`/proc/${pid}/${name}`, "utf8").trim());
+  return `the station waits for ${read("wchan")}: ${read("stack")}`;
+}
+
 describe.runIf(asRoot)("a station whose file system was aborted", () => {
-  test("names the reason, and can be ended by `down`", async () => {
+  test("names the reason, and can be ended with `down`", async () => {
     const disk = mountSmallDisk();
     const home = join(disk.folder, "home");
     await mkdir(home, { mode: 0o700 });
-    // Ready sandboxes would stay on the file system, which could then not be unmounted.
+    // Ready sandboxes would stay on the file system and block the unmount.
     const station = await serve(home, ["--ready", "0"]);
     try {
       const model = await cli.script({ turns: [{ say: "Done." }] });
+      // The station has opened its log.
+      expect((await cli.run(["ps"], { home })).code).toBe(0);
       execFileSync("mount", ["-o", "remount,abort", disk.folder]);
       const run = await cli.run(["run", "x", "--no-workspace", "--model", model], { home });
       expect(run.code).not.toBe(0);
-      expect(run.stderr).toMatch(/the file system is read-only|the disk failed/);
+      expect(run.stderr, waitOf(station.child.pid)).toMatch(/the file system is read-only|the disk failed/);
       expect(run.stderr).toContain("dmesg");
       const down = await cli.run(["down"], { home });
       expect(down.code, down.stderr).toBe(0);
@@ -106,7 +125,7 @@ describe.runIf(asRoot)("a station whose file system was aborted", () => {
 });
 
 describe("commands that work through a station", () => {
-  test("survive its restart: the run that they watch finishes, and so do they", async () => {
+  test("survive its restart, as does the run that they watch", async () => {
     const home = await newHome("restart");
     const model = await cli.script({ turns: [{ calls: [bash("echo up; sleep 3; echo over")] }, { say: "Done." }] });
     const first = await serve(home);

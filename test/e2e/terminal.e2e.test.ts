@@ -9,7 +9,7 @@ expectNothingLeftAfterEach(sandboxes);
 const inTerminal = (): Promise<Terminal> => startTerminal({ cwd: base(), env: environment() });
 
 describe("a terminal", () => {
-  test("exec --tty gives one, of our size, and follows when ours changes", async () => {
+  test("has our size with exec --tty, and follows when ours changes", async () => {
     await using terminal = await inTerminal();
     const { type, resize, see } = terminal;
     await type(
@@ -21,7 +21,7 @@ describe("a terminal", () => {
     await until("the end", () => sandboxes().length === 0);
   });
 
-  test("Ctrl-C goes inside, and the terminal is as it was afterwards", async () => {
+  test("passes Ctrl-C inside, and is restored afterwards", async () => {
     await using terminal = await inTerminal();
     const { type, see } = terminal;
     await type(
@@ -32,7 +32,7 @@ describe("a terminal", () => {
     await see(/caught[\s\S]*code=5[\s\S]*same/);
   });
 
-  test("Ctrl-C without --tty ends the command: 130", async () => {
+  test("ends the command with 130 on Ctrl-C without --tty", async () => {
     await using terminal = await inTerminal();
     const { type, see } = terminal;
     await type(`${launcher} exec -- sh -c 'echo up; sleep 300'; echo code=$?\n`);
@@ -41,7 +41,7 @@ describe("a terminal", () => {
     await see(/code=130/);
   });
 
-  test("what is typed is passed on with -i or -t only: a program that reads its input to the end does not wait for ever", async () => {
+  test("passes input only with -i or -t, so a program that reads it all does not hang", async () => {
     await using terminal = await inTerminal();
     const { type, see } = terminal;
     await type(`${launcher} exec -- sh -c 'cat; echo read-all'; echo code=$?\n`);
@@ -55,7 +55,7 @@ describe("a terminal", () => {
     await until("the end", () => sandboxes().length === 0);
   });
 
-  test("shell is one to work in", async () => {
+  test("works interactively with `caisson shell`", async () => {
     await using terminal = await inTerminal();
     const { type, see } = terminal;
     await type(`${launcher} shell\n`);
@@ -68,7 +68,7 @@ describe("a terminal", () => {
     await see(/code=9/);
   });
 
-  test("a terminal that goes away takes the command and the sandbox with it", async () => {
+  test("ends the command and its sandbox when it closes", async () => {
     const child = spawn("script", ["-qec", `${launcher} exec --tty -- sh -c 'echo up; sleep 300'`, "/dev/null"], {
       cwd: base(),
       env: environment(),

@@ -14,7 +14,10 @@ const idOf = (events: readonly LoggedEvent[]): string => (events[0]?.type === "r
 const sandboxOf = (events: readonly LoggedEvent[]): string =>
   events.flatMap((event) => (event.type === "run.sandboxed" ? [event.data.sandbox] : []))[0] ?? "";
 
-/** Files of all three kinds: the workspace's, the home's and the root layer's; then a command that is running when its station dies. */
+/**
+ * Writes files of all three kinds (in the workspace, the home and the root layer), then runs a command that still runs
+ * when its station dies.
+ */
 const script = {
   turns: [
     { calls: [bash("echo workspace > file.txt; echo home > ~/file.txt; sudo sh -c 'echo root > /opt/file.txt'")] },
@@ -33,8 +36,8 @@ function expectRestarted(events: readonly LoggedEvent[], sandbox: string): void 
   expect(events.at(-1)).toMatchObject({ type: "run.ended", data: { reason: "done", text: "All here." } });
 }
 
-describe.each(Object.entries(otherVersions))("a run in a living sandbox with a guest %s", (_name, change) => {
-  test("continues on its files once the sandbox is restarted, and says so", async () => {
+describe.each(Object.entries(otherVersions))("a run in a live sandbox with a guest %s", (_name, change) => {
+  test("continues on its files after the sandbox is restarted, and says so", async () => {
     const model = await cli.script(script);
     const going = cli.start(["run", "upgrade", "--allow-root", "--repo", await cli.folder(), "--model", model, "--json"]);
     await going.event("tool.streamed");

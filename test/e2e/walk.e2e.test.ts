@@ -8,8 +8,8 @@ import { startTerminal, type Terminal } from "../support/tmux.ts";
 import { root } from "./caisson-process.ts";
 
 /**
- * What a new user does in the first hour, in a real terminal, screen by screen. The screens are files, so that a change
- * of anything that is shown is seen in review; the README's pictures are made of them.
+ * The first hour of a new user, in a real terminal, screen by screen. The screens are stored as files, so a review sees
+ * every change of the output. The README's pictures are made from them.
  */
 
 let home = "";
@@ -22,19 +22,19 @@ const env = () => ({
   CAISSON_HOME: join(home, ".caisson"),
   CAISSON_MODEL: `scripted:${join(home, "model.json")}`,
   NO_COLOR: "1",
-  // A machine may have one that waits at the end of a text that fits.
+  // The machine's pager might wait even at the end of a text that fits.
   GIT_PAGER: "cat",
 });
 
 beforeAll(async () => {
-  // A row is as long as the folder's name makes it: wherever TMPDIR is, this is here.
+  // A fixed place, wherever TMPDIR is, because the length of a row depends on the folder's name.
   home = mkdtempSync("/tmp/caisson-walk-");
   screens = createScreens({ [home]: "~" });
   makeShop();
-  // Set-up is no part of the walk.
+  // Setup is not part of the walk.
   execFileSync("caisson", ["--version"], { env: env() });
   terminal = await startTerminal({ cwd: shop(), env: env(), cols: 130, rows: 60 });
-  // Root's would be another.
+  // Root's prompt would be different.
   await terminal.type("PS1='$ '\n");
 });
 afterAll(async () => {
@@ -43,7 +43,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** A small repository with a defect, and a test that shows it. */
+/** Creates a small repository with a defect and a test that shows it. */
 function makeShop(): void {
   mkdirSync(shop(), { recursive: true });
   const files = {
@@ -63,7 +63,7 @@ function makeShop(): void {
 const modelSays = (script: Script) => writeFileSync(join(home, "model.json"), JSON.stringify(script));
 const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 
-/** A command, or what is typed once something was asked. */
+/** A command, or the answer to a question. */
 type Typed = string | { asked: RegExp; type: string };
 
 async function enter(line: string): Promise<void> {
@@ -71,7 +71,7 @@ async function enter(line: string): Promise<void> {
   await terminal.press("Enter");
 }
 
-/** Types it into an empty terminal, line by line, and compares the whole screen that comes of it. */
+/** Types the lines into an empty terminal, and compares the resulting screen with the stored one. */
 async function scene(name: string, ...typed: Typed[]): Promise<string> {
   await enter("clear");
   await terminal.seeOnScreen(/^\$\n$/);
@@ -92,12 +92,12 @@ async function scene(name: string, ...typed: Typed[]): Promise<string> {
   return screen;
 }
 
-test("doctor says what works", async () => {
+test("doctor reports what works", async () => {
   const screen = await scene("doctor", "caisson doctor | grep -E '^(oci|host) '");
   expect(screen).toContain("oci  usable");
 });
 
-test("exec: the folder is there, changes are dropped, and the network is closed", async () => {
+test("exec shows the folder, drops changes and denies the network", async () => {
   await scene(
     "exec",
     "caisson exec -- sh test.sh",
@@ -110,7 +110,7 @@ test("exec: the folder is there, changes are dropped, and the network is closed"
 
 const edit = (path: string, old: string, text: string) => ({ tool: "edit", arguments: { path, old, new: text } });
 
-/** A conversation is one script from its first word to its last. */
+/** One script for the whole conversation, from its first turn to its last. */
 const fixing: Script["turns"] = [
   { say: "I run the test first.", calls: [bash("sh test.sh | tee test.log")] },
   { say: "The first price is left out.", calls: [edit("total.sh", "shift\n", ""), bash("sh test.sh")] },
@@ -118,13 +118,13 @@ const fixing: Script["turns"] = [
   { say: "The total counts every price now. Nothing is pushed." },
 ];
 
-test("run: an agent works on a copy, and asks before it pushes", async () => {
+test("run works on a copy, and asks before it pushes", async () => {
   modelSays({ turns: fixing });
   await scene("run", 'caisson run "fix the test"', { asked: /May coder do this\?[\s\S]*n no/, type: "n" });
   await scene("changes", "caisson ps", "caisson diff", "git status --short", "caisson apply", "git status --short");
 });
 
-test("run --continue: the conversation goes on, and its work becomes a branch", async () => {
+test("run --continue continues the conversation, whose work becomes a branch", async () => {
   modelSays({
     turns: [
       ...fixing,
@@ -136,18 +136,18 @@ test("run --continue: the conversation goes on, and its work becomes a branch", 
   await scene("branch", "caisson branch", "git branch --list", "caisson session ls");
 });
 
-test("discard asks before work is lost", async () => {
+test("discard asks before it loses work", async () => {
   modelSays({ turns: [{ calls: [{ tool: "write", arguments: { path: "notes.txt", content: "perhaps\n" } }] }, { say: "Noted." }] });
   await scene(
     "discard",
     'caisson run "take notes"',
     "caisson discard",
-    { asked: /Remove it all the same\? \[y\/N\]/, type: "n" },
+    { asked: /Remove it anyway\? \[y\/N\]/, type: "n" },
     "caisson discard --yes",
   );
 });
 
-test("chat: a conversation, turn after turn", async () => {
+test("chat runs several turns", async () => {
   modelSays({
     turns: [{ say: "Sure.", calls: [edit("total.sh", "echo $sum", 'echo "$sum"')] }, { say: "The sum is quoted now." }],
   });
@@ -155,12 +155,12 @@ test("chat: a conversation, turn after turn", async () => {
     "chat",
     "caisson chat",
     { asked: /^›/m, type: "quote the sum" },
-    { asked: /not applied: \/diff shows it[\s\S]*\n›/, type: "/diff" },
+    { asked: /not applied: \/diff to review[\s\S]*\n›/, type: "/diff" },
     { asked: /^\+echo[\s\S]*\n›/m, type: "/exit" },
   );
 });
 
-test("a sandbox that stays has a name; further folders are mounted where they are wanted", async () => {
+test("a kept sandbox has a name, and mounts further folders", async () => {
   mkdirSync(join(home, "prices"));
   writeFileSync(join(home, "prices", "list.txt"), "1\n2\n3\n");
   await scene(
@@ -174,20 +174,20 @@ test("a sandbox that stays has a name; further folders are mounted where they ar
   );
 });
 
-test("what nobody uses any more is found and removed, and what would be lost is asked about", async () => {
+test("rm and prune ask before they lose work", async () => {
   await scene(
     "tidying-up",
     "caisson sandbox create --name spare",
     "caisson exec -s spare -- touch more.txt",
     "caisson rm spare",
-    { asked: /Remove it all the same\? \[y\/N\]/, type: "y" },
+    { asked: /Remove it anyway\? \[y\/N\]/, type: "y" },
     "caisson prune --older-than 0",
     { asked: /Remove it\? \[y\/N\]/, type: "y" },
-    // The largest is first: which of the others is larger differs between machines.
+    // Only these rows: they are sorted by size, and the order of the others differs between machines.
     "caisson df | grep -E 'SIZE|sandboxes|sessions'",
   );
 });
 
-test("the wrong place is refused", async () => {
+test("commands refuse the wrong folder", async () => {
   await scene("wrong-place", "cd ~", "caisson exec -- ls", "cd /etc", "caisson run 'tidy up'", "cd ~/shop");
 });

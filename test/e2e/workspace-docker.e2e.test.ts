@@ -7,7 +7,7 @@ import { useRunsCli } from "../support/runs-cli.ts";
 
 const cli = useRunsCli();
 
-/** An engine keeps no layer of ours: the session's files are a snapshot, and a diff compares everything. */
+/** The engine stores no layer for us: a session's files are a snapshot, and a diff compares all of them. */
 describe("a session in the docker runtime", () => {
   let env: Record<string, string> = {};
   beforeAll(async () => {
@@ -15,7 +15,7 @@ describe("a session in the docker runtime", () => {
     env = { DOCKER_HOST: `unix://${engine.socketPath}`, CAISSON_DOCKER_IMAGE: await engine.image("busybox") };
   });
 
-  test("keeps its files for the next run; the user's own edits are no changes of the agent's", async () => {
+  test("keeps its files for the next run, and the user's edits are not its changes", async () => {
     const folder = await cli.folder({ a: "1\n", b: "2\n", c: "3\n", ".env": "TOKEN=1\n" });
     const work = async (command: string, ...argv: string[]) => {
       const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command } }] }, { say: "Done." }] });
@@ -41,7 +41,7 @@ describe("a session in the docker runtime", () => {
     expect((await cli.run(["apply", "boxed"], { cwd: folder, env })).code).toBe(125);
     await ok("apply", "boxed", "a", "n");
     expect(readFileSync(join(folder, "a"), "utf8")).toBe("1\nagent\nsecond\n");
-    // A credential is not seen inside, and what stands there in its place is no change of it.
+    // The credential is hidden inside, and what replaces it there is not a change.
     expect([readFileSync(join(folder, "n"), "utf8"), readFileSync(join(folder, ".env"), "utf8")]).toEqual(["n\n", "TOKEN=1\n"]);
     const elsewhere = await work("true", "--runtime", "oci");
     expect([elsewhere.code, elsewhere.stderr]).toEqual([125, expect.stringContaining("in the runtime docker, not in oci")]);
@@ -51,9 +51,9 @@ describe("a session in the docker runtime", () => {
     expect((await ok("snapshot", "ls", "--json")).text).not.toContain("boxed");
   });
 
-  test("a sandbox whose record is damaged can be removed, container and all", async () => {
-    const made = await cli.run(["sandbox", "create", "--no-workspace", "--runtime", "docker"], { env });
-    const id = made.text.trim();
+  test("has sandboxes that can be removed with their container if the record is damaged", async () => {
+    const result = await cli.run(["sandbox", "create", "--no-workspace", "--runtime", "docker"], { env });
+    const id = result.text.trim();
     const docker = new Docker({ socketPath: (env.DOCKER_HOST as string).replace("unix://", "") });
     const containers = async () => (await docker.listContainers({ all: true, filters: { name: [id] } })).length;
     expect(await containers()).toBe(1);
@@ -64,7 +64,7 @@ describe("a session in the docker runtime", () => {
     expect(cli.sandboxes()).toEqual([]);
   });
 
-  test("a container that dies leaves its files to the next one; where they are gone, the agent is told so", {
+  test("passes its files to a new container, or tells the agent that they are lost", {
     timeout: 90_000,
   }, async () => {
     const folder = await cli.folder({ "a.txt": "mine\n" });
@@ -75,8 +75,8 @@ describe("a session in the docker runtime", () => {
         { calls: [bash("echo up; sleep 60")] },
         { calls: [bash("cat file.txt")], expect: { news: ["on the same workspace"] } },
         { calls: [bash("echo more > more.txt; echo up again; sleep 60")], expect: { news: ["kept"] } },
-        { calls: [bash("cat file.txt more.txt || echo nothing more")], expect: { news: ["is gone"] } },
-        { say: "Told.", expect: { news: ["kept", "nothing more"], contains: ["is gone"] } },
+        { calls: [bash("cat file.txt more.txt || echo nothing more")], expect: { news: ["are lost"] } },
+        { say: "Told.", expect: { news: ["kept", "nothing more"], contains: ["are lost"] } },
       ],
     });
     const going = cli.start(["run", "survive", "--model", model, "--runtime", "docker", "--session", "mortal", "--json"], {
@@ -95,8 +95,8 @@ describe("a session in the docker runtime", () => {
     const done = await going.ended;
     expect(done.code, done.text.slice(-1500)).toBe(0);
     expect(done.events.flatMap((event) => (event.type === "run.sandboxed" ? [event.data.files] : []))).toEqual([undefined, "kept", "gone"]);
-    const gone = await cli.run(["session", "rm", "mortal", "--yes"], { cwd: folder, env });
-    expect(gone.code, gone.stderr).toBe(0);
+    const removal = await cli.run(["session", "rm", "mortal", "--yes"], { cwd: folder, env });
+    expect(removal.code, removal.stderr).toBe(0);
     expect((await cli.run(["snapshot", "ls", "--json"], { env })).text).not.toContain("mortal");
   });
 });

@@ -44,13 +44,13 @@ describe("an ordinary user's workspace", () => {
     expect(result.code, result.stderr + result.stdout).toBe(0);
   }
 
-  test("goes back to what it was before a turn, with what that removed, replaced and shut", () => {
+  test("is restored by undo, with files that were removed, replaced or closed", () => {
     const script = join(base, "undo.json");
     const bash = (command: string) => ({ calls: [{ tool: "bash", arguments: { command } }] });
     const second = "echo two >> a; rm one; rm -r d; mkdir d shut; echo n > d/n; echo s > shut/s; chmod 000 shut";
     writeFileSync(script, JSON.stringify({ turns: [bash("echo one > one"), { say: "One." }, bash(second), { say: "Two." }] }));
-    const begun = run("run", "go", "--model", `scripted:${script}`, "--runtime", "oci", "--session", "undone", "--json");
-    const id = /"run":"(run_\w+)"/.exec(begun.stdout)?.[1] ?? "";
+    const firstRun = run("run", "go", "--model", `scripted:${script}`, "--runtime", "oci", "--session", "undone", "--json");
+    const id = /"run":"(run_\w+)"/.exec(firstRun.stdout)?.[1] ?? "";
     expect(run("run", "--continue", id, "more").code).toBe(0);
     expect(run("diff", "--stat", id).stdout).toMatch(/modified +a[\s\S]*removed +d\/b[\s\S]*added +d\/n/);
     const undone = run("undo", id);
@@ -62,7 +62,7 @@ describe("an ordinary user's workspace", () => {
     expect(existsSync(join(base, "home", "sessions", "undone"))).toBe(false);
   });
 
-  test("is seen, kept for the next run, applied as the user's own, and removed, whatever modes are in it", () => {
+  test("can be diffed, reused, applied and removed with any modes in it", () => {
     work(
       "echo more >> a; rm -r d; mkdir d shut; echo n > d/n; echo s > shut/s; chmod 000 shut; echo x > none; chmod 000 none",
       "--session",

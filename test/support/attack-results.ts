@@ -4,7 +4,10 @@ import { claims } from "../../src/suites/attack/suite.ts";
 import { isRequired } from "../../src/suites/conformance/describe-runtime.ts";
 import { requiredRuntimes } from "./run-suite.ts";
 
-/** Registers one test for each claim of the attack suite, and for those from above the sandbox. `attack` gives the verdicts, or why there are none. */
+/**
+ * Registers one test for each claim of the attack suite and of `more`. `attack` returns the verdicts, or why nothing
+ * was attacked.
+ */
 export function describeAttack(
   name: string,
   { more, attack }: { more: readonly Claim[]; attack: () => Promise<Verdict[] | { absent: string }> },

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** The station's port through another, whose connections can be cut, and whose streams can die without a word. */
+/** A proxy for the station's port. It can cut connections, and silence streams without closing them. */
 export async function breakableLink(stationUrl: string) {
   const target = new URL(stationUrl);
   const pairs = new Set<{ client: Socket; station: Socket; isStream: boolean }>();
@@ -49,7 +49,7 @@ export async function breakableLink(stationUrl: string) {
     mend() {
       isCut = false;
     },
-    /** New WebSockets are not begun until what this gives is called. */
+    /** Holds back new WebSockets until the returned function is called. */
     holdStreams(): () => void {
       const waiting: (() => void)[] = [];
       held = waiting;
@@ -58,7 +58,7 @@ export async function breakableLink(stationUrl: string) {
         for (const begin of waiting.splice(0)) begin();
       };
     },
-    /** As when a router has forgotten them: the WebSockets there are stay open, and nothing comes through any more. */
+    /** Acts like a router that has forgotten the connections: existing WebSockets stay open, and no data passes. */
     silenceStreams() {
       for (const { client, station, isStream } of pairs) {
         if (!isStream) continue;

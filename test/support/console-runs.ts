@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { StartRunInput } from "../../src/contract/run-verbs.ts";
+import type { StartRunInput } from "../../src/contract/run/run-verbs.ts";
 import type { useConsole } from "./console.ts";
 
 type Console = Pick<ReturnType<typeof useConsole>, "url" | "token" | "base">;
 
-/** Runs of scripted models on the station of a test, started over the API as any program would. */
+/** Starts runs of scripted models on a test's station, over the API as any program would. */
 export function scriptedRuns({ url, token, base }: Console) {
   let scripts = 0;
   const headers = (as: string) => ({ authorization: `Bearer ${as}`, "content-type": "application/json" });
@@ -22,7 +22,7 @@ export function scriptedRuns({ url, token, base }: Console) {
   }
   return {
     script,
-    /** Its id. */
+    /** Returns the run's id. */
     async startRun(content: object, request: Partial<StartRunInput> = {}, as = token()): Promise<string> {
       const answer = await fetch(`${url()}/v1/runs`, {
         method: "POST",

@@ -3,14 +3,14 @@ import { type Client, connect } from "../../src/client/connect.ts";
 import type { useConsole } from "./console.ts";
 
 export const long = { timeout: 600_000 };
-/** Sandboxes are started behind what is waited for, on a machine that may be busy. */
+/** Long enough to start sandboxes on a busy machine. */
 export const patient = { timeout: 240_000 };
 
-/** Exactly where it is a text: a page of a workflow has "work" in its heading, too. */
+/** Matches a text exactly, because the page of a workflow also has "work" in its heading. */
 export const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name, exact: true });
-/** A node of the graph, in a state. */
+/** Returns a node of the graph in a state. */
 export const node = (page: Page, name: string, state: string) => page.getByRole("button", { name: new RegExp(`^${name} .*${state}`) });
 
-/** The console's own station, over its API. */
+/** Returns a client for the console's own station. */
 export const stationOf = ({ url, token }: Pick<ReturnType<typeof useConsole>, "url" | "token">): Client =>
   connect({ url: url(), token: token() });

@@ -7,26 +7,26 @@ import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { root, useCaisson } from "../e2e/caisson-process.ts";
 import { signedIn } from "./signed-in.ts";
 
-/** Debian's; the tests bring no browser of their own. */
+/** Debian's package; the tests bring no browser. */
 const CHROMIUM = "/usr/bin/chromium";
 const PATIENCE_MS = 90_000;
 
 export interface ConsolePage {
   page: Page;
   context: BrowserContext;
-  /** What the browser refused or a script threw; a test that means to provoke some empties it. */
+  /** What the browser refused and what scripts threw. A test that provokes some removes them. */
   complaints: string[];
 }
 
-/** How a station is called from elsewhere: with what it is started, and with what the browser finds it. */
+/** A station that other machines can reach: the options that start it, and those that let the browser find it. */
 export interface Exposed {
   up: readonly string[];
   browser: readonly string[];
 }
 
 /**
- * A station on a port of its own with real sandboxes, and pages of a real browser on its console, for the tests of a
- * file. At the end of each test nothing may have been complained about.
+ * Starts a station with real sandboxes on a separate port, and opens its console in a real browser, for the tests of a
+ * file. Fails a test that ends with complaints.
  */
 export function useConsole({ exposed }: { exposed?: (folder: string) => Promise<Exposed> } = {}) {
   const caisson = useCaisson();
@@ -53,7 +53,10 @@ export function useConsole({ exposed }: { exposed?: (folder: string) => Promise<
     }
   });
 
-  /** A separate browser, signed in with this token, or the station's first; null: not signed in. */
+  /**
+   * Opens a page in a separate browser context, signed in with this token or the station's first. A null token means
+   * signed out.
+   */
   async function openPage(
     path: string,
     options: { token?: string | null; phone?: boolean; dark?: boolean; at?: string } = {},
@@ -69,7 +72,7 @@ export function useConsole({ exposed }: { exposed?: (folder: string) => Promise<
     const page = await context.newPage();
     const complaints: string[] = [];
     page.on("console", (message) => {
-      // That a station was away for a moment is no fault of the page's.
+      // An unreachable station is not the page's fault.
       if (message.type() === "error" && !/net::ERR_|Failed to load resource|^WebSocket connection to /.test(message.text()))
         complaints.push(message.text());
     });
@@ -85,14 +88,14 @@ export function useConsole({ exposed }: { exposed?: (folder: string) => Promise<
     openPage,
     url: () => url,
     token: () => token,
-    /** Of the station's owners, for tests of what each may see. */
+    /** Creates a token, for tests of what each owner may see. */
     async tokenFor(name: string, args: readonly string[] = []): Promise<string> {
       return JSON.parse((await caisson.run(["token", "create", name, ...args, "--json"])).text).token;
     },
   };
 }
 
-/** What a reader with a screen reader or weak eyes would stumble over, by its rule. */
+/** Returns the accessibility violations of a page, each with its rule. */
 export async function barriers(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const found = await page.evaluate(async () => {
@@ -104,7 +107,7 @@ export async function barriers(page: Page): Promise<string[]> {
   return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
 }
 
-/** Saves a picture where `CONSOLE_PICTURES` names a folder. */
+/** Saves a screenshot if `CONSOLE_PICTURES` names a folder. */
 export async function picture(page: Page, name: string): Promise<void> {
   const folder = process.env.CONSOLE_PICTURES;
   if (folder === undefined || folder === "") return;

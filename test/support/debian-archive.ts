@@ -4,8 +4,8 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "nod
 import { join } from "node:path";
 
 /**
- * An archive of packages in a folder, with one package `tiny` that is a whole system: a shell and a few programs. Gives
- * the line of sources.list that names it.
+ * Writes a Debian archive with one package, `tiny`, which is a whole system: a shell and a few programs. Returns its
+ * mirror and suite.
  */
 export function writeDebianArchive(folder: string): { mirror: string; suite: string } {
   const arch = execFileSync("dpkg", ["--print-architecture"], { encoding: "utf8" }).trim();

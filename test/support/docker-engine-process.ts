@@ -44,7 +44,8 @@ const foldersPrefix = "caisson-engine-";
 export async function startDockerEngine(options: { folder?: string } = {}): Promise<TestEngine> {
   const folder = options.folder ?? newEngineFolder();
   const cgroupName = cgroupNameFor(folder);
-  // An engine that was killed leaves the pid of a helper that died with it; where nobody reaped it, the next engine waits for it in vain.
+  // An engine that was killed leaves the pid of a helper that died with it; if it was not reaped, the next engine waits
+  // for it in vain.
   rmSync(join(folder, "exec/containerd/containerd.pid"), { force: true });
   // biome-ignore format: one option a line reads best.
   const args = [
@@ -88,7 +89,8 @@ export async function startEngine(options: EngineRecordInput): Promise<TestEngin
     stdio: ["ignore", log, log],
     // podman's monitor leaves an empty file there when a container runs out of memory.
     cwd: folder,
-    env: { ...process.env, ...options.env },
+    // The engine may outlive the file that started it.
+    env: { ...process.env, TMPDIR: folder, ...options.env },
   });
   closeSync(log);
   const failed = new Promise<never>((_, reject) => {

@@ -19,7 +19,7 @@ function leftovers(engine: TestEngine): string[] {
   return [...mounts, ...cgroups, ...(existsSync(folder) ? [folder] : [])];
 }
 
-test("an engine of one's own starts, runs an image that nobody pulled, and leaves nothing", async () => {
+test("a private engine runs an image without a pull, and leaves nothing behind", async () => {
   const engine = await startDockerEngine();
   try {
     expect(run(engine, ["run", "--rm", "--network", "none", await engine.image("busybox"), "echo", "inside"])).toBe("inside\n");
@@ -40,7 +40,7 @@ test("an engine of one's own starts, runs an image that nobody pulled, and leave
   expect(leftovers(engine)).toEqual([]);
 });
 
-test("an engine that was killed, with a sandbox running, is cleaned up just as well", async () => {
+test("an engine that is killed while a sandbox runs is cleaned up as well", async () => {
   const engine = await startDockerEngine();
   try {
     run(engine, ["run", "-d", "--network", "none", await engine.image("busybox"), "sleep", "1000"]);
@@ -52,7 +52,7 @@ test("an engine that was killed, with a sandbox running, is cleaned up just as w
   expect(leftovers(engine)).toEqual([]);
 });
 
-test("Podman's service does the same", async () => {
+test("Podman's service works as a private engine", async () => {
   const engine = await startPodmanEngine();
   try {
     const args = ["run", "--rm", "--network", "none", "--ulimit", "nofile=1024:4096", "--ulimit", "nproc=4096:4096"];

@@ -7,12 +7,12 @@ import { startPodmanEngine } from "./podman-engine.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The folder in which the run's shared engines live; made by docker-global-setup.ts. */
+    /** The folder of the run's shared engines, created by docker-global-setup.ts. */
     enginesFolder: string;
   }
 }
 
-/** The run's shared engine, started when the first test asks for it. */
+/** Returns the run's shared engine, which starts when the first test needs it. */
 export async function useDockerEngine(): Promise<TestEngine> {
   return useEngine("docker", startDockerEngine);
 }

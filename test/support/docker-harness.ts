@@ -3,8 +3,8 @@ import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
-import type { SandboxEvent } from "../../src/contract/event.ts";
-import { SandboxSpec, type SandboxSpecInput } from "../../src/contract/sandbox.ts";
+import { SandboxConfig, type SandboxConfigInput } from "../../src/contract/sandbox/sandbox.ts";
+import type { SandboxEvent } from "../../src/contract/sandbox/sandbox-event.ts";
 import { createDockerRuntime, type DockerRuntimeOptions } from "../../src/runtimes/docker/runtime.ts";
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 import type { Sandbox, SpawnOptions } from "../../src/sandbox/sandbox.ts";
@@ -13,7 +13,10 @@ import type { TestEngine } from "./docker-engine-process.ts";
 
 export const guestPath = join(import.meta.dirname, "../../guest/build/caisson-guest");
 
-/** What tests of the docker runtime have in common: an engine, a fresh state folder for each test, and the check that nothing is left. */
+/**
+ * What the tests of the docker runtime share: an engine, a new state folder for each test, and the check that nothing
+ * is left behind.
+ */
 export interface DockerHarness {
   readonly engine: TestEngine;
   /** The name of a small image. */
@@ -21,17 +24,17 @@ export interface DockerHarness {
   readonly stateDir: string;
   readonly runtime: Runtime;
   readonly events: SandboxEvent[];
-  /** Another runtime on the same state folder and engine, unless said otherwise. */
+  /** Returns another runtime, on the same state folder and engine by default. */
   runtimeWith(options?: DockerRuntimeOptions & { stateDir?: string }): Runtime;
-  specOf(spec?: SandboxSpecInput): SandboxSpec;
+  specOf(spec?: SandboxConfigInput): SandboxConfig;
   newFolder(name: string, owner?: number): string;
   docker(...args: string[]): string;
-  /** Names of the engine's containers that are sandboxes. */
+  /** Returns the names of the engine's containers that are sandboxes. */
   containers(): string[];
   images(): string[];
 }
 
-/** Registers its hooks in the calling file. */
+/** Registers its hooks in the calling test file. */
 export function useDockerHarness(): DockerHarness {
   const folders: string[] = [];
   const current = {} as { engine: TestEngine; image: string; stateDir: string; runtime: Runtime; events: SandboxEvent[] };
@@ -63,7 +66,7 @@ export function useDockerHarness(): DockerHarness {
         { socketPath: current.engine.socketPath, ...options },
       );
     },
-    specOf: (spec = {}) => SandboxSpec.parse({ template: { kind: "image", reference: current.image }, ...spec }),
+    specOf: (spec = {}) => SandboxConfig.parse({ template: { kind: "image", reference: current.image }, ...spec }),
     newFolder(name, owner) {
       const folder = mkdtempSync(join(tmpdir(), `caisson-test-${name}-`));
       folders.push(folder);

@@ -18,13 +18,16 @@ import {
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 
-/** Root file systems for test images, made from this machine's files alone: nothing is pulled. Safe to delete at any time. */
-/** Outlives the run, and so is not in its own temporary folder. */
+/**
+ * Root file systems for test images, made only from this machine's files: no image is pulled. Safe to delete at any
+ * time.
+ */
+/** Outlives the run, so it is not in the run's temporary folder. */
 const cacheFolder = join(process.env.CAISSON_TEST_CACHE ?? tmpdir(), ".caisson-test-cache", "images");
 
 export type TestImage = "busybox" | "debian";
 
-/** The path of a tar archive with that root file system; made on first use. */
+/** Returns the path of a tar archive with that root file system, which is created on first use. */
 export function imageArchive(image: TestImage): string {
   const source = image === "busybox" ? "/bin/busybox" : "/var/lib/dpkg/status";
   if (!existsSync(source))
@@ -74,7 +77,10 @@ function writeBasics(root: string): void {
   writeFileSync(join(root, "etc/shadow"), "root:*:19000:0:99999:7:::\n", { mode: 0o600 });
 }
 
-/** What a Debian base image has, taken from the packages installed here: everything essential, what that needs, and a few tools. */
+/**
+ * Packs what a Debian base image contains, from the packages installed here: everything essential, its dependencies,
+ * and a few tools.
+ */
 function packDebian(root: string, archive: string): void {
   const extra = ["apt", "procps", "python3-minimal", "libpython3-stdlib"];
   const packages = closure([...essentialPackages(), ...extra]);
@@ -86,7 +92,7 @@ function packDebian(root: string, archive: string): void {
     if (real !== null && !basics.has(real)) paths.add(real.slice(1));
   }
   for (const link of ["bin", "sbin", "lib", "lib64", "lib32"]) if (existsSync(`/${link}`)) paths.add(link);
-  for (const made of [
+  for (const path of [
     "etc/alternatives",
     "etc/ld.so.cache",
     "etc/ld.so.conf",
@@ -95,7 +101,7 @@ function packDebian(root: string, archive: string): void {
     "usr/bin/awk",
     "usr/bin/which",
   ]) {
-    if (existsSync(`/${made}`)) paths.add(made);
+    if (existsSync(`/${path}`)) paths.add(path);
   }
   mkdirSync(root);
   writeBasics(root);
@@ -107,7 +113,10 @@ function packDebian(root: string, archive: string): void {
   execFileSync("tar", [...common, "--no-recursion", "-C", "/", "-T", list, "-rf", archive]);
 }
 
-/** A path with its folder's links resolved, since `/bin/ls` is `/usr/bin/ls` on a merged system; null when it is not there. */
+/**
+ * Returns a path with its folder's links resolved, since `/bin/ls` is `/usr/bin/ls` on a merged system. Null if it does
+ * not exist.
+ */
 function placeOf(path: string): string | null {
   try {
     const place = join(realpathSync(dirname(path)), basename(path));
@@ -125,7 +134,7 @@ function essentialPackages(): string[] {
     .map((line) => line.slice(4));
 }
 
-/** The packages and all they depend on, of those installed here. */
+/** Returns the packages and all their dependencies that are installed here. */
 function closure(names: readonly string[]): string[] {
   const depends = new Map<string, string[]>();
   const format = `\${Package}\t\${Pre-Depends}, \${Depends}\t\${Provides}\n`;

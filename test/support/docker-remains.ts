@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const PROCESS_END_MS = 15_000;
 
-/** Waits until a process that need not be our child is gone. */
+/** Waits until a process has ended, which need not be our child. */
 export async function processGone(pid: number): Promise<boolean> {
   const deadline = Date.now() + PROCESS_END_MS;
   while (Date.now() < deadline) {
@@ -24,7 +24,10 @@ export function processLives(pid: number): boolean {
   }
 }
 
-/** The engine's helpers outlive an engine that was killed with -9; each carries its folder in its command line or its own executable's arguments. */
+/**
+ * Returns the processes of an engine. Its helpers outlive an engine that was killed with -9, and each has the engine's
+ * folder in its command line or arguments.
+ */
 function processesOf(folder: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -40,7 +43,10 @@ function processesOf(folder: string): number[] {
     });
 }
 
-/** Ends and removes whatever an engine that lived in `folder` and below the cgroup `cgroupName` left on the machine, the folder included. */
+/**
+ * Ends and removes everything that an engine in `folder` and under the cgroup `cgroupName` left on the machine,
+ * including the folder.
+ */
 export async function removeRemains({ folder, cgroupName }: { folder: string; cgroupName: string }): Promise<void> {
   for (const pid of [...processesOf(folder), ...cgroupFolders(cgroupName).flatMap(processesInCgroup)]) {
     try {
@@ -52,7 +58,7 @@ export async function removeRemains({ folder, cgroupName }: { folder: string; cg
   }
   for (const mount of mountsBelow(folder)) execFileSync("umount", ["-l", mount], { stdio: "ignore" });
   for (const cgroup of cgroupFolders(cgroupName)) removeCgroup(cgroup);
-  // Podman leaves the parent of its cgroups behind; another Podman's live ones are in use and stay.
+  // Podman leaves the parent of its cgroups behind. Those of a live Podman are in use, and stay.
   for (const cgroup of cgroupFolders("libpod_parent")) removeEmptyCgroup(cgroup);
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
@@ -95,7 +101,7 @@ function removeEmptyCgroup(cgroup: string): void {
   try {
     removeCgroup(cgroup);
   } catch {
-    // In use by somebody else.
+    // In use by another process.
   }
 }
 

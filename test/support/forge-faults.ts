@@ -1,22 +1,22 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** What a forge may do wrong. `after`: it does what it was asked for, and says otherwise. */
+/** What a forge may do wrong. `after` does the work and responds with a failure. */
 export type Fault =
   | { kind: "status"; status: number; headers?: Record<string, string>; body?: string }
   | { kind: "after"; status: number }
-  /** Does what it was asked for, but not before it may. For its API only. */
+  /** Does the work only after `until` resolves. For the API only. */
   | { kind: "held"; arrived(): void; until: Promise<void> }
   | { kind: "reset" }
   | { kind: "huge" }
-  /** Takes the request, and says nothing. */
+  /** Accepts the request and never responds. */
   | { kind: "silent" }
-  /** Says that it was done, and does nothing. */
+  /** Reports success without doing anything. */
   | { kind: "lie"; status: number; body: string; contentType?: string };
 
 export interface Faults {
-  /** For requests that look like this (`METHOD /path`), so many times. */
+  /** Plans a fault for this many requests that match (`METHOD /path`). */
   add(match: RegExp, fault: Fault, times?: number): void;
-  /** The fault for this request, used up. */
+  /** Returns the next fault for this request and uses it up. */
   take(request: IncomingMessage): Fault | null;
 }
 
@@ -34,7 +34,7 @@ export function createFaults(): Faults {
   };
 }
 
-/** Answers as the fault has it, instead of doing anything. False for one that goes with the work. */
+/** Responds with the fault instead of doing the work. Returns false for a fault that needs the work. */
 export function answerFault(fault: Fault, request: IncomingMessage, response: ServerResponse): boolean {
   switch (fault.kind) {
     case "after":

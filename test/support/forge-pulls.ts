@@ -9,18 +9,18 @@ interface Pull {
   state: "open" | "closed";
   mergedAt: string | null;
   mergeCommit: string | null;
-  /** What it brought when its branch was there last. */
+  /** The branch's last commit, also after the branch is removed. */
   head: string;
-  /** How often it was looked at: GitHub finds out about conflicts in its own time. */
+  /** The number of times it was read. GitHub detects conflicts with a delay. */
   looks: number;
 }
 
-/** The pull requests of a forge's one repository. */
+/** The pull requests of the forge's repository. */
 export interface ForgePulls {
   all(): readonly Pull[];
-  /** A rule of the forge's forbids merging, which a token of an administrator would get past; null: none does. */
+  /** Sets a rule of the forge that forbids merging, which an administrator's token would bypass. Null removes it. */
   forbid(rule: "draft" | "protected" | null): void;
-  /** Answers a call of the API below the repository's own path. */
+  /** Answers an API call below the repository's path. */
   answer(method: string, path: string, body: Record<string, unknown>): { status: number; json: unknown };
 }
 
@@ -36,7 +36,7 @@ export function createForgePulls(options: { kind: "github" | "gitea"; repository
   const show = (pull: Pull, { isList = false } = {}) => {
     const isKnown = kind === "gitea" || pull.looks > 1;
     const isClean = pull.state === "open" && isMergeable(pull);
-    // GitHub says of a rule that is in the way something else than that there is a conflict.
+    // GitHub distinguishes a rule that forbids merging from a conflict.
     const mergeable = isClean && (rule === null || (rule === "draft" && kind === "gitea") || (rule === "protected" && kind === "github"));
     const state = rule === "draft" ? "draft" : rule === "protected" ? "blocked" : mergeable ? "clean" : "dirty";
     const common = {
@@ -52,7 +52,7 @@ export function createForgePulls(options: { kind: "github" | "gitea"; repository
       head: { label: pull.branch, ref: pull.branch, sha: headOf(pull) },
       base: { label: pull.into, ref: pull.into, sha: repository.branch(pull.into) },
     };
-    // GitHub's lists do not tell of merging.
+    // GitHub's lists do not contain the merge fields.
     if (isList && kind === "github") return common;
     const condition = kind === "github" ? { mergeable_state: !isKnown ? "unknown" : state } : {};
     return { ...common, merged: pull.mergedAt !== null, mergeable: isKnown ? mergeable : null, ...condition };
@@ -74,10 +74,12 @@ export function createForgePulls(options: { kind: "github" | "gitea"; repository
     if (sha !== undefined && sha !== headOf(pull)) return { status: 409, json: { message: "Head branch was modified" } };
     const tip = repository.branch(pull.into) ?? "";
     const tree = mergedTreeOf(repository, tip, headOf(pull)) ?? "";
-    const made = repository.git("commit-tree", tree, "-p", tip, "-p", headOf(pull), "-m", `Merge pull request #${pull.number}`);
-    repository.git("update-ref", `refs/heads/${pull.into}`, made, tip);
-    Object.assign(pull, { state: "closed", mergedAt: "2026-01-02T03:04:05Z", mergeCommit: made });
-    return kind === "github" ? { status: 200, json: { sha: made, merged: true, message: "merged" } } : { status: 200, json: undefined };
+    const mergeCommit = repository.git("commit-tree", tree, "-p", tip, "-p", headOf(pull), "-m", `Merge pull request #${pull.number}`);
+    repository.git("update-ref", `refs/heads/${pull.into}`, mergeCommit, tip);
+    Object.assign(pull, { state: "closed", mergedAt: "2026-01-02T03:04:05Z", mergeCommit: mergeCommit });
+    return kind === "github"
+      ? { status: 200, json: { sha: mergeCommit, merged: true, message: "merged" } }
+      : { status: 200, json: undefined };
   };
   return {
     all: () => pulls,

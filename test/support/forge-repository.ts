@@ -2,16 +2,16 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** A bare repository on disk, as tests make one and look into it. */
+/** A bare repository on disk that tests create and inspect. */
 export interface ForgeRepository {
   path: string;
   git(...args: string[]): string;
-  /** Null when there is none. */
+  /** Returns the commit of a branch, or null if it does not exist. */
   branch(name: string): string | null;
   branches(): string[];
-  /** A file's content on a branch. */
+  /** Returns the content of a file on a branch. */
   file(branch: string, path: string): string;
-  /** Puts a commit with these files upon a branch, as somebody else would. Returns it. */
+  /** Adds a commit with these files to a branch, as another person would. Returns the commit. */
   commit(branch: string, files: Readonly<Record<string, string>>, message?: string): string;
 }
 
@@ -22,7 +22,7 @@ const identity = {
   GIT_COMMITTER_EMAIL: "somebody@example.com",
 };
 
-/** Makes `folder/NAME.git` with a first commit on `main`. */
+/** Creates `folder/NAME.git` with a first commit on `main`. */
 export function makeForgeRepository(
   folder: string,
   name: string,
@@ -60,9 +60,9 @@ export function makeForgeRepository(
       const blob = run(["hash-object", "-w", "--stdin"], content);
       index(["update-index", "--add", "--cacheinfo", `100644,${blob},${file}`]);
     }
-    const made = run(["commit-tree", index(["write-tree"]), ...(parent === null ? [] : ["-p", parent]), "-F", "-"], message);
-    run(["update-ref", `refs/heads/${wanted}`, made]);
-    return made;
+    const commitId = run(["commit-tree", index(["write-tree"]), ...(parent === null ? [] : ["-p", parent]), "-F", "-"], message);
+    run(["update-ref", `refs/heads/${wanted}`, commitId]);
+    return commitId;
   };
   commit("main", files, "First\n");
   return {
@@ -75,7 +75,7 @@ export function makeForgeRepository(
   };
 }
 
-/** The tree of both together, or null where they conflict. */
+/** Returns the merged tree of two commits, or null if they conflict. */
 export function mergedTreeOf(repository: ForgeRepository, ours: string, theirs: string): string | null {
   try {
     return repository.git("merge-tree", "--write-tree", ours, theirs).split("\n")[0] ?? null;

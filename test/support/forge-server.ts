@@ -7,30 +7,30 @@ import { serveGit } from "./git-http-backend.ts";
 
 export interface ForgeServer extends AsyncDisposable {
   url: string;
-  /** Of its one repository, as it is cloned and shipped to. */
+  /** The URL of its one repository, for clones and ships. */
   remote: string;
   repository: ForgeRepository;
   pulls: ForgePulls;
   faults: Faults;
-  /** Since the last call. */
+  /** Returns the requests since the last call. */
   requests(): { method: string; path: string; authorization: string | undefined }[];
 }
 
 export interface ForgeServerOptions {
   kind: "github" | "gitea";
-  /** Where its repository is made. */
+  /** The folder in which the repository is created. */
   folder: string;
   token: string;
   files: Readonly<Record<string, string>>;
-  /** Default: any. */
+  /** Any free port by default. */
   port?: number;
-  /** Of its commits' names; default sha1. */
+  /** The hash of its commits; sha1 by default. */
   hash?: "sha1" | "sha256";
 }
 
 /**
- * A forge with one repository, `team/project`: its API as GitHub or Gitea publish it, as far as pull requests go, and
- * behind it git's own server program. Anybody may read; who pushes or calls needs the token.
+ * Starts a forge with one repository, `team/project`. It has the pull request API of GitHub or Gitea, backed by git's
+ * own server program. Every client may read; pushes and API calls need the token.
  */
 export async function startForgeServer(options: ForgeServerOptions): Promise<ForgeServer> {
   const { kind, folder, token } = options;
@@ -47,8 +47,8 @@ export async function startForgeServer(options: ForgeServerOptions): Promise<For
     const fault = faults.take(request);
     if (fault !== null && answerFault(fault, request, response)) return;
     const answer = (status: number, body: unknown) => {
-      const said = fault?.kind === "after" ? fault.status : status;
-      response.writeHead(said, { "content-type": "application/json" }).end(body === undefined ? "" : JSON.stringify(body));
+      const statusCode = fault?.kind === "after" ? fault.status : status;
+      response.writeHead(statusCode, { "content-type": "application/json" }).end(body === undefined ? "" : JSON.stringify(body));
     };
     if (!pathname.startsWith(api)) {
       const user = authorization === `Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}` ? "caisson" : null;
@@ -89,7 +89,7 @@ export async function startForgeServer(options: ForgeServerOptions): Promise<For
   };
 }
 
-/** Does the work, and answers that it failed. */
+/** Lets the work succeed, but responds with a failure. */
 function hidden(response: ServerResponse, status: number): ServerResponse {
   return new Proxy(response, {
     get(target, name) {

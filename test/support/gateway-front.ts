@@ -2,7 +2,10 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import type { Gateway } from "../../src/network/gateway/gateway-options.ts";
 
-/** A port of the host that leads into a gateway, as the port inside a sandbox does: what arrives is a stream and not a socket. */
+/**
+ * Opens a port of the host that leads to a gateway, as the port inside a sandbox does: a connection arrives as a
+ * stream, not as a socket.
+ */
 export async function openGatewayFront(gateway: Gateway): Promise<{ url: string; sockets: Set<Socket> } & AsyncDisposable> {
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -22,7 +25,7 @@ export async function openGatewayFront(gateway: Gateway): Promise<{ url: string;
   };
 }
 
-/** Nothing of a socket but its bytes. */
+/** Wraps a socket in a stream that only exposes its bytes. */
 function bareStream(socket: Socket): Duplex {
   const stream = new Duplex({
     read: () => void socket.resume(),

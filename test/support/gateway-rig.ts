@@ -1,27 +1,30 @@
-import { GatewayCalled } from "../../src/contract/network-event.ts";
+import { GatewayCalled } from "../../src/contract/network/network-event.ts";
 import { createGateway } from "../../src/network/gateway/gateway.ts";
 import type { GatewayEvent, GatewayOptions } from "../../src/network/gateway/gateway-options.ts";
 import { openGatewayFront } from "./gateway-front.ts";
 import { type ModelUpstream, startModelUpstream, type UpstreamReply } from "./model-upstream.ts";
 
-/** The host's key, which nobody inside and no event may ever see. */
+/** The host's key, which must never appear inside or in an event. */
 export const CANARY = "sk-canary-5f1e0c9a7b3d";
 
 export interface GatewayRig extends AsyncDisposable {
   upstream: ModelUpstream;
-  /** The gateway's address, as inside. */
+  /** The gateway's address, as it is inside a sandbox. */
   url: string;
   events: GatewayEvent[];
-  /** Resolves when so many events were emitted in all. */
+  /** Resolves when this many events have been emitted in total. */
   eventsAre(count: number): Promise<void>;
   post(path: string, body: unknown, more?: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<Response>;
 }
 
-/** A gateway with an upstream of the test's own behind it and a port before it. A token of input costs a dollar, one of output two, for models that begin with `priced`. */
+/**
+ * Starts a gateway with a port in front of it and a test upstream behind it. For models whose name begins with
+ * `priced`, an input token costs a dollar and an output token two.
+ */
 export async function openGatewayRig(replies: Record<string, UpstreamReply>, options: Partial<GatewayOptions> = {}): Promise<GatewayRig> {
   const upstream = await startModelUpstream(replies);
   const events: GatewayEvent[] = [];
-  let told = Promise.withResolvers<void>();
+  let nextEvent = Promise.withResolvers<void>();
   const gateway = createGateway({
     spec: { wires: ["anthropic", "openai"] },
     upstreams: {
@@ -32,7 +35,7 @@ export async function openGatewayRig(replies: Record<string, UpstreamReply>, opt
     prices: (_wire, model, usage) => (model.startsWith("priced") ? usage.inputTokens + 2 * usage.outputTokens : null),
     redact: (text) => text.replaceAll("hunter2", "[secret PASSWORD]"),
     emit(event) {
-      // Whatever is emitted must fit the contract.
+      // Every emitted event must match the contract.
       GatewayCalled.parse({
         type: event.type,
         version: 1,
@@ -40,8 +43,8 @@ export async function openGatewayRig(replies: Record<string, UpstreamReply>, opt
         data: { sandbox: "sb_aaaaaaaaaaaa", ...event.data },
       });
       events.push(event);
-      told.resolve();
-      told = Promise.withResolvers();
+      nextEvent.resolve();
+      nextEvent = Promise.withResolvers();
     },
     ...options,
   });
@@ -51,7 +54,7 @@ export async function openGatewayRig(replies: Record<string, UpstreamReply>, opt
     url: front.url,
     events,
     async eventsAre(count) {
-      while (events.length < count) await told.promise;
+      while (events.length < count) await nextEvent.promise;
     },
     post: (path, body, more = {}) =>
       fetch(`${front.url}${path}`, {

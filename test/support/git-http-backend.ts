@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Lets git's own server program answer a request for a repository of the folder. A `user` is somebody who may push. */
+/** Answers a request for a repository in the folder with git's own server program. A request with a `user` may push. */
 export function serveGit(options: { folder: string; user?: string | null }, request: IncomingMessage, response: ServerResponse): void {
   const url = new URL(request.url ?? "/", "http://x");
   const child = spawn("git", ["http-backend"], {

@@ -5,11 +5,11 @@ import { serveGit } from "./git-http-backend.ts";
 
 export interface GitServer extends AsyncDisposable {
   url: string;
-  /** Since the last call. */
+  /** Returns the requests since the last call. */
   requests(): { method: string; path: string; authorization: string | undefined }[];
 }
 
-/** The repositories of a folder over HTTP, as git's own server program serves them. */
+/** Serves the repositories in a folder over HTTP with git's own server program. */
 export async function startGitServer(
   folder: string,
   options: { password?: string; tls?: { cert: Buffer; key: Buffer } } = {},

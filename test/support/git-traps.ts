@@ -3,11 +3,11 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { expect } from "vitest";
 
-/** What of the traps can be in a commit. */
+/** The part of the traps that a commit can contain. */
 export const ATTRIBUTES = "* filter=trap";
 
 /**
- * What a git of the host's would run in the folder it is left in: hooks, a monitor, a filter. Each makes the file
+ * Returns a script that sets traps for a git command on the host: hooks, a monitor and a filter. Each creates the file
  * `mark`, in a folder that no sandbox has.
  */
 export function trapsFor(mark: string): string {
@@ -21,7 +21,7 @@ export function trapsFor(mark: string): string {
   ].join("; ");
 }
 
-/** That the traps are none for show: a git that knows nothing of them falls into them. The folder has a file in it. */
+/** Proves that the traps work: an ordinary git command triggers them. The folder contains a file. */
 export async function expectTrapsToWork(mark: string, folder: string): Promise<void> {
   const git = "git -c user.name=one -c user.email=one@example.com";
   execFileSync("sh", ["-c", `git init --quiet && { ${trapsFor(mark)}; } && git add . && ${git} commit --quiet --message one`], {

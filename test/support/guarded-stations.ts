@@ -5,8 +5,8 @@ import { expect } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import { type Client, connect } from "../../src/client/connect.ts";
 import { socketFetch } from "../../src/client/socket-fetch.ts";
-import type { RunEvent } from "../../src/contract/run-event.ts";
-import type { WorkspaceSource } from "../../src/contract/session.ts";
+import type { RunEvent } from "../../src/contract/run/run-event.ts";
+import type { WorkspaceSource } from "../../src/contract/session/session.ts";
 import type { Going, useRunsCli } from "./runs-cli.ts";
 
 export const long = { timeout: 300_000 };
@@ -19,17 +19,19 @@ interface Served {
 
 export type Turn = Script["turns"][number];
 export const shell = (command: string): Turn => ({ calls: [{ tool: "bash", arguments: { command, timeout_ms: 280_000 } }] });
-/** Nearly the same each time, with nearly the same result: no two calls are equal. */
+/** Turns that do nearly the same with nearly the same result, without two equal calls. */
 export const circles = (from: number, count: number): Turn[] =>
   Array.from({ length: count }, (_, at) => shell(`test -e /nowhere/${from + at} || echo attempt ${from + at}: still not there`));
-/** Holds the run until the test lets it go on: outside the workspace, whose files are looked at. */
+/**
+ * Holds the run until the test opens the gate. The gate is outside the workspace, whose files the guardian examines.
+ */
 export const gate = (name: string): Turn => shell(`while [ ! -e /tmp/${name} ]; do sleep 0.1; done`);
 export const write = (path: string): Turn => ({ calls: [{ tool: "write", arguments: { path, content: "progress" } }] });
 export const done: Turn = { say: "Done (this model is scripted)." };
 
-/** Stations with a guardian, and scripted runs for it to watch. */
+/** Starts stations with a guardian, and scripted runs for it to watch. */
 export function guardedStations(cli: ReturnType<typeof useRunsCli>) {
-  /** As by default, but for a minimum age that scripted runs reach. */
+  /** The default configuration, with a minimum age that scripted runs reach. */
   async function newHome(name: string, guardian: object = {}, station: object = {}): Promise<string> {
     const home = join(cli.base(), `home-${name}`);
     await mkdir(home, { recursive: true, mode: 0o700 });
@@ -64,7 +66,7 @@ export function guardedStations(cli: ReturnType<typeof useRunsCli>) {
   return { newHome, serve, over, begin };
 }
 
-/** Resolves with the first event of this type, past or to come. */
+/** Resolves with the first event of this type, past or future. */
 export async function until<Type extends RunEvent["type"]>(
   { client }: Served,
   run: string,

@@ -14,7 +14,7 @@ import {
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 
-/** Something in a folder that somebody made to do harm. `OUT` in a link's target stands for a folder outside. */
+/** A file, link or repository that an attacker put in a folder. `OUT` in a link's target is a folder outside. */
 export type HostileEntry =
   | { kind: "file"; path: string; content: string; mode: number }
   | { kind: "link"; path: string; target: string }
@@ -82,7 +82,7 @@ export const hostileEntry: fc.Arbitrary<HostileEntry> = fc.oneof(
   },
   {
     weight: 1,
-    // The folder's own repository, so that a branch can be made.
+    // The folder's own repository, for branches.
     arbitrary: fc.constant<HostileEntry>({ kind: "repository", path: "." }),
   },
   {
@@ -96,12 +96,12 @@ export const hostileEntry: fc.Arbitrary<HostileEntry> = fc.oneof(
   },
 );
 
-/** What cannot be made beside what is there already is left out. */
+/** Creates the entry, unless an existing file is in the way. */
 export function plant(folder: string, entry: HostileEntry, places: { outside: string; evil: string }): void {
   const filled = (text: string) => text.replaceAll("OUT", places.outside).replaceAll("EVIL", places.evil);
   const at = join(folder, entry.path);
   try {
-    // Through no link: what is planted is planted inside.
+    // Never follows a link: everything is created inside the folder.
     mkdirSync(dirname(at), { recursive: true });
     if (!realpathSync(dirname(at)).startsWith(realpathSync(folder))) return;
     if (entry.kind === "file") {
@@ -116,7 +116,7 @@ export function plant(folder: string, entry: HostileEntry, places: { outside: st
     else if (entry.kind === "repository") plantRepository(at, places.evil);
     else if (entry.kind === "journal") plantJournal(at, entry);
   } catch {
-    // Something is in the way, or only root may.
+    // An existing file is in the way, or only root may create this.
   }
 }
 
@@ -144,7 +144,7 @@ function plantJournal(at: string, entry: Extract<HostileEntry, { kind: "journal"
   writeFileSync(join(at, "apply.json"), JSON.stringify({ staging: entry.path, folder: dirname(at) }));
 }
 
-/** Everything about a folder's files that could have been changed, times included. */
+/** Returns every property of a folder's files that a program could change, including times. */
 export function fingerprint(folder: string): Record<string, string> {
   const found: Record<string, string> = {};
   const visit = (path: string) => {
@@ -157,7 +157,10 @@ export function fingerprint(folder: string): Record<string, string> {
   return found;
 }
 
-/** By the kernel's own judgement: links that lead out of a folder, and folders in it that git takes for repositories. */
+/**
+ * Returns the dangers in a folder, as the kernel sees it: links that lead out, and folders that git treats as
+ * repositories.
+ */
 export function dangersIn(folder: string): Set<string> {
   const root = realpathSync(folder);
   const dangers = new Set<string>();

@@ -6,13 +6,13 @@ import { UpstreamPool } from "../../src/network/http/pool.ts";
 import { relayHttp } from "../../src/network/http/relay.ts";
 import type { ForwardVerdict, RelayOptions, RequestOutcome } from "../../src/network/http/relay-options.ts";
 
-/** A relay between real sockets: a port for clients, and an upstream whose every connection is given to `upstream`. */
+/** A relay between real sockets: a port for clients, and an upstream that passes each connection to `upstream`. */
 export interface RelayRig extends AsyncDisposable {
   readonly outcomes: RequestOutcome[];
   readonly pool: UpstreamPool;
-  /** Connections the relay made to the upstream, the oldest first. */
+  /** The relay's connections to the upstream, oldest first. */
   readonly upstreams: Socket[];
-  /** Resolves once the relay of each client so far is over. */
+  /** Resolves when the relays of all clients so far have ended. */
   settled(): Promise<unknown>;
   connect(): Promise<TestClient>;
 }
@@ -72,22 +72,22 @@ export async function startRelayRig(options: RelayRigOptions): Promise<RelayRig>
   };
 }
 
-/** A client that speaks bytes. */
+/** A client that sends and receives bytes. */
 export interface TestClient extends Disposable {
   readonly socket: Socket;
-  /** Everything received so far. */
+  /** Returns everything received so far. */
   text(): string;
   send(bytes: string | Buffer): void;
-  /** Waits until what came since the last call of it contains `mark`, and gives it up to and with the mark. */
+  /** Waits until the data since the last call contains `mark`. Returns the data up to and including the mark. */
   until(mark: string | RegExp): Promise<string>;
-  /** Resolves when the connection is over: whether it ended properly, and all that came and was not yet given. */
+  /** Resolves when the connection has ended, with whether it ended properly and the data that was not returned yet. */
   closed(): Promise<{ clean: boolean; text: string }>;
 }
 
 export async function connectClient(port: number): Promise<TestClient> {
   const socket = netConnect({ port, host: "127.0.0.1", allowHalfOpen: true });
   let all = "";
-  let given = 0;
+  let offset = 0;
   const waiting: (() => void)[] = [];
   const wake = () => {
     for (const resolve of waiting.splice(0)) resolve();
@@ -116,10 +116,10 @@ export async function connectClient(port: number): Promise<TestClient> {
     send: (bytes) => void socket.write(bytes),
     async until(mark) {
       for (;;) {
-        const rest = all.slice(given);
+        const rest = all.slice(offset);
         const end = typeof mark === "string" ? rest.indexOf(mark) + mark.length : endOf(mark.exec(rest));
         if (end > 0 && (typeof mark !== "string" || rest.includes(mark))) {
-          given += end;
+          offset += end;
           return rest.slice(0, end);
         }
         if (closed) throw new Error(`closed before ${mark}: ${JSON.stringify(rest)}`);
@@ -128,7 +128,7 @@ export async function connectClient(port: number): Promise<TestClient> {
     },
     async closed() {
       while (!closed) await changed();
-      return { clean, text: all.slice(given) };
+      return { clean, text: all.slice(offset) };
     },
     [Symbol.dispose]: () => void socket.destroy(),
   };
@@ -142,7 +142,7 @@ function listening(server: Server): Promise<number> {
   return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port)));
 }
 
-/** A rig and a first client of it, for the test that calls. */
+/** Starts a rig and a first client for the calling test. */
 export async function rigWith(options: RelayRigOptions): Promise<{ rig: RelayRig; client: TestClient }> {
   const rig = await startRelayRig(options);
   const client = await rig.connect();
@@ -153,7 +153,7 @@ export async function rigWith(options: RelayRigOptions): Promise<{ rig: RelayRig
   return { rig, client };
 }
 
-/** An upstream that answers each chunk it receives with the next of these texts, and keeps what it received. */
+/** Returns an upstream that answers each chunk with the next of these texts, and records what it receives. */
 export function scripted(answers: readonly string[]): { upstream: (socket: Socket) => void; received: () => string } {
   let received = "";
   let next = 0;

@@ -1,31 +1,34 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 
-/** What a terminal would obey: a title, an empty screen, colours in two spellings, turned writing, a lost line. */
+/**
+ * Control sequences that a terminal would obey: a title, a cleared screen, colors in two notations, reversed text, a
+ * lost line.
+ */
 export const EVIL = "\x1b]0;taken\x07\x1b[2J\x1b[31mred\x9b31m\u202e\x85\r\x08";
 
 export interface LyingStation extends AsyncDisposable {
   readonly url: string;
-  /** Of every request that came: method, path and body. */
+  /** Every request that arrived, with its method, path and body. */
   readonly heard: { method: string; path: string; body: string }[];
 }
 
 /**
- * A station between a client and a real one, which changes every JSON value that the real one answers with, in answers
- * and in streams of events. `instead` answers by itself, with JSON or bytes, where it gives something.
+ * A station between a client and a real one, which changes every JSON value in the real one's responses and event
+ * streams. If `instead` returns JSON or bytes, that is the response.
  */
 export async function startLyingStation(
   upstream: string,
   { change, instead = () => null }: { change: (value: unknown) => unknown; instead?: (path: string) => unknown },
 ): Promise<LyingStation> {
-  const heard: LyingStation["heard"] = [];
+  const requests: LyingStation["heard"] = [];
   const server = createServer((incoming, outgoing) => {
     const parts: Buffer[] = [];
     incoming.on("data", (part: Buffer) => parts.push(part));
     incoming.once("end", () => {
       const body = Buffer.concat(parts);
       const { method = "", url: path = "" } = incoming;
-      heard.push({ method, path, body: body.toString("latin1") });
+      requests.push({ method, path, body: body.toString("latin1") });
       const own = instead(path);
       if (own === null) passOn(incoming, outgoing, { upstream, body, change });
       else if (own instanceof Uint8Array) outgoing.writeHead(200, { "content-type": "application/octet-stream" }).end(own);
@@ -46,7 +49,7 @@ export async function startLyingStation(
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    heard,
+    heard: requests,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -61,7 +64,7 @@ function passOn(
 ): void {
   const headers = { ...incoming.headers, "content-length": String(body.length) };
   delete (headers as Record<string, unknown>)["transfer-encoding"];
-  const asked = request(`${upstream}${incoming.url}`, { method: incoming.method, headers, agent: false }, (answer) => {
+  const upstreamRequest = request(`${upstream}${incoming.url}`, { method: incoming.method, headers, agent: false }, (answer) => {
     const { "content-length": _, ...rest } = answer.headers;
     outgoing.writeHead(answer.statusCode ?? 500, rest);
     const type = answer.headers["content-type"] ?? "";
@@ -77,16 +80,16 @@ function passOn(
     });
     answer.once("end", () => outgoing.end(isEvents ? text : lied(text, change)));
   });
-  asked.once("error", () => outgoing.destroy());
-  outgoing.once("close", () => asked.destroy());
-  asked.end(body);
+  upstreamRequest.once("error", () => outgoing.destroy());
+  outgoing.once("close", () => upstreamRequest.destroy());
+  upstreamRequest.end(body);
 }
 
 function lied(text: string, change: (value: unknown) => unknown): string {
   return text === "" ? "" : JSON.stringify(change(JSON.parse(text)));
 }
 
-/** The same value with `more` behind every string that `isChosen`, by its key and itself. */
+/** Returns the value with `more` appended to every string for which `isChosen` returns true. */
 export function withBehind(value: unknown, more: string, isChosen: (key: string, text: string) => boolean = () => true): unknown {
   const walk = (each: unknown, key: string): unknown => {
     if (typeof each === "string") return isChosen(key, each) ? each + more : each;

@@ -2,7 +2,7 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { z } from "zod";
 
-/** An MCP server made with the official SDK, for tests. Its first argument is how it misbehaves. */
+/** An MCP server built with the official SDK, for tests. Its first argument selects how it misbehaves. */
 const [, , manner = "well"] = process.argv;
 
 if (manner === "garbage") process.stdout.write('this is not JSON\n{"jsonrpc":"2.0"}\n\n');
@@ -13,14 +13,14 @@ if (manner === "refuse") {
 if (manner === "mute") setInterval(() => {}, 60_000);
 else {
   const server = new McpServer({ name: "test", version: "1" });
-  const said = (text: string) => ({ content: [{ type: "text" as const, text }] });
+  const reply = (text: string) => ({ content: [{ type: "text" as const, text }] });
   server.registerTool("add", { description: "Adds two numbers.", inputSchema: { a: z.number(), b: z.number() } }, ({ a, b }) =>
-    said(`${a + b}`),
+    reply(`${a + b}`),
   );
-  server.registerTool("odd.name/x", { description: "d".repeat(10_000), inputSchema: {} }, () => said("odd"));
-  server.registerTool("odd_name_x", { inputSchema: {} }, () => said("even"));
-  server.registerTool("fail", { inputSchema: {} }, () => ({ ...said("it went wrong"), isError: true }));
-  server.registerTool("long", { inputSchema: {} }, () => said("long ".repeat(20_000)));
+  server.registerTool("odd.name/x", { description: "d".repeat(10_000), inputSchema: {} }, () => reply("odd"));
+  server.registerTool("odd_name_x", { inputSchema: {} }, () => reply("even"));
+  server.registerTool("fail", { inputSchema: {} }, () => ({ ...reply("it went wrong"), isError: true }));
+  server.registerTool("long", { inputSchema: {} }, () => reply("long ".repeat(20_000)));
   server.registerTool("picture", { inputSchema: {} }, () => ({
     content: [{ type: "image" as const, data: "AAAA", mimeType: "image/png" }],
   }));
@@ -35,7 +35,7 @@ else {
     const block = "x".repeat(1024 * 1024);
     for (let megabytes = 0; megabytes < 20; megabytes++)
       if (!process.stdout.write(block)) await new Promise((resolve) => process.stdout.once("drain", resolve));
-    return said("never heard");
+    return reply("never heard");
   });
   server.registerTool("wait", { inputSchema: {} }, () => new Promise(() => {}));
   await server.connect(new StdioServerTransport());

@@ -16,22 +16,22 @@ export interface ChatRequest {
 export type Reply =
   | { say?: string; calls?: readonly { name: string; arguments: string }[]; usage?: { prompt: number; completion: number } }
   | { status: number; body?: string; headers?: Record<string, string> }
-  /** Begins to answer and never goes on. */
+  /** Starts a response and never continues. */
   | { stall: true }
-  /** Bytes as they are. */
+  /** Sends these bytes unchanged. */
   | { raw: string }
-  /** The same, and then the connection is cut in the middle of the answer. */
+  /** Sends these bytes, then cuts the connection in the middle of the response. */
   | { cutAfter: string };
 
 export interface ModelServer extends AsyncDisposable {
-  /** For OPENAI_BASE_URL. */
+  /** The value for OPENAI_BASE_URL. */
   url: string;
   requests: ChatRequest[];
-  /** Of each request. */
+  /** The headers of each request. */
   headers: IncomingHttpHeaders[];
 }
 
-/** A server of our own that speaks OpenAI's chat protocol, streaming. `reply` gets each request and how many came before it. */
+/** Starts a server with OpenAI's streaming chat protocol. `reply` gets each request and the number of earlier ones. */
 export async function startModelServer(reply: (request: ChatRequest, number: number) => Reply): Promise<ModelServer> {
   const requests: ChatRequest[] = [];
   const headers: IncomingHttpHeaders[] = [];
@@ -65,7 +65,7 @@ async function answer(response: ServerResponse, reply: Reply): Promise<void> {
   response.writeHead(200, { "content-type": "text/event-stream" });
   if ("cutAfter" in reply) {
     response.flushHeaders();
-    // Written first, so that the answer arrives before the connection closes.
+    // Written first, so the data arrives before the connection closes.
     response.write(reply.cutAfter, () => response.socket?.destroy());
     return;
   }

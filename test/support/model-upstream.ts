@@ -5,9 +5,9 @@ export interface UpstreamCall {
   method: string;
   path: string;
   headers: IncomingHttpHeaders;
-  /** Null when there was none. */
+  /** Null without one. */
   body: Record<string, never> | null;
-  /** Resolves when the connection's other side gave the call up. */
+  /** Resolves when the client aborts the call. */
   aborted: Promise<void>;
 }
 
@@ -18,7 +18,7 @@ export interface ModelUpstream extends AsyncDisposable {
 
 export type UpstreamReply = (response: ServerResponse, call: UpstreamCall) => void | Promise<void>;
 
-/** A provider of the test's own, for any of the wires: each call is answered by the reply for its path. */
+/** Starts a test provider for any of the wires, which answers each call with the reply for its path. */
 export async function startModelUpstream(replies: Record<string, UpstreamReply>): Promise<ModelUpstream> {
   const calls: UpstreamCall[] = [];
   const server = createServer(async (request, response) => {
@@ -57,7 +57,7 @@ export const sendJson =
   (response) =>
     void response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
 
-/** An event of a stream; Anthropic's and the responses API's carry their type as its name. */
+/** Returns a stream event. Events of Anthropic and of the Responses API have their type as their name. */
 export function sse(event: object | "[DONE]"): string {
   if (event === "[DONE]") return "data: [DONE]\n\n";
   return `${"type" in event ? `event: ${event.type}\n` : ""}data: ${JSON.stringify(event)}\n\n`;
@@ -126,7 +126,7 @@ const chatUsage = (usage: OpenAiUsage) => ({
   completion_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
 });
 
-/** As OpenAI does it: the usage in a chunk of its own, only when it was asked for. */
+/** Sends the usage in a separate chunk, and only if it was requested, as OpenAI does. */
 export const chatEvents = (text: string, usage: OpenAiUsage | null) => {
   const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: "gpt-x" };
   return [

@@ -1,8 +1,8 @@
-import { networked } from "../../src/network/held/networked-runtime.ts";
 import type { NetworkHost } from "../../src/network/network-host.ts";
+import { networked } from "../../src/network/sandbox-network/networked-runtime.ts";
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 
-/** A runtime whose sandboxes have a network that this process serves, with nothing of the user's environment. */
+/** Returns a runtime whose sandbox networks this process serves, without the user's environment. */
 export function networkedForTest(runtime: Runtime, options: { stateDir: string } & Partial<NetworkHost>): Runtime {
   return networked(runtime, {
     variable: () => undefined,

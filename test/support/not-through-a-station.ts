@@ -3,46 +3,46 @@ import { beforeEach } from "vitest";
 import { type StationMode, stationMode } from "./station-modes.ts";
 
 /**
- * Tests of the command line that are about the process which does the work, and so say nothing of one that has it done
- * by a station. Everything else must hold through a station as well; whoever adds a line says why.
+ * Tests of the process that does the work, which do not apply if a station does it. Every other test of the command
+ * line must pass through a station as well. Each line gives a reason.
  */
 const about: readonly { file: string; test?: RegExp; mode?: StationMode; reason: string }[] = [
-  { file: "apply-crashes.e2e.test.ts", reason: "the command that is killed applies nothing: the station does" },
-  { file: "ship-killed.e2e.test.ts", reason: "the command that is killed ships nothing: the station does" },
+  { file: "apply-crashes.wait.e2e.test.ts", reason: "the station applies, so killing the command interrupts nothing" },
+  { file: "ship-killed.wait.e2e.test.ts", reason: "the station ships, so killing the command interrupts nothing" },
   {
-    file: "runs-control.e2e.test.ts",
-    test: /^is answered after the first process was killed|^SIGTERM lets go of a run/,
-    reason: "the command that is killed drives nothing: the station does, and the run goes on (tested beside it)",
+    file: "runs-control.wait.e2e.test.ts",
+    test: /^can be answered after kill -9 of the first process|^can resume a run and its command after SIGTERM/,
+    reason: "the station drives the run, which continues when the command is killed (tested beside it)",
   },
   {
-    file: "workspace-sessions.e2e.test.ts",
-    test: /^in use: refused with who and how to unlock/,
-    reason: "the command that is killed holds no lock: the station does, and the run goes on",
+    file: "workspace-sessions.wait.e2e.test.ts",
+    test: /^in use name their user and how to unlock them/,
+    reason: "the station holds the lock, and the run continues when the command is killed",
   },
   {
-    file: "runs-recovery.e2e.test.ts",
-    test: /^is attached to again|^and whose sandbox dies with the program|^a dead sandbox of a run that nobody goes on with/,
-    reason: "the command that is killed drives nothing; what becomes of a station's runs when it is killed is in crash-station.e2e.test.ts",
+    file: "runs-recovery.wait.e2e.test.ts",
+    test: /^is attached to again|^is lost if its sandbox died with the driver|^a dead sandbox of an abandoned run/,
+    reason: "the station drives the run; crash-station.wait.e2e.test.ts tests killed stations",
   },
   {
-    file: "runs-network.e2e.test.ts",
-    test: /^a network that cannot be served at the moment of `resume`/,
-    reason: "the command that is killed drives nothing, so there is nothing to resume",
+    file: "runs-network.wait.e2e.test.ts",
+    test: /^a network that fails at `resume`/,
+    reason: "the station drives the run, so there is nothing to resume when the command is killed",
   },
   {
     file: "network-secrets.e2e.test.ts",
-    test: /^a file, a program; what cannot be had/,
+    test: /^is a file or a program, and fails early/,
     mode: "http",
-    reason: "a station at an address is sent nothing of the caller's environment or files (tested beside it)",
+    reason: "a station at an address gets nothing from the caller's environment or files (tested beside it)",
   },
   {
-    file: "standstill.e2e.test.ts",
-    test: /^a stop that is interrupted says so/,
-    reason: "the command that is stopped drives nothing: the station obeys at once",
+    file: "standstill.wait.e2e.test.ts",
+    test: /^an interrupted stop reports/,
+    reason: "the station drives the run, and stops it even if the command is suspended",
   },
 ];
 
-/** Why a test is not for this mode, or null. */
+/** Returns why a test does not apply to this mode, or null. */
 function reasonAgainst(path: string, test: string): string | null {
   const found = about.find(
     (each) => each.file === basename(path) && (each.test?.test(test) ?? true) && (each.mode === undefined || each.mode === stationMode),

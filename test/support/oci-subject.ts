@@ -6,7 +6,10 @@ import type { Subject } from "../../src/suites/conformance/describe-runtime.ts";
 
 const guestPath = join(import.meta.dirname, "../../guest/build/caisson-guest");
 
-/** The oci runtime as whoever runs the tests, with the OCI runtime of that name; absent when a sandbox does not start with it. */
+/**
+ * Returns the oci runtime with this OCI runtime, for the user who runs the tests. It is absent if a sandbox does not
+ * start with it.
+ */
 export async function ociSubject(ociRuntime: string): Promise<Subject> {
   const stateDir = await mkdtemp(join(tmpdir(), "caisson-test-"));
   const close = () => rm(stateDir, { recursive: true, force: true });

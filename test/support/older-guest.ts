@@ -6,15 +6,15 @@ import { FRAME_HEADER_BYTES } from "../../src/sandbox/guest/frame.ts";
 
 type Welcome = typeof shapes.WELCOME;
 
-/** What guests of other versions say of themselves: one before `FENCE` was known, and one of another protocol. */
+/** The welcomes of guests of other versions: one from before `FENCE`, and one with another protocol. */
 export const otherVersions = {
   "that cannot fence": ({ fences: _, ...welcome }: Decoded<Welcome>): Encodable<Welcome> => ({ ...welcome, guestVersion: "0.0.1" }),
   "of another protocol": (welcome: Decoded<Welcome>): Encodable<Welcome> => ({ ...welcome, version: 0 }),
 } as const;
 
 /**
- * Stands between the host and the guest of a living sandbox, whose welcome is that of another version from now on;
- * everything else is passed on. A guest that is started again has its socket to itself.
+ * Puts a proxy between the host and the guest of a live sandbox. It changes the welcome to that of another version, and
+ * passes everything else on. A restarted guest gets its own socket.
  */
 export async function pretendOtherGuest(
   sandboxFolder: string,

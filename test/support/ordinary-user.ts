@@ -7,26 +7,29 @@ export interface OrdinaryUser {
   uid: number;
   gid: number;
   home: string;
-  /** Removes the user where this made it. */
+  /** Removes the user if it was created here. */
   remove(): void;
 }
 
 const NAME = "caissontest";
 
-/** Somebody who is not root and has sub-ids, as `useradd` gives them: the one who runs the tests, or one made for them. */
+/**
+ * Returns a user without root rights and with sub-ids, as `useradd` creates them: the user who runs the tests, or one
+ * created for them.
+ */
 export function ordinaryUser(): OrdinaryUser {
   const { uid, gid, username, homedir } = userInfo();
   if (uid !== 0) return { name: username, uid, gid, home: homedir, remove() {} };
   const known = lookUp();
   if (known !== null) return { ...known, remove() {} };
   execFileSync("useradd", ["--create-home", "--shell", "/bin/sh", NAME]);
-  const made = lookUp();
-  if (made === null) throw new Error(`useradd did not make the user ${NAME}`);
+  const user = lookUp();
+  if (user === null) throw new Error(`useradd did not make the user ${NAME}`);
   return {
-    ...made,
+    ...user,
     remove() {
       execFileSync("userdel", [NAME]);
-      rmSync(made.home, { recursive: true, force: true });
+      rmSync(user.home, { recursive: true, force: true });
     },
   };
 }

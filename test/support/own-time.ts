@@ -1,6 +1,8 @@
 const TICK_MS = 10;
 
-/** How many milliseconds something took by a clock that stands still while a busy machine gives this process no turn. */
+/**
+ * Measures the milliseconds of some work with a clock that stops while a busy machine does not schedule this process.
+ */
 export async function ownMs(work: Promise<unknown>): Promise<number> {
   let ticks = 0;
   const clock = setInterval(() => {

@@ -2,14 +2,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cgroupNameFor, newEngineFolder, socketIn, startEngine, type TestEngine } from "./docker-engine-process.ts";
 
-/** Podman's service, which speaks the same protocol as Docker's. */
+/** Starts Podman's service, which has the same protocol as Docker's. */
 export async function startPodmanEngine(options: { folder?: string } = {}): Promise<TestEngine> {
   const folder = options.folder ?? newEngineFolder();
   mkdirSync(join(folder, "tmp"));
-  // Its locks would lie in /dev/shm, and stay there.
+  // Its locks would otherwise stay in /dev/shm.
   const settings = join(folder, "containers.conf");
   writeFileSync(settings, '[engine]\nlock_type = "file"\n');
-  // runc, since older crun refuses hosts with both cgroup versions mounted.
+  // Uses runc, because older versions of crun refuse hosts with both cgroup versions mounted.
   // biome-ignore format: one option a line reads best.
   const args = [
     "--root", join(folder, "data"),

@@ -1,5 +1,5 @@
 "use strict";
-// A program inside a sandbox, for the tests of previews: HTTP, events, a WebSocket that echoes, and a TCP port that echoes.
+// A program inside a sandbox, for the preview tests: HTTP, events, a WebSocket that echoes, and a TCP port that echoes.
 const { createHash, randomBytes } = require("node:crypto");
 const http = require("node:http");
 const net = require("node:net");
@@ -34,7 +34,7 @@ server.on("upgrade", (request, socket) => {
   const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket", `Sec-WebSocket-Accept: ${accept}`];
   socket.write(`${lines.join("\r\n")}\r\n\r\n`);
   socket.on("error", () => {});
-  // Short text frames, one in a packet, which is all that the test sends.
+  // Handles only short text frames, one per packet, which is all that the test sends.
   socket.on("data", (frame) => {
     const mask = frame.subarray(2, 6);
     const text = frame.subarray(6, 6 + (frame[1] & 127)).map((byte, index) => byte ^ mask[index % 4]);

@@ -3,7 +3,7 @@ import type { Change, FileSide } from "../../src/workspace/change.ts";
 import { sameSide } from "../../src/workspace/change.ts";
 import { pairRenames } from "../../src/workspace/renames.ts";
 
-/** A folder's files by their paths, for property tests. */
+/** The files of a folder by path, for property tests. */
 export type Tree = ReadonlyMap<string, FileSide>;
 
 const name = fc.constantFrom("a", "b", "c d", 'q"uote', "tab\tand\nline", "ü–文", "back\\slash", "trailing ", "-dash", "x.bin");
@@ -24,7 +24,7 @@ const side = fc.oneof({ weight: 6, arbitrary: file }, { weight: 1, arbitrary: li
 
 export const tree = fc.array(fc.tuple(path, side), { maxLength: 12 }).map(possible);
 
-/** A tree and one made of it: some files stay, some move, some go, some come, some change a little. */
+/** A tree and an edited version of it, in which some files stay, move, disappear, appear or change a little. */
 export const edited = fc
   .tuple(tree, fc.array(fc.tuple(path, side), { maxLength: 6 }), fc.infiniteStream(fc.nat(7)))
   .map(([before, fresh, dice]) => {
@@ -43,14 +43,14 @@ export const edited = fc
     return { before, after: possible([...fresh, ...after]) };
   });
 
-/** Without files that would have to be folders of others. */
+/** Removes files whose path is a folder of another file. */
 function possible(entries: readonly (readonly [string, FileSide])[]): Tree {
-  const kept = new Map<string, FileSide>();
+  const files = new Map<string, FileSide>();
   for (const [at, each] of entries) {
-    const clashes = [...kept.keys()].some((other) => other.startsWith(`${at}/`) || at.startsWith(`${other}/`));
-    if (!clashes) kept.set(at, each);
+    const clashes = [...files.keys()].some((other) => other.startsWith(`${at}/`) || at.startsWith(`${other}/`));
+    if (!clashes) files.set(at, each);
   }
-  return kept;
+  return files;
 }
 
 export function changesBetween(before: Tree, after: Tree): Change[] {

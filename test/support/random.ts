@@ -1,6 +1,6 @@
-/** Random choices that a seed repeats. */
+/** Random choices that are repeatable with a seed. */
 export interface Random {
-  /** Whole, both ends included. */
+  /** Returns an integer, both ends included. */
   between(from: number, to: number): number;
   chance(probability: number): boolean;
   pick<Item>(items: readonly Item[]): Item;
@@ -9,7 +9,7 @@ export interface Random {
 
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
-  // Mulberry32.
+  // The Mulberry32 algorithm.
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);

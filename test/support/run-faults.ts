@@ -10,7 +10,7 @@ import type { Ended, Going, useRunsCli } from "./runs-cli.ts";
 
 const LEASE_MS = 15_000;
 
-/** One run with a fault in it. */
+/** A run with a fault. */
 export interface Round {
   home: string;
   folder: string;
@@ -18,34 +18,31 @@ export interface Round {
   going: Going;
   run: string;
   random: Random;
-  /** How the run is to end. */
+  /** How the run should end. */
   reason: "done" | "cancelled";
   problems: string[];
   demand(holds: boolean, what: string): void;
 }
 
 export interface Fault {
-  /**
-   * Does it, at a random moment of the run. What it resolves with must hold of the driver that suffered it, once it has
-   * ended.
-   */
+  /** Strikes at a random moment of the run. The function that it resolves with checks how the driver ended. */
   strike(round: Round): Promise<((ended: Ended) => void) | undefined>;
-  /** Calls may have failed, or nobody knows whether they happened: they count once at most. */
+  /** Calls may fail or have an unknown outcome, so each one happens at most once. */
   callsMayFail?: boolean;
-  /** In place of an ordinary folder. */
+  /** The state folder is on a small disk. */
   smallDisk?: boolean;
-  /** A question is asked in the middle. */
+  /** The run asks a question in the middle. */
   asks?: boolean;
 }
 
-/** Every kind of fault that a run may suffer, by name. */
+/** Every kind of fault that can strike a run, by name. */
 export const faultsOf = (cli: ReturnType<typeof useRunsCli>): Record<string, Fault> => ({
   "the log is locked for long": {
     async strike({ going, home, random, demand }) {
       const database = new DatabaseSync(join(home, "log.db"), { timeout: 5_000 });
       database.exec("BEGIN IMMEDIATE");
-      // Whoever waits says so after a while; a busy machine may take long until it waits, and a run that is
-      // over never does.
+      // A waiting process reports this after a while. On a busy machine it may take long to start waiting, and a run
+      // that has ended never waits.
       const isTold = () => going.said().includes(`process ${process.pid} holds the log`);
       const isOver = () => going.child.exitCode !== null || going.child.signalCode !== null;
       while (!isTold() && !isOver()) await delay(50);
@@ -61,7 +58,7 @@ export const faultsOf = (cli: ReturnType<typeof useRunsCli>): Record<string, Fau
       return undefined;
     },
   },
-  "the driver stands still for longer than its lease": {
+  "the driver is stopped for longer than its lease": {
     async strike({ going, run, home, demand }) {
       await stopBetweenWrites(going, join(home, "log.db"));
       await delay(LEASE_MS);
@@ -89,7 +86,7 @@ export const faultsOf = (cli: ReturnType<typeof useRunsCli>): Record<string, Fau
       const [sandbox] = cli.sandboxes(home);
       if (sandbox === undefined) return undefined;
       const removed = await cli.run(["sandbox", "rm", sandbox, "--yes"], { home });
-      // The run may have been over, and its sandbox with it.
+      // The run may have ended with its sandbox.
       demand(removed.code === 0 || removed.stderr.includes("no sandbox"), `sandbox rm: ${removed.stderr}`);
       return undefined;
     },
@@ -98,10 +95,10 @@ export const faultsOf = (cli: ReturnType<typeof useRunsCli>): Record<string, Fau
     callsMayFail: true,
     async strike(round) {
       const { run, home, going, random, demand } = round;
-      // Sometimes nobody drives it.
+      // Sometimes without a driver.
       if (random.chance(0.5)) going.child.kill("SIGKILL");
       const stops = await Promise.all(Array.from({ length: 4 }, () => cli.run(["stop", run], { home })));
-      // They may have come too late; but they agree about it.
+      // All of them may be too late, but they must agree.
       const late = stops.filter((stop) => stop.stderr.includes("has ended (done)"));
       if (late.length < stops.length) round.reason = "cancelled";
       for (const stop of stops) demand(stop.code === 0 || late.length === stops.length, `stop: exit ${stop.code} ${stop.stderr}`);
@@ -128,7 +125,7 @@ export const faultsOf = (cli: ReturnType<typeof useRunsCli>): Record<string, Fau
       try {
         writeFileSync(filler, Buffer.alloc(64 * 1024 * 1024));
       } catch {
-        // That is the point.
+        // The write fails when the disk is full, as intended.
       }
       await delay(random.between(200, 2_000));
       rmSync(filler);
@@ -137,12 +134,12 @@ export const faultsOf = (cli: ReturnType<typeof useRunsCli>): Record<string, Fau
   },
 });
 
-/** Whoever is stopped in the middle of writing to the log keeps everybody else waiting, and is not taken over from. */
+/** Stops a process, but not while it writes to the log: then it would block all others and keep its lease. */
 async function stopBetweenWrites({ child }: Going, log: string): Promise<void> {
   for (;;) {
     child.kill("SIGSTOP");
     const stat = `/proc/${child.pid}/stat`;
-    // It may have come to its end before the signal did.
+    // The process may have ended before the signal.
     await vi.waitFor(() => expect(existsSync(stat) ? readFileSync(stat, "utf8") : ") Z ").toMatch(/\) [TZ] /), {
       timeout: 60_000,
       interval: 1,

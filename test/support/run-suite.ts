@@ -14,7 +14,9 @@ export interface SuiteLine {
   error?: string;
 }
 
-/** Runs a suite in another process, as another user where one is given, and returns its lines. Throws when the process fails. */
+/**
+ * Runs a suite in another process, as another user if one is given, and returns its lines. Throws if the process fails.
+ */
 export async function runSuite(options: {
   suite: "conformance" | "attack";
   user?: { uid: number; gid: number; home: string; name: string };
@@ -56,11 +58,13 @@ async function collectLines(suite: string, argv: string[], options: SpawnOptions
   return lines;
 }
 
-/** Templates of a rootless runtime belong to the user's sub-ids, which the user reaches only in a user namespace. */
+/**
+ * The templates of a rootless runtime belong to the user's sub-ids, which the user can only access in a user namespace.
+ */
 function removeStateDir(stateDir: string): void {
   if (process.getuid?.() === 0) rmSync(stateDir, { recursive: true, force: true });
   else execFileSync("unshare", ["--map-auto", "--map-root-user", "rm", "-rf", stateDir]);
 }
 
-/** Runtimes that must be there, from `REQUIRE_RUNTIMES`. */
+/** The runtimes that must be available, from `REQUIRE_RUNTIMES`. */
 export const requiredRuntimes = (process.env.REQUIRE_RUNTIMES ?? "").split(",").filter((name) => name !== "");

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
-import type { RunEvent } from "../../src/contract/run-event.ts";
+import type { RunEvent } from "../../src/contract/run/run-event.ts";
 import { cliBundle } from "./cli-bundle.ts";
 import { createModeStations, isKeptReady } from "./station-modes.ts";
 
@@ -20,34 +20,34 @@ export interface Ended {
   signal: NodeJS.Signals | null;
   text: string;
   stderr: string;
-  /** Lines of stdout that are events. */
+  /** The events on stdout. */
   events: LoggedEvent[];
 }
 
 export interface Going {
   child: ChildProcess;
   ended: Promise<Ended>;
-  /** The first event of this type that it prints with --json. */
+  /** Resolves with the first event of this type that the command prints with --json. */
   event<Type extends RunEvent["type"]>(
     type: Type,
     matching?: (event: Extract<LoggedEvent, { type: Type }>) => boolean,
   ): Promise<Extract<LoggedEvent, { type: Type }>>;
-  /** Resolves once stdout matches. */
+  /** Resolves when stdout matches. */
   output(pattern: RegExp): Promise<string>;
-  /** The last it wrote to stdout and stderr so far. */
+  /** Returns the end of stdout and stderr so far. */
   said(): string;
 }
 
 export interface StartOptions {
   cwd?: string;
   env?: Record<string, string | undefined>;
-  /** Another state folder than the file's own. */
+  /** Another state folder than that of the test file. */
   home?: string;
 }
 
 /**
- * The command line as one bundle, the way the launcher runs it, with a state folder and a folder to work in for each test file, which are gone
- * afterwards.
+ * Runs the command line as one bundle, as the launcher does, with a state folder and a work folder for each test file.
+ * Removes both at the end.
  */
 export function useRunsCli() {
   let base = "";
@@ -59,7 +59,7 @@ export function useRunsCli() {
     ({ program, compileCache } = await cliBundle(node));
   });
   afterAll(async () => {
-    for (const home of homes) if (existsSync(home)) await run(["sandbox", "rm", "--all", "--yes"], { home });
+    for (const home of homes) if (hasSandboxes(home)) await run(["sandbox", "rm", "--all", "--yes"], { home });
     stations.endAll();
     await rm(base, { recursive: true, force: true });
   });
@@ -102,12 +102,12 @@ export function useRunsCli() {
     home,
     base: () => base,
     work: () => join(base, "work"),
-    /** What to type into a terminal. */
+    /** The command line to type into a terminal. */
     commandLine: () => `${node} ${program}`,
     environment,
-    /** Of a state folder that goes before the others. */
+    /** Ends the station of a state folder that is removed early. */
     endStation: (state: string) => stations.end(state),
-    /** Kills the commands on this state folder that are still going, and tells what each had said. */
+    /** Kills the commands that still run on this state folder, and returns what each had printed. */
     killAll(state: string): string[] {
       return [...commands]
         .filter((command) => command.home === state)
@@ -116,13 +116,13 @@ export function useRunsCli() {
           return `${argv.join(" ")}: ${going.said()}`;
         });
     },
-    /** A fresh folder with these files. */
+    /** Creates a folder with these files. */
     async folder(files: Record<string, string> = {}): Promise<string> {
       const path = await mkdtemp(join(base, "folder-"));
       for (const [name, text] of Object.entries(files)) await writeFile(join(path, name), text);
       return path;
     },
-    /** `--model` for a script. */
+    /** Writes a script and returns its value for `--model`. */
     async script(value: Script): Promise<string> {
       const path = join(await mkdtemp(join(base, "script-")), "script.json");
       await writeFile(path, JSON.stringify(value));
@@ -138,6 +138,12 @@ export function useRunsCli() {
       return existsSync(folder) ? readdirSync(folder).filter((id) => !isKeptReady(join(folder, id))) : [];
     },
   };
+}
+
+/** Returns whether there is anything to remove, which is quicker than a command that finds nothing. */
+export function hasSandboxes(home: string): boolean {
+  const folder = join(home, "sandboxes");
+  return existsSync(folder) && readdirSync(folder).length > 0;
 }
 
 function watch(child: ChildProcess): Going {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createScreens } from "./screens.ts";
 
-test("what differs from time to time has a stand-in, ids the same one everywhere, and columns are straight", () => {
+test("variable parts get placeholders, the same id the same one, and columns align", () => {
   const { steady } = createScreens({ "/tmp/x-aB3": "~" });
   const screen = (run: string, age: string) =>
     `$ caisson ps\nRUN               AGE${" ".repeat(Math.max(age.length, 3) - 3)}  FOLDER\n${run}  ${age}  /tmp/x-aB3/shop\n\n1,234 tokens\n`;

@@ -2,17 +2,17 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect } from "vitest";
 
-/** Set to 1: screens that differ are written anew in place of failing. Look at the difference before you commit it. */
+/** If set to 1, screens that differ are rewritten instead of failing. Review the difference before you commit it. */
 const UPDATES = process.env.UPDATE_SCREENS === "1";
 
 interface Screens {
-  /** The same text with stand-ins: an id has the same one on every screen. */
+  /** Returns the text with placeholders. An id has the same one on every screen. */
   steady(text: string): string;
 }
 
 /**
- * Screens of a terminal without what differs from one time to the next and from one machine to another: ids, durations,
- * sizes, folders and hashes have a stand-in each that looks like one. Columns are laid out again.
+ * Replaces what differs between runs and machines in terminal screens: ids, durations, sizes, folders and hashes get
+ * placeholders that look like them. Aligns the columns again.
  */
 export function createScreens(folders: Readonly<Record<string, string>>): Screens {
   const standIns = new Map<string, string>();
@@ -26,31 +26,31 @@ export function createScreens(folders: Readonly<Record<string, string>>): Screen
   return {
     steady(text) {
       let steady = text;
-      for (const [folder, shown] of Object.entries(folders)) steady = steady.replaceAll(folder, shown);
+      for (const [folder, standIn] of Object.entries(folders)) steady = steady.replaceAll(folder, standIn);
       return laidOut(
         steady
           .replaceAll(/\b(?:run|sb|snap|ask)_[a-z2-7]{12}\b/g, idStandIn)
           .replaceAll(/\b\d+(?:\.\d+)? (?:ms|s|min|h)\b/g, "0.1 s")
           .replaceAll(/\b\d+(?:\.\d+)? (?:B|KiB|MiB|GiB)\b/g, "1.0 MiB")
           .replaceAll(/\b\d[\d,]* tokens\b/g, "2,000 tokens")
-          // One of some hundreds has no letter.
+          // One in a few hundred hashes contains no letter.
           .replaceAll(/\b(?:(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}|\d{12,40})\b/g, "c0ffee0"),
       );
     },
   };
 }
 
-/** Fails with the difference where the screen is not the one in the file. */
+/** Fails with the difference if the screen does not match the file. */
 export function expectScreen(path: string, screen: string): void {
   if (UPDATES) {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, screen);
   }
   const stored = existsSync(path) ? readFileSync(path, "utf8") : "";
-  expect(screen, `${path}, which UPDATE_SCREENS=1 writes anew`).toBe(stored);
+  expect(screen, `${path}, which UPDATE_SCREENS=1 rewrites`).toBe(stored);
 }
 
-/** Tables have a heading in capitals; each column is as wide as its widest cell needs. */
+/** Aligns tables, which have a heading in capitals: each column is as wide as its widest cell. */
 function laidOut(text: string): string {
   const lines = text.split("\n");
   const isHeading = (line: string) => /^[A-Z]+(?: {2,}[A-Z]+)+$/.test(line);

@@ -17,7 +17,7 @@ export function jobRemoved(unit: string, result: string, job = JOB): BusReply {
   return { kind: "signal", member: "JobRemoved", signature: "uoss", body: [7, job, unit, result] };
 }
 
-/** A bus that greets everybody and answers as it is told. */
+/** A bus that greets every client and sends configured replies. */
 export class ScriptedBus {
   readonly greetings: string[] = [];
   readonly calls: DbusMessage[] = [];
@@ -43,15 +43,15 @@ export class ScriptedBus {
   private serve(socket: Socket): void {
     this.sockets.add(socket);
     let bytes = Buffer.alloc(0);
-    let begun = false;
+    let hasBegun = false;
     socket.on("error", () => {});
     socket.on("data", (chunk) => {
       bytes = Buffer.concat([bytes, chunk]);
-      if (!begun && bytes.includes("AUTH") && bytes.includes("\r\n")) {
+      if (!hasBegun && bytes.includes("AUTH") && bytes.includes("\r\n")) {
         this.greetings.push(bytes.toString("latin1"));
         socket.write(this.greeting);
         bytes = Buffer.alloc(0);
-        begun = true;
+        hasBegun = true;
         return;
       }
       if (bytes.toString("latin1", 0, 7) === "BEGIN\r\n") bytes = bytes.subarray(7);

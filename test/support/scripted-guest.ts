@@ -7,30 +7,30 @@ import { connectGuest, type GuestConnection } from "../../src/sandbox/guest/conn
 import { type Decoded, decodeFields, type Encodable, encodeFields, type Shape, shapes } from "../../src/sandbox/guest/fields.ts";
 import { createFrameParser, encodeFrame, type FrameName, frameName } from "../../src/sandbox/guest/frame.ts";
 
-/** One frame that the host sent. */
+/** A frame from the host. */
 export interface SeenFrame {
   type: FrameName;
   stream: number;
   payload: Buffer;
 }
 
-/** The guest's side of one connection, for a test to play. */
+/** The guest's side of a connection, which a test plays. */
 export interface ScriptedPeer {
   readonly socket: Socket;
-  /** Everything the host sent after its HELLO. */
+  /** All frames from the host after its HELLO. */
   readonly seen: SeenFrame[];
   send(type: FrameName, stream: number, payload?: Uint8Array): void;
   sendFields<S extends Shape>(type: FrameName, stream: number, shape: S, values: Encodable<S>): void;
   output(stream: number, descriptor: 1 | 2, offset: number, data: Uint8Array): void;
   started(stream: number, ref: string, values?: Partial<Encodable<typeof shapes.STARTED>>): void;
   ended(stream: number, values?: Partial<Encodable<typeof shapes.ENDED>>): void;
-  /** The next frame of that type which no earlier call got. */
+  /** Resolves with the next frame of this type that no earlier call returned. */
   next(type: FrameName): Promise<SeenFrame>;
 }
 
 export interface ScriptedGuest extends AsyncDisposable {
   readonly socketPath: string;
-  /** A connection of the real client, and the other end of it. */
+  /** Opens a connection of the real client, and returns it with its other end. */
   connect(): Promise<{ connection: GuestConnection; peer: ScriptedPeer }>;
 }
 
@@ -43,7 +43,7 @@ export const scriptedWelcome: Encodable<typeof shapes.WELCOME> = {
   rootAllowed: false,
 };
 
-/** A server that speaks the protocol as a test tells it to, lies included. `onFrame` answers by itself where a test wants that. */
+/** Starts a server that speaks the protocol as a test wants, including lies. `onFrame` can reply automatically. */
 export async function startScriptedGuest(
   options: {
     onFrame?: (peer: ScriptedPeer, frame: SeenFrame) => void;
@@ -124,7 +124,7 @@ function peerOver(socket: Socket, options: NonNullable<Parameters<typeof startSc
   return peer;
 }
 
-/** A guest and a connection to it for each test of the calling file. */
+/** Starts a guest and a connection to it for each test of the calling file. */
 export function useScriptedGuest(
   onStarted: (started: { guest: ScriptedGuest; connection: GuestConnection; peer: ScriptedPeer }) => void,
 ): void {
@@ -142,7 +142,7 @@ export function useScriptedGuest(
   });
 }
 
-/** The ref of a SPAWN or ATTACH that the host sent. */
+/** Returns the ref of a SPAWN or ATTACH from the host. */
 export function refOf(frame: SeenFrame): string {
   return decodeFields(frame.type, shapes.ATTACH, frame.payload).ref;
 }

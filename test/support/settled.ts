@@ -3,7 +3,10 @@ import { setTimeout as delay } from "node:timers/promises";
 const LOOKS = 5;
 const EVERY_MS = 50;
 
-/** A number that grows, once it has stopped: it was the same so many times in a row. On a busy machine once proves nothing. */
+/**
+ * Returns a growing number when it has stopped growing: it must be the same several times in a row, since once proves
+ * nothing on a busy machine.
+ */
 export async function settled(read: () => number | Promise<number>): Promise<number> {
   let last = await read();
   for (let same = 1; same < LOOKS; ) {

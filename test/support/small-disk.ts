@@ -10,7 +10,7 @@ export interface SmallDisk {
   remove(): void;
 }
 
-/** A file system of 400 MB and 40,000 files of its own, for tests that fill one. Only root can mount it. */
+/** Mounts a file system of 400 MB and 40,000 files, for tests that fill it. Needs root. */
 export function mountSmallDisk(owner?: { uid: number; gid: number }): SmallDisk {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
   const image = `${folder}.ext4`;

@@ -9,7 +9,7 @@ import { createSqliteLog } from "../../src/log/sqlite/log.ts";
 import { ATTRIBUTES, expectTrapsToWork, trapsFor } from "./git-traps.ts";
 import type { Going, useRunsCli } from "./runs-cli.ts";
 
-/** The example of a spec: its script is the model, its project what is worked on. */
+/** The spec example: its script is the model, and its project is what the spec works on. */
 export const example = join(import.meta.dirname, "..", "..", "examples", "spec");
 
 interface Served {
@@ -25,7 +25,7 @@ interface Walked {
   session: string;
 }
 
-/** Numbers from a seed (mulberry32), so that a run that failed can be had again. */
+/** Returns random numbers from a seed (mulberry32), so a failed run can be repeated. */
 function numbersFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -41,12 +41,12 @@ async function eventsOf(home: string, spec: string): Promise<{ type: string; dat
   return (await log.read(`spec/${spec}`)) as never;
 }
 
-/** Until it has ended or waits for a person, as a station says that is there. */
+/** Waits until the spec has ended or waits for a person, according to the running station. */
 async function settled(served: Served, spec: string) {
   return await served.client.specs.wait(spec, { signal: AbortSignal.timeout(240_000) });
 }
 
-/** Specs of the example on a station of their own, whose runs leave traps for the host's git. */
+/** Runs the example's specs on a separate station. Their runs leave traps for git on the host. */
 export function specWalks(cli: Cli) {
   return {
     serve: (home: string) => serve(cli, home),
@@ -60,7 +60,7 @@ async function serve(cli: Cli, home: string): Promise<Served> {
   return { going, client: connect({ url: "http://station", fetch: socketFetch(join(home, "station", "socket")) }) };
 }
 
-/** Kills the station with SIGKILL once the spec has so many events, and starts another. */
+/** Kills the station with SIGKILL when the spec has this many events, and starts another. */
 async function killedAt(cli: Cli, seq: number, { served, home, spec }: { served: Served; home: string; spec: string }): Promise<Served> {
   const found = new AbortController();
   const signal = AbortSignal.any([found.signal, AbortSignal.timeout(240_000)]);
@@ -73,7 +73,7 @@ async function killedAt(cli: Cli, seq: number, { served, home, spec }: { served:
   return await serve(cli, home);
 }
 
-/** The example's script, whose first task leaves traps beside its work. */
+/** Returns the example's script, changed to leave traps in its first task. */
 async function scriptWithTraps(cli: Cli, mark: string): Promise<string> {
   const script = await readFile(join(example, "script.yaml"), "utf8");
   const command = "echo words >> commands.txt";
@@ -82,13 +82,13 @@ async function scriptWithTraps(cli: Cli, mark: string): Promise<string> {
   return join(await cli.folder({ "script.yaml": trapped }), "script.yaml");
 }
 
-/** A spec from its idea to its end; `after` gives the station that is there then. */
+/** Drives a spec from its idea to its end. `after` returns the station that runs then. */
 async function walk(
   cli: Cli,
   { parallel, project }: { parallel: number; project: string },
   after: (walked: Walked) => Promise<Served> = async ({ served }) => served,
 ): Promise<void> {
-  // The same moments each time, unless somebody asks for others: SPEC_SEED=$RANDOM.
+  // The same moments each time by default. SPEC_SEED=$RANDOM picks others.
   const seed = Number(process.env.SPEC_SEED ?? 1);
   console.info(`seed: SPEC_SEED=${seed}`);
   const chance = numbersFrom(seed);
@@ -101,9 +101,9 @@ async function walk(
     const mark = join(await cli.folder(), "executed");
     await expectTrapsToWork(mark, await cli.folder({ "README.md": "one\n" }));
     const spec = await propose(cli, { home, project, parallel, model: `scripted:${await scriptWithTraps(cli, mark)}` });
-    const begun = await served.client.specs.execute(spec);
-    expect(begun).toMatchObject({ spec, run: expect.stringMatching(/^run_/) });
-    // Somewhere before the first gate, between the gates, and twice while tasks are done or merged.
+    const execution = await served.client.specs.execute(spec);
+    expect(execution).toMatchObject({ spec, run: expect.stringMatching(/^run_/) });
+    // Before the first gate, between the gates, and twice while tasks run or are merged.
     const kills = [
       5 + Math.floor(chance() * 20),
       27 + Math.floor(chance() * 5),
@@ -119,12 +119,12 @@ async function walk(
     expect((await cli.run(["spec", "approve", "words", "--json"], { home })).code).toBe(0);
     for (const seq of kills.slice(2)) served = await killedAt(cli, seq, { served, home, spec });
     const session = await expectDone(served, { home, spec });
-    // Nothing outside has changed until it is applied.
+    // Nothing outside changes before the apply.
     expect(await readFile(join(project, "commands.txt"), "utf8")).toBe(commands);
     served = await after({ home, served, session });
     await expectApplied(cli, { home, project, session, mark });
-    const shown = await cli.run(["spec", "show", "words"], { home });
-    expect(shown.text).toContain(`caisson diff ${session}`);
+    const result = await cli.run(["spec", "show", "words"], { home });
+    expect(result.text).toContain(`caisson diff ${session}`);
   } finally {
     await cli.run(["down"], { home });
     await served.going.ended;
@@ -142,7 +142,9 @@ async function propose(
   return proposed.text.trim();
 }
 
-/** Every phase was judged, every requirement met, and each by one run. Resolves with the session of the work. */
+/**
+ * Checks that every phase passed and every requirement is met, each by one run. Resolves with the session of the work.
+ */
 async function expectDone(served: Served, { home, spec }: { home: string; spec: string }): Promise<string> {
   const view = await settled(served, spec);
   expect(view, JSON.stringify(view.ended)).toMatchObject({ status: "done", version: 6, session: expect.any(String) });
@@ -159,20 +161,21 @@ async function expectDone(served: Served, { home, spec }: { home: string; spec: 
     ["REQ-001", "done"],
     ["REQ-002", "done"],
   ]);
-  // No phase and no task has two runs, whatever died: a run for each intent.
+  // No phase or task has two runs despite the kills: one run per intent.
   const events = await eventsOf(home, spec);
   const intents = events.filter(({ type }) => type === "spec.phase_started" || type === "spec.task_started");
   const { runs } = await served.client.runs.list({ label: [`spec=${spec}`] });
   expect(runs.map(({ labels }) => labels["spec-key"]).sort()).toEqual(intents.map(({ data }) => data.key as string).sort());
   expect(new Set(view.attempts.map(({ run }) => run)).size).toBe(7);
-  // Who reads does not write: phases are the planner's, or that of whom they were given to; tasks are the coder's.
+  // Agents that read do not write: phases belong to the planner or the agent that was chosen for them, and tasks to the
+  // coder.
   const agents = new Map(runs.map(({ labels, agent }) => [labels["spec-key"]?.split("/")[1]?.replace(/-.*/, ""), agent]));
   const thinking = ["prd", "requirements", "design", "tasks", "sync"].map((phase): [string, string] => [phase, "planner"]);
   expect(agents).toEqual(new Map([["explore", "reviewer"], ...thinking, ["TASK", "coder"]]));
   return view.session ?? "";
 }
 
-/** What the work changed is outside now, and nothing that lay beside it was obeyed. */
+/** Checks that the changes of the work are outside now, and that none of the traps was triggered. */
 async function expectApplied(
   cli: Cli,
   { home, project, session, mark }: { home: string; project: string; session: string; mark: string },
@@ -181,8 +184,7 @@ async function expectApplied(
   expect([applied.code, applied.stderr]).toEqual([0, ""]);
   expect((await readFile(join(project, "commands.txt"), "utf8")).trim().split("\n").sort()).toEqual(["letters", "lines", "words"]);
   expect(await readFile(join(project, "README.md"), "utf8")).toContain("letters|words|lines");
-  // What git would act on stays inside until it is asked for; and whatever was merged, shipped or applied, nothing
-  // of it ran here.
+  // What git would act on stays inside until it is requested. Merging, shipping and applying ran none of it here.
   expect(existsSync(join(project, ".gitattributes"))).toBe(false);
   expect((await cli.run(["apply", session, "--include-config", "--json"], { home, cwd: project })).code).toBe(0);
   expect(await readFile(join(project, ".gitattributes"), "utf8")).toBe(`${ATTRIBUTES}\n`);

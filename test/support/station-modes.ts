@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * How the command line's tests work: by themselves, through a station on their state folder that they find by its
- * socket, or through one that they are told the address and a token of. Every test of the command line holds in all
- * three; `npm run test:modes` tries the last two.
+ * How the tests run the command line: without a station, through a station on the same state folder that it finds by
+ * its socket, or through a station at an address with a token. Every test of the command line passes in all three
+ * modes; `npm run test:modes` runs the last two.
  */
 export type StationMode = "none" | "socket" | "http";
 
@@ -14,7 +14,7 @@ export const stationMode = modeFrom(process.env.CAISSON_TEST_MODE);
 function modeFrom(text: string | undefined): StationMode {
   if (text === undefined || text === "" || text === "none") return "none";
   if (text === "socket" || text === "http") return text;
-  throw new Error(`CAISSON_TEST_MODE is none, socket or http, not ${text}`);
+  throw new Error(`CAISSON_TEST_MODE must be none, socket or http, not ${text}`);
 }
 
 interface RunningStation {
@@ -23,11 +23,11 @@ interface RunningStation {
   pid: number;
 }
 
-/** What became of the last start on a state folder. */
+/** The result of the last start on a state folder. */
 interface StationStart {
-  /** What it was started with: with anything else, another one is needed. */
+  /** The settings of the start. Any other settings need another station. */
   key: string;
-  /** Null where a station cannot be: the test is about that, too. */
+  /** Null if no station can start, which some tests need. */
   station: RunningStation | null;
   place: StationPlace;
 }
@@ -38,20 +38,20 @@ interface StationPlace {
   home: string;
   cwd: string;
   env: NodeJS.ProcessEnv;
-  /** What a test says besides, for this command alone. */
+  /** Additional variables that a test sets for this command only. */
   own: Readonly<Record<string, string | undefined>>;
-  /** Whether no other command is under way on this state folder. */
+  /** Whether no other command runs on this state folder. */
   isIdle: boolean;
 }
 
-/** A station for each state folder, started before the first command there. */
+/** Starts a station for each state folder, before the first command there. */
 export function createModeStations(mode: StationMode = stationMode) {
   const starts = new Map<string, StationStart>();
   const run = ({ program: [file, ...first], cwd, env }: Pick<StationPlace, "program" | "cwd" | "env">, args: readonly string[]) =>
     spawnSync(file, [...first, ...args], { cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
-  /** Shown once for each state folder, by its first station. */
+  /** The first station of a state folder prints its token only once. */
   const tokens = new Map<string, string>();
-  /** Ends that of a state folder, before the folder goes. */
+  /** Ends the station of a state folder, before the folder is removed. */
   const end = (home: string): void => {
     const last = starts.get(home);
     starts.delete(home);
@@ -62,15 +62,17 @@ export function createModeStations(mode: StationMode = stationMode) {
     throw new Error(`the station of ${home} did not end: ${stderr}`);
   };
   return {
-    /** The variables with which a command finds the station of its state folder; none where there is no such thing. */
+    /**
+     * Returns the variables with which a command finds the station of its state folder, or none without such a station.
+     */
     variablesFor(place: StationPlace): Record<string, string> {
       if (mode === "none") return {};
       const { home } = place;
       const key = keyOf(place);
       const last = starts.get(home);
       if (last === undefined || (last.key !== key && place.isIdle)) {
-        // As it was started: what another command says of itself may be wrong on purpose. Where the configuration is, it cannot be
-        // ended, and goes on.
+        // Uses the environment of its start, since another command's may be wrong on purpose. If the configuration is
+        // wrong, the station cannot be ended and keeps running.
         const isOver = !last?.station || run(last.place, ["down"]).status === 0;
         const station = isOver ? stationFrom(run(place, ["up", "--detach", "--port", "0", "--json"]), tokens.get(home)) : null;
         if (station !== null) tokens.set(home, station.token);
@@ -80,14 +82,14 @@ export function createModeStations(mode: StationMode = stationMode) {
       return mode === "http" && station ? { CAISSON_URL: station.url, CAISSON_TOKEN: station.token } : {};
     },
     end,
-    /** Ends all of them; one that does not is a failure. */
+    /** Ends all stations. Throws if one does not end. */
     endAll(): void {
       for (const home of [...starts.keys()]) end(home);
     },
   };
 }
 
-/** Whether this is the folder of a sandbox that a station keeps ready: it is nobody's yet. */
+/** Returns whether this is the folder of a sandbox that a station keeps ready, which has no owner yet. */
 export function isKeptReady(folder: string, mode: StationMode = stationMode): boolean {
   if (mode === "none") return false;
   try {
@@ -97,20 +99,20 @@ export function isKeptReady(folder: string, mode: StationMode = stationMode): bo
   }
 }
 
-/** A station reads its configuration and its environment when it starts. */
+/** A station reads its configuration and its environment only when it starts. */
 function keyOf({ home, own }: StationPlace): string {
   const file = join(home, "config.json");
   return JSON.stringify([own, existsSync(file) ? readFileSync(file, "utf8") : null]);
 }
 
 /**
- * Null for a state folder or a configuration with which no station can be. Any other failure is one: commands would do
- * their work themselves, and the tests would pass without having tried a station.
+ * Returns null if no station can start with this state folder or configuration. Throws on any other failure: commands
+ * would do their own work, and the tests would pass without a station.
  */
 function stationFrom({ stdout, stderr }: { stdout: string; stderr: string }, tokenBefore: string | undefined): RunningStation | null {
-  const said = answerFrom(stdout);
-  if (said?.error?.code === "invalid") return null;
-  const { url, pid, token = tokenBefore } = said ?? {};
+  const answer = answerFrom(stdout);
+  if (answer?.error?.code === "invalid") return null;
+  const { url, pid, token = tokenBefore } = answer ?? {};
   if (url === undefined || pid === undefined || token === undefined) throw new Error(`no station was started: ${stdout}${stderr}`);
   return { url, pid, token };
 }

@@ -3,7 +3,7 @@ import type { LoggedEvent, useRunsCli } from "./runs-cli.ts";
 
 export const bash = (command: string) => ({ tool: "bash", arguments: { command } });
 
-/** Why a run ended; where it did not, the type of its last event. */
+/** Returns why a run ended, or the type of its last event if it has not. */
 export const reasonOf = (events: readonly LoggedEvent[]) => {
   const last = events.at(-1);
   return last?.type === "run.ended" ? last.data.reason : last?.type;

@@ -1,6 +1,7 @@
 /**
- * Runs the conformance or the attack suite on the oci runtime in a process of its own, as whoever started it, and prints one JSON line for
- * each result: vitest runs as one user, the suites are to be run as another. Arguments: the suite, the state folder, and JSON of the runtime's options.
+ * Runs the conformance or the attack suite on the oci runtime in a separate process, as the user who started it,
+ * because vitest itself runs as another user. Prints one JSON line for each result. Arguments: the suite, the state
+ * folder, and the runtime's options as JSON.
  */
 import { join } from "node:path";
 import { createOciRuntime, type OciOptions } from "../../src/runtimes/oci/runtime.ts";

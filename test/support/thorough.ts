@@ -1,7 +1,7 @@
-/** `npm test` is thorough; `npm run check`, which somebody waits for, tries less of the same. */
+/** True in `npm test`. `npm run check`, for which a person waits, tries less. */
 export const isThorough = process.env.CAISSON_TEST_THOROUGH === "1";
 
-/** How often a test tries what chance gives it, or how much it sends. */
+/** Returns how often a test tries random inputs, or how much it sends. */
 export function tries(thorough: number, quick = Math.ceil(thorough / 10)): number {
   return isThorough ? thorough : quick;
 }

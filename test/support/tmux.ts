@@ -6,22 +6,22 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
 export interface Terminal extends AsyncDisposable {
-  /** Characters as they are. A line break is the Enter key. */
+  /** Types characters literally. A line break is the Enter key. */
   type(text: string): Promise<void>;
-  /** Keys by tmux's names: `Enter`, `Up`, `Tab`, `C-c`, `M-Enter`. */
+  /** Presses keys by tmux's names: `Enter`, `Up`, `Tab`, `C-c`, `M-Enter`. */
   press(...keys: string[]): Promise<void>;
-  /** As a terminal passes a clipboard on, with marks around it for a program that asked for them. */
+  /** Pastes as a terminal does, with marks around the text for a program that requested them. */
   paste(text: string): Promise<void>;
-  /** What is on the screen, without colours; no spaces at the ends of its rows, no empty rows at its end. */
+  /** Returns the text on the screen without colors, trailing spaces or trailing empty rows. */
   screen(): Promise<string>;
-  /** The same after everything that has left the screen at its top. */
+  /** Returns the same, after everything that has scrolled off the top. */
   history(): Promise<string>;
-  /** Where the cursor is; both count from 0. */
+  /** Returns the position of the cursor, counted from 0. */
   cursor(): Promise<{ column: number; row: number }>;
   resize(cols: number, rows: number): Promise<void>;
-  /** Resolves with the text once the history matches. Throws with the history where it does not in time. */
+  /** Resolves with the text when the history matches. Throws with the history after a timeout. */
   see(pattern: RegExp | ((text: string) => boolean)): Promise<string>;
-  /** The same for what is on the screen alone. */
+  /** Does the same for the visible screen only. */
   seeOnScreen(pattern: RegExp | ((text: string) => boolean)): Promise<string>;
 }
 
@@ -30,21 +30,21 @@ export interface TerminalOptions {
   env: NodeJS.ProcessEnv;
   cols?: number;
   rows?: number;
-  /** The program and its arguments; default a shell to type into. */
+  /** The program and its arguments. A shell by default. */
   argv?: readonly string[];
 }
 
-/** A bound for what hangs. */
+/** Bounds hangs. */
 const SEE_MS_MAX = 30_000;
 const LOOK_MS = 25;
 const HISTORY_ROWS = 2000;
-/** How long programs may take to end with their terminal. */
+/** The time for programs to end with their terminal. */
 const END_MS_MAX = 10_000;
 
-/** A real terminal, by a tmux of its own. Disposing of it ends everything that was started in it. */
+/** Starts a real terminal in a separate tmux. Disposing of it ends everything that was started in it. */
 export async function startTerminal(options: TerminalOptions): Promise<Terminal> {
   const socket = `caisson-test-${randomUUID().slice(0, 8)}`;
-  // `TMUX` would make ours a client of the one that the tests may run in.
+  // With `TMUX`, ours would become a client of a tmux that the tests may run in.
   const { TMUX: _, TMUX_PANE: _pane, ...inherited } = options.env;
   const env = { ...inherited, TERM: "xterm", PS1: "$ ", LC_ALL: "C.UTF-8" };
   const tmux = async (...argv: string[]): Promise<string> => {
@@ -58,7 +58,7 @@ export async function startTerminal(options: TerminalOptions): Promise<Terminal>
   const capture = async (...from: string[]) => (await tmux("capture-pane", "-p", ...from)).replace(/\s+$/, "\n");
   const screen = () => capture();
   const history = () => capture("-S", `-${HISTORY_ROWS}`);
-  // A shell shows what is typed before its first prompt above it, and once more or not at all after it.
+  // Before its first prompt, a shell echoes input above the prompt, and then again or not at all.
   if (options.argv === undefined) await untilSeen(/^[$#]/m, screen);
   return {
     screen,
@@ -84,7 +84,7 @@ export async function startTerminal(options: TerminalOptions): Promise<Terminal>
   };
 }
 
-/** There is no event for what another program draws. */
+/** Polls, because there is no event for what another program draws. */
 async function untilSeen(pattern: RegExp | ((text: string) => boolean), look: () => Promise<string>): Promise<string> {
   const matches = pattern instanceof RegExp ? (text: string) => pattern.test(text) : pattern;
   for (const deadline = Date.now() + SEE_MS_MAX; ; await sleep(LOOK_MS)) {
@@ -94,7 +94,10 @@ async function untilSeen(pattern: RegExp | ((text: string) => boolean), look: ()
   }
 }
 
-/** Programs in a terminal are of its session; what they started in one of its own is theirs to end. */
+/**
+ * Waits for the programs in a terminal's session to end. Processes in other sessions are up to the programs that
+ * started them.
+ */
 async function untilGone(leader: number): Promise<void> {
   const deadline = Date.now() + END_MS_MAX;
   for (let left = processesOf(leader); left.length > 0; left = processesOf(leader)) {
@@ -117,7 +120,7 @@ function processesOf(session: number): number[] {
           .split(" ");
         return state !== "Z" && Number(sid) === session;
       } catch {
-        // It ended just now.
+        // The process has just ended.
         return false;
       }
     });

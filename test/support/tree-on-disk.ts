@@ -15,7 +15,7 @@ export function writeTree(folder: string, tree: Tree): void {
   }
 }
 
-/** Everything but folders, sorted by path, as something to compare. */
+/** Returns everything in a folder except folders, sorted by path, for comparison. */
 export function readTree(folder: string): Record<string, string> {
   const found: [string, string][] = [];
   const visit = (below: string) => {

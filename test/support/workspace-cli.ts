@@ -1,10 +1,10 @@
 import { expect } from "vitest";
 import { useRunsCli } from "./runs-cli.ts";
 
-/** The command line, to have agents work on folders and to look at what they changed. */
+/** Runs the command line for agents that work on folders, and shows what they changed. */
 export function useWorkspaceCli() {
   const cli = useRunsCli();
-  /** A run of one command; resolves with the session's name. */
+  /** Runs one command in a run, and resolves with the session's name. */
   async function work(command: string, argv: readonly string[], cwd: string): Promise<{ run: string; stderr: string; text: string }> {
     const model = await cli.script({ turns: [{ calls: [{ tool: "bash", arguments: { command } }] }, { say: "Done." }] });
     const result = await cli.run(["run", "do it", "--model", model, "--runtime", "oci", ...argv], { cwd });

@@ -2,7 +2,7 @@ import type { SourceFile, Violation } from "./rules.ts";
 
 const COLUMNS_MAX = 120;
 
-/** The formatter breaks code that is too long, and leaves comments alone: those are held to a width here. */
+/** Limits the width of comments. The formatter only breaks code that is too long. */
 export function commentsWrapped(files: readonly SourceFile[]): Violation[] {
   return files
     .filter(({ path }) => /^(src|guest\/src)\/.*\.(ts|c|h)$/.test(path))
@@ -14,8 +14,8 @@ export function commentsWrapped(files: readonly SourceFile[]): Violation[] {
     );
 }
 
-/** A line that is nothing else. ` * ` goes on a comment; in C, `*name = …` is code. */
+/** Returns whether a line is only a comment. ` * ` continues a comment, but in C `*name = …` is code. */
 const isComment = (line: string) => /^\s*(\/\/|\/\*|\* )/.test(line);
 
-/** Linters read theirs on one line only. */
+/** Linters only read their directives on one line. */
 const isDirective = (line: string) => /biome-ignore|@ts-expect-error|NOLINT/.test(line);

@@ -1,8 +1,8 @@
 import type { SourceFile, Violation } from "./rules.ts";
 
 /**
- * Messages are fragments, since they are printed after `caisson: ` and joined by colons: no capital at the beginning but of a name, no full stop, one sentence.
- * Sees the literals that stand in the call itself.
+ * Messages are fragments, since they are printed after `caisson: ` and joined by colons: no capital at the beginning
+ * except in a name, no full stop, one sentence. Only checks literals in the call itself.
  */
 export function errorMessages(files: readonly SourceFile[]): Violation[] {
   return files.flatMap((file) => {
@@ -15,7 +15,7 @@ export function errorMessages(files: readonly SourceFile[]): Violation[] {
   });
 }
 
-/** The literal messages of every `new CaissonError(code, message, …)`. */
+/** Returns the literal message of every `new CaissonError(code, message, …)`. */
 export function messagesIn(text: string): string[] {
   return [...text.matchAll(/\bnew CaissonError\(\s*[^,()]*,\s*(?=["`])/g)].map((call) => literalAt(text, call.index + call[0].length));
 }
@@ -31,7 +31,7 @@ function literalAt(text: string, start: number): string {
   return text.slice(start + 1, at);
 }
 
-/** Behind the brace that closes what begins at `at`, whatever strings with braces are in it. */
+/** Returns the offset after the brace that closes the placeholder at `at`, even if strings in it contain braces. */
 function afterPlaceholder(text: string, at: number): number {
   let next = at;
   for (let depth = 1; depth > 0 && next < text.length; ) {

@@ -1,10 +1,10 @@
 import { dirname, join, normalize } from "node:path";
 import { importsOf, isTest, type SourceFile, type Violation } from "./rules.ts";
 
-/** Files that say what the station can do, and nothing of how. */
-const isInterface = (path: string) => /^src\/station\/(station|[a-z]+\/verbs|sandboxes\/(held-sandbox|tools))\.ts$/.test(path);
+/** Returns whether a file declares what the station can do, without an implementation. */
+const isInterface = (path: string) => path.startsWith("src/verbs/");
 
-/** What a file of a face imports past the station's interface. */
+/** Returns the imports of a face's file that bypass the station's interface. */
 function beyondInterface(file: SourceFile): string[] {
   return importsOf(file)
     .filter((specifier) => specifier.startsWith("."))
@@ -16,7 +16,7 @@ const faceOf = (path: string) => /^src\/(cli|api|client)\//.exec(path)?.[1] ?? n
 const isFace = ({ path }: SourceFile) => faceOf(path) !== null && !isTest(path);
 
 /**
- * A face parses, calls and prints: it knows the contract and the station's interface, and has the rest handed to it.
+ * A face parses, calls and prints. It imports the contract and the station's interface, and is given everything else.
  */
 export function facesKnowTheInterface(files: readonly SourceFile[]): Violation[] {
   return files
@@ -24,14 +24,14 @@ export function facesKnowTheInterface(files: readonly SourceFile[]): Violation[]
     .flatMap((file) => beyondInterface(file).map((target) => ({ path: file.path, what: `a face may not import ${target}` })));
 }
 
-/** The interface is types alone: who imports it loads nothing, and a client can implement it without our parts. */
-export function interfaceIsTypes(files: readonly SourceFile[]): Violation[] {
+/**
+ * The interface only declares. It imports only types from the sandbox, so a client can implement it without our parts.
+ */
+export function interfaceDeclares(files: readonly SourceFile[]): Violation[] {
   return files
     .filter((file) => isInterface(file.path))
     .flatMap((file) => {
-      const code = file.text
-        .split("\n")
-        .filter((line) => /^(import|export) (?!type\b|interface\b)|^(const|let|function|class)\b/.test(line));
-      return code.map((line) => ({ path: file.path, what: `the station's interface has code: ${line}` }));
+      const values = [...file.text.matchAll(/^import (?!type\b)[^"]*"(\.\.\/(?!contract\/|lib\/)[^"]*|node:[^"]*)"/gm)];
+      return values.map(([, target]) => ({ path: file.path, what: `the station's interface imports code from ${target}` }));
     });
 }

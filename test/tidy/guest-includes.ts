@@ -1,6 +1,9 @@
 import type { SourceFile, Violation } from "./rules.ts";
 
-/** The folders below guest/src, and those that each may include; itself, too. What lies in guest/src itself puts them together. */
+/**
+ * The folders below guest/src, and those that each may include besides itself. The files in guest/src itself combine
+ * them.
+ */
 export const mayInclude: Readonly<Record<string, readonly string[]>> = {
   base: [],
   wire: ["base"],
@@ -26,12 +29,12 @@ export function includeDirections(files: readonly SourceFile[]): Violation[] {
   });
 }
 
-/** Fields of frames have names, in wire/tags.h. */
+/** Frame fields have names, in wire/tags.h. */
 export function tagsByName(files: readonly SourceFile[]): Violation[] {
   const bare = /\b(frame_field\w*|field_find\w*|request_path|request_number)\((?:[^;,]*,){1,2} *\d+,|\btag [=!]= *\d/;
   return files
     .filter(({ path, text }) => /^guest\/src\/.*\.[ch]$/.test(path) && bare.test(text))
-    .map(({ path }) => ({ path, what: "a field by its number; its name is in guest/src/wire/tags.h" }));
+    .map(({ path }) => ({ path, what: "refers to a field by its number; its name is in guest/src/wire/tags.h" }));
 }
 
 function includesOf(text: string): string[] {

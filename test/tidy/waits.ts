@@ -1,9 +1,9 @@
 import type { Rule } from "./rules.ts";
 
-/** What a wait of a test is given at least: less is a claim on the speed of the machine. */
+/** The minimum time for a wait in a test. Less would assume a fast machine. */
 const WAIT_MS_MIN = 30_000;
 
-/** `vi.waitFor` gives up after a second unless told otherwise; `expect.poll` has the project's own, longer bound. */
+/** `vi.waitFor` gives up after a second by default; `expect.poll` has the project's longer bound. */
 export const waitsArePatient: Rule = (files) =>
   files
     .filter((file) => file.path.endsWith(".test.ts"))
@@ -13,10 +13,10 @@ export const waitsArePatient: Rule = (files) =>
         .map((wait) => ({ path: file.path, what: `${wait.split("\n")[0]}… gives up before ${WAIT_MS_MIN} ms` })),
     );
 
-/** What a test has by vitest.config.ts. */
+/** The timeout of a test in vitest.config.ts. */
 const TEST_MS = 120_000;
 
-/** A bound is for what hangs: one below the project's own only fails tests on a slow machine. */
+/** Timeouts only catch hangs: one below the project's own just fails tests on a slow machine. */
 export const testsHaveTime: Rule = (files) =>
   files
     .filter((file) => file.path.endsWith(".test.ts"))
@@ -26,7 +26,27 @@ export const testsHaveTime: Rule = (files) =>
         .map(([line]) => ({ path: file.path, what: `${line.trim()}: tests have ${TEST_MS} ms` })),
     );
 
-/** Each call as its text up to the end of the statement. */
+/** On a busy machine everything takes long. An event, or processor time, shows what was slow and why. */
+export const noWallClock: Rule = (files) =>
+  files
+    .filter((file) => file.path.endsWith(".test.ts"))
+    .flatMap((file) =>
+      [...file.text.matchAll(/\b(?:Date|performance)\.now\(\) - [\w.]+\)\.toBeLess\w*\(.*$/gm)].map(([claim]) => ({
+        path: file.path,
+        what: `${claim} limits wall-clock time`,
+      })),
+    );
+
+/**
+ * Unit tests share their modules, so a mock only works if no earlier file in the same worker has loaded the real
+ * module.
+ */
+export const noModuleMocks: Rule = (files) =>
+  files
+    .filter((file) => /\.test\.tsx?$/.test(file.path) && /\bvi\.(?:do)?[mM]ock\(/.test(file.text))
+    .map((file) => ({ path: file.path, what: "replaces a module; pass the part that fails as an option instead" }));
+
+/** Returns the text of each call, up to the end of the statement. */
 function waitsIn(text: string): string[] {
   return [...text.matchAll(/\bvi\.wait(?:For|Until)\([\s\S]*?\);\n/g)].map(([wait]) => wait);
 }

@@ -6,7 +6,7 @@ import { filesWith, textWith } from "./canary.ts";
 
 const value = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 
-test("a value is found however it travels", () => {
+test("finds a value in every common encoding", () => {
   const base64 = (text: string) => Buffer.from(text).toString("base64");
   const texts = [value, `x${value}y`, base64(value), base64(`x-access-token:${value}`), base64(`u:${value}`), base64(`ab:${value}!`)];
   for (const text of [...texts, Buffer.from(value).toString("hex"), Buffer.from(`a?${value}`).toString("base64url")]) {
@@ -16,7 +16,7 @@ test("a value is found however it travels", () => {
   expect(textWith(value.slice(0, 30), value)).toEqual([]);
 });
 
-test("and in whatever file", () => {
+test("finds a value in files of any kind", () => {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
   try {
     mkdirSync(join(folder, "a/b"), { recursive: true });

@@ -1,11 +1,11 @@
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A value as it is and as it commonly travels. Enough of each that chance makes none of them. */
+/** Returns a value in the forms in which it commonly travels. Each form is long enough not to occur by chance. */
 export function formsOf(value: string): string[] {
   const bytes = Buffer.from(value);
   const base64 = [0, 1, 2].map((shift) => {
-    // What stands before shifts the letters; the first and last of them depend on the neighbours, too.
+    // The bytes before shift the letters. The first and last letters also depend on their neighbors.
     const text = Buffer.concat([Buffer.alloc(shift), bytes])
       .toString("base64")
       .replace(/=+$/, "");
@@ -22,7 +22,7 @@ export function formsOf(value: string): string[] {
   ];
 }
 
-/** Files below a folder that hold the value in any form. */
+/** Returns the files in a folder that contain the value in any form. */
 export function filesWith(folder: string, value: string): string[] {
   const forms = formsOf(value).map((form) => Buffer.from(form));
   const found: string[] = [];
@@ -42,8 +42,9 @@ export function textWith(text: string, value: string): string[] {
 }
 
 /**
- * For Python inside: looks through the variables and arguments of every process and every file that can be read and is younger than an hour, which the machine's own
- * programs are not. Prints where the value is. Its forms come by standard input, so that the search does not find itself.
+ * A Python script for inside. It searches the variables and arguments of every process, and every readable file younger
+ * than an hour, which the machine's own programs are not. Prints where it finds the value. The forms arrive on standard
+ * input, so the search does not find itself.
  */
 export const searchInside = `
 import os, stat, sys, time

@@ -10,20 +10,20 @@ export interface Identity {
 export interface Certificates {
   /** The authority that the machine trusts. */
   authorityFile: string;
-  /** The machine's own bundle with that authority in it. */
+  /** The machine's bundle, including that authority. */
   bundleFile: string;
-  /** For every name of the rig. */
+  /** Valid for every name of the rig. */
   good: Identity;
-  /** By the same authority, for another name. */
+  /** Signed by the same authority, for another name. */
   wrongName: Identity;
   expired: Identity;
-  /** For every name of the rig, by an authority that nobody knows. */
+  /** Valid for every name of the rig, but signed by an unknown authority. */
   unknown: Identity;
 }
 
 const SYSTEM_BUNDLE = "/etc/ssl/certs/ca-certificates.crt";
 
-/** Made anew for each rig, by openssl. */
+/** Creates the certificates of a rig with openssl. */
 export function makeCertificates(folder: string, names: readonly string[]): Certificates {
   const authority = makeAuthority(folder, "rig");
   const stranger = makeAuthority(folder, "stranger");

@@ -1,37 +1,39 @@
 import { expect } from "vitest";
 import type { Finished, MachineCaisson, RunOptions } from "./run-in.ts";
 
-/** A kept sandbox on the rig's machine, as its user drives it. */
+/** A kept sandbox on the rig's machine, as its user sees it. */
 export interface Inside {
   readonly id: string;
   run(argv: readonly string[], options?: RunOptions & { user?: string }): Promise<Finished>;
   sh(script: string, options?: RunOptions): Promise<Finished>;
-  /** Its output; fails the test when the script fails. */
+  /** Returns the script's output. Fails the test if the script fails. */
   ok(script: string): Promise<string>;
-  /** Sends bytes to a port of the sandbox's loopback and tells what came back, for each item in turn. */
+  /** Sends bytes to a port of the sandbox's loopback and returns the response, one item after the other. */
   exchange(items: readonly Exchange[]): Promise<Exchanged[]>;
   remove(): Promise<void>;
 }
 
 export interface Exchange {
-  /** Default: the proxy's. */
+  /** The proxy's port by default. */
   port?: number;
   send: string | Buffer;
   /** Ends its own side after sending. */
   shut?: boolean;
-  /** Looks no further once this came. */
+  /** Stops reading after this text. */
   until?: string;
 }
 
 export interface Exchanged {
   text: string;
-  /** Whether the other side ended it, reset it, said enough, or was still silent when the time was over. */
+  /**
+   * Whether the other side closed or reset the connection, sent the expected text, or was still silent at the timeout.
+   */
   end: "closed" | "reset" | "enough" | "silent";
 }
 
 export const PROXY = 19_080;
 
-/** Both sides in one: it is a raw socket that is asked for, with nobody's idea of HTTP between. */
+/** A client for raw sockets, which no HTTP library interprets. */
 const client = `
 import base64, json, socket, sys
 told = []
@@ -57,12 +59,12 @@ print(json.dumps(told))
 `;
 
 export async function createInside(machine: MachineCaisson, argv: readonly string[], options?: RunOptions): Promise<Inside> {
-  const made = await machine.run(["sandbox", "create", "--no-workspace", ...argv], options);
-  expect(made.code, made.stderr).toBe(0);
-  return insideOf(machine, made.stdout.trim(), options?.env);
+  const result = await machine.run(["sandbox", "create", "--no-workspace", ...argv], options);
+  expect(result.code, result.stderr).toBe(0);
+  return insideOf(machine, result.stdout.trim(), options?.env);
 }
 
-/** `env` is its user's, for every command: secrets may come from there. */
+/** `env` is the user's environment for every command: secrets may come from it. */
 export function insideOf(machine: MachineCaisson, id: string, env: Record<string, string> = {}): Inside {
   const inside: Inside = {
     id,
@@ -96,7 +98,7 @@ export function insideOf(machine: MachineCaisson, id: string, env: Record<string
   return inside;
 }
 
-/** The three ways through the proxy's port, as bytes. A target is what stands in a URL, without a port. */
+/** The three protocols of the proxy's port, as bytes. A target is the host part of a URL, without a port. */
 export const ways = {
   request: (target: string, path = "/"): Exchange => ({
     send: `GET http://${target}${path} HTTP/1.1\r\nHost: ${target}\r\nConnection: close\r\n\r\n`,
@@ -108,9 +110,9 @@ export const ways = {
   socks(target: string, port = 80): Exchange {
     const name = target.replace(/^\[(.*)\]$/, "$1");
     const to = [...Buffer.from(name), port >> 8, port & 255];
-    // Enough is the method and the whole reply, of which the second byte says how it went.
+    // Reads the method and the whole reply, whose second byte is the result.
     return { send: Buffer.from([5, 1, 0, 5, 1, 0, 3, Buffer.byteLength(name), ...to]), until: "\x05\x00\x05\x00" };
   },
 };
-/** How a SOCKS exchange went; 0 is well, 2 is forbidden by rules. */
+/** Returns the result of a SOCKS exchange: 0 is success, 2 means forbidden by rules. */
 export const socksReply = ({ text }: Exchanged): number | undefined => (text.startsWith("\x05\x00\x05") ? text.charCodeAt(3) : undefined);

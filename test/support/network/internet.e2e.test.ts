@@ -4,14 +4,14 @@ import { describe, expect, test } from "vitest";
 import { PUBLIC, startInternet } from "./internet.ts";
 import { useMachine } from "./run-in.ts";
 
-/** What the network tests believe the rig to be. A rig that cannot see a packet would prove nothing. */
+/** Checks what the network tests assume about the rig. A rig that cannot see a packet would prove nothing. */
 describe("the rig", () => {
   const machine = useMachine();
   const curl = async (...argv: string[]) => (await machine.program(["curl", "-sS", "--max-time", "5", ...argv])).stdout;
 
-  test("names, servers and authorities are its own", async () => {
-    const told = JSON.parse(await curl("https://api.example.com/x?y=1", "-d", "body")) as object;
-    expect(told).toMatchObject({ method: "POST", path: "/x?y=1", body: "body", headers: { host: "api.example.com" } });
+  test("has its own names, servers and authorities", async () => {
+    const echo = JSON.parse(await curl("https://api.example.com/x?y=1", "-d", "body")) as object;
+    expect(echo).toMatchObject({ method: "POST", path: "/x?y=1", body: "body", headers: { host: "api.example.com" } });
     const { requests, connections, questions } = await machine.internet.world.seen({ take: true });
     expect(requests).toMatchObject([{ address: PUBLIC, port: 443, tls: true, servername: "api.example.com", path: "/x?y=1" }]);
     expect(connections).toEqual([{ address: PUBLIC, port: 443 }]);
@@ -22,7 +22,7 @@ describe("the rig", () => {
     }
   });
 
-  test("whatever leaves the machine arrives and is counted", async () => {
+  test("receives and counts every packet that leaves the machine", async () => {
     const { world } = machine.internet;
     for (const address of ["10.0.0.5", "169.254.169.254", "192.168.7.7", "100.64.1.1", "8.8.8.8", "[fd00:ec2::254]", "[2606:4700::1111]"]) {
       const before = await world.packets();
@@ -39,14 +39,14 @@ describe("the rig", () => {
     expect((await machine.internet.machine.seen({ take: true })).requests).toMatchObject([{ address: "127.0.0.1", path: "/own" }]);
   });
 
-  test("no packet is counted that nobody sent", async () => {
+  test("counts no packet that was not sent", async () => {
     const { world } = machine.internet;
     const before = await world.packets();
     await machine.program(["sleep", "1"]);
     expect(await world.packets()).toBe(before);
   });
 
-  test("a name can change its address between two questions", async () => {
+  test("can change a name's address between two queries", async () => {
     const { world } = machine.internet;
     await world.setName("rebind.example.com", [[PUBLIC], ["10.0.0.5"]]);
     await curl("-4", "http://rebind.example.com/first", "--next", "-4", "http://rebind.example.com/second");
@@ -54,7 +54,7 @@ describe("the rig", () => {
     expect((await world.seen({ take: true })).requests.map(({ address, path }) => [address, path])).toContainEqual(["10.0.0.5", "/third"]);
   });
 
-  test("git over https, with a token to push", async () => {
+  test("serves git over https, with a token for pushes", async () => {
     const { internet, folder } = machine;
     const url = internet.repository("project");
     const git = (...argv: string[]) => machine.program(["git", "-c", "user.name=t", "-c", "user.email=t@example.com", ...argv]);
@@ -66,13 +66,13 @@ describe("the rig", () => {
     expect(pushed.code, pushed.stderr).toBe(0);
   });
 
-  test("caisson runs there", async () => {
+  test("runs caisson on its machine", async () => {
     const ran = await machine.run(["exec", "--no-workspace", "--", "sh", "-c", "echo inside; ls /sys/class/net"]);
     expect(ran).toMatchObject({ code: 0, stdout: "inside\nlo\n", stderr: "" });
   });
 });
 
-test("nothing of a rig stays", async () => {
+test("a closed rig leaves nothing behind", async () => {
   const internet = await startInternet();
   const names = execFileSync("ip", ["netns", "list"], { encoding: "utf8" }).match(new RegExp(`caisson-test-${process.pid}-\\S+`, "g"));
   expect(names).toHaveLength(2);

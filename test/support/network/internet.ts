@@ -12,7 +12,9 @@ export const PUBLIC = "93.184.216.34";
 const PUBLIC_6 = "2606:2800:220:1::34";
 const NAME_SERVER = "1.1.1.53";
 
-/** Names that everybody can look up. All addresses but the machine's lead to the same servers, which tell by which address they were reached. */
+/**
+ * Public names. All addresses except the machine's lead to the same servers, which know the address of each request.
+ */
 const records = {
   "api.example.com": [PUBLIC],
   "six.example.com": [PUBLIC_6],
@@ -44,33 +46,36 @@ const records = {
 };
 export const ports = { http: 80, https: 443, otherHttp: 8080, otherHttps: 8443, echo: 7000, mute: 7001, flood: 7002 } as const;
 
-/** The servers' process as the test sees it. */
+/** The servers' process, as the test calls it. */
 export type Servers = {
   [Name in keyof ServersCalls]: (...args: Parameters<ServersCalls[Name]>) => Promise<ReturnType<ServersCalls[Name]>>;
 };
 
-/** An internet of the test's own: a machine to run Caisson on, and a world whose names, addresses, servers and authorities are all the test's. */
+/**
+ * A private internet: a machine that runs Caisson, and a world whose names, addresses, servers and authorities belong
+ * to the test.
+ */
 export interface Internet extends AsyncDisposable {
-  /** For whatever the test wants to keep beside it; goes with it. */
+  /** A folder for files of the test, removed with the rig. */
   folder: string;
   certificates: Certificates;
-  /** A token that opens the git server and nothing else, and that must be seen nowhere it was not sent to. */
+  /** A token that only opens the git server, and must not appear anywhere it was not sent. */
   canary: string;
-  /** Every address but the machine's. */
+  /** The servers at every address except the machine's. */
   world: Servers;
-  /** Services of the machine itself, which nobody inside may reach. */
+  /** Services on the machine itself, which code inside must not reach. */
   machine: Servers;
-  /** Variables for programs on the machine. */
+  /** The environment of programs on the machine. */
   env: Record<string, string>;
-  /** How a program is started on the machine; as somebody else than root when asked for. */
+  /** Returns the command that starts a program on the machine: as root, or as another user. */
   onMachine(argv: readonly string[], as?: { uid: number; gid: number }): string[];
-  /** Ids of processes that run on the machine, but for the rig's own. */
+  /** Returns the ids of processes that run on the machine, except the rig's own. */
   processes(): number[];
-  /** A bare repository with one commit; its URL. */
+  /** Creates a bare repository with one commit, and returns its URL. */
   repository(name: string): string;
 }
 
-/** Needs root. */
+/** Starts the rig. Needs root. */
 export async function startInternet(): Promise<Internet> {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-internet-"));
   chmodSync(folder, 0o755);
@@ -133,24 +138,24 @@ function startServers(namespace: string): ChildProcess {
 async function connectServers(child: ChildProcess, options: ServersOptions): Promise<Servers> {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   child.on("message", ({ id, result, error }: CallAnswer) => {
-    const asked = waiting.get(id);
+    const answer = waiting.get(id);
     waiting.delete(id);
-    if (error === undefined) asked?.resolve(result);
-    else asked?.reject(new Error(error));
+    if (error === undefined) answer?.resolve(result);
+    else answer?.reject(new Error(error));
   });
   child.once("exit", (code) => {
     for (const { reject } of waiting.values()) reject(new Error(`the rig's servers ended with ${code}`));
   });
   const wait = (id: number, message: ServersOptions | Call) => {
-    const asked = Promise.withResolvers<unknown>();
-    waiting.set(id, asked);
+    const answer = Promise.withResolvers<unknown>();
+    waiting.set(id, answer);
     child.send(message);
-    return asked.promise;
+    return answer.promise;
   };
   await wait(0, options);
   let last = 0;
   return new Proxy({} as Servers, {
-    // A promise of it is not asked whether it is a promise.
+    // When the proxy is awaited, `then` must not become a call.
     get: (_, call) => (call === "then" ? undefined : (...args: unknown[]) => wait(++last, { id: last, call: call as Call["call"], args })),
   });
 }
@@ -162,7 +167,10 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** The machine has its own name server and trusts the rig's authority as it trusts all others. `ip netns exec` would do it, but takes away the control groups. */
+/**
+ * Returns a command prefix. The machine has its own name server, and trusts the rig's authority like all others. `ip
+ * netns exec` would do this, but hides the control groups.
+ */
 function machineCommand({
   folder,
   namespace,

@@ -1,4 +1,7 @@
-/** A user's own program, run on the rig's machine: sandboxes with networks made by the library. Prints one JSON line of what came of it. Argument: the state folder. */
+/**
+ * A user's program on the rig's machine, with network sandboxes from the library. Prints its results as one line of
+ * JSON. Its argument is the state folder.
+ */
 import { createCaisson, type NetworkEvent, type OwnedSandbox, runCommand } from "../../../src/index.ts";
 
 const [, , stateDir = ""] = process.argv;
@@ -20,15 +23,15 @@ const results: Record<string, unknown> = {};
     network: { mode: "allow", rules: [{ host: "api.example.com", methods: ["GET"], paths: ["/open"] }] },
     secrets: { KEY: { from: { env: "RIG_CANARY" }, hosts: ["api.example.com"] } },
   });
-  const heard: NetworkEvent["type"][] = [];
-  sandbox.network?.subscribe((event) => heard.push(event.type));
+  const eventTypes: NetworkEvent["type"][] = [];
+  sandbox.network?.subscribe((event) => eventTypes.push(event.type));
   results.before = [await fetched(sandbox, "https://api.example.com/open/a"), await fetched(sandbox, "https://api.example.com/closed")];
   const page = await sandbox.network?.fetch({ url: "https://api.example.com/open/b", bytesMax: 10 });
   const denied = await sandbox.network?.fetch({ url: "https://evil.example.net/", bytesMax: 10 });
   results.fetch = [page, denied].map((one) => (one && "denied" in one ? one.denied.reason : one?.status));
   await sandbox.network?.change({ mode: "none" }, { by: "program" });
   results.after = await fetched(sandbox, "http://api.example.com/open/a");
-  results.heard = [...new Set(heard)].toSorted();
+  results.heard = [...new Set(eventTypes)].toSorted();
 }
 results.told = [...new Set(events.map(({ type }) => type))].filter((type) => /^(network|secret)\./.test(type)).toSorted();
 process.stdout.write(`${JSON.stringify(results)}\n`);

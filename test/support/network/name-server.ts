@@ -1,7 +1,7 @@
 import { createSocket } from "node:dgram";
 import { isIPv6 } from "node:net";
 
-/** The addresses of a name. Several lists: one for each question, the last for all that follow. */
+/** The addresses of a name. With several lists, each query gets the next list, and later queries the last. */
 export type Answers = readonly string[] | readonly (readonly string[])[];
 
 export interface Question {
@@ -10,7 +10,7 @@ export interface Question {
 }
 
 export interface NameServer {
-  /** Every question since the last call. */
+  /** Returns every query since the last call. */
   questions(): Question[];
   set(name: string, answers: Answers): void;
   close(): void;
@@ -18,10 +18,10 @@ export interface NameServer {
 
 const types: Record<number, string> = { 1: "A", 28: "AAAA", 16: "TXT", 5: "CNAME", 15: "MX", 12: "PTR", 65: "HTTPS" };
 
-/** A name server that says what it is told, for no longer than a moment (TTL 0), and remembers what it was asked. */
+/** Starts a name server with configured answers (TTL 0) that records its queries. */
 export async function startNameServer(options: { address: string; records: Readonly<Record<string, Answers>> }): Promise<NameServer> {
   const records = new Map<string, Answers>(Object.entries(options.records));
-  const asked = new Map<string, number>();
+  const queryCounts = new Map<string, number>();
   let seen: Question[] = [];
   const socket = createSocket("udp4");
   socket.on("message", (message, from) => {
@@ -29,8 +29,8 @@ export async function startNameServer(options: { address: string; records: Reado
     if (question === null) return;
     seen.push({ name: question.name, type: question.type });
     const key = `${question.type} ${question.name.toLowerCase()}`;
-    const before = asked.get(key) ?? 0;
-    asked.set(key, before + 1);
+    const before = queryCounts.get(key) ?? 0;
+    queryCounts.set(key, before + 1);
     const answers = records.get(question.name.toLowerCase());
     socket.send(reply(message, question, answers === undefined ? null : nth(answers, before)), from.port, from.address);
   });
@@ -46,7 +46,7 @@ export async function startNameServer(options: { address: string; records: Reado
     },
     set(name, answers) {
       records.set(name, answers);
-      for (const key of asked.keys()) if (key.endsWith(` ${name}`)) asked.delete(key);
+      for (const key of queryCounts.keys()) if (key.endsWith(` ${name}`)) queryCounts.delete(key);
     },
     close: () => socket.close(),
   };
@@ -58,7 +58,7 @@ function nth(answers: Answers, index: number): readonly string[] {
 }
 
 interface Parsed extends Question {
-  /** Where the question ends in the message. */
+  /** The offset at which the question ends. */
   end: number;
 }
 
@@ -81,7 +81,7 @@ function parse(message: Buffer): Parsed | null {
 function reply(message: Buffer, question: Parsed, addresses: readonly string[] | null): Buffer {
   const wanted = (addresses ?? []).filter((address) => (isIPv6(address) ? question.type === "AAAA" : question.type === "A"));
   const head = Buffer.from(message.subarray(0, 12));
-  // Recursion was asked for and is there; a name that is not known is no name.
+  // Recursion is requested and available. An unknown name is NXDOMAIN.
   head.writeUInt16BE(0x8580 | (addresses === null ? 3 : 0), 2);
   head.writeUInt16BE(1, 4);
   head.writeUInt16BE(wanted.length, 6);

@@ -2,18 +2,18 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readdirSync } from "node:fs";
 
-/** Two network namespaces joined by one wire: the machine that Caisson runs on, and everything else there is. */
+/** Two network namespaces joined by one wire: the machine that runs Caisson, and the rest of the world. */
 export interface NamespacePair extends Disposable {
   machine: string;
   world: string;
 }
 
-/** The machine's own addresses, and the world's next to it. They look public, as a rented server's do. */
+/** The machine's addresses, and the world's next to them. They look public, like a rented server's. */
 export const MACHINE_ADDRESS = "81.2.69.142";
 export const MACHINE_ADDRESS_6 = "2a02:26f0:1::2";
 const WORLD_ADDRESS = "81.2.69.141";
 const WORLD_ADDRESS_6 = "2a02:26f0:1::1";
-/** A private network that the machine is in, too, as a laptop is at home. */
+/** An address in a private network that the machine also belongs to, like a laptop at home. */
 export const MACHINE_PRIVATE_ADDRESS = "192.168.77.2";
 
 const PREFIX = "caisson-test-";
@@ -21,8 +21,8 @@ const machineMac = "02:00:00:00:0c:01";
 const worldMac = "02:00:00:00:0c:02";
 
 /**
- * Every address that is not the machine's own is the world's: whatever leaves the machine arrives there, to be seen. Neighbours are fixed, so that no packet crosses the wire but
- * those that somebody sends.
+ * Every address except the machine's belongs to the world, so everything that leaves the machine arrives there and is
+ * seen. Neighbors are static, so only deliberate packets cross the wire.
  */
 export function createNamespaces(): NamespacePair {
   sweepNamespaces();
@@ -82,12 +82,12 @@ function wire({ machine, world }: NamespacePair): void {
   }
   ip(["-n", machine, "route", "add", "default", "via", WORLD_ADDRESS, "src", MACHINE_ADDRESS]);
   ip(["-n", machine, "-6", "route", "add", "default", "via", WORLD_ADDRESS_6]);
-  // In the main table, so that the way back to the machine, which is more exact, wins.
+  // In the main table, so the more specific route back to the machine wins.
   for (const family of ["-4", "-6"]) ip(["-n", world, family, "route", "add", "local", "default", "dev", "lo", "table", "main"]);
   ip(["-n", world, "route", "add", `${MACHINE_PRIVATE_ADDRESS}/32`, "dev", "wire"]);
 }
 
-/** Nothing is sent that nobody asked for, and low ports may be listened on by anybody. */
+/** Stops unrequested packets, and lets every user listen on low ports. */
 function setUpKernel(namespace: string): void {
   const settings = {
     "net/ipv6/conf/default/router_solicitations": "0",
@@ -102,7 +102,7 @@ function setUpKernel(namespace: string): void {
   execFileSync("nsenter", [`--net=/run/netns/${namespace}`, "sh", "-e", "-c", script]);
 }
 
-/** Those of test runs that were killed; a name says whose it is by its pid. */
+/** Removes the namespaces of killed test runs. Each name contains the pid of its run. */
 function sweepNamespaces(): void {
   for (const name of namespaces()) {
     const owner = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];

@@ -17,7 +17,7 @@ export interface Finished {
 export interface Started {
   child: ChildProcess;
   finished: Promise<Finished>;
-  /** Resolves with all that was written so far once it matches; rejects when the program ends before. */
+  /** Resolves with the whole output so far when it matches. Rejects if the program ends first. */
   says(what: RegExp): Promise<string>;
 }
 
@@ -27,17 +27,17 @@ export interface RunOptions {
   env?: Record<string, string>;
 }
 
-/** A user's Caisson on the rig's machine: a home of its own, and a folder to stand in. */
+/** A user's Caisson on the rig's machine, with a separate home and a current folder. */
 export interface MachineCaisson {
   readonly internet: Internet;
   /** The state folder. */
   readonly home: string;
-  /** Where commands are started. */
+  /** The folder in which commands start. */
   readonly folder: string;
-  /** `caisson …` */
+  /** Runs `caisson …`. */
   run(argv: readonly string[], options?: RunOptions): Promise<Finished>;
   start(argv: readonly string[], options?: RunOptions): Started;
-  /** Any other program on the machine. */
+  /** Runs another program on the machine. */
   program(argv: readonly string[], options?: RunOptions): Promise<Finished>;
   startProgram(argv: readonly string[], options?: RunOptions): Started;
   sandboxes(): string[];
@@ -46,7 +46,9 @@ export interface MachineCaisson {
 
 const root = join(import.meta.dirname, "../../..");
 
-/** A rig for the calling file; at its end all sandboxes go, and with them every process on the machine. */
+/**
+ * Sets up a rig for the calling file. At the end it removes all sandboxes, and with them every process on the machine.
+ */
 export function useMachine(options: { env?: Record<string, string> } = {}): MachineCaisson {
   let internet: Internet | undefined;
   let machine: MachineCaisson | undefined;
@@ -126,7 +128,7 @@ function started(child: ChildProcess, input: string): Started {
       for (const listener of listeners) listener();
     });
   }
-  // A command that ends without reading its input is no failure of ours.
+  // A command may end without reading its input.
   child.stdin?.on("error", () => {});
   child.stdin?.end(input);
   const finished = once(child, "close").then(
@@ -153,7 +155,7 @@ function started(child: ChildProcess, input: string): Started {
   };
 }
 
-/** The launcher sets up again when sources changed, which is no matter of these tests. */
+/** Removes the output of the launcher's setup, which runs again when sources have changed. */
 function withoutSetup(text: string): string {
   return text.replaceAll(/^setup: .*\n/gm, "");
 }

@@ -1,16 +1,16 @@
 import type { Identity } from "./certificates.ts";
 import type { Answers, Question } from "./name-server.ts";
 
-/** One request that arrived at a server, with all that would give a secret away. */
+/** A request that arrived at a server, with everything that could contain a secret. */
 export interface SeenRequest {
-  /** The address and port that it was sent to. */
+  /** The address and port to which it was sent. */
   address: string;
   port: number;
   tls: boolean;
-  /** The name in the TLS hello. */
+  /** The server name in the TLS hello. */
   servername: string | null;
   method: string;
-  /** As sent: with the query. */
+  /** As sent, including the query. */
   path: string;
   headers: Record<string, string>;
   rawHeaders: string[];
@@ -22,37 +22,40 @@ export interface SeenConnection {
   port: number;
 }
 
-/** What the servers start with. */
+/** The options of the servers. */
 export interface ServersOptions {
-  /** Plain HTTP, on every address. */
+  /** Ports for plain HTTP, on every address. */
   http: readonly number[];
-  /** HTTPS, on every address. */
+  /** Ports for HTTPS, on every address. */
   https: readonly number[];
-  /** Sends back what it gets. */
+  /** Ports that send back what they receive. */
   tcpEcho: readonly number[];
-  /** Takes connections and neither reads nor writes. */
+  /** Ports that accept connections and neither read nor write. */
   tcpMute: readonly number[];
-  /** Sends a megabyte at a time for as long as it is read, and counts. */
+  /** Ports that send a megabyte at a time as long as the client reads, and count the bytes. */
   tcpFlood: readonly number[];
   names?: { address: string; records: Readonly<Record<string, Answers>> };
   identities?: Record<"good" | "wrongName" | "expired" | "unknown", Identity>;
-  /** Which hello gets another identity than the good one. */
+  /** The server names that get another identity than the good one. */
   identityOf?: Readonly<Record<string, "wrongName" | "expired" | "unknown">>;
   git?: { folder: string; username: string; token: string };
-  /** The hosts of an npm registry and of a Python index, over https. */
+  /** The hosts of an npm registry and a Python index, over https. */
   registries?: { npm: string; pypi: string };
 }
 
-/** What the test may ask of the servers' process. */
+/** The calls that a test can make to the servers' process. */
 export interface ServersCalls {
-  /** Requests, connections, names in TLS hellos, and questions, since the last call with `take`. */
+  /** Returns the requests, connections, TLS server names and queries since the last call with `take`. */
   seen(options?: { take?: boolean }): { requests: SeenRequest[]; connections: SeenConnection[]; hellos: string[]; questions: Question[] };
-  /** IP packets that came in since the servers started, but for IPv6 multicast, which the kernel sends by itself. */
+  /**
+   * Returns the number of IP packets received since the start, except IPv6 multicast, which the kernel sends on its
+   * own.
+   */
   packets(): number;
   setName(name: string, answers: Answers): void;
-  /** Connections that are open now. */
+  /** Returns the number of open connections. */
   open(): number;
-  /** Ends all connections without a word, as a server that loses power does; new ones are taken. */
+  /** Drops all connections without a close, like a server that loses power. Accepts new ones. */
   reset(): void;
   floodedBytes(): number;
 }

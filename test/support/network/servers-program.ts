@@ -1,6 +1,6 @@
 /**
- * All servers of one side of the rig, in one process that the test starts inside a network namespace and talks to over Node's channel: the first message is
- * `ServersOptions`, each later one a `Call`. Ends with the channel.
+ * All servers of one side of the rig, in one process. The test starts it inside a network namespace and uses Node's IPC
+ * channel: the first message is `ServersOptions`, and each later one a `Call`. Ends with the channel.
  */
 import { readFileSync } from "node:fs";
 import { createServer as createHttpServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
@@ -17,7 +17,7 @@ import type { Call, CallAnswer, SeenConnection, SeenRequest, ServersCalls, Serve
 import { answerWeb, answerWebSocket, readBody } from "./web-handler.ts";
 
 const FLOOD_BLOCK = Buffer.alloc(1024 * 1024, "flood");
-/** More are counted, not kept. */
+/** Further requests are only counted. */
 const SEEN_MAX = 20_000;
 
 let requests: SeenRequest[] = [];
@@ -130,7 +130,7 @@ function webHandler(options: ServersOptions): RequestListener {
         remember(request, body.text);
         await answerWeb(request, response, body);
       },
-      // The one who asked went away.
+      // The client has disconnected.
       () => response.destroy(),
     );
   };
@@ -150,7 +150,7 @@ function answerFromShelf(shelf: Shelf, request: IncomingMessage, response: Serve
   response.writeHead(200, { "content-type": type, "content-length": body.length }).end(body);
 }
 
-/** Everybody may read what is not below `private/`; the rest is for the one with the token. */
+/** Every client may read what is not under `private/`. Everything else needs the token. */
 function answerGit(git: NonNullable<ServersOptions["git"]>, request: IncomingMessage, response: ServerResponse): void {
   const wanted = `Basic ${Buffer.from(`${git.username}:${git.token}`).toString("base64")}`;
   const guarded = (request.url ?? "").startsWith("/private/") || (request.url ?? "").includes("git-receive-pack");
@@ -203,7 +203,7 @@ function plain(address: string | undefined): string {
   return (address ?? "").replace(/^::ffff:/, "");
 }
 
-/** As the kernel sees it: a socket that nobody reads does not notice that its peer is gone. */
+/** Counts connections in the kernel, since an unread socket does not notice that its peer has disconnected. */
 function countEstablished(): number {
   const lines = ["tcp", "tcp6"].flatMap((name) => readFileSync(`/proc/self/net/${name}`, "latin1").split("\n").slice(1));
   return lines.filter((line) => line.trim().split(/\s+/)[3] === "01").length;
@@ -216,6 +216,6 @@ function countPackets(): number {
       .split("\n")
       .map((line) => line.split(/\s+/) as [string, string]),
   );
-  // IPv6 tells its neighbours which groups it is in, unasked.
+  // IPv6 announces its multicast groups to its neighbors unasked.
   return Number(four?.[2] ?? Number.NaN) + Number(six.Ip6InReceives) - Number(six.Ip6InMcastPkts);
 }

@@ -3,22 +3,23 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
 const BLOCK = Buffer.alloc(64 * 1024, "caisson.");
-/** How much of a request's body is sent back and remembered. */
+/** The bytes of a request's body that are sent back and recorded. */
 const BODY_SHOWN_BYTES_MAX = 64 * 1024;
 
 export async function readBody(request: IncomingMessage): Promise<{ text: string; bytes: number }> {
-  const kept: Buffer[] = [];
+  const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
-    if (bytes < BODY_SHOWN_BYTES_MAX) kept.push(piece);
+    if (bytes < BODY_SHOWN_BYTES_MAX) pieces.push(piece);
     bytes += piece.length;
   }
-  return { text: Buffer.concat(kept).toString("latin1").slice(0, BODY_SHOWN_BYTES_MAX), bytes };
+  return { text: Buffer.concat(pieces).toString("latin1").slice(0, BODY_SHOWN_BYTES_MAX), bytes };
 }
 
 /**
- * Answers by the path: `/redirect?to=`, `/status?code=`, `/slow?ms=`, `/hang`, `/stream?pieces=&ms=`, `/big?bytes=`, `/die?bytes=`, `/abort` (plain only), `/raw?bytes=` (base64 of the whole answer),
- * `/text?say=`, `/set?name=&value=` (a header). Anything else is told back as JSON.
+ * Answers by path: `/redirect?to=`, `/status?code=`, `/slow?ms=`, `/hang`, `/stream?pieces=&ms=`, `/big?bytes=`,
+ * `/die?bytes=`, `/abort` (plain only), `/raw?bytes=` (the whole response in base64), `/text?say=`, `/set?name=&value=`
+ * (a header). Echoes any other request as JSON.
  */
 export async function answerWeb(request: IncomingMessage, response: ServerResponse, body: { text: string; bytes: number }): Promise<void> {
   const url = new URL(request.url ?? "/", "http://x");
@@ -48,11 +49,11 @@ export async function answerWeb(request: IncomingMessage, response: ServerRespon
     case "/die":
       response.writeHead(200, { "content-length": number("bytes") * 10 });
       await send(response, number("bytes"));
-      // Without a word: TLS has one for an end.
+      // Without the message with which TLS ends a connection.
       response.socket?.destroy();
       return;
     case "/abort":
-      // Whoever reads until the end must not take this for one.
+      // A client that reads to the end must not accept this as a complete response.
       response.socket?.write("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf", () => response.socket?.resetAndDestroy());
       return;
     case "/raw":
@@ -70,8 +71,8 @@ export async function answerWeb(request: IncomingMessage, response: ServerRespon
 }
 
 function echo(request: IncomingMessage, response: ServerResponse, body: { text: string; bytes: number }): void {
-  const told = { method: request.method, path: request.url, headers: request.headers, body: body.text, bodyBytes: body.bytes };
-  response.writeHead(200, { "content-type": "application/json", "x-served-by": "rig" }).end(`${JSON.stringify(told)}\n`);
+  const payload = { method: request.method, path: request.url, headers: request.headers, body: body.text, bodyBytes: body.bytes };
+  response.writeHead(200, { "content-type": "application/json", "x-served-by": "rig" }).end(`${JSON.stringify(payload)}\n`);
 }
 
 async function stream(response: ServerResponse, pieces: number, everyMs: number): Promise<void> {
@@ -98,7 +99,7 @@ async function send(response: ServerResponse, bytes: number): Promise<void> {
   }
 }
 
-/** A WebSocket that sends small text messages back. */
+/** Serves a WebSocket that echoes short text messages. */
 export function answerWebSocket(request: IncomingMessage, socket: Duplex): void {
   const accept = createHash("sha1").update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${accept}\r\n\r\n`);

@@ -1,6 +1,6 @@
 import { crc32, gzipSync } from "node:zlib";
 
-/** Path and content of each file, in order. */
+/** The path and content of each file, in order. */
 export type ArchiveFiles = readonly (readonly [path: string, content: string | Buffer, mode?: number])[];
 
 export function tarGz(files: ArchiveFiles): Buffer {
@@ -25,7 +25,7 @@ function tar(files: ArchiveFiles): Buffer {
   return Buffer.concat([...parts, Buffer.alloc(1024)]);
 }
 
-/** Nothing is packed, which every reader understands. */
+/** Stores files uncompressed, which every reader supports. */
 export function zip(files: ArchiveFiles): Buffer {
   const local: Buffer[] = [];
   const central: Buffer[] = [];
@@ -35,7 +35,7 @@ export function zip(files: ArchiveFiles): Buffer {
     const body = Buffer.from(content as string);
     const common = Buffer.alloc(26);
     common.writeUInt16LE(20, 0);
-    // The first of January 1980.
+    // January 1, 1980.
     common.writeUInt16LE(0x21, 8);
     common.writeUInt32LE(crc32(body), 10);
     common.writeUInt32LE(body.length, 14);
@@ -57,7 +57,7 @@ export function zip(files: ArchiveFiles): Buffer {
   return Buffer.concat([...local, directory, Buffer.from("PK\x05\x06"), end]);
 }
 
-/** A Debian package: an ar archive of three members. */
+/** Builds a Debian package: an ar archive with three members. */
 export function deb(control: string, files: ArchiveFiles): Buffer {
   const members: [string, Buffer][] = [
     ["debian-binary", Buffer.from("2.0\n")],

@@ -6,7 +6,7 @@ export interface Crate {
   version: string;
 }
 
-/** A sparse index, its crates below `api/v1/crates`. */
+/** A sparse index, with its crates under `api/v1/crates`. */
 export function cratesShelf(base: string, crates: readonly Crate[]): Shelf {
   const shelf: Shelf = new Map([["config.json", jsonItem({ dl: `${base}api/v1/crates`, api: base })]]);
   for (const name of new Set(crates.map((one) => one.name))) {

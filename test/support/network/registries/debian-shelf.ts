@@ -7,7 +7,10 @@ export interface DebianPackage {
   version: string;
 }
 
-/** An archive without a signature: sources need `[trusted=yes]`. Each package has a program of its name that says its version. */
+/**
+ * An unsigned archive, so sources need `[trusted=yes]`. Each package contains a program of the same name that prints
+ * its version.
+ */
 export function debianShelf(suite: string, packages: readonly DebianPackage[]): Shelf {
   const shelf: Shelf = new Map();
   const stanzas = packages.map(({ name, version }) => {

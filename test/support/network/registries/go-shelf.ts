@@ -6,7 +6,7 @@ export interface GoModule {
   version: string;
 }
 
-/** What GOPROXY speaks. There is no database of sums behind it, so clients need GOSUMDB=off. */
+/** Serves the GOPROXY protocol. It has no checksum database, so clients need GOSUMDB=off. */
 export function goShelf(modules: readonly GoModule[]): Shelf {
   const shelf: Shelf = new Map();
   for (const path of new Set(modules.map((one) => one.path))) {

@@ -8,19 +8,19 @@ import type { Mirror, MirrorOptions, PackagesOptions } from "../../../../src/net
 export interface MirrorPort extends AsyncDisposable {
   mirror: Mirror;
   port: number;
-  /** As the test reaches it. */
+  /** The origin for the test's requests. */
   origin: string;
   events: NetworkEventInput[];
 }
 
-/** `upstreamUrl`: the server of the registries, which the connections of the port are taken to be meant for. */
+/** `upstreamUrl` is the server of the registries, and the assumed destination of the port's connections. */
 type MirrorPortOptions = PackagesOptions & Pick<MirrorOptions, "registries" | "upstreams"> & { upstreamUrl: string };
 
-/** A name that leads to this machine wherever it is asked for. */
+/** Resolves every name to this machine. */
 export const loopbackLookup: LookupFunction = (_name, { all }, done) =>
   all ? done(null, [{ address: "127.0.0.1", family: 4 }]) : done(null, "127.0.0.1", 4);
 
-/** A mirror on a port of this machine. Its connections are plain streams, as those from a sandbox are. */
+/** Starts a mirror on a port of this machine. Its connections are plain streams, like those from a sandbox. */
 export async function startMirrorPort(options: MirrorPortOptions): Promise<MirrorPort> {
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {

@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { duplexPair } from "node:stream";
-import type { RegistryName } from "../../../../src/contract/network.ts";
+import type { RegistryName } from "../../../../src/contract/network/network.ts";
 import type { PackagesOptions } from "../../../../src/network/mirror/mirror-options.ts";
 import { type MirrorPort, startMirrorPort } from "./mirror-port.ts";
 import { type RegistryServer, startRegistryServer } from "./registry-server.ts";
@@ -11,7 +11,7 @@ import { type RegistryServer, startRegistryServer } from "./registry-server.ts";
 interface Got {
   status: number;
   headers: Headers;
-  /** What x-caisson-cache says. */
+  /** The value of x-caisson-cache. */
   cache: string | null;
   body: Buffer;
   text: string;
@@ -21,20 +21,20 @@ export interface MirrorRig extends MirrorPort {
   registry: RegistryServer;
   cacheDir: string;
   /**
-   * Asks as a program does that knows the registries by the name of their server. Throws when the answer breaks off.
+   * Requests a path like a program that knows the registries by their server's name. Throws if the response breaks off.
    */
   get(path: string, init?: RequestInit): Promise<Got>;
-  /** Asks as a program does that knows them by such names. */
+  /** Requests a URL like a program that knows the registries by the names in the URL. */
   getBy(url: string, headers?: Record<string, string>): Promise<Pick<Got, "status" | "text" | "body">>;
-  /** Makes everything kept look as if the registry was asked for it long ago. */
+  /** Makes every cache entry look as if it was requested long ago. */
   age(): void;
-  /** What is kept, as a whole. */
+  /** Returns a summary of the cache. */
   kept(): { entries: number; temporary: number; text: string };
 }
 
 type Options = Partial<PackagesOptions> & { registries?: readonly RegistryName[] | (() => readonly RegistryName[]) };
 
-/** Registries, a mirror of them on a port, and an empty cache between. */
+/** Starts registries and a mirror of them on a port, with an empty cache. */
 export async function openMirrorRig(options: Options = {}): Promise<MirrorRig> {
   const cacheDir = mkdtempSync(join(tmpdir(), "caisson-test-"));
   const registry = await startRegistryServer(undefined, { name: "registry.test" });

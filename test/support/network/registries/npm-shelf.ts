@@ -5,13 +5,13 @@ export interface NpmPackage {
   name: string;
   version: string;
   dependencies?: Record<string, string>;
-  /** Of index.js. */
+  /** The content of index.js. */
   code?: string;
-  /** As very old packages are listed. */
+  /** Lists the package as very old ones are. */
   withoutIntegrity?: boolean;
 }
 
-/** A registry as npm's own: whole and short lists of versions, tarballs below `/-/`. */
+/** A registry like npm's: full and abbreviated version lists, and tarballs under `/-/`. */
 export function npmShelf(base: string, packages: readonly NpmPackage[]): Shelf {
   const shelf: Shelf = new Map();
   const names = new Set(packages.map(({ name }) => name));

@@ -2,13 +2,13 @@ import { zip } from "./archives.ts";
 import { fileItem, hash, jsonItem, type Shelf, textItem } from "./shelf.ts";
 
 export interface PythonPackage {
-  /** Normalised. */
+  /** The normalized name. */
   name: string;
   version: string;
   requires?: readonly string[];
 }
 
-/** An index as PyPI's: HTML and JSON, wheels and their metadata. Files lie at the index's own host. */
+/** An index like PyPI's, with HTML and JSON pages, wheels and their metadata. Files are on the index's own host. */
 export function pypiShelf(base: string, packages: readonly PythonPackage[]): Shelf {
   const shelf: Shelf = new Map();
   for (const name of new Set(packages.map((one) => one.name))) {

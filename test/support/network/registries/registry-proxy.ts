@@ -4,20 +4,20 @@ import { join } from "node:path";
 import { duplexPair, pipeline } from "node:stream";
 import { rootCertificates } from "node:tls";
 import { SandboxId } from "../../../../src/contract/ids.ts";
-import { NetworkPolicy, type RegistryName } from "../../../../src/contract/network.ts";
+import { NetworkPolicy, type RegistryName } from "../../../../src/contract/network/network.ts";
 import { createAuthority } from "../../../../src/network/authority/authority.ts";
 import { createEgress } from "../../../../src/network/egress/egress.ts";
 import type { NetworkEventInput } from "../../../../src/network/egress/egress-options.ts";
-import { insideEnv } from "../../../../src/network/inside/inside-env.ts";
-import { insidePath } from "../../../../src/network/inside/inside-paths.ts";
-import { PROXY_PORT } from "../../../../src/network/inside/ports.ts";
 import { insideSettings } from "../../../../src/network/mirror/inside-settings.ts";
 import { createMirror } from "../../../../src/network/mirror/mirror.ts";
 import type { MirrorOptions, PackagesOptions } from "../../../../src/network/mirror/mirror-options.ts";
+import { insideEnv } from "../../../../src/network/sandbox-setup/inside-env.ts";
+import { insidePath } from "../../../../src/network/sandbox-setup/inside-paths.ts";
+import { PROXY_PORT } from "../../../../src/network/sandbox-setup/ports.ts";
 import { createSecretBook } from "../../../../src/network/secrets/secret-book.ts";
 
 export interface RegistryProxy extends AsyncDisposable {
-  /** What programs inside would be given, with this machine's paths and port. */
+  /** The variables for programs inside, with this machine's paths and port. */
   env: Record<string, string>;
   files: readonly { path: string; text: string }[];
   events: NetworkEventInput[];
@@ -25,7 +25,7 @@ export interface RegistryProxy extends AsyncDisposable {
 
 type Options = PackagesOptions & Pick<MirrorOptions, "upstreams"> & { registries: readonly RegistryName[]; folder: string };
 
-/** The way out of a sandbox that has package registries and nothing else, on a port of this machine. */
+/** Starts a sandbox's network with package registries only, on a port of this machine. */
 export async function startRegistryProxy(options: Options): Promise<RegistryProxy> {
   const { registries, folder, upstreams = {} } = options;
   const events: NetworkEventInput[] = [];

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { gzipSync } from "node:zlib";
-import type { RegistryName } from "../../../../src/contract/network.ts";
+import type { RegistryName } from "../../../../src/contract/network/network.ts";
 import { type Crate, cratesShelf } from "./crates-shelf.ts";
 import { type DebianPackage, debianShelf } from "./debian-shelf.ts";
 import { type GoModule, goShelf } from "./go-shelf.ts";
@@ -17,7 +17,7 @@ export interface RegistryContents {
   debian: readonly DebianPackage[];
 }
 
-/** A dependency in each registry that has them, a scoped name, two versions. */
+/** Covers a dependency in each registry that has them, a scoped name, and two versions. */
 export const someContents: RegistryContents = {
   npm: [
     { name: "caisson-left", version: "1.0.0" },
@@ -42,28 +42,28 @@ export const someContents: RegistryContents = {
 
 export const DEBIAN_SUITE = "stable";
 
-/** What goes wrong with a path: another content, an end in the middle, a status, no answer at all. */
+/** Faults of a path: other content, a truncated response, a status, or no response. */
 export type Fault = { body: Buffer } | { cutAfterBytes: number } | { status: number; headers?: Record<string, string> } | { silent: true };
 
 export interface RegistryServer extends AsyncDisposable {
   url: string;
-  /** For a mirror. */
+  /** The upstreams for a mirror. */
   upstreams: Record<RegistryName, string>;
-  /** Since the last call. */
+  /** Returns the requests since the last call. */
   requests(): { method: string; path: string; headers: IncomingMessage["headers"] }[];
-  /** Adds or replaces, by path below the server; null removes. */
+  /** Adds or replaces an item by its path on the server; null removes it. */
   put(path: string, item: Item | null): void;
   fault(path: string, fault: Fault | null): void;
   has(path: string): boolean;
   body(path: string): Buffer;
-  /** Refuses connections from now on, until `start`. */
+  /** Refuses connections until `start`. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }
 
 /**
- * All five registries, speaking their real protocols, on one port. `listen` is the address; `name` or `publicUrl` what
- * its own pages call it, when that differs.
+ * Starts all five registries with their real protocols on one port. `listen` is the address; `name` or `publicUrl` is
+ * how its own pages refer to it, if that differs.
  */
 export async function startRegistryServer(
   contents: Partial<RegistryContents> = someContents,

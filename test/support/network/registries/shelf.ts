@@ -6,7 +6,7 @@ export interface Item {
   body: Buffer;
 }
 
-/** What a registry has, by path; some answer by what the client accepts. */
+/** The content of a registry by path. Some items depend on what the client accepts. */
 export type Shelf = Map<string, Item | ((headers: IncomingHttpHeaders) => Item)>;
 
 export function hash(algorithm: "sha1" | "sha256" | "sha512", bytes: Buffer, encoding: "hex" | "base64" = "hex"): string {
