@@ -1,7 +1,10 @@
 import { join } from "node:path";
 import { runAgent } from "caisson";
 
-/** Lets an agent mend a copy of a sample project, with a hook that has the last word. The model is a script; name a real one to use it. */
+/**
+ * Lets an agent fix a copy of a sample project, with a hook that can block its tool calls. The model is a script; name
+ * a real one to use it.
+ */
 const demo = join(import.meta.dirname, "demo");
 
 const result = await runAgent({
@@ -10,9 +13,9 @@ const result = await runAgent({
   folder: join(demo, "project"),
   hooks: {
     before: [
-      ({ tool, arguments: given }) =>
-        tool === "bash" && JSON.stringify(given).includes("git push")
-          ? { kind: "block", reason: "nothing is pushed from here" }
+      ({ tool, arguments: toolArguments }) =>
+        tool === "bash" && JSON.stringify(toolArguments).includes("git push")
+          ? { kind: "block", reason: "this agent must not push" }
           : { kind: "continue" },
     ],
   },

@@ -1,12 +1,15 @@
 import { createSandbox, readText, restricted, runCommand, type Sandbox, writeText } from "caisson";
 
-/** What a tool of an agent may hold: it can run programs and work on files inside, and cannot end or escape the sandbox. */
+/**
+ * Counts words in a restricted sandbox, as an agent's tool would get it: the tool can run programs and work on files
+ * inside, but cannot end or escape the sandbox.
+ */
 async function wordCount(sandbox: Sandbox, path: string): Promise<number> {
   const { stdout } = await runCommand(sandbox, { argv: ["wc", "-w", path], timeoutMs: 10_000 });
   return Number.parseInt(stdout, 10);
 }
 
-// The current folder is visible at /workspace and is never changed; the sandbox is gone at the end of the block.
+// The current folder is visible at /workspace and never changed; the sandbox is removed at the end of the block.
 await using sandbox = await createSandbox({ workspace: { kind: "folder", path: "." }, limits: { pids: 100 } });
 
 await writeText(sandbox, "/workspace/poem.txt", "under the water\na room full of air\n");

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createSandbox, parsePolicy, runCommand } from "caisson";
 
-// Something on this machine that the sandbox may reach, and nothing else.
+// A server on this machine that the sandbox may reach, and nothing else.
 const server = createServer((request, response) => response.end(`you asked for ${request.url}\n`));
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 const { port } = server.address() as AddressInfo;
@@ -19,7 +19,7 @@ const { port } = server.address() as AddressInfo;
   console.log(await get("/public/readme"));
   console.log(await get("/private/keys"));
 
-  // Policies change while a sandbox runs.
+  // Policies can change while a sandbox runs.
   await sandbox.network?.change(parsePolicy([`private host.caisson:${port}`]), { by: "example" });
   console.log(await get("/private/keys"));
 }

@@ -31,14 +31,14 @@ def call(method, path, body=None):
 
 
 def events(method, path, body=None):
-    """The data of each server-sent event."""
+    """Yields the data of each server-sent event."""
     with request(method, path, body, accept="text/event-stream") as response:
         for line in response:
             if line.startswith(b"data: "):
                 yield json.loads(line[len(b"data: "):])
 
 
-# What there is, from the station's own description of itself.
+# Counts the calls in the station's own description of its API.
 document = call("GET", "/v1/openapi.json")
 print("calls:", sum(len(methods) for methods in document["paths"].values()))
 
