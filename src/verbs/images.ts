@@ -27,6 +27,15 @@ export const images = {
     owned: "everyone",
     summary: "List the images built on the station's machine.",
   }),
+  /** Throws `not_found`. */
+  get: verb({
+    path: "GET /v1/images/{image}",
+    params: { image: ImageName },
+    gives: ImageView,
+    scope: "read",
+    owned: "everyone",
+    summary: "Get one image.",
+  }),
   /** Throws `not_found`, and `conflict` while a sandbox or a snapshot builds on it. */
   remove: verb({
     path: "DELETE /v1/images/{image}",

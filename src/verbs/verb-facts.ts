@@ -76,6 +76,7 @@ export const verbFacts: Readonly<Record<GroupName, Readonly<Record<string, VerbF
   images: {
     build: { route: "images.build", owned: "admin", kind: "items", takes: true },
     list: { route: "images.list", owned: "everyone", key: "images" },
+    get: { route: "images.get", owned: "everyone" },
     remove: { route: "images.remove", owned: "admin" },
   },
   networks: {
@@ -302,6 +303,7 @@ export const paths: Readonly<Record<RouteName, Path>> = {
   "snapshots.remove": "DELETE /v1/snapshots/{snapshot}",
   "images.build": "POST /v1/images",
   "images.list": "GET /v1/images",
+  "images.get": "GET /v1/images/{image}",
   "images.remove": "DELETE /v1/images/{image}",
   "networks.show": "GET /v1/sandboxes/{sandbox}/network",
   "networks.change": "POST /v1/sandboxes/{sandbox}/network",

@@ -28,6 +28,9 @@ describe.skipIf(!existsSync("/usr/bin/mmdebstrap"))("caisson image", () => {
     expect(built.stderr).toMatch(/downloading packages.*\n(?:.*\n)*.*unpacking the image/);
     expect(JSON.parse((await run(["image", "ls", "--json"])).text)).toMatchObject([{ name: "lab", suite: "test", packages: ["tiny"] }]);
 
+    expect(JSON.parse((await run(["image", "show", "lab", "--json"])).text)).toMatchObject({ name: "lab", digest: expect.any(String) });
+    expect((await run(["image", "show", "lab"])).text).toMatch(/^packages +tiny$/m);
+    expect(await run(["image", "show", "other"])).toMatchObject({ code: 125, stderr: expect.stringContaining("caisson image ls") });
     const inside = await run(["exec", "--image", "lab", "--no-workspace", "--", "/bin/sh", "-c", "id -u; ls /bin"]);
     expect(inside.text).toBe("1000\nbusybox\ncat\nid\nls\nsh\n");
 

@@ -38,6 +38,13 @@ export const imageCommands = defineCommands([
     load: async () => (await commands()).listImages,
   },
   {
+    path: ["image", "show"],
+    summary: "Show one image: its system, packages, size and digest",
+    arguments: [{ name: "NAME", summary: "an image's name, see `caisson image ls`" }],
+    examples: ["caisson image show lab --json"],
+    load: async () => (await commands()).showImage,
+  },
+  {
     path: ["image", "rm"],
     summary: "Remove images that were built here",
     arguments: [{ name: "NAME", summary: "an image's name, see `caisson image ls`", repeat: true }],

@@ -60,6 +60,23 @@ export async function listImages(context: CliContext, args: ParsedArguments): Pr
   });
 }
 
+/** `caisson image show NAME` */
+export async function showImage(context: CliContext, args: ParsedArguments): Promise<number> {
+  const image = await context.station.images.get(args.positionals[0] ?? "");
+  const { name, distribution, suite, packages, bytes, createdAt, digest } = image;
+  return await printResult(context, args, {
+    json: image,
+    text: table([
+      ["name", name],
+      ["system", `${distribution} ${suite}`],
+      ["packages", packages.join(", ") || "–"],
+      ["size", showBytes(bytes)],
+      ["built", createdAt],
+      ["digest", digest],
+    ]),
+  });
+}
+
 /** `caisson image rm NAME…` */
 export async function removeImages(context: CliContext, args: ParsedArguments): Promise<number> {
   return await removeNamed(context, args, { remove: (name) => context.station.images.remove(name) });

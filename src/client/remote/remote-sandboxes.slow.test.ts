@@ -93,6 +93,9 @@ const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
     async list(reached) {
       await expect(reached.images.list()).rejects.toMatchObject({ message: "there is no runtime oci" });
     },
+    async get(reached) {
+      await expect(reached.images.get("none-such")).rejects.toMatchObject({ message: "there is no runtime oci" });
+    },
     async remove(reached) {
       await expect(reached.images.remove("none-such")).rejects.toMatchObject({ message: "there is no runtime oci" });
     },

@@ -1,3 +1,4 @@
+import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
 import { BuildImage } from "../../contract/image/image-verbs.ts";
 import type { RuntimeImages } from "../../sandbox/runtime.ts";
@@ -19,6 +20,11 @@ export function createLocalImages({ runtimes }: { runtimes: RuntimeSet }): Image
       yield* (await images()).build(request);
     },
     list: async () => (await images()).list(),
+    async get(name) {
+      const found = (await (await images()).list()).find((image) => image.name === name);
+      if (found !== undefined) return found;
+      throw new CaissonError("not_found", `there is no image ${JSON.stringify(name)}`, { hint: "`caisson image ls` lists them." });
+    },
     remove: async (name) => (await images()).remove(name),
   };
 }
