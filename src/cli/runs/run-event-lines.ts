@@ -125,6 +125,9 @@ export const runEventLines: Handlers<TerminalEvent, RunViewState, Line[]> = {
   },
   "context.compacted": ({ data }) => [dim(`conversation shortened: ${data.tokensBefore} → ${data.tokensAfter} tokens`)],
   "loop.noticed": ({ data }) => headed(line`${bad("!")} `, data.text, dim(`(${data.action})`)),
+  "mcp.connected": ({ data: { server, tools, durationMs } }) => [
+    dim(`MCP server ${server}: ${tools.length} ${tools.length === 1 ? "tool" : "tools"}, ready after ${showDuration(durationMs)}`),
+  ],
   "network.denied": networkLines,
   "network.failed": networkLines,
   "network.changed": networkLines,

@@ -16,6 +16,11 @@ test("separates a provider's message from the time of the retry", () => {
   expect(renderLines({ type: "model.failed", data: { call: "m1", error, retryInMs: null } })).toEqual(["✗ model rate limit reached"]);
 });
 
+test("shows a ready MCP server with the number of its tools", () => {
+  const data = { server: "github", tools: ["github__create_issue"], durationMs: 412 };
+  expect(renderLines({ type: "mcp.connected", data })).toEqual(["MCP server github: 1 tool, ready after 412 ms"]);
+});
+
 test("shows who continued a run, and a changed model", () => {
   expect(renderLines({ type: "run.reopened", data: { by: "me", budgets: {} } })).toEqual(["", "continued by me"]);
   expect(renderLines({ type: "run.reopened", data: { by: "me", model: "scripted:x", budgets: {} } })).toEqual([

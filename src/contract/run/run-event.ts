@@ -30,6 +30,10 @@ const worked = { workedMs: z.number().nonnegative().optional() };
 /** Maximum length of a notice; the writer truncates longer ones. */
 export const NOTICE_CHARACTERS_MAX = 2000;
 
+/** Maximum length of MCP server and tool names; the producer truncates longer ones. */
+export const MCP_NAME_CHARACTERS_MAX = 200;
+export const MCP_TOOLS_MAX = 1000;
+
 export const RunCreated = defineEvent("run.created", 1, concerns("state", "facts", "terminal", "console", "recall", "guardian", "spans"), {
   run: RunId,
   parent: z.object({ run: RunId, call: CallId }).nullable(),
@@ -232,6 +236,12 @@ export const LoopNoticed = defineEvent("loop.noticed", 1, concerns("state", "ter
   action: z.enum(["nudged", "summarised", "paused", "failed"]),
   text: z.string(),
 });
+/** An MCP server of the agent is ready in the sandbox and provides these tools. */
+export const McpConnected = defineEvent("mcp.connected", 1, concerns("terminal", "console"), {
+  server: z.string().max(MCP_NAME_CHARACTERS_MAX),
+  tools: z.array(z.string().max(MCP_NAME_CHARACTERS_MAX)).max(MCP_TOOLS_MAX),
+  durationMs: z.number().nonnegative(),
+});
 export const TodoChanged = defineEvent("todo.changed", 1, concerns("state", "console", "guardian"), { call: CallId, todo: TodoList });
 
 const all = [
@@ -262,6 +272,7 @@ const all = [
   PermissionAnswered,
   ContextCompacted,
   LoopNoticed,
+  McpConnected,
   TodoChanged,
   ...networkEvents.definitions,
   ...healthEvents.definitions,

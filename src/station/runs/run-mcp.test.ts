@@ -71,6 +71,11 @@ test("does not repeat a call that may have happened; ends earlier drivers' serve
   expect(state.ended).toEqual({ reason: "done", text: "I looked." });
   expect(paid).toEqual(["paid"]);
   expect(of(await station.events(run), "tool.ended").map((event) => event.data.outcome)).toEqual(["lost"]);
+  const connected = of(await station.events(run), "mcp.connected").map(({ data: { server, tools } }) => ({ server, tools }));
+  expect(connected).toEqual([
+    { server: "bank", tools: ["bank__pay"] },
+    { server: "bank", tools: ["bank__pay"] },
+  ]);
   expect(serving).toEqual([[`${run}:mcp:bank:1:1`], [`${run}:mcp:bank:2:1`]]);
 });
 

@@ -8,6 +8,7 @@ import { createSubAgentTool, type SubRun } from "../../agent/tools/sub-agent.ts"
 import { selectTools } from "../../agent/tools/tool-set.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { Budgets } from "../../contract/run/run.ts";
+import { MCP_NAME_CHARACTERS_MAX, MCP_TOOLS_MAX, type NewRunEvent } from "../../contract/run/run-event.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
 import { idFrom } from "../../lib/new-id.ts";
@@ -82,10 +83,18 @@ async function mcpTools(journal: OwnedJournal, place: PreparedWorkplace): Promis
   await endEarlierServers(await place.inside(), { run, epoch });
   const tools: Tool[] = [];
   for (const [name, server] of wanted) {
+    const startMs = performance.now();
     const connection = place.resources.use(await connectMcp({ name, server, sandbox: place.inside, run, epoch }));
     tools.push(...connection.tools);
+    journal.note([mcpConnected(name, connection.tools, performance.now() - startMs)]);
   }
   return tools;
+}
+
+function mcpConnected(server: string, tools: readonly Tool[], durationMs: number): NewRunEvent {
+  const cut = (name: string) => name.slice(0, MCP_NAME_CHARACTERS_MAX);
+  const data = { server: cut(server), tools: tools.slice(0, MCP_TOOLS_MAX).map(({ name }) => cut(name)), durationMs };
+  return { type: "mcp.connected", data };
 }
 
 async function subAgents(

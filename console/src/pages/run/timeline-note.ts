@@ -61,6 +61,7 @@ const notes: Handlers<NotedEvent | EventOf<"model.requested" | "gateway.called">
       error.message,
     ),
   "loop.noticed": ({ data }) => toned("warn", `Loop detected (${data.pattern}): ${data.action}`, data.text),
+  "mcp.connected": ({ data: { server, tools } }) => quiet(`MCP server ${server} is ready`, tools.join(", ")),
   "health.changed": ({ data: { subject, level, misses } }) => {
     const title = `The ${subject.kind} is ${level}`;
     if (level === "ok" || level === "late") return quiet(title);
