@@ -6,7 +6,7 @@ const config = (input: object) => SandboxConfig.parse(input);
 
 test("a runtime rejects fields that it does not know, but ignores defaults", () => {
   const runtime = { runtime: "small", known: ["env" as const] };
-  refuseOtherFields(config({ env: { A: "b" }, keep: true }), runtime);
+  refuseOtherFields(config({ env: { A: "b" }, keep: true, shmBytes: 64 * 2 ** 20 }), runtime);
   expect(() => refuseOtherFields(config({ tmpBytes: 2 ** 20 }), runtime)).toThrow("the small runtime cannot enforce --tmp");
   expect(() => refuseOtherFields(config({ deniedPaths: ["/opt"] }), runtime)).toThrow("cannot enforce --denied-path");
 });

@@ -35,12 +35,12 @@ describe("caisson exec", () => {
   });
 
   test("applies the size of /tmp and read-only and denied paths", async () => {
-    const script = "head -c 8m /dev/zero >/tmp/x; echo x >>data.txt; ls -A /opt; df -k --output=size /tmp | tail -1";
-    const options = ["--tmp", "4m", "--read-only-path", "/workspace/data.txt", "--denied-path", "/opt"];
+    const script = "head -c 8m /dev/zero >/tmp/x; echo x >>data.txt; ls -A /opt; df -k --output=size /tmp /dev/shm | tail -2";
+    const options = ["--tmp", "4m", "--shm-size", "8m", "--read-only-path", "/workspace/data.txt", "--denied-path", "/opt"];
     const result = await inProject("--runtime", "oci", ...options, "--", "sh", "-c", script);
     expect(result.stderr).toMatch(/No space left on device/);
     expect(result.stderr).toMatch(/data\.txt: Read-only file system/);
-    expect(result.text.split(/\s+/).filter((word) => word !== "")).toEqual(["4096"]);
+    expect(result.text.split(/\s+/).filter((word) => word !== "")).toEqual(["4096", "8192"]);
   });
 
   test("separates stdout and stderr", async () => {

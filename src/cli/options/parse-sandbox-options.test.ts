@@ -54,6 +54,7 @@ describe("sandbox options", () => {
     expect(plainSandbox(configured, parseArguments(exec, ["--", "true"]), { keep: false })).toBeNull();
   });
   test("set the size of /tmp and the protected paths", () => {
+    expect(spec("--shm-size", "256m").shmBytes).toBe(2 ** 28);
     expect(spec("--tmp", "8m", "--read-only-path", "/workspace/a", "--read-only-path", "/etc", "--denied-path", "/opt")).toMatchObject({
       tmpBytes: 8 * 2 ** 20,
       readOnlyPaths: ["/workspace/a", "/etc"],

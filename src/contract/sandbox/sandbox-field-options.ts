@@ -167,6 +167,12 @@ export const sandboxFieldOptions = {
     unset: defaultLimits.tmpBytes,
     options: [{ name: "tmp", value: "SIZE", summary: "Size of /tmp, which is held in memory (default 512m)" }],
   },
+  shmBytes: {
+    reads: "bytes",
+    keys: ["shm_size"],
+    unset: SHM_BYTES,
+    options: [{ name: "shm-size", value: "SIZE", summary: "Size of /dev/shm, which is held in memory (default 64m)" }],
+  },
   readOnlyPaths: {
     reads: "list",
     keys: ["read_only_paths"],

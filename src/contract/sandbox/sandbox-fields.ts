@@ -28,7 +28,7 @@ import {
   rightOfPolicy,
   rightOfSecrets,
 } from "./field-rights.ts";
-import { fieldOptions, type sandboxFieldOptions } from "./sandbox-field-options.ts";
+import { fieldOptions, SHM_BYTES, type sandboxFieldOptions } from "./sandbox-field-options.ts";
 
 /**
  * The fields of a sandbox, each declared once. The sandbox configuration, the agent definition, the run settings, the
@@ -161,6 +161,7 @@ export const sandboxFields = {
   /** Paths that are hidden inside. */
   deniedPaths: field({ schema: z.array(SandboxPath).max(PATHS_MAX), reach: staysInside, right: narrows }),
   tmpBytes: field({ schema: z.int().min(MIB), reach: staysInside, right: aboveLimit("tmpBytes", "bytes of /tmp") }),
+  shmBytes: field({ schema: z.int().min(MIB), reach: staysInside, right: aboveLimit("shmBytes", "bytes of /dev/shm", SHM_BYTES) }),
 };
 export type SandboxField = keyof typeof sandboxFields;
 export const sandboxFieldNames = Object.keys(sandboxFields) as readonly SandboxField[];

@@ -132,9 +132,9 @@ describe("the container configuration", () => {
   });
 
   test("sizes /tmp, and adds the spec's paths to those always hidden or read-only", () => {
-    const { host } = configOf({ tmpBytes: 1024 * 1024, deniedPaths: ["/etc/secret"], readOnlyPaths: ["/opt"] });
+    const { host } = configOf({ tmpBytes: 1024 * 1024, shmBytes: 2 * 1024 * 1024, deniedPaths: ["/etc/secret"], readOnlyPaths: ["/opt"] });
     expect(host.Tmpfs?.["/tmp"]).toBe("rw,exec,nosuid,nodev,mode=1777,size=1048576,nr_inodes=256");
-    expect(host.Tmpfs?.["/dev/shm"]).toContain("noexec,nosuid,nodev,mode=1777,size=67108864,nr_inodes=16384");
+    expect(host.Tmpfs?.["/dev/shm"]).toContain("noexec,nosuid,nodev,mode=1777,size=2097152,nr_inodes=512");
     expect(host.MaskedPaths).toEqual(expect.arrayContaining(["/proc/kcore", "/proc/keys", "/sys/firmware", "/etc/secret"]));
     expect(host.ReadonlyPaths).toEqual(expect.arrayContaining(["/proc/sys", "/opt"]));
   });

@@ -1,7 +1,6 @@
 import type { ContainerCreateOptions } from "dockerode";
 import type { SandboxId } from "../../contract/ids.ts";
 import type { Limits, SandboxConfig } from "../../contract/sandbox/sandbox.ts";
-import { SHM_BYTES } from "../../contract/sandbox/sandbox-field-options.ts";
 import { tokenName } from "../../sandbox/guest-token.ts";
 import { insideTarget } from "../../sandbox/inside-folder.ts";
 import { tmpfsSize } from "../../sandbox/tmpfs-size.ts";
@@ -162,7 +161,7 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     Mounts: mounts(request),
     Tmpfs: {
       "/tmp": ["rw,exec,nosuid,nodev,mode=1777", ...sizeOf(spec.tmpBytes)].join(","),
-      "/dev/shm": ["rw,noexec,nosuid,nodev,mode=1777", ...sizeOf(SHM_BYTES)].join(","),
+      "/dev/shm": ["rw,noexec,nosuid,nodev,mode=1777", ...sizeOf(spec.shmBytes)].join(","),
     },
     OomScoreAdj: 0,
     ...(socketGroup === null ? {} : { GroupAdd: [String(socketGroup)] }),

@@ -68,7 +68,8 @@ describe("bundleConfig", () => {
     expect(rlimits.find(({ type }) => type === "RLIMIT_SIGPENDING")?.hard).toBe(16_384);
   });
   it("sizes /tmp as requested, and bounds the file count of mounts in memory", () => {
-    const { mounts } = config({ tmpBytes: 2_097_152 });
+    const { mounts } = config({ tmpBytes: 2_097_152, shmBytes: 4_194_304 });
+    expect(mounts.find(({ destination }) => destination === "/dev/shm")?.options).toContain("size=4194304");
     expect(mounts.find(({ destination }) => destination === "/tmp")?.options).toEqual(
       expect.arrayContaining(["size=2097152", "nr_inodes=512"]),
     );

@@ -1,12 +1,11 @@
 import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
-import { SHM_BYTES } from "../../../contract/sandbox/sandbox-field-options.ts";
 import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
 import { maskedPaths, readonlyPaths } from "../../hardening/seccomp.ts";
 import { sandboxHostname, sandboxUser } from "../template/etc-files.ts";
 import { isTransparent } from "./transparent.ts";
 
 export interface BundleOptions {
-  spec: Pick<SandboxConfig, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "network">;
+  spec: Pick<SandboxConfig, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "shmBytes" | "network">;
   /** The paths that the template covers. */
   hidden: readonly string[];
   /**
@@ -136,7 +135,7 @@ const cgroupMount = {
   options: ["rbind", "ro", "nosuid", "nodev", "noexec"],
 };
 
-function mounts({ tmpBytes }: BundleOptions["spec"]) {
+function mounts({ tmpBytes, shmBytes }: BundleOptions["spec"]) {
   const tmpfs = (destination: string, options: string[]) => ({
     destination,
     type: "tmpfs",
@@ -152,7 +151,7 @@ function mounts({ tmpBytes }: BundleOptions["spec"]) {
       source: "devpts",
       options: ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", `max=${TERMINALS_MAX}`],
     },
-    tmpfs("/dev/shm", ["noexec", "nodev", "mode=1777", ...tmpfsSize(SHM_BYTES)]),
+    tmpfs("/dev/shm", ["noexec", "nodev", "mode=1777", ...tmpfsSize(shmBytes)]),
     { destination: "/dev/mqueue", type: "mqueue", source: "mqueue", options: ["nosuid", "noexec", "nodev"] },
     tmpfs("/tmp", ["nodev", "mode=1777", ...tmpfsSize(tmpBytes)]),
     { destination: "/sys", type: "sysfs", source: "sysfs", options: ["nosuid", "noexec", "nodev", "ro"] },
