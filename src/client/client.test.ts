@@ -60,6 +60,13 @@ describe("the client", () => {
     expect((await sameAgents.list()).map(({ name }) => name)).toContain("coder");
   });
 
+  test("passes the signal of a call whose only input comes first", async () => {
+    const { machine } = await client("read");
+    const run = await endedRun();
+    expect(await machine.find(run)).toMatchObject({ id: run });
+    await expect(machine.find(run, { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: "cancelled" });
+  });
+
   test("creates a sandbox, works in it, and removes it", async () => {
     const { sandboxes, files } = await client();
     const { id } = await sandboxes.create({ spec: { labels: { for: "a test" } } });

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -58,6 +58,19 @@ describe("the state of a sandbox's network", () => {
     await changed[1]?.promise;
     watching.close();
     expect(seen).toEqual([[], ["A"]]);
+  });
+
+  test("reaches a watcher after a damaged file is replaced", async () => {
+    const file = networkStateFile(folder);
+    await file.update(() => initial);
+    const [name = ""] = await readdir(folder);
+    await writeFile(join(folder, name), "{");
+    const seen = Promise.withResolvers<NetworkState>();
+    const watching = file.watch(seen.resolve);
+    await expect(file.read()).rejects.toMatchObject({ message: "the state of the sandbox's network is damaged" });
+    await writeFile(join(folder, name), JSON.stringify({ ...initial, revoked: ["A"] }));
+    expect(await seen.promise).toMatchObject({ revoked: ["A"] });
+    watching.close();
   });
 
   test("reports a removed folder", async () => {
