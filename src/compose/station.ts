@@ -106,7 +106,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
   const agents = composeAgents(parts);
   const jobs = composeJobs({ ...parts, local, station: { runs, sessions, sandboxes, agents } });
   const health = composeHealth(parts, local);
-  const machine = composeMachine(parts, { sandboxes, sessions, runs });
+  const machine = composeMachine(parts, local, { sandboxes, sessions, runs });
   return {
     ...serving.verbs,
     agents,
@@ -163,13 +163,18 @@ function createEmitter<Change>() {
   };
 }
 
-function composeMachine(parts: StationParts, station: Pick<Station, "sandboxes" | "sessions" | "runs">): MachineVerbs {
+function composeMachine(
+  parts: StationParts,
+  local: Once<LocalStation>,
+  station: Pick<Station, "sandboxes" | "sessions" | "runs">,
+): MachineVerbs {
   const { config } = parts;
   return lazyGroup<MachineVerbs>("machine", async () => {
     const { createLocalMachine } = await import("../station/machine/local-machine.ts");
     return createLocalMachine({
       ...parts,
       station,
+      local,
       hiding: config.workspace,
       defaultRuntime: config.runtime,
       defaultImage: config.image,

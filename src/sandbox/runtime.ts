@@ -60,6 +60,13 @@ export interface RuntimeImages {
   list(): Promise<ImageView[]>;
   /** Throws `not_found`, and `conflict` while the image is in use. */
   remove(name: string): Promise<void>;
+  /**
+   * Returns the stored files that nothing uses: unpacked images without a name, and copies of this machine's system.
+   * Each is a folder of this name in the state folder's `templates`.
+   */
+  unused(): Promise<{ name: string; lastUsedMs: number }[]>;
+  /** Removes such files. Returns false if they are in use again. */
+  removeUnused(name: string): Promise<boolean>;
 }
 
 /** A sandbox as the host sees it, without asking the guest. */

@@ -5,15 +5,24 @@ import type { CliContext } from "../context.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 
-const what: Readonly<Record<DiskUsage["kind"], string>> = {
+/** An older station names other kinds. */
+const what: Readonly<Record<DiskUsage["kind"], string>> & Readonly<Record<string, string | undefined>> = {
   sandboxes: "sandboxes",
   snapshots: "snapshots",
   sessions: "sessions, including the changes of runs",
   log: "run logs",
-  caches: "templates, packages and images; recreated when needed",
+  images: "unpacked images",
+  templates: "copies of this machine's system, recreated when needed",
+  mirrors: "repositories that runs started from",
+  packages: "packages from registries, fetched again when needed",
+  uploads: "folders that were sent from other machines",
+  artifacts: "files that programs in sandboxes stored",
+  ships: "commits of ships",
   other: "everything else",
 };
-const counted: ReadonlySet<DiskUsage["kind"]> = new Set(["sandboxes", "snapshots", "sessions"]);
+const counted: ReadonlySet<DiskUsage["kind"]> = new Set([
+  ...(["sandboxes", "snapshots", "sessions", "images", "templates", "mirrors", "uploads", "artifacts", "ships"] as const),
+]);
 
 /** `caisson df` */
 export async function runDf(context: CliContext, args: ParsedArguments): Promise<number> {
@@ -22,7 +31,7 @@ export async function runDf(context: CliContext, args: ParsedArguments): Promise
     await context.stdout.printJson(usage);
     return 0;
   }
-  const rows = usage.kinds.map(({ kind, count, bytes }) => [showBytes(bytes), counted.has(kind) ? String(count) : "–", what[kind]]);
+  const rows = usage.kinds.map(({ kind, count, bytes }) => [showBytes(bytes), counted.has(kind) ? String(count) : "–", what[kind] ?? kind]);
   await context.stdout.print(table([["SIZE", "COUNT", "WHAT"], ...rows]));
   await context.stdout.print(line`${showBytes(usage.bytes)}${usage.isMinimum ? " or more" : ""} in ${usage.stateDir}`);
   return 0;

@@ -129,7 +129,10 @@ export type ConformanceReport = z.infer<typeof ConformanceReport>;
 
 /** The disk usage of one part of the state folder. `count` only counts things that have ids. */
 export const DiskUsage = z.object({
-  kind: z.enum(["sandboxes", "snapshots", "sessions", "log", "caches", "other"]),
+  kind: z.enum([
+    ...["sandboxes", "snapshots", "sessions", "log", "images", "templates", "mirrors", "packages"],
+    ...["uploads", "artifacts", "ships", "other"],
+  ] as const),
   count: z.int().nonnegative(),
   bytes: z.number().nonnegative(),
 });
@@ -184,7 +187,14 @@ export type PruneMachine = z.input<typeof PruneMachine>;
 export const NamedThing = z.object({ kind: z.enum(["sandbox", "run", "session", "snapshot"]), id: z.string() });
 export type NamedThing = z.infer<typeof NamedThing>;
 
-export const PrunedThing = NamedThing.extend({ name: z.string().nullable(), bytes: z.number().nonnegative(), why: z.string() });
+export const PrunedThing = z.object({
+  kind: z.enum([...NamedThing.shape.kind.options, "image", "template", "mirror", "upload", "artifacts"]),
+  /** Of files without an id: their place in the state folder. */
+  id: z.string(),
+  name: z.string().nullable(),
+  bytes: z.number().nonnegative(),
+  why: z.string(),
+});
 export type PrunedThing = z.infer<typeof PrunedThing>;
 
 export const Pruned = z.object({ things: z.array(PrunedThing), bytes: z.number().nonnegative(), dryRun: z.boolean() });

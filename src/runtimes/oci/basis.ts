@@ -156,7 +156,8 @@ async function skeleton(oci: OciContext, template: Skeleton): Promise<string> {
   const plain = await writeSkeleton({ template, stateDir });
   const cache = createTemplateCache({ stateDir, remove: (tree) => removeFiles(oci, [tree]) });
   const name = `rootless-${basename(plain)}`;
-  if (await cache.has(name)) return cache.path(name);
+  const existing = await cache.use(name);
+  if (existing !== null) return existing;
   const draft = await cache.draft();
   const users = [
     ...template.folders.filter(({ owner }) => owner === "user"),

@@ -159,6 +159,8 @@ function lazyImages(oci: OciContext): RuntimeImages {
     },
     list: async () => (await load()).list(),
     remove: async (name) => (await load()).remove(name),
+    unused: async () => (await load()).unused(),
+    removeUnused: async (name) => (await load()).removeUnused(name),
   };
 }
 

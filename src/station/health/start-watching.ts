@@ -1,6 +1,6 @@
 import { markHealth } from "../../sandbox/health-mark.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
-import { forgetGone } from "../inside/remove-stale-artifacts.ts";
+import { removeStaleArtifacts } from "../inside/remove-stale-artifacts.ts";
 import type { LocalStation } from "../local-station.ts";
 import { collectIncident } from "./collect-incident.ts";
 import { createFindWatched } from "./find-watched.ts";
@@ -37,7 +37,7 @@ export function startWatching(options: WatchingOptions): AsyncDisposable {
     if (ticks % BEAT_EVERY_TICKS === 1) await beat.beat();
     await watch.tick();
     if (ticks % FORGET_EVERY_TICKS === FORGET_AT_TICK) {
-      await forgetGone({ ...core, nowMs: Date.now() });
+      await removeStaleArtifacts({ ...core, nowMs: Date.now() });
     }
   };
   // The timer must not keep a process alive that has nothing else to do.

@@ -9,19 +9,38 @@ const DAY_MS = 86_400_000;
 const LOG_DAYS = 7;
 const STREAMS_MAX = 10_000;
 
+interface Stored {
+  stateDir: string;
+  store: Store;
+  log: Log;
+}
+
 /** Removes artifacts of removed runs and sandboxes, and logs of sandboxes removed long ago. */
-export async function forgetGone(options: { stateDir: string; store: Store; log: Log; nowMs: number }): Promise<void> {
-  const { store, log, nowMs } = options;
+export async function removeStaleArtifacts(options: Stored & { nowMs: number }): Promise<void> {
+  const { log, nowMs } = options;
   const artifacts = createArtifacts(options);
-  const { records, damaged } = await store.list();
-  const there = new Set([...records, ...damaged].map(({ id }) => id));
-  for (const subject of await artifacts.subjects()) {
-    const isGone =
-      (SandboxId.safeParse(subject).success && !there.has(subject)) ||
-      (RunId.safeParse(subject).success && (await log.lastSeq(runStream(subject))) === 0);
-    if (isGone) await artifacts.remove(subject);
-  }
+  for (const subject of await staleSubjects(options)) await artifacts.remove(subject);
+  const there = await knownSandboxes(options);
   const before = new Date(nowMs - LOG_DAYS * DAY_MS).toISOString();
   const { heads } = await log.heads({ prefix: sandboxStream(""), updated: { before }, limit: STREAMS_MAX });
   for (const { stream } of heads) if (!there.has(sandboxOf(stream))) await log.remove(stream);
+}
+
+/** Returns the removed runs and sandboxes that have artifacts. */
+export async function staleSubjects(options: Stored): Promise<string[]> {
+  const subjects = await createArtifacts(options).subjects();
+  const there = await knownSandboxes(options);
+  const stale: string[] = [];
+  for (const subject of subjects) {
+    const isGone =
+      (SandboxId.safeParse(subject).success && !there.has(subject)) ||
+      (RunId.safeParse(subject).success && (await options.log.lastSeq(runStream(subject))) === 0);
+    if (isGone) stale.push(subject);
+  }
+  return stale;
+}
+
+async function knownSandboxes({ store }: Pick<Stored, "store">): Promise<Set<string>> {
+  const { records, damaged } = await store.list();
+  return new Set([...records, ...damaged].map(({ id }) => id));
 }

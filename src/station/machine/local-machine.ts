@@ -8,6 +8,7 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { AttackedStation } from "../../suites/station/station-claim.ts";
 import type { MachineVerbs } from "../../verbs/machine.ts";
+import type { LocalStation } from "../local-station.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
 import { type PrunedStation, pruneMachine } from "./prune.ts";
 import { statsOf } from "./stats.ts";
@@ -21,6 +22,8 @@ export interface LocalMachineOptions
   listModels: (check: string | undefined) => Promise<ModelList>;
   /** The verbs of other groups. */
   station: PrunedStation;
+  /** Opens the log, for the files that its things use. */
+  local: () => Promise<Pick<LocalStation, "core" | "uploads">>;
   /** The reserve, and the share of one owner. */
   disk: Omit<DiskSharesOptions, "stateDir">;
   runtimes: RuntimeSet;
@@ -57,7 +60,11 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
     },
     stats: () => statsOf(options),
     usage: () => usageOf(options.stateDir),
-    prune: (request) => pruneMachine(request, options),
+    async prune(request) {
+      const { unusedFiles } = await import("./unused-files.ts");
+      const { core, uploads } = await options.local();
+      return await pruneMachine(request, { ...options, files: unusedFiles({ core, uploads, templates: await filesRuntime() }) });
+    },
     async *backup({ compressed = false } = {}) {
       const { backUp } = await import("./backup.ts");
       const disk = createDiskShares({ ...options.disk, stateDir: options.stateDir });

@@ -49,7 +49,7 @@ test("prune removes only what was confirmed and is still unused", async () => {
   await using station = await createTestStation({ script });
   const removed: string[] = [];
   const { runs, sessions } = station.verbs;
-  const options = { station: withSandboxes(station.verbs, removed), stateDir: dirname(station.folder) };
+  const options = { station: withSandboxes(station.verbs, removed), stateDir: dirname(station.folder), files: [] };
   const { run } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder } });
   await runs.wait(run);
   const { run: open } = await runs.start({ task: "later", source: { kind: "folder", path: station.folder }, detached: true });
@@ -67,6 +67,27 @@ test("prune removes only what was confirmed and is still unused", async () => {
   await sessions.discard(run);
   expect((await pruneMachine({ olderThanMs: 0, only: [run, open] }, options)).things).toMatchObject([{ kind: "run", id: run }]);
   expect((await runs.list()).runs.map((each) => each.run)).toEqual([open]);
+});
+
+test("prune removes files of the confirmed kinds and ids that are still unused", async () => {
+  await using station = await createTestStation({ script });
+  const removed: string[] = [];
+  const files = (kind: "mirror" | "image", ids: readonly string[]) => ({
+    kind,
+    find: async () => ids.map((id) => ({ kind, id, name: null, bytes: 5, why: "nothing uses it" })),
+    remove: async (id: string) => id !== "mirrors/busy" && removed.push(`${kind} ${id}`) > 0,
+  });
+  const options = {
+    station: withSandboxes(station.verbs, removed),
+    stateDir: dirname(station.folder),
+    files: [files("mirror", ["mirrors/a", "mirrors/busy"]), files("image", ["templates/image-a", "templates/image-b"])],
+  };
+  const only = ["mirrors/a", "mirrors/busy", "templates/image-b"];
+  const found = await pruneMachine({ olderThanMs: 3_600_000, dryRun: true, only }, options);
+  expect([found.things.map(({ id }) => id), found.bytes, removed]).toEqual([only, 15, []]);
+  const pruned = await pruneMachine({ olderThanMs: 3_600_000, only }, options);
+  expect([pruned.things.map(({ id }) => id), pruned.bytes]).toEqual([["mirrors/a", "templates/image-b"], 10]);
+  expect(removed).toEqual(["mirror mirrors/a", "image templates/image-b"]);
 });
 
 test("a run can be removed only after it has ended", async () => {
@@ -102,11 +123,20 @@ test("usage reports disk use by kind", async () => {
   await mkdir(join(stateDir, "sandboxes", "sb_aaaaaaaaaaaa"), { recursive: true });
   await mkdir(join(stateDir, "mirror"), { recursive: true });
   await writeFile(join(stateDir, "mirror", "big"), Buffer.alloc(1_000_000));
+  for (const name of ["image-a", "image-b", "host-a", "uses"]) await mkdir(join(stateDir, "templates", name), { recursive: true });
+  await writeFile(join(stateDir, "templates", "image-a", "file"), Buffer.alloc(500_000));
+  await writeFile(join(stateDir, "templates", "host-a", "file"), Buffer.alloc(200_000));
+  await mkdir(join(stateDir, "images"));
+  await mkdir(join(stateDir, "mirrors", "a.git"), { recursive: true });
+  await mkdir(join(stateDir, "unknown"));
   const { kinds, bytes, isMinimum } = await usageOf(stateDir);
-  expect(kinds.map(({ kind, count }) => [kind, count])).toEqual([
-    ["caches", 1],
-    ["sandboxes", 1],
+  const counts = kinds.map(({ kind, count }) => [kind, count]);
+  expect(counts.slice(0, 3)).toEqual([
+    ["packages", 1],
+    ["images", 2],
+    ["templates", 1],
   ]);
+  expect(Object.fromEntries(counts.slice(3))).toEqual({ sandboxes: 1, mirrors: 1, other: 1 });
   expect(bytes).toBeGreaterThanOrEqual(1_000_000);
   expect(isMinimum).toBe(false);
 });

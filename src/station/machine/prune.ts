@@ -3,6 +3,7 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
 import { type Pruned, type PrunedThing, PruneMachine } from "../../contract/machine/machine-verbs.ts";
 import type { Station } from "../../verbs/station.ts";
+import type { PrunedFiles } from "./unused-files.ts";
 import { sizeOf } from "./usage.ts";
 
 export type PrunedStation = Pick<Station, "sandboxes" | "sessions" | "runs">;
@@ -12,6 +13,8 @@ const RUNS_MAX = 10_000;
 interface PruneOptions {
   station: PrunedStation;
   stateDir: string;
+  /** The stored files that are not things of the station's verbs. */
+  files: readonly PrunedFiles[];
 }
 
 /** See `MachineVerbs.prune`. Skips things that can no longer be removed. */
@@ -23,11 +26,12 @@ export async function pruneMachine(request: PruneMachine, options: PruneOptions)
     ...(await unusedSessions(options, isOld)),
     ...(await unusedSnapshots(options, isOld)),
   ];
+  for (const files of options.files) found.push(...(await files.find(isOld)));
   const removedSessions = new Set(found.filter(({ kind }) => kind === "session").map(({ id }) => id));
   found.push(...(await unusedRuns(options, { isOld, gone: removedSessions })));
   const chosen = only === undefined ? found : found.filter(({ id }) => only.includes(id));
   const things: PrunedThing[] = [];
-  for (const thing of chosen) if (dryRun || (await removeIfUnused(thing, options.station))) things.push(thing);
+  for (const thing of chosen) if (dryRun || (await removeIfUnused(thing, options))) things.push(thing);
   return { things, bytes: things.reduce((sum, { bytes }) => sum + bytes, 0), dryRun };
 }
 
@@ -98,8 +102,11 @@ async function unusedRuns(
 }
 
 /** Removes a thing and returns true, or returns false if it is in use again or no longer exists. */
-async function removeIfUnused({ kind, id }: PrunedThing, { sandboxes, sessions, runs }: PrunedStation): Promise<boolean> {
+async function removeIfUnused({ kind, id }: PrunedThing, { station, files }: PruneOptions): Promise<boolean> {
+  const { sandboxes, sessions, runs } = station;
   try {
+    const ofKind = files.find((each) => each.kind === kind);
+    if (ofKind !== undefined) return await ofKind.remove(id);
     if (kind === "sandbox") await sandboxes.remove(id);
     else if (kind === "session") await sessions.discard(id, { why: "removed" });
     else if (kind === "snapshot") await sandboxes.removeSnapshot(id);

@@ -15,27 +15,55 @@ const kindOf: Readonly<Record<string, DiskUsage["kind"]>> = {
   "log.db": "log",
   "log.db-wal": "log",
   "log.db-shm": "log",
-  mirror: "caches",
-  templates: "caches",
-  images: "caches",
-  git: "caches",
+  images: "images",
+  templates: "templates",
+  mirrors: "mirrors",
+  mirror: "packages",
+  uploads: "uploads",
+  artifacts: "artifacts",
+  ships: "ships",
 };
+/** Folders with one entry for each thing. */
+const lists: ReadonlySet<string> = new Set(["sandboxes", "snapshots", "sessions", "mirrors", "uploads", "artifacts", "ships"]);
+const TEMPLATE = /^(image|host|rootless)-/;
 
 /** See `MachineVerbs.usage`. */
 export async function usageOf(stateDir: string): Promise<MachineUsage> {
   const bound = { entries: ENTRIES_MAX };
   const found = new Map<DiskUsage["kind"], DiskUsage>();
-  for (const name of await ifErrno(readdir(stateDir), ABSENT, [])) {
-    const kind = kindOf[name] ?? "other";
-    const path = join(stateDir, name);
+  for (const { kind, path, count } of await placesIn(stateDir)) {
     const usage = found.get(kind) ?? { kind, count: 0, bytes: 0 };
     const { bytes } = await sizeOf(path, bound);
-    const isList = kind === "sandboxes" || kind === "snapshots" || kind === "sessions";
-    const things = isList ? (await ifErrno(readdir(path), UNREACHABLE, [])).filter((each) => !each.startsWith(".")).length : 1;
-    found.set(kind, { kind, count: usage.count + things, bytes: usage.bytes + bytes });
+    found.set(kind, { kind, count: usage.count + count, bytes: usage.bytes + bytes });
   }
   const kinds = [...found.values()].sort((a, b) => b.bytes - a.bytes);
   return { stateDir, kinds, bytes: kinds.reduce((sum, { bytes }) => sum + bytes, 0), isMinimum: bound.entries <= 0 };
+}
+
+interface Place {
+  kind: DiskUsage["kind"];
+  path: string;
+  /** The number of things there. */
+  count: number;
+}
+
+async function placesIn(stateDir: string): Promise<Place[]> {
+  const places: Place[] = [];
+  for (const name of await ifErrno(readdir(stateDir), ABSENT, [])) {
+    const path = join(stateDir, name);
+    const names = lists.has(name) || name === "templates" ? await ifErrno(readdir(path), UNREACHABLE, []) : [];
+    if (name === "templates") places.push(...names.map((each) => templatePlace(join(path, each), each)));
+    else if (lists.has(name))
+      places.push({ kind: kindOf[name] ?? "other", path, count: names.filter((each) => !each.startsWith(".")).length });
+    // The names of images are stored apart from their files, which are counted.
+    else places.push({ kind: kindOf[name] ?? "other", path, count: name === "images" ? 0 : 1 });
+  }
+  return places;
+}
+
+function templatePlace(path: string, name: string): Place {
+  const of = TEMPLATE.exec(name)?.[1];
+  return { kind: of === "image" ? "images" : "templates", path, count: of === undefined ? 0 : 1 };
 }
 
 /**

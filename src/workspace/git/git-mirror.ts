@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { WorkspaceSource } from "../../contract/session/session.ts";
@@ -42,7 +42,8 @@ export interface MirrorOptions {
   disk?: DiskShares;
 }
 
-const LOCK_TTL_MS = 30_000;
+/** How long a fetching process that died keeps others from a mirror. */
+export const MIRROR_LOCK_TTL_MS = 30_000;
 const LOCK_POLL_MS = 50;
 const LOCK_WAIT_MS_MAX = 30 * 60_000;
 
@@ -191,10 +192,17 @@ function withPasswordOf(url: string, env: Readonly<Record<string, string>>): Rea
   };
 }
 
+/** The stream whose lease a process holds while it changes a mirror. */
+export const mirrorStream = (name: string) => `mirror/${name}`;
+
 async function lockMirror(dir: string, url: string, options: MirrorOptions): Promise<HeldLease> {
-  const stream = `mirror/${dir.slice(dir.lastIndexOf("/") + 1)}`;
+  const stream = mirrorStream(basename(dir));
   for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS_MAX; waitedMs += LOCK_POLL_MS) {
-    const held = await holdLease(options.log, stream, { holder: options.holder, ttlMs: LOCK_TTL_MS, holderGone: options.holderGone });
+    const held = await holdLease(options.log, stream, {
+      holder: options.holder,
+      ttlMs: MIRROR_LOCK_TTL_MS,
+      holderGone: options.holderGone,
+    });
     if (held) return held;
     if (waitedMs === 0) options.onProgress?.(`waiting for another process that is fetching ${cleanAddress(url)}`);
     await delay(LOCK_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});

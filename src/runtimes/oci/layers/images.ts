@@ -10,7 +10,10 @@ import { defaultImageLimits, templateName, unpackFound } from "../template/image
 import { ociArchitectures } from "../template/image-store.ts";
 import { createTemplateCache } from "../template/template-cache.ts";
 import { imageOptions } from "./image-root.ts";
-import { isFolderInUse } from "./snapshot-store.ts";
+import { isBelow, isFolderInUse, usedLayers } from "./snapshot-store.ts";
+
+/** A process may be starting a sandbox from a template that was used more recently. */
+const STARTING_MS_MAX = 10 * 60_000;
 
 /** Manages images that are built on this machine: an archive, unpacked like one from elsewhere, and a name for it. */
 export function ociImages(oci: OciContext): RuntimeImages {
@@ -22,6 +25,13 @@ export function ociImages(oci: OciContext): RuntimeImages {
   const dropTemplate = async (digest: string) => {
     const named = (await names.list()).some((image) => image.digest === digest);
     if (!named && !(await inUse(digest))) await cache.remove(templateName(digest));
+  };
+  /** Returns a test for templates that no name, sandbox or snapshot uses, and that no process has used just now. */
+  const unusedTemplates = async (): Promise<(name: string, lastUsedMs: number) => boolean> => {
+    const named = new Set((await names.list()).map(({ digest }) => templateName(digest)));
+    const { layers, areAllKnown } = await usedLayers(oci);
+    const isIdle = (lastUsedMs: number) => Date.now() - lastUsedMs >= STARTING_MS_MAX;
+    return (name, lastUsedMs) => areAllKnown && !named.has(name) && isIdle(lastUsedMs) && !isBelow(cache.path(name), layers);
   };
   return {
     async *build(request) {
@@ -67,6 +77,11 @@ export function ociImages(oci: OciContext): RuntimeImages {
       await names.remove(name);
       await dropTemplate(image.digest);
     },
+    unused: async () => {
+      const isUnused = await unusedTemplates();
+      return (await cache.uses()).filter(({ name, lastUsedMs }) => isUnused(name, lastUsedMs));
+    },
+    removeUnused: (name) => cache.removeUnused(name, async (lastUsedMs) => (await unusedTemplates())(name, lastUsedMs)),
   };
 }
 

@@ -117,18 +117,37 @@ export async function isBuiltOn(oci: OciContext, id: SnapshotId): Promise<boolea
 
 /** Whether a sandbox, or a snapshot other than `except`, has a layer in the folder. */
 export async function isFolderInUse(oci: OciContext, folder: string, options: { except?: SnapshotId } = {}): Promise<boolean> {
-  const dir = `${folder}/`;
-  const uses = ({ root, workspaceLayers }: Basis) =>
-    [...root.layers.map((layer) => layer.dir), ...root.binds.flatMap((bind) => bind.layers), ...workspaceLayers].some((layer) =>
-      layer.startsWith(dir),
-    );
+  return isBelow(folder, (await usedLayers(oci, options)).layers);
+}
+
+/** Whether one of the layers is the folder or in it. */
+export const isBelow = (folder: string, layers: readonly string[]) =>
+  layers.some((layer) => layer === folder || layer.startsWith(`${folder}/`));
+
+/**
+ * Returns the folders of all layers of sandboxes, and of snapshots other than `except`. `areAllKnown` is false if a
+ * sandbox has a damaged record, or does not have its layers yet.
+ */
+export async function usedLayers(
+  oci: OciContext,
+  options: { except?: SnapshotId } = {},
+): Promise<{ layers: string[]; areAllKnown: boolean }> {
+  const layersOf = ({ root, workspaceLayers }: Basis) => [
+    ...root.layers.map((layer) => layer.dir),
+    ...root.binds.flatMap((bind) => bind.layers),
+    ...workspaceLayers,
+  ];
   const { snapshots } = await listSnapshots(oci);
-  if (snapshots.some((snapshot) => snapshot.id !== options.except && uses(snapshot.basis))) return true;
-  const { records } = await oci.store.list();
-  return records.some(({ details }) => {
-    const parsed = z.object({ basis: Basis }).safeParse(details);
-    return parsed.success && uses(parsed.data.basis);
-  });
+  const { records, damaged } = await oci.store.list();
+  const ours = records.filter(({ runtime }) => runtime === "oci");
+  const bases = ours.map(({ details }) => z.object({ basis: Basis }).safeParse(details));
+  return {
+    layers: [
+      ...snapshots.flatMap((snapshot) => (snapshot.id === options.except ? [] : layersOf(snapshot.basis))),
+      ...bases.flatMap((parsed) => (parsed.success ? layersOf(parsed.data.basis) : [])),
+    ],
+    areAllKnown: damaged.length === 0 && bases.every(({ success }) => success),
+  };
 }
 
 /**

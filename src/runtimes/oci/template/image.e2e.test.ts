@@ -127,6 +127,6 @@ describe("an image unpacked by a separate process", () => {
     await once(child, "exit");
     expect(await cache.sweep()).toBe(1);
     expect(existsSync(join(stateDir, "templates", draft))).toBe(false);
-    expect(await cache.has(draft)).toBe(false);
+    expect(await cache.use(draft)).toBeNull();
   });
 });

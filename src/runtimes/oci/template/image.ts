@@ -128,7 +128,8 @@ async function builtTemplate(stateDir: string, image: ImageView): Promise<ImageT
 
 /** Returns the template of this digest, or null. One with an unreadable record counts as missing, and is never used. */
 async function cached(cache: TemplateCache, digest: string): Promise<ImageTemplate | null> {
-  const folder = cache.path(templateName(digest));
+  const folder = await cache.use(templateName(digest));
+  if (folder === null) return null;
   const text = await ifErrno(readFile(join(folder, "image.json"), "utf8"), ABSENT, null);
   const record = ImageRecordText.safeParse(text);
   return record.success ? { ...record.data, rootfsDir: join(folder, "rootfs") } : null;

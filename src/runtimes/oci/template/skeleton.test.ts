@@ -107,6 +107,40 @@ describe("writeSkeleton", () => {
 });
 
 describe("the template cache", () => {
+  it("notes the last use of a template, and removes it only while it is unused", async () => {
+    const cache = createTemplateCache({ stateDir });
+    const draft = await cache.draft();
+    writeFileSync(join(draft, "file"), "x");
+    await cache.publish(draft, "image-x");
+    expect(await cache.use("image-none")).toBeNull();
+    const [first] = await cache.uses();
+    expect(first).toMatchObject({ name: "image-x" });
+    expect(Math.abs(Date.now() - (first?.lastUsedMs ?? 0))).toBeLessThan(600_000);
+
+    expect(await cache.use("image-x")).toBe(cache.path("image-x"));
+    const before = new Date("2026-01-01");
+    utimesSync(join(cache.folder, "uses", "image-x"), before, before);
+    expect(await cache.uses()).toEqual([{ name: "image-x", lastUsedMs: before.getTime() }]);
+    expect(await cache.removeUnused("image-x", async () => false)).toBe(false);
+    expect(await cache.removeUnused("uses", async () => true)).toBe(false);
+
+    // Another process uses the template after we have asked, and before it loses its name.
+    const seen: number[] = [];
+    const usedMeanwhile = async (lastUsedMs: number) => {
+      if (seen.push(lastUsedMs) === 1) await createTemplateCache({ stateDir }).use("image-x");
+      return lastUsedMs === before.getTime();
+    };
+    expect(await cache.removeUnused("image-x", usedMeanwhile)).toBe(false);
+    expect(seen[1]).toBeGreaterThan(before.getTime());
+    expect(readFileSync(join(cache.path("image-x"), "file"), "utf8")).toBe("x");
+
+    expect(await cache.removeUnused("image-x", async () => true)).toBe(true);
+    expect(await cache.removeUnused("image-x", async () => true)).toBe(false);
+    expect(await cache.uses()).toEqual([]);
+    expect(readdirSync(cache.folder)).toEqual(["uses"]);
+    expect(readdirSync(join(cache.folder, "uses"))).toEqual([]);
+  });
+
   it("sweeps the drafts of dead processes and no others", async () => {
     const cache = createTemplateCache({ stateDir });
     const mine = await cache.draft();
@@ -122,5 +156,5 @@ describe("the template cache", () => {
 
 it("does not treat a template that cannot be looked up as absent", async () => {
   symlinkSync("templates", join(stateDir, "templates"));
-  await expect(createTemplateCache({ stateDir }).has("x")).rejects.toMatchObject({ code: "ELOOP" });
+  await expect(createTemplateCache({ stateDir }).use("x")).rejects.toMatchObject({ code: "ELOOP" });
 });

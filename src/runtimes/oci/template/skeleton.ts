@@ -33,7 +33,8 @@ export interface SkeletonOptions {
 export async function writeSkeleton(options: SkeletonOptions): Promise<string> {
   const cache = createTemplateCache({ stateDir: options.stateDir });
   const name = `host-${fingerprint(options)}`;
-  if (await cache.has(name)) return cache.path(name);
+  const existing = await cache.use(name);
+  if (existing !== null) return existing;
   const draft = await cache.draft();
   try {
     await fill(draft, options);

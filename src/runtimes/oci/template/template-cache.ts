@@ -1,20 +1,28 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { ABSENT, ifErrno, isErrno } from "../../../lib/failures.ts";
+import { lstat, mkdir, open, readdir, rename, rm, utimes, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { ABSENT, ifErrno, ignore, isErrno } from "../../../lib/failures.ts";
 import { isRunning } from "../../../sandbox/process-identity.ts";
 import { createStore } from "../../../sandbox/store.ts";
 
 /** A draft's name identifies the process that creates it, by pid and start time. */
 const DRAFT = /^\.draft-(\d+)-(\d+)-[0-9a-f]{12}$/;
 const OTHER_DRAFT = /^\.draft-(\d+)-/;
+/** The folder of notes: an empty file for each template, with the time of its last use. */
+const USES = "uses";
+const NOTED_AGAIN_MS = 60_000;
+/** Unpacked images, and skeletons of this machine's system. */
+const TEMPLATE = /^(?:image|host|rootless)-/;
 
 export interface TemplateCache {
   readonly folder: string;
   /** Returns the path of a finished template, whether or not it exists. */
   path(name: string): string;
-  has(name: string): Promise<boolean>;
+  /** Returns the path of a finished template and notes its use, or returns null if it does not exist. */
+  use(name: string): Promise<string | null>;
+  /** Returns the finished templates, and when each was last used, to about a minute. */
+  uses(): Promise<{ name: string; lastUsedMs: number }[]>;
   /** Creates an empty folder that belongs to this process. A sweep removes it after the process has ended. */
   draft(): Promise<string>;
   /**
@@ -25,6 +33,11 @@ export interface TemplateCache {
   discard(draft: string): Promise<void>;
   /** Removes a template: first its name, so that no process finds it, then its files. */
   remove(name: string): Promise<void>;
+  /**
+   * Removes a template that `isUnused` accepts. We ask twice: once it has lost its name, no further process finds it.
+   * Returns false, and leaves the template as it is, if it is in use.
+   */
+  removeUnused(name: string, isUnused: (lastUsedMs: number) => Promise<boolean>): Promise<boolean>;
   /** Removes the drafts of dead processes. Returns how many. */
   sweep(): Promise<number>;
 }
@@ -54,7 +67,18 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
   const cache: TemplateCache = {
     folder,
     path: (name) => join(folder, name),
-    has: async (name) => (await ifErrno(lstat(join(folder, name)), ABSENT, null))?.isDirectory() ?? false,
+    async use(name) {
+      const path = join(folder, name);
+      const isThere = async () => (await ifErrno(lstat(path), ABSENT, null))?.isDirectory() ?? false;
+      if (!(await isThere())) return null;
+      await ignore(noteUse(join(folder, USES, name)), "on a full disk, an earlier use counts");
+      // A process that removed it before our note did not see the use; one that removes it now does.
+      return (await isThere()) ? path : null;
+    },
+    async uses() {
+      const names = (await ifErrno(readdir(folder), ABSENT, [])).filter((name) => TEMPLATE.test(name));
+      return await Promise.all(names.map(async (name) => ({ name, lastUsedMs: await lastUseOf(folder, name) })));
+    },
     async draft() {
       const { pid, startTicks } = store.thisProcess();
       const path = join(folder, `.draft-${pid}-${startTicks}-${randomBytes(6).toString("hex")}`);
@@ -78,6 +102,23 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
         if (!isErrno(cause, "ENOENT")) throw cause;
       });
       await discard(draft);
+      await rm(join(folder, USES, name), { force: true });
+    },
+    async removeUnused(name, isUnused) {
+      if (!TEMPLATE.test(name) || !(await isUnused(await lastUseOf(folder, name)))) return false;
+      const draft = await cache.draft();
+      const removed = join(draft, "removed");
+      const isThere = await ifErrno(
+        rename(join(folder, name), removed).then(() => true),
+        ABSENT,
+        false,
+      );
+      const isStillUnused = isThere && (await isUnused(await lastUseOf(folder, name)));
+      if (isStillUnused) await rm(join(folder, USES, name), { force: true });
+      // If another process has made it again, that one stays.
+      else if (isThere) await ifErrno(rename(removed, join(folder, name)), ["ENOTEMPTY", "EEXIST"], undefined);
+      await discard(draft);
+      return isStillUnused;
     },
     async sweep() {
       let removed = 0;
@@ -91,6 +132,21 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
     },
   };
   return cache;
+}
+
+async function noteUse(path: string): Promise<void> {
+  const known = await ifErrno(lstat(path), ABSENT, null);
+  const nowMs = Date.now();
+  if (known !== null && Math.abs(nowMs - known.mtimeMs) < NOTED_AGAIN_MS) return;
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await writeFile(path, "", { mode: 0o600 });
+  await utimes(path, nowMs / 1000, nowMs / 1000);
+}
+
+/** Returns 0 if a template has no note and no name. One of an older version has no note; its own time counts. */
+async function lastUseOf(folder: string, name: string): Promise<number> {
+  const [note, template] = await Promise.all([USES, "."].map((place) => ifErrno(lstat(join(folder, place, name)), ABSENT, null)));
+  return note?.mtimeMs ?? template?.ctimeMs ?? 0;
 }
 
 /** A rename is only sure to survive a power cut after its folder was synced. */

@@ -53,7 +53,7 @@ export function useImageFolder() {
     try {
       // No draft may remain, only complete templates and their names.
       if (existsSync(join(stateDir, "templates")))
-        expect(readdirSync(join(stateDir, "templates")).filter((name) => !/^(image-|references$)/.test(name))).toEqual([]);
+        expect(readdirSync(join(stateDir, "templates")).filter((name) => !/^(image-|(references|uses)$)/.test(name))).toEqual([]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
