@@ -5,9 +5,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { makeEvent } from "../src/contract/event/event-family.ts";
 import { GuardianConfig } from "../src/contract/guardian/guardian-config.ts";
 import { type NewRunEvent, runEvents } from "../src/contract/run/run-event.ts";
+import { noCrash } from "../src/lib/crashpoint.ts";
 import type { Log } from "../src/log/log.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { noCrash } from "../src/station/crashpoint.ts";
 import { Guardian } from "../src/station/guardian/guardian.ts";
 import type { Figures } from "./report.ts";
 

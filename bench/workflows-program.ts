@@ -5,8 +5,8 @@
  * `wait` starts COUNT workflows that wait for a time, a signal or a person, and prints what they cost.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { noCrash } from "../src/lib/crashpoint.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
-import { noCrash } from "../src/station/crashpoint.ts";
 import { createDriver } from "../src/station/durable/driver.ts";
 import { createJobs } from "../src/station/durable/durable-verbs.ts";
 import { createLocalWorkflows, createSubWorkflowWork, type WorkflowThings } from "../src/station/workflows/local-workflows.ts";

@@ -7,13 +7,13 @@ import { createTrustStore } from "../agent/rights/trust-store.ts";
 import type { Config } from "../contract/config/config.ts";
 import { type SecretSpec, secretsForOwner } from "../contract/network/network.ts";
 import { LOCAL_OWNER } from "../contract/token/owner.ts";
+import { type Crashpoint, createCrashpoint } from "../lib/crashpoint.ts";
 import { defined } from "../lib/defined.ts";
 import { once } from "../lib/once.ts";
 import type { AppendListener } from "../log/observed-log.ts";
 import type { DiskSharesOptions } from "../sandbox/disk-shares.ts";
 import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
-import { type Crashpoint, createCrashpoint } from "../station/crashpoint.ts";
 import { createLocalStation, type LocalStation } from "../station/local-station.ts";
 import { createLocalSecrets } from "../station/secrets/local-secrets.ts";
 

@@ -174,7 +174,10 @@ function composeMachine(
     return createLocalMachine({
       ...parts,
       station,
-      local,
+      async unusedFiles(templates) {
+        const [{ unusedFiles }, { core, uploads }] = await Promise.all([import("./unused-files.ts"), local()]);
+        return unusedFiles({ core, uploads, templates });
+      },
       hiding: config.workspace,
       defaultRuntime: config.runtime,
       defaultImage: config.image,

@@ -1,5 +1,6 @@
-import type { ProcessIdentity } from "../contract/process-identity.ts";
+import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
 import { bootId } from "../lib/boot-id.ts";
+import { jsonOrNull } from "../lib/failures.ts";
 import { hasEnded, isStopped, processStat } from "../lib/process-stat.ts";
 import type { GuestCondition } from "./guest/waits.ts";
 
@@ -35,4 +36,12 @@ export function conditionOfProcess({ pid, startTicks }: { pid: number; startTick
   if (hasEnded(stat)) return "dead";
   if (startTicks !== undefined && stat?.startTicks !== startTicks) return "dead";
   return isStopped(stat) ? "stopped" : "running";
+}
+
+/**
+ * Returns whether the process that a lease names is dead for certain. We cannot tell for a process on another machine.
+ */
+export function isHolderGone(options: { identity: HostProcess; alive: (owner: ProcessIdentity) => boolean }, owner: string): boolean {
+  const other = jsonOrNull(owner) as HostProcess | null;
+  return other?.host === options.identity.host && !options.alive(other);
 }

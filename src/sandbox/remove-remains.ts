@@ -5,6 +5,9 @@ import { ignore } from "../lib/failures.ts";
 import type { Runtime } from "./runtime.ts";
 import { ifRemoved, type Store } from "./store.ts";
 
+/** Removes a dead sandbox, even a kept one, with everything that remains of it. */
+export type RemoveRemains = (runtime: Runtime, id: SandboxId) => Promise<void>;
+
 /** An owner that cannot be alive: no boot has this id. */
 const noProcess: ProcessIdentity = { pid: 1, startTicks: 0, bootId: "none" };
 

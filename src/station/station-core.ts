@@ -1,20 +1,20 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
-import type { ProcessIdentity } from "../contract/process-identity.ts";
+import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
+import { type Crashpoint, noCrash } from "../lib/crashpoint.ts";
 import { defined } from "../lib/defined.ts";
 import type { Log } from "../log/log.ts";
 import { type AppendListener, observedLog } from "../log/observed-log.ts";
 import { createSqliteLog } from "../log/sqlite/log.ts";
 import { createDiskShares, type DiskShares, type DiskSharesOptions } from "../sandbox/disk-shares.ts";
-import { removeRemains } from "../sandbox/remove-remains.ts";
+import { isHolderGone } from "../sandbox/process-identity.ts";
+import { type RemoveRemains, removeRemains } from "../sandbox/remove-remains.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { createStore, type Store } from "../sandbox/store.ts";
 import type { GitOptions } from "../workspace/git/host-git.ts";
 import { createSessionStore, type SessionStore } from "../workspace/sessions.ts";
-import { type Crashpoint, noCrash } from "./crashpoint.ts";
+import type { KnownPlaces } from "../workspace/wrong-place.ts";
 import { type ClaimName, claimName } from "./names/claim-name.ts";
-import type { RunsOptions } from "./runs/drive.ts";
-import { isGone } from "./runs/ownership.ts";
 
 /** The parts that all of a station shares: its state folder with all records, this process, and the runtimes. */
 export interface StationCore {
@@ -25,17 +25,17 @@ export interface StationCore {
   readonly sessions: SessionStore;
   readonly disk: DiskShares;
   /** This process, and its name as a lease holder. */
-  readonly identity: RunsOptions["identity"];
+  readonly identity: HostProcess;
   readonly holder: string;
   readonly alive: (process: ProcessIdentity) => boolean;
   readonly holderGone: (holder: string) => boolean;
   /** One runtime by name, and every runtime that may hold data of a session. */
-  readonly runtime: RunsOptions["runtime"];
+  readonly runtime: (name: string | undefined, ociRuntime?: string) => Promise<Runtime>;
   readonly runtimes: () => Promise<readonly Runtime[]>;
-  readonly removeRemains: RunsOptions["removeRemains"];
+  readonly removeRemains: RemoveRemains;
   readonly git: Pick<GitOptions, "path" | "home">;
   /** The folders that no sandbox may see. */
-  readonly places: RunsOptions["places"];
+  readonly places: KnownPlaces;
   readonly claimName: ClaimName;
   readonly crashpoint: Crashpoint;
 }
@@ -61,7 +61,7 @@ export function createStationCore(options: StationCoreOptions): StationCore {
   const identity = { ...store.thisProcess(), host: hostname() };
   const holder = JSON.stringify(identity);
   const alive = (process: ProcessIdentity) => store.isHolderAlive(process);
-  const holderGone = (other: string) => isGone({ identity, alive }, other);
+  const holderGone = (other: string) => isHolderGone({ identity, alive }, other);
   const sessions = createSessionStore({ stateDir, log, identity, alive });
   return {
     stateDir,

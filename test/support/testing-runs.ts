@@ -9,6 +9,7 @@ import { AgentDefinition } from "../../src/contract/agent/agent.ts";
 import type { SecretSpec } from "../../src/contract/network/network.ts";
 import type { Budgets } from "../../src/contract/run/run.ts";
 import type { RunEvent } from "../../src/contract/run/run-event.ts";
+import { type Crashpoint, noCrash } from "../../src/lib/crashpoint.ts";
 import type { Log } from "../../src/log/log.ts";
 import { createMemoryLog } from "../../src/log/memory/log.ts";
 import type { Program } from "../../src/runtimes/fake/program.ts";
@@ -16,7 +17,6 @@ import { createFakeRuntime, type FakeRuntime } from "../../src/runtimes/fake/run
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 import { uploadedTree } from "../../src/sandbox/uploaded-tree.ts";
-import { type Crashpoint, noCrash } from "../../src/station/crashpoint.ts";
 import { type ClaimName, claimName } from "../../src/station/names/claim-name.ts";
 import { findRun } from "../../src/station/names/find-run.ts";
 import { withLookup } from "../../src/station/names/with-lookup.ts";

@@ -1,10 +1,10 @@
 import { type JobFacts, needsDriving } from "../../contract/durable/durable-job.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import { JOB_LABEL } from "../../contract/label/station-labels.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { ignore } from "../../lib/failures.ts";
 import { LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log, PlacedEvent } from "../../log/log.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import { type Drive, type DriveEnd, startDrive } from "./drive.ts";
 import { createDueTimes } from "./due-times.ts";
 import { emptyFold, type Folded, toJobHead } from "./durable-log.ts";

@@ -2,9 +2,9 @@ import { z } from "zod";
 import { jobFamily } from "../../contract/durable/durable-event.ts";
 import { concerns, defineEvent } from "../../contract/event/define-event.ts";
 import type { NewEventOf } from "../../contract/event/event-family.ts";
+import { type Crashpoint, noCrash } from "../../lib/crashpoint.ts";
 import type { Log } from "../../log/log.ts";
 import { jobProjection, projectionOf } from "../../log/projection.ts";
-import { type Crashpoint, noCrash } from "../crashpoint.ts";
 import { createDriver, type Driver, type DriverOptions } from "./driver.ts";
 import type { Effect, Kind, ReadKindEvent } from "./kind.ts";
 

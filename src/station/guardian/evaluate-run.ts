@@ -1,8 +1,8 @@
 import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
 import type { GuardianFinding } from "../../contract/guardian/guardian-event.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import { appendForeign } from "../vocabulary/append-unowned.ts";
 import { appendDecision, type GuardianDecision } from "./append-decision.ts";
 import { chooseAction, coherenceOf, unwatchedBecause } from "./choose-action.ts";

@@ -1,7 +1,8 @@
 import type { Model } from "../../agent/model/model.ts";
 import type { GuardianConfig } from "../../contract/guardian/guardian-config.ts";
 import { ignore } from "../../lib/failures.ts";
-import type { LocalStation } from "../local-station.ts";
+import type { Station } from "../../verbs/station.ts";
+import type { StationCore } from "../station-core.ts";
 import type { EvaluateOptions } from "./evaluate-run.ts";
 import { Guardian } from "./guardian.ts";
 import { askJudge } from "./judge.ts";
@@ -10,7 +11,7 @@ import { lookAtFiles } from "./look.ts";
 const HOUR_MS = 3_600_000;
 
 export interface StartGuardianOptions {
-  local: LocalStation;
+  local: { core: StationCore; queue: { refresh(run: string): Promise<void> }; verbs: Pick<Station, "runs" | "sessions"> };
   settings: GuardianConfig;
   /** Opens a model by name. */
   model: (name: string) => Promise<Model>;

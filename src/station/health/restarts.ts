@@ -1,9 +1,9 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { HealthFacts } from "../../contract/health/health.ts";
 import type { HealthCondition, IncidentId } from "../../contract/health/health-event.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Log } from "../../log/log.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import { appendForeign } from "../vocabulary/append-unowned.ts";
 import { type HealthLog, rethrowUnlessEnded } from "./health-log.ts";
 import { type HealthSettings, HOUR_MS } from "./health-settings.ts";

@@ -1,7 +1,7 @@
 import { markHealth } from "../../sandbox/health-mark.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import { removeStaleArtifacts } from "../inside/remove-stale-artifacts.ts";
-import type { LocalStation } from "../local-station.ts";
+import type { StationCore } from "../station-core.ts";
 import { collectIncident } from "./collect-incident.ts";
 import { createFindWatched } from "./find-watched.ts";
 import { createHealthLog } from "./health-log.ts";
@@ -19,7 +19,7 @@ const FORGET_EVERY_TICKS = 3_600;
 const FORGET_AT_TICK = 60;
 
 export interface WatchingOptions {
-  local: LocalStation;
+  local: { core: StationCore; queue: { drive(run: string): void } };
   runtimes: RuntimeSet;
   settings: HealthSettings;
   onDefect: (error: unknown) => void;

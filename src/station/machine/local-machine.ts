@@ -8,9 +8,8 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { AttackedStation } from "../../suites/station/station-claim.ts";
 import type { MachineVerbs } from "../../verbs/machine.ts";
-import type { LocalStation } from "../local-station.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
-import { type PrunedStation, pruneMachine } from "./prune.ts";
+import { type PrunedFiles, type PrunedStation, pruneMachine } from "./prune.ts";
 import { statsOf } from "./stats.ts";
 import { usageOf } from "./usage.ts";
 
@@ -22,8 +21,8 @@ export interface LocalMachineOptions
   listModels: (check: string | undefined) => Promise<ModelList>;
   /** The verbs of other groups. */
   station: PrunedStation;
-  /** Opens the log, for the files that its things use. */
-  local: () => Promise<Pick<LocalStation, "core" | "uploads">>;
+  /** Returns the stored files that can be removed when nothing uses them, given the runtime that stores templates. */
+  unusedFiles: (templates: Runtime | null) => Promise<readonly PrunedFiles[]>;
   /** The reserve, and the share of one owner. */
   disk: Omit<DiskSharesOptions, "stateDir">;
   runtimes: RuntimeSet;
@@ -60,11 +59,7 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
     },
     stats: () => statsOf(options),
     usage: () => usageOf(options.stateDir),
-    async prune(request) {
-      const { unusedFiles } = await import("./unused-files.ts");
-      const { core, uploads } = await options.local();
-      return await pruneMachine(request, { ...options, files: unusedFiles({ core, uploads, templates: await filesRuntime() }) });
-    },
+    prune: async (request) => pruneMachine(request, { ...options, files: await options.unusedFiles(await filesRuntime()) }),
     async *backup({ compressed = false } = {}) {
       const { backUp } = await import("./backup.ts");
       const disk = createDiskShares({ ...options.disk, stateDir: options.stateDir });
@@ -74,7 +69,7 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
       const { restore } = await import("./backup.ts");
       return restore(file, { ...options, runtime: await filesRuntime() });
     },
-    find: async (word) => (await import("./resolve-id.ts")).findThing(word, options.station),
+    find: async (word) => (await import("../names/find-thing.ts")).findThing(word, options.station),
   };
   return machine;
 }

@@ -3,8 +3,8 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { createTestStation } from "../../../test/support/testing-runs.ts";
 import { CaissonError } from "../../contract/error/error.ts";
+import { findThing } from "../names/find-thing.ts";
 import { type PrunedStation, pruneMachine } from "./prune.ts";
-import { findThing } from "./resolve-id.ts";
 import { usageOf } from "./usage.ts";
 
 const script = { turns: [{ say: "Done." }] };

@@ -3,12 +3,19 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
 import { type Pruned, type PrunedThing, PruneMachine } from "../../contract/machine/machine-verbs.ts";
 import type { Station } from "../../verbs/station.ts";
-import type { PrunedFiles } from "./unused-files.ts";
 import { sizeOf } from "./usage.ts";
 
 export type PrunedStation = Pick<Station, "sandboxes" | "sessions" | "runs">;
 
 const RUNS_MAX = 10_000;
+
+/** Stored files of one kind that can be removed when nothing uses them. */
+export interface PrunedFiles {
+  readonly kind: PrunedThing["kind"];
+  find(isOld: (at: string) => boolean): Promise<PrunedThing[]>;
+  /** Returns false if the files are in use again. */
+  remove(id: string): Promise<boolean>;
+}
 
 interface PruneOptions {
   station: PrunedStation;

@@ -1,8 +1,8 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { Session } from "../../contract/session/session.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import type { Station } from "../../verbs/station.ts";
 import type { Changes } from "../../workspace/change.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { createSession, type SessionCreation } from "../sessions/create-session.ts";
 import { type ForkOptions, planFork } from "../sessions/fork-session.ts";

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { ConflictedFile, NewMergeEvent } from "../../contract/merge/merge-event.ts";
+import { type Crashpoint, noCrash } from "../../lib/crashpoint.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
-import { type Crashpoint, noCrash } from "../crashpoint.ts";
 import { createJobs, type Jobs } from "../durable/durable-verbs.ts";
 import { crashAt, createTestDriver, ownerOf } from "../durable/testing-durable.ts";
 import { createMergeKind, type MergeWork } from "./merge-kind.ts";

@@ -1,9 +1,9 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { KeptPreview, OpenPreview, PreviewView } from "../../contract/network/network-verbs.ts";
+import { noSuchPreview } from "../../contract/network/no-such-preview.ts";
 import { ignore } from "../../lib/failures.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { NetworkVerbs, OpenedPort } from "../../verbs/networks.ts";
-import { noSuchPreview } from "./no-such-preview.ts";
 
 /** Each preview holds its sandbox and listens on a port of this machine. */
 const PREVIEWS_MAX = 256;

@@ -1,9 +1,9 @@
 import type { Model } from "../../agent/model/model.ts";
 import { type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
 import type { QueuedFor, QueuePlace, RunQueueView } from "../../contract/run/run-queue.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import type { RunDrives } from "../runs/run-drives.ts";
 import type { ModelTape } from "../runs/start-run.ts";
 import { appendForeign } from "../vocabulary/append-unowned.ts";

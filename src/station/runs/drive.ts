@@ -11,23 +11,25 @@ import type { HostProcess, ProcessIdentity } from "../../contract/process-identi
 import { NOTICE_CHARACTERS_MAX } from "../../contract/run/run-event.ts";
 import type { RunDriver } from "../../contract/run/run-queue.ts";
 import type { Session } from "../../contract/session/session.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { defined } from "../../lib/defined.ts";
 import { Resources } from "../../lib/resources.ts";
 import type { Log } from "../../log/log.ts";
+import { isHolderGone } from "../../sandbox/process-identity.ts";
+import type { RemoveRemains } from "../../sandbox/remove-remains.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
 import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import type { ClaimName } from "../names/claim-name.ts";
 import { leaveSession } from "../sessions/remove-session.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { type AttachedNetwork, createRunNetwork } from "./attached-network.ts";
 import { finishRun } from "./finish-runs.ts";
 import { foldRun, type OwnedJournal, openJournal } from "./owned-journal.ts";
-import { acquireRun, isGone } from "./ownership.ts";
+import { acquireRun } from "./ownership.ts";
 import { runHistory } from "./run-history.ts";
-import { createRunSandbox, type RemoveRemains, type RunSandbox } from "./run-sandbox.ts";
+import { createRunSandbox, type RunSandbox } from "./run-sandbox.ts";
 import type { Runs } from "./runs.ts";
 import { setUp } from "./set-up.ts";
 
@@ -80,7 +82,7 @@ export interface DriveOptions extends RunsOptions {
 export async function driveOwned(run: string, options: DriveOptions): Promise<RunState> {
   const { log, holder: owner } = options;
   if ((await headOfRun(log, run)).facts.status === "ended") return (await foldRun(log, run)).state;
-  await using ownership = await acquireRun(run, { log, holder: owner, holderGone: (other) => isGone(options, other) });
+  await using ownership = await acquireRun(run, { log, holder: owner, holderGone: (other) => isHolderGone(options, other) });
   const signal = AbortSignal.any([options.signal, ownership.lost]);
   await using journal = await openJournal({ log, run, lease: () => ownership.lease, crashpoint: options.crashpoint, signal });
   // Another process may have ended it before we had the lease.

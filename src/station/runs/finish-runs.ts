@@ -1,15 +1,16 @@
 import type { RunState } from "../../agent/run-state.ts";
 import { CaissonError } from "../../contract/error/error.ts";
+import { noCrash } from "../../lib/crashpoint.ts";
 import { holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
+import type { RemoveRemains } from "../../sandbox/remove-remains.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
-import { noCrash } from "../crashpoint.ts";
 import { leaveSession } from "../sessions/remove-session.ts";
 import { RUN_LABEL, runStream } from "../vocabulary/station-names.ts";
 import { foldRun } from "./owned-journal.ts";
-import { createRunSandbox, type RemoveRemains } from "./run-sandbox.ts";
+import { createRunSandbox } from "./run-sandbox.ts";
 
 interface FinishOptions {
   log: Log;

@@ -1,6 +1,6 @@
 import type { Session } from "../../contract/session/session.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import type { NewSession } from "../../workspace/sessions.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import { createSession, type SessionCreation } from "../sessions/create-session.ts";
 import type { NewRun, Runs } from "./runs.ts";
 

@@ -5,10 +5,10 @@ import { applyEvent, emptyRunState, type RunState } from "../../agent/run-state.
 import { CaissonError } from "../../contract/error/error.ts";
 import { makeEvent, readEvent } from "../../contract/event/event-family.ts";
 import { measuredTypes, type NewRunEvent, type RunEvent, runEvents } from "../../contract/run/run-event.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { Lease, Log, StoredEvent } from "../../log/log.ts";
 import { readPages } from "../../log/read-pages.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 
 /** Other processes rarely append; losing this many races in a row means that something is wrong. */

@@ -1,6 +1,4 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
-import { jsonOrNull } from "../../lib/failures.ts";
 import { type HeldLease, holdLease, LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import { runStream } from "../vocabulary/station-names.ts";
@@ -21,12 +19,4 @@ export async function acquireRun(
     hint: `Watch it with \`caisson attach ${run}\`.`,
     details: { owner },
   });
-}
-
-/**
- * Returns whether the process that a lease names is dead for certain. We cannot tell for a process on another machine.
- */
-export function isGone(options: { identity: HostProcess; alive: (owner: ProcessIdentity) => boolean }, owner: string): boolean {
-  const other = jsonOrNull(owner) as HostProcess | null;
-  return other?.host === options.identity.host && !options.alive(other);
 }

@@ -10,6 +10,7 @@ import type { RunFacts } from "../../contract/run/run-facts.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { HeldLease } from "../../log/hold-lease.ts";
+import { isHolderGone } from "../../sandbox/process-identity.ts";
 import { ifUnusable } from "../../workspace/sessions.ts";
 import { keepRestorePoint } from "../sessions/restore-points.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
@@ -17,7 +18,7 @@ import { runStream } from "../vocabulary/station-names.ts";
 import type { RunsOptions } from "./drive.ts";
 import { finishRun } from "./finish-runs.ts";
 import { foldRun } from "./owned-journal.ts";
-import { acquireRun, isGone } from "./ownership.ts";
+import { acquireRun } from "./ownership.ts";
 import { turnsOf } from "./run-turns.ts";
 
 /** How long the last driver of an ended run may take to store its files. */
@@ -92,7 +93,7 @@ function checkReopenable(run: string, facts: RunFacts, { text }: ReopenRun): voi
 
 /** Acquires the run's lease once its last driver has stored the run's files. */
 async function whenPutAway(run: string, options: RunsOptions & { holder: string }): Promise<HeldLease> {
-  const holderGone = (other: string) => isGone(options, other);
+  const holderGone = (other: string) => isHolderGone(options, other);
   for (const startMs = performance.now(); ; await delay(FINISH_POLL_MS)) {
     try {
       return await acquireRun(run, { ...options, holderGone });

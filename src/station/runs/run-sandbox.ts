@@ -3,22 +3,20 @@ import type { AgentDefinition } from "../../contract/agent/agent.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import type { Session } from "../../contract/session/session.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { ignore } from "../../lib/failures.ts";
 import { guestMismatch, isGuestMismatch } from "../../sandbox/guest/guest-mismatch.ts";
 import { isUnresponsive, silenceOf } from "../../sandbox/guest/waits.ts";
+import type { RemoveRemains } from "../../sandbox/remove-remains.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import { settleFolder } from "../../workspace/apply-recovery.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import { guardedRunSpec, runSpec } from "../sandboxes/run-config.ts";
 import { dropSnapshot } from "../sessions/restore-points.ts";
 import { RUN_LABEL, snapshotName } from "../vocabulary/station-names.ts";
-
-/** Removes a dead sandbox, even a kept one, with everything that remains of it. */
-export type RemoveRemains = (runtime: Runtime, id: SandboxId) => Promise<void>;
 
 /** Whether the next sandbox has the files of the one that died. */
 export type FilesFate = "kept" | "gone";

@@ -12,13 +12,13 @@ import { LOCAL_OWNER, ownedBy } from "../../contract/token/owner.ts";
 import { asJson } from "../../lib/as-json.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
+import { isHolderGone } from "../../sandbox/process-identity.ts";
 import { withSubAgents } from "../agents/sub-agents.ts";
 import { appendForeign } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { driveOwned, type RunsOptions } from "./drive.ts";
 import { foldRun } from "./owned-journal.ts";
-import { isGone } from "./ownership.ts";
 import { type ReopenRun, reopenRun } from "./reopen-run.ts";
 
 export interface NewRun {
@@ -97,7 +97,7 @@ export function createRuns(options: RunsOptions): Runs {
   const holder = JSON.stringify(options.identity);
   const driverOf = async (run: string): Promise<string | null> => {
     const holder = await log.holder(runStream(run));
-    return holder && !isGone(options, holder.holder) ? holder.holder : null;
+    return holder && !isHolderGone(options, holder.holder) ? holder.holder : null;
   };
 
   const runs: Runs = {

@@ -6,12 +6,12 @@ import { z } from "zod";
 import { CaissonError } from "../../contract/error/error.ts";
 import { HostProcess } from "../../contract/process-identity.ts";
 import type { Session } from "../../contract/session/session.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { ABSENT, ifErrno, ignore, isErrno, jsonOrNull } from "../../lib/failures.ts";
 import { holdLease } from "../../log/hold-lease.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { ifUnusable, type NewSession, removeFolder, type SessionStore } from "../../workspace/sessions.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { removeKeptFiles } from "./remove-session.ts";
 

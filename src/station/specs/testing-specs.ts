@@ -1,8 +1,8 @@
 import { afterEach } from "vitest";
 import type { SpecData } from "../../contract/spec/spec.ts";
 import type { CreateSpecInput, SpecView } from "../../contract/spec/spec-verbs.ts";
+import { noCrash } from "../../lib/crashpoint.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
-import { noCrash } from "../crashpoint.ts";
 import { createJobs } from "../durable/durable-verbs.ts";
 import { type crashAt, createTestDriver, ownerOf } from "../durable/testing-durable.ts";
 import { createLocalSpecs } from "./local-specs.ts";

@@ -1,13 +1,13 @@
 import { auditOrigin } from "../../contract/audit/audit-text.ts";
 import type { HealthView } from "../../contract/health/health.ts";
 import { SandboxId } from "../../contract/ids.ts";
+import { noSuchPreview } from "../../contract/network/no-such-preview.ts";
 import type { OwnerView } from "../../contract/token/owner.ts";
+import { noSuchUpload } from "../../contract/upload/no-such-upload.ts";
+import { noSuchWebhook } from "../../contract/webhook/no-such-webhook.ts";
 import type { WebhookView } from "../../contract/webhook/webhook-verbs.ts";
 import type { Station } from "../../verbs/station.ts";
 import { oneOf } from "../names/one-of.ts";
-import { noSuchPreview } from "../networks/no-such-preview.ts";
-import { noSuchUpload } from "../uploads/no-such-upload.ts";
-import { noSuchWebhook } from "../webhooks/no-such-webhook.ts";
 import { isThere } from "./own-things.ts";
 import { isOthers, type OwnLookups, type OwnView, ownedGroup } from "./owned-group.ts";
 

@@ -1,7 +1,7 @@
 import { LOCAL_OWNER, type OwnerView } from "../../contract/token/owner.ts";
 import type { Station } from "../../verbs/station.ts";
 import { createInbox } from "../inbox/create-inbox.ts";
-import { findThing } from "../machine/resolve-id.ts";
+import { findThing } from "../names/find-thing.ts";
 import { ownThings } from "./own-things.ts";
 import { type OwnView, ownedGroup } from "./owned-group.ts";
 import { jobLookups, ownedJobs } from "./owned-jobs.ts";

@@ -7,6 +7,7 @@ import { parseRequest } from "../../contract/error/parse-request.ts";
 import { fromSystem } from "../../contract/error/system-error.ts";
 import type { ProcessIdentity } from "../../contract/process-identity.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import { noSuchUpload } from "../../contract/upload/no-such-upload.ts";
 import { UploadDigest, UploadId } from "../../contract/upload/upload.ts";
 import { UploadView } from "../../contract/upload/upload-verbs.ts";
 import { ABSENT, ifErrno, jsonOrNull } from "../../lib/failures.ts";
@@ -15,7 +16,6 @@ import { createDiskShares, type DiskShares } from "../../sandbox/disk-shares.ts"
 import { unpackFolder } from "../../sandbox/tar/unpack-folder.ts";
 import { uploadedTree, uploadsFolder } from "../../sandbox/uploaded-tree.ts";
 import type { UploadVerbs } from "../../verbs/uploads.ts";
-import { noSuchUpload } from "./no-such-upload.ts";
 import type { UsedUploads } from "./used-uploads.ts";
 
 /** The limits of an uploaded folder, and of stored uploads. */

@@ -4,6 +4,7 @@ import { auditOrigin } from "../../contract/audit/audit-text.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
 import { LOCAL_OWNER, type OwnerView } from "../../contract/token/owner.ts";
+import { noSuchWebhook } from "../../contract/webhook/no-such-webhook.ts";
 import {
   type Attempt,
   CreateWebhook,
@@ -17,7 +18,6 @@ import { postOutbound } from "../../network/outbound/post-outbound.ts";
 import type { WebhookVerbs } from "../../verbs/webhooks.ts";
 import { cloudEvent } from "./cloud-event.ts";
 import { attempt, type DeliverParts, deliverAll } from "./deliver.ts";
-import { noSuchWebhook } from "./no-such-webhook.ts";
 import { type Delivery, openWebhookStore, type WebhookRecord } from "./webhook-store.ts";
 
 const WEBHOOKS_MAX = 200;

@@ -1,10 +1,10 @@
 import { AgentDefinition } from "../../contract/agent/agent.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import { EFFECT_LABEL, JOB_LABEL } from "../../contract/label/station-labels.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import type { Crashpoint } from "../crashpoint.ts";
 import type { EffectContext } from "../durable/kind.ts";
 import { createRunSandbox, type RunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
 import type { ChangesOptions } from "../sessions/session-changes.ts";

@@ -1,9 +1,9 @@
+import { noCrash } from "../../lib/crashpoint.ts";
 import type { Log } from "../../log/log.ts";
 import type { WorkflowVerbs } from "../../verbs/workflows.ts";
 import { evaluateHere } from "../../workflow/expressions/evaluate.ts";
 import type { StepEffect } from "../../workflow/turn.ts";
 import { readDefinition } from "../../workflow/validate.ts";
-import { noCrash } from "../crashpoint.ts";
 import type { Driver } from "../durable/driver.ts";
 import { createJobs } from "../durable/durable-verbs.ts";
 import { createTestDriver } from "../durable/testing-durable.ts";

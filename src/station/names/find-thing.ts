@@ -1,10 +1,13 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { NamedThing } from "../../contract/machine/machine-verbs.ts";
-import { oneOf } from "../names/one-of.ts";
-import type { PrunedStation } from "./prune.ts";
+import type { Station } from "../../verbs/station.ts";
+import { oneOf } from "./one-of.ts";
 
 /** See `MachineVerbs.find`. */
-export async function findThing(word: string, { sandboxes, sessions, runs }: PrunedStation): Promise<NamedThing> {
+export async function findThing(
+  word: string,
+  { sandboxes, sessions, runs }: Pick<Station, "sandboxes" | "sessions" | "runs">,
+): Promise<NamedThing> {
   const looks: Record<NamedThing["kind"], () => Promise<string>> = {
     sandbox: async () => (await sandboxes.get(word)).id,
     run: async () => (await runs.get(word)).run,

@@ -1,20 +1,12 @@
 import { join } from "node:path";
-import type { PrunedThing } from "../../contract/machine/machine-verbs.ts";
-import type { Runtime } from "../../sandbox/runtime.ts";
-import type { UploadVerbs } from "../../verbs/uploads.ts";
-import { removeMirror, unusedMirrors } from "../../workspace/git/unused-mirrors.ts";
-import { createArtifacts } from "../inside/artifacts.ts";
-import { staleSubjects } from "../inside/remove-stale-artifacts.ts";
-import type { StationCore } from "../station-core.ts";
-import { sizeOf } from "./usage.ts";
-
-/** Stored files of one kind that can be removed when nothing uses them. */
-export interface PrunedFiles {
-  readonly kind: PrunedThing["kind"];
-  find(isOld: (at: string) => boolean): Promise<PrunedThing[]>;
-  /** Returns false if the files are in use again. */
-  remove(id: string): Promise<boolean>;
-}
+import type { Runtime } from "../sandbox/runtime.ts";
+import { createArtifacts } from "../station/inside/artifacts.ts";
+import { staleSubjects } from "../station/inside/remove-stale-artifacts.ts";
+import type { PrunedFiles } from "../station/machine/prune.ts";
+import { sizeOf } from "../station/machine/usage.ts";
+import type { StationCore } from "../station/station-core.ts";
+import type { UploadVerbs } from "../verbs/uploads.ts";
+import { removeMirror, unusedMirrors } from "../workspace/git/unused-mirrors.ts";
 
 interface UnusedFilesOptions {
   core: StationCore;

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error/error.ts";
+import { CaissonError } from "../error/error.ts";
 
 export function noSuchUpload(id: string): CaissonError {
   return new CaissonError("not_found", `there is no upload ${JSON.stringify(id.slice(0, 80))}`, {

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error/error.ts";
+import { CaissonError } from "../error/error.ts";
 
 export function noSuchPreview(id: string): CaissonError {
   return new CaissonError("not_found", `there is no preview ${id.slice(0, 100)}`);
