@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { line } from "./line.ts";
-import { createOutput } from "./output.ts";
+import { areWritten, createOutput } from "./output.ts";
 
 test("writes bytes in order, even if the caller does not await each write", async () => {
   const file = join(tmpdir(), `caisson-test-output-${process.pid}`);
@@ -46,6 +46,22 @@ test("writes unawaited pieces in batches, and resolves when few bytes remain", a
   take();
   await room;
   expect(output.pending()).toBe(false);
+});
+
+test("waits for a write that is just ending, but not for a reader that is stuck", async () => {
+  let take = () => {};
+  const reader = new Writable({
+    highWaterMark: 1,
+    write: (_chunk, _encoding, callback) => {
+      take = callback;
+    },
+  });
+  const output = createOutput({ fd: 1, terminal: null, reader });
+  void output.print(line`one`);
+  expect(await areWritten([output])).toBe(false);
+  const ending = areWritten([output]);
+  take();
+  expect(await ending).toBe(true);
 });
 
 test("reports an unwritable descriptor as broken instead of throwing", async () => {

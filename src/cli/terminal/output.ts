@@ -47,6 +47,8 @@ export interface Output {
   onResize(listener: () => void): () => void;
   /** Whether bytes are waiting for the reader. */
   pending(): boolean;
+  /** Resolves when the reader has everything written so far, or has disconnected. */
+  written(): Promise<void>;
   /**
    * Resolves when few bytes are waiting. A writer of many small pieces awaits this instead of each piece, so that many
    * are written at once.
@@ -65,6 +67,15 @@ export interface Picture {
 const FULL_PIPE_WAIT_MS = 5;
 /** How many bytes may wait before a writer that asks for room has to wait. */
 const AHEAD_BYTES_MAX = 256 * 1024;
+
+/** How long an interrupted command waits for the readers of its output. */
+const LAST_WRITE_MS = 200;
+
+/** Returns whether all output has reached its readers. Node learns a moment later than they do that a write is over. */
+export async function areWritten(outputs: readonly Pick<Output, "pending" | "written">[]): Promise<boolean> {
+  await Promise.race([Promise.all(outputs.map((output) => output.written())), sleep(LAST_WRITE_MS)]);
+  return outputs.every((output) => !output.pending());
+}
 
 /**
  * Writes in a pool thread: `process.stdout` blocks the event loop on a full pipe, and with it our handling of signals
@@ -163,6 +174,7 @@ export function createOutput(options: {
     isTerminal: terminal !== null,
     broken,
     pending: () => aheadBytes > 0,
+    written: () => last,
     room: () => (aheadBytes <= AHEAD_BYTES_MAX ? Promise.resolve() : last),
     size() {
       const [cols, rows] = terminal?.getWindowSize() ?? [80, 24];
