@@ -9,7 +9,7 @@ export const answerLimits = {
   keptMs: 24 * 3_600_000,
   /** The most keys of one caller. The oldest are dropped first. */
   perCallerMax: 10_000,
-  /** The longest stored answer. Of a longer one, only its status is stored. */
+  /** The longest stored answer. For a longer answer, only the status is stored. */
   bodyCharactersMax: 64 * 1024,
   tidyMs: 60_000,
 } as const;
@@ -38,9 +38,9 @@ export type BegunCall = { kind: "first"; keep(answer: KeptAnswer): void; forget(
  */
 export interface AnswerStore extends Disposable {
   /**
-   * Records the request durably before it returns. Throws `conflict` for a key of a different request, and for one with
-   * an unknown outcome because the station stopped in between; `busy` while the first request is in progress;
-   * `no_space`.
+   * Records the request durably before it returns. Throws `conflict` if the key belongs to a different request, or if
+   * the station stopped during the first request, so that its outcome is unknown. Throws `busy` while the first request
+   * is in progress, and `no_space`.
    */
   begin(request: AskedOnce): BegunCall;
 }

@@ -66,7 +66,7 @@ export function createApp(options: AppOptions): App {
   const bodies = createBodyBudget();
   const sandboxCalls = createSandboxCalls();
   const app = new Hono<Env>();
-  const admitted = async (
+  const admitRequest = async (
     context: Context<Env>,
     name: RouteName | null,
     work: (caller: Caller, admission: { life: RequestLife; call: SeenCall }) => Promise<Response>,
@@ -102,7 +102,7 @@ export function createApp(options: AppOptions): App {
     const route: Route = routes[name];
     const handle = handlers[name] as (call: unknown) => Promise<Reply<RouteName>>;
     app.on(method, path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) =>
-      admitted(context, name, async (caller, { life, call: admittedCall }) => {
+      admitRequest(context, name, async (caller, { life, call: admittedCall }) => {
         // The router treats HEAD as GET, and would leave a stream without a reader.
         const conditions = conditionsOf(context.req.raw);
         if (context.req.raw.method !== method && !(conditions.isHead && route.answer.parts === true)) throw notThere(context);
@@ -127,7 +127,7 @@ export function createApp(options: AppOptions): App {
     );
   }
   app.all("/mcp", (context) =>
-    admitted(context, null, async (caller, { life, call }) => {
+    admitRequest(context, null, async (caller, { life, call }) => {
       context.env.summary.route = "mcp";
       const { station, by } = ofCaller(caller, options);
       if (caller.kind === "sandbox" || caller.kind === "code") checkScope(caller, "run");
@@ -140,7 +140,7 @@ export function createApp(options: AppOptions): App {
       return (await options.mcp()).answer(context.req.raw, { caller: ofMcp, life });
     }),
   );
-  observeRoutes(app, { ...options, admitted });
+  observeRoutes(app, { ...options, admitRequest });
   const consolePage = createConsolePages({ folder: options.consoleDir, names: options.names });
   app.notFound(async (context) => {
     const page = await consolePage(context.req.raw, context.env.arrival);
@@ -150,7 +150,7 @@ export function createApp(options: AppOptions): App {
       if (arrival.via === "port" && page.status < 400) arrival.connection?.servePage();
       return page;
     }
-    return admitted(context, null, async () => {
+    return admitRequest(context, null, async () => {
       throw notThere(context);
     });
   });
@@ -158,7 +158,7 @@ export function createApp(options: AppOptions): App {
   return { fetch: (request, from) => observer.watch(request, async (summary) => app.fetch(request, { ...from, summary })) };
 }
 
-type Admitted = (
+type AdmitRequest = (
   context: Context<Env>,
   name: null,
   work: (caller: Caller, admission: { life: RequestLife }) => Promise<Response>,
@@ -167,7 +167,7 @@ type Admitted = (
 /** Adds the routes that are not verbs of the station: health and metrics. */
 function observeRoutes(
   app: Hono<Env>,
-  { observation, admitted, names, onDefect }: Pick<AppOptions, "observation" | "names" | "onDefect"> & { admitted: Admitted },
+  { observation, admitRequest, names, onDefect }: Pick<AppOptions, "observation" | "names" | "onDefect"> & { admitRequest: AdmitRequest },
 ): void {
   const { health } = observation;
   const onRoute = (answer: () => Response | Promise<Response>, route: string) => (context: Context<Env>) => {
@@ -187,7 +187,7 @@ function observeRoutes(
     const { summary, arrival } = context.env;
     summary.route = "metrics";
     if (observation.isOpenTo({ headers: context.req.raw.headers, arrival })) return observation.metrics();
-    return admitted(context, null, async (caller, { life }) => {
+    return admitRequest(context, null, async (caller, { life }) => {
       checkScope(caller, "read");
       const figures = await observation.metrics();
       life.end();

@@ -85,14 +85,14 @@ describe("an MCP tool call", () => {
     await callTool(mcp, "list_sandboxes");
     await callTool(mcp, "write_file", { sandbox: "mine", path: "/workspace/a.txt", text: "secretvalue" });
     await callTool(mcp, "exec", { sandbox, argv: ["cat", "secretargument"] });
-    await callTool(mcp, "exec", { sandbox: "nobody", command: "echo secretargument" });
+    await callTool(mcp, "exec", { sandbox: "missing", command: "echo secretargument" });
     await mcp.close();
     const all = await entries();
     expect(all.map(({ action, outcome, code, subject }) => ({ action, outcome, code, ...subject }))).toEqual([
       { action: "mcp.create_sandbox", outcome: "made", code: null, name: "mine" },
       { action: "mcp.write_file", outcome: "made", code: null, sandbox: "mine", path: "/workspace/a.txt" },
       { action: "mcp.exec", outcome: "made", code: null, sandbox, program: "cat" },
-      { action: "mcp.exec", outcome: "made", code: null, sandbox: "nobody" },
+      { action: "mcp.exec", outcome: "made", code: null, sandbox: "missing" },
       { action: "mcp.exec", outcome: "failed", code: "not_found" },
     ]);
     expect(all.every(({ caller, address }) => caller?.startsWith("token ") && address === "127.0.0.1")).toBe(true);

@@ -31,10 +31,10 @@ describe("an HTTP call", () => {
     const as = await token("read");
     await post("/v1/sandboxes", {}, { as });
     await ask("/v1/runs", { as: "tok_aaaaaaaaaaaa_wrongsecret" });
-    await ask("/v1/runs/nobody/stop", { method: "POST" });
+    await ask("/v1/runs/missing/stop", { method: "POST" });
     const all = await entries();
     expect(all).toMatchObject([
-      { outcome: "failed", code: "not_found", action: "runs.stop", caller: "user", address: null, subject: { run: "nobody" } },
+      { outcome: "failed", code: "not_found", action: "runs.stop", caller: "user", address: null, subject: { run: "missing" } },
       { outcome: "made", action: "runs.stop" },
       { outcome: "failed", code: "unauthenticated", action: "runs.list", caller: null },
       { outcome: "failed", code: "denied", action: "sandboxes.create", caller: expect.stringMatching(/^token test-/) },

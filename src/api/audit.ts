@@ -40,7 +40,7 @@ export function createAudit({ sink, onDefect }: { sink: AuditSink; onDefect: (er
   const refusals = createRates({ perMinute: REFUSALS_PER_MINUTE });
   return {
     async record(call, subject = {}) {
-      if (call.changes) await sink.made(audited(call, subject));
+      if (call.changes) await sink.made(toAuditedCall(call, subject));
     },
     async failed(call, error) {
       // The call was refused early, to save writes like this one.
@@ -49,12 +49,12 @@ export function createAudit({ sink, onDefect }: { sink: AuditSink; onDefect: (er
       const wasLetIn = call.caller !== null && code !== "denied";
       if (wasLetIn && (call.caller?.kind === "sandbox" || !call.changes || call.action === null)) return;
       if (!wasLetIn && !refusals.take(call.address ?? "").ok) return;
-      await sink.failed(audited(call, {}), code).catch(onDefect);
+      await sink.failed(toAuditedCall(call, {}), code).catch(onDefect);
     },
   };
 }
 
-function audited({ action, caller, address, params }: SeenCall, more: AuditSubject): AuditedCall {
+function toAuditedCall({ action, caller, address, params }: SeenCall, more: AuditSubject): AuditedCall {
   const ofPath = Object.entries(params).map(([key, value]) => [key, action === null ? auditPath(value) : auditName(value)] as const);
   const named = [...ofPath, ...Object.entries(more)].filter((entry): entry is [string, AuditText] => entry[1] !== undefined);
   const subject = Object.fromEntries(named.slice(0, VALUES_MAX).map(([key, value]) => [key, value.slice(0, VALUE_LENGTH_MAX)]));

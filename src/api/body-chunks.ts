@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 
 /**
- * Yields a request body in the pieces in which it arrived: a stream's own iterator joins them, which copies everything.
- * Stops reading at the high-water mark while no consumer asks. Ending the iteration does not close the connection,
- * which still carries the answer. Throws the error that broke the connection.
+ * Yields a request body in the pieces in which it arrived. A stream's own iterator would join the pieces, which copies
+ * everything. Stops reading at the high-water mark until the consumer asks for more. Ending the iteration does not
+ * close the connection, which still carries the answer. Throws the error that broke the connection.
  */
 export function bodyChunks(incoming: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => new BodyChunks(incoming) };

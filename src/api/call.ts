@@ -29,7 +29,7 @@ export interface Call<Name extends RouteName> {
   readonly caller: Caller;
   /** The caller's name in event logs. */
   readonly by: string;
-  /** What the caller wants from a route that has both. `json` also means a byte stream. */
+  /** What the caller wants if the route offers both JSON and events. `json` also stands for a byte stream. */
   readonly wants: "json" | "events";
   readonly conditions: Conditions;
   /** Where an earlier stream of the same route broke off. */

@@ -32,7 +32,7 @@ const ids: Readonly<Record<string, string>> = {
   thing: "sb_aaaaaaaaaaaa",
   port: "80",
 };
-/** These need no body and would do a lot of work. An unknown parameter stops them. */
+/** These routes need no body and would do a lot of work. An unknown parameter makes them fail early. */
 const busy: readonly RouteName[] = ["machine.attack", "machine.conformance", "sandboxes.sweep"];
 
 /** Returns a call that reaches its route and finds nothing there, or too little input to have an effect. */
@@ -121,7 +121,7 @@ describe("every route", () => {
       const may = route.scope !== "sandbox" && route.scope !== "code" && scopes.indexOf(scope) >= scopes.indexOf(route.scope);
       const status = await statusOf(name, as);
       if (route.scope === "code") {
-        expect([name, status], "is no code").toEqual([name, 401]);
+        expect([name, status], "is not a code").toEqual([name, 401]);
         continue;
       }
       if (may) expect([name, status], "is let in").not.toEqual([name, 403]);

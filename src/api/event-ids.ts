@@ -19,8 +19,8 @@ export interface Numbered {
 }
 
 /**
- * Returns the events that fit on a page, and the number of the next one, or null after the last. Of a damaged log,
- * returns the events before the damage; the next page then fails with the damage.
+ * Returns the events that fit on a page, and the number of the next one, or null after the last. If the log is damaged,
+ * returns the events before the damage, and the next page fails.
  */
 export async function pageOf<Event extends Numbered>(
   events: AsyncIterable<Event>,

@@ -121,7 +121,7 @@ describe("checkOrigin", () => {
     }
     expect(check({ host: "station" }, "socket")).toBe("in");
   });
-  test("accepts the public name of a station that other machines reach, and no other", () => {
+  test("accepts only the public name of a station that other machines can reach", () => {
     const names: StationNames = { publicUrl: "https://caisson.test", scheme: "http" };
     expect(check({ host: "Caisson.test", origin: "https://caisson.test" }, "port", names)).toBe("in");
     // Behind a proxy that replaces the host name with its own.

@@ -141,10 +141,10 @@ export function createGate(options: {
     const rate = rates.take(key);
     if (!rate.ok) throw tooOften(`${who} sends too many requests`, rate.retryAfterSeconds);
   };
-  const authenticated = async <Match>(
+  const authenticateSecret = async <Match>(
     { authorization, address }: { authorization: string | null; address: string },
     find: (secret: string) => Promise<Match | null>,
-    refused: (why: string) => CaissonError = unauthenticated,
+    refused: (why: string) => CaissonError = unauthenticatedError,
   ): Promise<{ secret: string; match: Match }> => {
     const secret = /^Bearer ([A-Za-z0-9_-]{1,200})$/i.exec(authorization ?? "")?.[1];
     const match = secret === undefined ? null : await find(secret);
@@ -157,17 +157,17 @@ export function createGate(options: {
   };
   return {
     async admit(request) {
-      const { secret, match } = await authenticated(request, options.authenticate);
+      const { secret, match } = await authenticateSecret(request, options.authenticate);
       count(match.id, `the token ${match.name}`);
       return { secret, token: match };
     },
     async admitSandbox(request) {
-      const { secret, match } = await authenticated(request, async (text) => options.authenticateSandbox(text));
+      const { secret, match } = await authenticateSecret(request, async (text) => options.authenticateSandbox(text));
       return { secret, sandbox: match };
     },
     async admitCode(request) {
       checkSite(request.headers);
-      return (await authenticated(request, async (text) => options.findCode(text), codeRefused)).match;
+      return (await authenticateSecret(request, async (text) => options.findCode(text), codeRefused)).match;
     },
   };
 }
@@ -176,7 +176,7 @@ function tooOften(what: string, retryAfterSeconds: number): CaissonError {
   return new CaissonError("busy", what, { hint: `Try again in ${retryAfterSeconds} s.`, details: { retryAfterSeconds } });
 }
 
-function unauthenticated(why: string): CaissonError {
+function unauthenticatedError(why: string): CaissonError {
   return new CaissonError("unauthenticated", why, {
     hint: "Send `Authorization: Bearer TOKEN`; `caisson token create NAME` creates one.",
   });

@@ -83,7 +83,7 @@ describe("a request with an Idempotency-Key", () => {
   test("repeats a permanent failure", async () => {
     const as = await token("run");
     const headers = { "idempotency-key": "gone" };
-    for (let n = 0; n < 2; n++) expect((await post("/v1/runs/nobody/stop", {}, { as, headers })).status).toBe(404);
+    for (let n = 0; n < 2; n++) expect((await post("/v1/runs/missing/stop", {}, { as, headers })).status).toBe(404);
     const bad = await post("/v1/sandboxes", { nonsense: 1 }, { as, headers: { "idempotency-key": "bad" } });
     expect(bad.status).toBe(400);
     // A request that was rejected before it started does not use up the key.

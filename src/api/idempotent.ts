@@ -42,7 +42,7 @@ export async function keyedCall(
   }
   const digest = createHash("sha256").update(JSON.stringify([name, call.params, call.query]));
   if (route.body === "bytes") {
-    const bytes = await collected(call.body as AsyncIterable<Uint8Array>);
+    const bytes = await collectBytes(call.body as AsyncIterable<Uint8Array>);
     call.body = [bytes];
     digest.update(bytes);
   } else digest.update(JSON.stringify(call.body ?? null));
@@ -70,7 +70,7 @@ function callerOf(caller: Caller): string {
   }
 }
 
-async function collected(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
+async function collectBytes(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const all: Uint8Array[] = [];
   for await (const chunk of chunks) all.push(chunk);
   return Buffer.concat(all);
@@ -82,7 +82,7 @@ export async function answeredOnce(
   { answers, onDefect, make }: { answers: AnswerStore; onDefect: (error: unknown) => void; make: () => Promise<Reply<RouteName>> },
 ): Promise<{ reply: Reply<RouteName> } | { again: Response }> {
   const attempt = answers.begin(request);
-  if (attempt.kind === "again") return { again: await replayed(attempt.answer) };
+  if (attempt.kind === "again") return { again: await replayAnswer(attempt.answer) };
   try {
     const reply = await make();
     // The call has taken effect. A failure to store its answer must not make it look otherwise.
@@ -118,7 +118,7 @@ function failureOf(failure: CaissonError | null): KeptAnswer {
   return { status: 0, body: JSON.stringify(problem.toJSON()), isWhole: true };
 }
 
-async function replayed({ status, body, isWhole }: KeptAnswer): Promise<Response> {
+async function replayAnswer({ status, body, isWhole }: KeptAnswer): Promise<Response> {
   if (!isWhole) {
     throw new CaissonError("conflict", "the request was already completed, but its answer was not stored", {
       hint: "Check the current state. To repeat the request, use a new key.",

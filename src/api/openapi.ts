@@ -120,10 +120,7 @@ function createComponents(): Components {
       throw new Error(`two different schemas are named ${name}`);
     schemas.set(name, schema);
   };
-  /**
-   * Moves the definitions that a schema carries for its references, including those to itself, into the document's one
-   * place for schemas.
-   */
+  /** Moves the definitions inside a schema, including those of recursive types, into the document's shared schemas. */
   const place = (schema: z.ZodType, options: { io: "input" | "output"; metadata: typeof registry }): Schema => {
     const {
       $schema: _,
@@ -147,8 +144,8 @@ function createComponents(): Components {
 }
 
 /**
- * Redirects references to the document's own schemas. Answers may get more fields later, so nothing forbids additional
- * ones.
+ * Redirects references to the document's own schemas. Allows additional fields in answers, which may get more fields
+ * later.
  */
 function resolveReferences(value: unknown, { renamed, io }: { renamed: ReadonlyMap<string, string>; io: "input" | "output" }): Schema {
   const walk = (each: unknown): unknown => {
@@ -166,8 +163,8 @@ function resolveReferences(value: unknown, { renamed, io }: { renamed: ReadonlyM
 }
 
 /**
- * Adapts schemas for readers that require an array's `items` to be a schema, so a tuple is declared by its length, and
- * for readers that cannot express a type that is an array of itself.
+ * Adapts schemas for two kinds of readers. Some require an array's `items` to be a schema, so a tuple is declared by
+ * its length. Others cannot express a type that is an array of itself.
  */
 function readable(each: Record<string, unknown>, name?: string): Record<string, unknown> {
   const { items, prefixItems, ...rest } = each;

@@ -8,7 +8,7 @@ import { createIncidentStore } from "../station/health/incident-store.ts";
 import { ownedStation } from "../station/tenancy/owned-station.ts";
 import { refused, useOwners } from "./testing-owners.ts";
 
-/** Two owners, and everything of each other's sandboxes that neither may see or change. */
+/** Two owners, neither of whom may see or change the other's sandboxes. */
 const { base, station, server, insideToken, endedRun, defects, stateDir, twoOwners } = useOwners();
 
 const named = (name: string) => ({ spec: { name } });
@@ -39,7 +39,7 @@ describe("previews", () => {
   });
 });
 
-describe("what programs inside stored", () => {
+describe("data stored by programs inside", () => {
   test("can only be read by the sandbox's owner, who alone sends messages", async () => {
     const { ada, bob } = await twoOwners();
     const { id } = await ada.sandboxes.create(named("box"));

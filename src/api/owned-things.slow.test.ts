@@ -8,7 +8,7 @@ import { createStore } from "../sandbox/store.ts";
 import { ownedStation } from "../station/tenancy/owned-station.ts";
 import { refused, useOwners } from "./testing-owners.ts";
 
-/** Two owners who use the same names, and everything of each other's that neither may see or change. */
+/** Two owners who use the same names, and may neither see nor change each other's resources. */
 const { base, station, endedRun, defects, stateDir, twoOwners } = useOwners();
 
 describe("secrets", () => {

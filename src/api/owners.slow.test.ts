@@ -15,7 +15,7 @@ import { putThing } from "./testing-durable.ts";
 const { base, station, server, token, ask, post, endedRun, defects } = useServer();
 const all = Object.keys(routes) as RouteName[];
 
-/** What a route needs to reach the lookup of the thing that it names. */
+/** The input with which a route gets as far as looking up its resource. */
 const requests: Partial<Record<RouteName, { query?: string; body?: unknown }>> = {
   "sandboxes.exec": { body: { argv: ["true"] } },
   "processes.start": { body: { argv: ["true"] } },

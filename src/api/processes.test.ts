@@ -58,7 +58,7 @@ test("signals and kills reach a process with and without a listener", async () =
   await processes.kill(sandbox, second.ref);
   expect(await ended).toBe("killed");
   await expect(processes.signal(sandbox, ref, { signal: "SIGNOPE" })).rejects.toMatchObject({ code: "invalid" });
-  await expect(processes.kill(sandbox, "nobody")).rejects.toMatchObject({ code: "not_found" });
+  await expect(processes.kill(sandbox, "missing")).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("the input of a process is limited per request", async () => {

@@ -41,7 +41,7 @@ describe("a token with the scope run", () => {
     }
   });
 
-  test("cannot name an image on the machine over MCP, like any other token", async () => {
+  test("cannot name an image on the machine over MCP, nor can an admin token", async () => {
     for (const scope of ["run", "admin"] as const) {
       const { client } = await mcpOverHttp(server().status.url, await token(scope, { owner: "ada" }));
       for (const image of await imagesOfMachine()) {

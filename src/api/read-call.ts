@@ -24,7 +24,7 @@ export function readParams(route: Taking, values: Readonly<Record<string, string
   const { params } = derivedOf(route);
   if (params === null) return undefined;
   try {
-    return checked(params, values, "path");
+    return parsePart(params, values, "path");
   } catch (error) {
     throw wrongName(route.params ?? {}, values) ?? error;
   }
@@ -97,7 +97,7 @@ export function readQuery(route: Taking, search: URLSearchParams): unknown {
   });
   // Without a prototype, a parameter named __proto__ is treated like any other.
   const values = Object.assign(Object.create(null), Object.fromEntries(entries));
-  return checked(route.query ?? noQuery, { ...values }, "query");
+  return parsePart(route.query ?? noQuery, { ...values }, "query");
 }
 
 const noQuery = z.strictObject({});
@@ -126,7 +126,7 @@ export async function readBody(
   if (Number(headers.get("content-length") ?? 0) > bytesMax) throw tooLong(bytesMax);
   if (route.body === "bytes") return boundedBody(chunks, bytesMax);
   const text = await wholeText(chunks, { bytesMax, bodyMs, held });
-  if (text === "" && route.bodyOptional === true) return checked(route.body, {}, "body");
+  if (text === "" && route.bodyOptional === true) return parsePart(route.body, {}, "body");
   if (type !== null && !/^application\/(?:[\w.+-]*\+)?json\b/i.test(type)) {
     throw new CaissonError("invalid", `the content type is ${type.slice(0, 100)}`, {
       hint: "Send JSON, with `content-type: application/json`.",
@@ -135,7 +135,7 @@ export async function readBody(
   refuseUnusualShape(text);
   const value = jsonOrNull(text);
   if (value === null) throw new CaissonError("invalid", "the body is not a JSON object", { hint: "See /v1/openapi.json for its shape." });
-  return checked(route.body, value, "body");
+  return parsePart(route.body, value, "body");
 }
 
 /** Reads the whole body within the time limit: one byte now and then must not hold a request indefinitely. */
@@ -236,7 +236,7 @@ class Patience {
   }
 }
 
-function checked<Schema extends z.ZodType>(schema: Schema, value: unknown, part: "path" | "query" | "body"): z.output<Schema> {
+function parsePart<Schema extends z.ZodType>(schema: Schema, value: unknown, part: "path" | "query" | "body"): z.output<Schema> {
   const parsed = checkValue(schema, value);
   if (parsed.success) return parsed.data;
   throw new CaissonError("invalid", `the request's ${part} is invalid: ${tellProblems(parsed.problems)}`);

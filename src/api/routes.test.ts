@@ -24,7 +24,7 @@ const ofSandbox: Readonly<Record<Extract<Methods<Sandbox>, string>, RouteName | 
   tarIn: "files.unpack",
   tarOut: "files.pack",
 };
-/** These two are what an output request does, until it disconnects. */
+/** These two need no route: a client discards the output of its request, or disconnects. */
 type OfProcess = Exclude<Extract<Methods<Process>, string>, "discardOutput" | "detach">;
 const ofProcess: Readonly<Record<OfProcess, RouteName>> = {
   write: "processes.input",
@@ -40,7 +40,7 @@ test("verb facts match the declarations; `node scripts/verb-facts.ts` writes the
   expect(paths).toEqual(declaredPaths);
 });
 
-test("every route has a handler, and every method of a handle a route", () => {
+test("every route has a handler, and every handle method has a route", () => {
   const handled = Object.keys(allHandlers({ server: {} as never }));
   expect(handled.sort()).toEqual(Object.keys(paths).sort());
   for (const route of [...Object.values(ofSandbox), ...Object.values(ofProcess)]) expect(handled).toContain(route);

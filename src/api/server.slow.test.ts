@@ -29,7 +29,7 @@ function raw(text: string): Promise<string> {
 }
 
 describe("the server", () => {
-  test("is the only one of its state folder, and reports its process id", async () => {
+  test("refuses a second server on its state folder, and reports its process id", async () => {
     await expect(start()).rejects.toMatchObject({ code: "conflict", details: { pid: process.pid } });
     expect((await ask("/v1/status")).status).toBe(200);
     await server().close();

@@ -163,7 +163,7 @@ export async function startServer(serverOptions: ServerOptions): Promise<Running
     requests.endStreams();
     previews?.close();
     await mcp.close();
-    await finished(requests);
+    await finishRequests(requests);
     await inTime(streams.close(), ABORT_MS);
     for (const server of servers) server.closeIdleConnections();
     if (!(await inTime(closed, ABORT_MS))) for (const server of servers) server.closeAllConnections();
@@ -186,7 +186,7 @@ export async function startServer(serverOptions: ServerOptions): Promise<Running
 }
 
 /** Gives requests in progress a few seconds, then aborts them. */
-async function finished(requests: OpenRequests): Promise<void> {
+async function finishRequests(requests: OpenRequests): Promise<void> {
   if (await inTime(requests.idle(), GRACE_MS)) return;
   requests.abortAll();
   await inTime(requests.idle(), ABORT_MS);

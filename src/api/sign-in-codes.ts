@@ -43,8 +43,8 @@ interface Entry extends PendingCode {
 }
 
 /**
- * Keeps codes only in this process: an unused code leaves nothing behind, and none outlives the station. Codes are
- * looked up by hash, so that timing reveals nothing about them.
+ * Stores codes only in this process, so all codes end with the station, and an unused code leaves nothing behind. Looks
+ * codes up by hash, so that timing reveals nothing about them.
  */
 export function createSignInCodes(options: { tokens: Pick<TokenVerbs, "create" | "list" | "revoke">; now?: () => number }): SignInCodes {
   const now = options.now ?? Date.now;

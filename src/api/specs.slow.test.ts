@@ -127,7 +127,7 @@ describe("specs over HTTP", () => {
     await ada.specs.remove(spec);
   });
 
-  test("have the same verbs in a remote station", async () => {
+  test("offer the same verbs through a remote station", async () => {
     const { specs } = createRemoteStation(await clientOf("ada"), { openPorts: {} as never });
     const { spec } = await specs.create({ idea: "Count words." });
     expect((await specs.get(spec)).status).toBe("draft");

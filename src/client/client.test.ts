@@ -60,7 +60,7 @@ describe("the client", () => {
     expect((await sameAgents.list()).map(({ name }) => name)).toContain("coder");
   });
 
-  test("passes the signal of a call whose only input comes first", async () => {
+  test("passes on the signal of a call with only a leading argument", async () => {
     const { machine } = await client("read");
     const run = await endedRun();
     expect(await machine.find(run)).toMatchObject({ id: run });

@@ -1,8 +1,9 @@
 import type { declaredVerbs } from "../verbs/declared-verbs.ts";
 import type { RouteName } from "../verbs/routes.ts";
 import type { GroupName } from "../verbs/station.ts";
-import type { CallOf, VerbFacts } from "../verbs/verb.ts";
-import { paths, verbFacts } from "../verbs/verb-facts.ts";
+import { type CallOf, idsIn, takesQuery, type VerbFacts } from "../verbs/verb.ts";
+import { paths } from "../verbs/verb-facts.ts";
+import { derivableVerbs } from "../verbs/verb-rules.ts";
 import { eventData } from "./event-stream.ts";
 import { type AnyInput, type Connection, callRoute, type Signal, send, streamOf } from "./request.ts";
 
@@ -17,15 +18,13 @@ const PAGE = 1000;
 
 /** Creates one call for each derived verb of a group. */
 export function derivedCalls<Group extends GroupName>(to: Connection, group: Group): DerivedCalls<Group> {
-  const derived = Object.entries(verbFacts[group]).flatMap(([name, facts]) =>
-    facts.route === undefined || facts.byHand ? [] : [[name, derivedCall(to, facts.route, facts)]],
-  );
+  const derived = derivableVerbs(group).map(([name, facts]) => [name, derivedCall(to, facts.route, facts)]);
   return Object.fromEntries(derived) as DerivedCalls<Group>;
 }
 
 function derivedCall(to: Connection, route: RouteName, facts: VerbFacts): (...args: unknown[]) => unknown {
   const path = paths[route];
-  const place = { ids: [...path.matchAll(/\{(\w+)\}/g)].map(([, id]) => id as string), isQuery: /^(?:GET|DELETE) /.test(path) };
+  const place = { ids: idsIn(path), isQuery: takesQuery(path) };
   const input = (args: readonly unknown[]) => inputOf(args, facts, place);
   if (facts.kind === "log") return (...args) => followLog(to, route, input(args));
   if (facts.kind === "wait") return (...args) => waitFor(to, route, input(args));

@@ -116,7 +116,10 @@ async function connectProcess(to: Connection, opening: Opening): Promise<RemoteP
   };
 }
 
-/** Kills the rest of a process tree whose leader has ended. If the station has forgotten the process, none is left. */
+/**
+ * Kills the rest of a process tree whose leader has ended. If the station has forgotten the process, nothing is left to
+ * kill.
+ */
 async function killRest(to: Connection, { sandbox, ref }: { sandbox: string; ref: string }): Promise<void> {
   await call(to, "processes.kill", { params: { sandbox, process: ref } }).catch((error: unknown) => {
     const isGone = error instanceof CaissonError && ["not_found", "gone", "lost"].includes(error.code);
@@ -204,8 +207,8 @@ async function connectOnce(
   void ignore(failed, "awaited in the race below; a connected stream closes later, too");
   try {
     const start = await whileAlive(to, () => Promise.race([started.promise, failed]));
-    // Not earlier: before it has a process, the station answers nothing that is sent here. A stream that resumes is
-    // watched from the start, since opening a second connection is harmless for it.
+    // Not earlier, because the station answers no messages here before the process exists. A stream that resumes is
+    // watched from the start, because opening a second connection does it no harm.
     if (!resumes) watch();
     return { socket, started: start, closed };
   } catch (error) {

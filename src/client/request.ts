@@ -106,7 +106,7 @@ function requestOf(to: Connection, name: RouteName, options: SendOptions): { att
     ...(contentType !== undefined && { "content-type": contentType }),
     ...options.headers,
   };
-  const url = `${to.url}${filled(path, input.params ?? {})}${queryOf(input.query)}`;
+  const url = `${to.url}${fillPath(path, input.params ?? {})}${queryOf(input.query)}`;
   const init = {
     method,
     headers,
@@ -154,7 +154,7 @@ function isAbsent(error: unknown): boolean {
   return cause !== undefined && isAbsent(cause);
 }
 
-/** A stream cannot be sent again, and a command belongs to its request and has ended with it. */
+/** Returns false for a stream, which cannot be sent again, and for a command, which has ended with its request. */
 function isSafeToRepeat(name: RouteName, { accept, body }: { accept: string; body: unknown }): boolean {
   return accept === "application/json" && name !== "sandboxes.exec" && !isStream(body);
 }
@@ -229,7 +229,7 @@ function bodyOf(body: unknown): { body: RequestInit["body"] | undefined; content
   return { body: JSON.stringify(body), contentType: "application/json" };
 }
 
-export function filled(path: string, params: Readonly<Record<string, string>>): string {
+export function fillPath(path: string, params: Readonly<Record<string, string>>): string {
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
 }
 

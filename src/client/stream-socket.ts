@@ -1,7 +1,7 @@
 import type { Problem } from "../contract/api/problem.ts";
 import { BEARER_PROTOCOL_PREFIX, closeCodes, STREAM_PROTOCOL, type StreamName, streamPaths } from "../contract/api/stream-paths.ts";
 import { CaissonError } from "../contract/error/error.ts";
-import { type Connection, call, errorOf, filled, queryOf } from "./request.ts";
+import { type Connection, call, errorOf, fillPath, queryOf } from "./request.ts";
 
 /** The part of a WebSocket that we use, in browsers and in Node. */
 export interface AnySocket {
@@ -45,7 +45,7 @@ export const openGlobalSocket: OpenSocket = (url, { protocol, token }) =>
 
 /** Opens a WebSocket to the station. Throws `unavailable`, `unauthenticated`, `denied`, `busy`, and `cancelled`. */
 export async function openStream(to: Connection, name: StreamName, options: StreamOptions): Promise<StreamSocket> {
-  const url = `${to.url.replace(/^http/, "ws")}${filled(streamPaths[name], options.params ?? {})}${queryOf(options.query)}`;
+  const url = `${to.url.replace(/^http/, "ws")}${fillPath(streamPaths[name], options.params ?? {})}${queryOf(options.query)}`;
   if (options.signal?.aborted) throw new CaissonError("cancelled", `${name} was cancelled`);
   const socket = to.openSocket(url, { protocol: STREAM_PROTOCOL, token: to.token });
   socket.binaryType = "arraybuffer";

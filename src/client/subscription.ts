@@ -132,9 +132,10 @@ function createSubscriptionState({
     socket?.send({ type: "taken", events: takenCount });
   });
   /**
-   * Changes pending when the connection breaks are confirmed when the next one begins, since that has the new filter.
+   * If the connection breaks, pending changes are confirmed when the next connection begins, because it uses the new
+   * filter.
    */
-  const changed = (at: number, all: boolean) => {
+  const resolveChanges = (at: number, all: boolean) => {
     for (const { resolve } of changes.splice(0, all ? changes.length : 1)) resolve(at);
   };
   return {
@@ -175,7 +176,7 @@ function createSubscriptionState({
         return;
       }
       position = message.position;
-      if (message.type !== "position") changed(message.position, message.type === "subscribed");
+      if (message.type !== "position") resolveChanges(message.position, message.type === "subscribed");
     },
     finish(error?: Error) {
       ends.abort();

@@ -81,13 +81,13 @@ describe("a WebSocket over a Unix socket", () => {
     expect([...(await sent(8))]).toEqual([0x88, 0x82, 0, 0, 0, 0, 3, 0xe8]);
     peer.write(frame(0x88, [0x0f, 0xa1]));
     expect(await closed).toBe(4001);
-    socket.send("nobody hears it");
+    socket.send("too late");
   });
 
   test.each([
     ["a station that refuses it", "HTTP/1.1 401 Unauthorized\r\n\r\n", ["error"]],
-    ["something that is no station", "SSH-2.0-OpenSSH\r\n\r\n", ["error"]],
-    ["a head without an end", "x".repeat(20_000), ["error"]],
+    ["a server other than a station", "SSH-2.0-OpenSSH\r\n\r\n", ["error"]],
+    ["an endless response head", "x".repeat(20_000), ["error"]],
   ])("fails on %s", async (_, answer, expected) => {
     const { heard: events, closed } = await open(answer);
     expect(await closed).toBe(1006);

@@ -3,10 +3,10 @@ import { FRAME_BYTES_MAX } from "../contract/api/stream-paths.ts";
 import type { AnySocket, OpenSocket } from "./stream-socket.ts";
 
 /**
- * WebSockets over a Unix socket, using only Node's `net`: loading the package `ws` with TLS and compression would cost
- * a command more than its whole work with a station. The peer is our own station, on a file that only its owner can
- * open, without intermediaries that could misread frames. So the mask that a client must send is zeros, and the key is
- * not a secret.
+ * WebSockets over a Unix socket, using only Node's `net`: loading the package `ws`, with TLS and compression, would
+ * take longer than everything else a command does with a station. The peer is our own station, on a file that only its
+ * owner can open, without intermediaries that could misread frames. So the mask that a client must send is zeros, and
+ * the key is not a secret.
  */
 export function unixWebSockets(socketPath: string): OpenSocket {
   return (url, { protocol }) => {

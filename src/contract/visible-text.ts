@@ -4,14 +4,14 @@
  */
 export function visible(text: string): string {
   if (/^[!#-[\]-~]([ !#-[\]-~]*[!#-[\]-~])?$/.test(text)) return text;
-  return quoted(text);
+  return quoteText(text);
 }
 
 /** Returns the words of a command with visible boundaries. */
 export function visibleWords(words: readonly string[]): string {
-  return words.map((word) => (word.includes(" ") || word === "" ? quoted(word) : visible(word))).join(" ");
+  return words.map((word) => (word.includes(" ") || word === "" ? quoteText(word) : visible(word))).join(" ");
 }
 
-function quoted(text: string): string {
+function quoteText(text: string): string {
   return JSON.stringify(text).replaceAll(/[^ -~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -37,7 +37,7 @@ export function compileGlob(pattern: string): ((path: string) => boolean) | null
   };
 }
 
-/** `**` matches no hidden folder: each hidden folder needs its own segment. */
+/** `**` does not match hidden folders: the pattern must match each of them with a separate segment. */
 const isVisible = (name: readonly string[]) => name[0] !== ".";
 
 function fits(segment: Segment, name: readonly string[]): boolean {

@@ -1,6 +1,6 @@
 import { lstatSync } from "node:fs";
 
-/** Some file systems store times so coarsely that two changes within this time may have the same one. */
+/** Some file systems store timestamps so coarsely that two changes within this interval can share one. */
 const SETTLED_MS = 100;
 
 /**

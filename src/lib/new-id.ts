@@ -8,7 +8,7 @@ export function newId<Prefix extends string>(prefix: Prefix): `${Prefix}_${strin
   return `${prefix}_${randomLetters(ID_LETTERS)}`;
 }
 
-/** Derives an id from bytes, always the same one. It is only as hard to guess as the bytes are. */
+/** Derives the same id from the same bytes. The id is no harder to guess than the bytes. */
 export function idFrom<Prefix extends string>(prefix: Prefix, bytes: Uint8Array): `${Prefix}_${string}` {
   return `${prefix}_${lettersOf(bytes.subarray(0, ID_LETTERS))}`;
 }

@@ -11,8 +11,8 @@ const companions = ["", "-wal", "-shm", "-journal"];
 export const sqlite = () => process.getBuiltinModule("node:sqlite");
 
 /**
- * Creates the database as an empty file that only its user may read before SQLite opens it: SQLite would apply the
- * umask, and creates its companion files with the same mode. Narrows the mode of an existing file.
+ * Creates an empty file that only its user can read, then lets SQLite open it as the database. SQLite itself would
+ * apply the umask, and it gives its companion files the mode of the database. Narrows the mode of an existing file.
  */
 export function openPrivateDatabase(path: string, options: { timeout?: number } = {}): DatabaseSync {
   const handle = ignoring("the file exists, or SQLite reports below why it cannot be created", () => openSync(path, "wx", 0o600));

@@ -1,6 +1,6 @@
 import { open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isErrno } from "./failures.ts";
+import { ABSENT, ifErrno } from "./failures.ts";
 import { randomLetters } from "./new-id.ts";
 import { lstatOrNull } from "./paths.ts";
 import { hasEnded, processStat } from "./process-stat.ts";
@@ -19,10 +19,7 @@ export function temporaryName(path: string): string {
 
 /** Removes the temporary files that dead processes left in a folder. */
 export async function sweepTemporaries(dir: string): Promise<void> {
-  const entries = await readdir(dir, { withFileTypes: true }).catch((error: unknown) => {
-    if (isErrno(error, "ENOENT", "ENOTDIR", "EACCES")) return [];
-    throw error;
-  });
+  const entries = await ifErrno(readdir(dir, { withFileTypes: true }), [...ABSENT, "EACCES"], []);
   for (const entry of entries) {
     const match = entry.isFile() ? TEMPORARY.exec(entry.name) : null;
     if (match !== null && isAbandoned(join(dir, entry.name), match)) await rm(join(dir, entry.name), { force: true });

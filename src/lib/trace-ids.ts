@@ -6,11 +6,11 @@ import { createHash } from "node:crypto";
  */
 
 /** Returns the id of the span with this key within the run: `run`, `step 3`, `tool t3.1`. */
-export const spanIdOf = (run: string, key: string) => hashed(`${run} ${key}`, 16);
+export const spanIdOf = (run: string, key: string) => hashText(`${run} ${key}`, 16);
 /** Returns the trace id of a run without a parent trace. */
-export const traceIdOf = (run: string) => hashed(run, 32);
+export const traceIdOf = (run: string) => hashText(run, 32);
 
-function hashed(text: string, length: number): string {
+function hashText(text: string, length: number): string {
   return createHash("sha256").update(text).digest("hex").slice(0, length);
 }
 

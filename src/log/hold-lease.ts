@@ -2,7 +2,10 @@ import { CaissonError } from "../contract/error/error.ts";
 import { ignore } from "../lib/failures.ts";
 import type { Lease, Log } from "./log.ts";
 
-/** Often enough that a few failures in a row do not lose the lease, and that a former holder finds out soon. */
+/**
+ * Frequent enough that a few failed renewals in a row do not lose the lease, and that a former holder soon notices its
+ * loss.
+ */
 const RENEWALS_PER_TTL = 6;
 const RENEW_MS_MAX = 15_000;
 
@@ -21,18 +24,18 @@ export interface HeldLease extends AsyncDisposable {
 interface HoldOptions {
   holder: string;
   ttlMs: number;
-  /** Whether a holder's process can never come back. */
+  /** Returns whether a holder's process is known to be dead. */
   holderGone: (holder: string) => boolean;
 }
 
 /**
  * Takes a lease and renews it until it is disposed of. Returns null if another process holds it. All leases are held
- * with this function: of runs, sessions, mirrors and sweeps.
+ * with this function: those of runs, durable jobs, sessions, names, mirrors and sweeps.
  *
  * We give up a lease only if another process has it. A renewal that fails because the log is busy or the disk stalls
- * does not mean that, and the epoch fences appends in any case. An expired lease is not taken immediately unless its
- * holder is dead: whatever kept the holder from renewing may have delayed us as well, so it gets the time of one more
- * renewal to prove that it is alive.
+ * does not mean that, and the epoch fences appends in any case. We take an expired lease immediately only if its holder
+ * is dead. Otherwise the cause that kept the holder from renewing may have delayed us as well, so the holder gets the
+ * time of one more renewal to prove that it is alive.
  */
 export async function holdLease(log: Log, stream: string, options: HoldOptions): Promise<HeldLease | null> {
   const renewMs = Math.min(options.ttlMs / RENEWALS_PER_TTL, RENEW_MS_MAX);

@@ -22,7 +22,7 @@ export interface StoredEvent extends NewEvent {
 
 /** An event with its position among the events of all streams. */
 export interface PlacedEvent extends StoredEvent {
-  /** Increases with every event of the log, whatever its stream. The positions of removed streams are missing. */
+  /** Increases with every event of the log, across all streams. Positions of removed streams are missing. */
   position: number;
 }
 
@@ -34,7 +34,7 @@ export interface Lease {
   readonly stream: string;
   readonly holder: string;
   readonly epoch: number;
-  /** Wall clock time, for people. What decides is the clock of the boot in which the lease was taken. */
+  /** Wall clock time, for people. The lease itself expires by the clock of the boot in which it was taken. */
   readonly expiresAtMs: number;
 }
 
@@ -60,8 +60,8 @@ export interface AppendOptions {
    */
   isRetold?: boolean;
   /**
-   * Stops waiting for a log that others hold; the append then fails with `unavailable`, as if it had waited for the
-   * full time.
+   * Stops waiting for a log that other processes hold. The append then fails with `unavailable`, just as after the full
+   * wait.
    */
   signal?: AbortSignal;
 }
@@ -84,8 +84,8 @@ export interface Damage {
 
 /**
  * The log. A fact is durable once `append` has resolved: it survives kill -9 and a power cut. Several processes may
- * share a log. All methods throw `unavailable` if the store cannot be reached or others hold it for longer than the log
- * waits, and `no_space` on a full disk, both with `details.log: true`. Nothing was appended then.
+ * share a log. All methods throw `unavailable` if the store cannot be reached or other processes hold it for longer
+ * than the log waits, and `no_space` on a full disk, both with `details.log: true`. In both cases nothing was appended.
  */
 export interface Log extends AsyncDisposable {
   /**
@@ -104,15 +104,15 @@ export interface Log extends AsyncDisposable {
   /**
    * Delivers everything from `fromSeq` (default 1) on, then live events from every process, without gaps or repeats. A
    * slow consumer is served from the store, not from memory. Ends with the signal. A consumer that also appends to the
-   * stream reports with `known` up to where it has the events, and does not read its own.
+   * stream returns from `known` the last sequence that it already has, and so does not receive its own events.
    */
   subscribe(stream: string, options?: { fromSeq?: number; signal?: AbortSignal; known?: () => number }): AsyncIterable<StoredEvent>;
   /**
-   * Like `subscribe`, but for all streams with this prefix or one of these prefixes (default: all), in the order in
-   * which their events became durable, after a position (default 0). A stalled consumer does not slow down others; one
-   * that resumes from its last position continues without a gap or repeat. An unreadable append yields one event with
-   * its `damage`. With `types`, events of other types are skipped unread: most of a log is streamed output, which most
-   * subscribers do not want.
+   * Like `subscribe`, but for all streams with one of these prefixes (default: all streams). Delivers the events after
+   * a position (default 0), in the order in which they became durable. A stalled consumer does not slow down others;
+   * one that resumes from its last position continues without a gap or repeat. An unreadable append yields one event
+   * with its `damage`. With `types`, events of other types are skipped unread: most of a log is streamed output, which
+   * most subscribers do not want.
    */
   subscribeAll(options?: FollowAll): AsyncIterable<PlacedEvent>;
   /**
@@ -126,8 +126,8 @@ export interface Log extends AsyncDisposable {
   head(stream: string): Promise<StreamHead | null>;
   /**
    * Returns heads that pass the filter, newest first, at most `limit`, after the cursor, without folding any stream.
-   * `total` counts all heads that pass; if counting stopped early, `isMinimum` is true. A stream that gets an append
-   * between two pages moves to the front, so a caller that must not miss one subscribes instead.
+   * `total` counts all heads that pass; if counting stopped early, `isMinimum` is true. An append between two pages
+   * moves its stream to the front, so a caller that must not miss any stream subscribes instead.
    */
   heads(options: HeadFilter & { after?: HeadCursor; limit: number }): Promise<{ heads: StreamHead[]; total: number; isMinimum: boolean }>;
   /** Records in the head that the stream cannot be read, for readers that use only heads. Null clears it. */

@@ -8,7 +8,10 @@ import { ignore } from "../lib/failures.ts";
 const PAGE = 500;
 const PAGE_BYTES = 1024 ** 2;
 
-/** How many events, and bytes of their data, may still be read. At least one event is read, whatever its size. */
+/**
+ * How many events, and how many bytes of their data, may still be read. A read returns at least one event, even an
+ * oversized one.
+ */
 export interface ReadBudget {
   limit: number;
   bytes: number;

@@ -50,7 +50,8 @@ export function jobVerbs<
       summary: `Wait until a ${thing} ends or, with \`orPerson\`, waits for a person. After \`timeoutMs\`, answers with its current state.`,
     }),
     /**
-     * Asks the job to end, and drives it until it has; `wait` resolves then. Throws `conflict` if it has already ended.
+     * Asks the job to end, and drives it until it has ended. Then `wait` resolves. Throws `conflict` if it has already
+     * ended.
      */
     cancel: verb({
       ...params,

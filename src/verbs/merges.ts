@@ -31,9 +31,9 @@ export const merges = {
     summary: "Merge the changes of several sessions that started from the same base. The station drives the merge.",
   }),
   /**
-   * Continues a merge that waits for a person. The resolution is in the session that the merge names, or sides are
-   * chosen here. It is checked, and requested again if incomplete. Throws `conflict` for a merge that waits for
-   * nothing, `invalid` for a file that is not in conflict.
+   * Continues a merge that waits for a person. The caller has resolved the conflict in the session that the merge
+   * names, or chooses sides here. The merge checks the resolution, and asks again if it is incomplete. Throws
+   * `conflict` for a merge that waits for nothing, `invalid` for a file that is not in conflict.
    */
   resolve: verb({
     path: "POST /v1/merges/{merge}/resolve",

@@ -5,7 +5,7 @@ import { fileRoutes } from "./file-routes.ts";
 import { processRoutes } from "./process-routes.ts";
 import type { Route } from "./route.ts";
 import { stationRoutes } from "./station-routes.ts";
-import type { IdsOf, OutputOf, Path, VerbDeclaration } from "./verb.ts";
+import { type IdsOf, idsIn, type OutputOf, type Path, takesQuery, type VerbDeclaration } from "./verb.ts";
 
 const EVENTS_PER_PAGE = 100;
 const EVENTS_PER_PAGE_MAX = 5000;
@@ -52,12 +52,12 @@ function withPathParams(others: Readonly<Record<string, RouteWithPath>>): Record
 }
 
 function routeOf(declared: VerbDeclaration | RouteWithPath): RouteWithPath {
-  const names = [...declared.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
+  const names = idsIn(declared.path);
   const params = { ...Object.fromEntries(names.map((name) => [name, NameOrId])), ...declared.params };
   const whole = { ...declared, ...(names.length > 0 && { params }) };
   if ("answer" in whole) return whole as RouteWithPath;
   const input = whole.kind === "log" ? EventPageQuery : whole.takes;
-  const isQuery = /^(?:GET|DELETE) /.test(whole.path);
+  const isQuery = takesQuery(whole.path);
   return { ...whole, ...(input && (isQuery ? { query: input as z.ZodObject } : { body: input })), answer: answerOf(whole) };
 }
 

@@ -145,10 +145,11 @@ export const runs = {
     summary: "Interrupt a run, and hold it until it is resumed.",
   }),
   /**
-   * Continues a run that was held, whose process died, or that ended other than `done`, as `start` does. Resolves with
-   * the run as of when its driver started. `detached`: a separate process drives it. `budgets`: limits of the whole
-   * run, for a run that has ended. `reopens`: false leaves a run that has ended alone. Throws `conflict` for a run that
-   * is done or still within its limits, `gone` if its session was removed, `unavailable` if the process did not start.
+   * Continues a run that was held, whose process died, or that ended without being `done`. Drives it as `start` does,
+   * and resolves with the run's state when its driver started. `detached`: a separate process drives it. `budgets`:
+   * limits of the whole run, for a run that has ended. `reopens: false` does not continue a run that has ended. Throws
+   * `conflict` for a run that is done or has reached a limit that still applies, `gone` if its session was removed,
+   * `unavailable` if the process did not start.
    */
   resume: verbOfType<
     (
@@ -165,10 +166,10 @@ export const runs = {
     summary: "Continue a run that was held, whose process died, or that reached its limits.",
   }),
   /**
-   * Gives a run that has ended another turn: the message follows its whole conversation, on the same files. It is the
-   * same run, reopened: its log, cost and diff continue (ADR 22). It is driven, and resolves, as with `resume`; follow
-   * it with `events(run, { fromSeq: view.seq + 1, follow: true })` and `wait`. Throws what `resume` throws, and
-   * `conflict` for a run that has not ended, which `send` is for.
+   * Gives a run that has ended another turn: the message follows its whole conversation, on the same files. The same
+   * run is reopened, and its log, cost and diff continue (ADR 22). Drives it and resolves as `resume` does; follow it
+   * with `events(run, { fromSeq: view.seq + 1, follow: true })` and `wait`. Throws what `resume` throws, and `conflict`
+   * for a run that has not ended: use `send` for that.
    */
   continue: verbOfType<(run: string, request: ContinueRunInput, options?: { signal?: AbortSignal }) => Promise<RunView>>()({
     path: "POST /v1/runs/{run}/continue",

@@ -5,10 +5,16 @@ import type { RouteName } from "./routes.ts";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Path = `${Method} /v1/${string}`;
 
+/** Returns the ids in a path, which are the first arguments of its verb. */
+export const idsIn = (path: Path): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, id]) => id as string);
+
+/** Returns whether a call takes its input as a query, not as a body. */
+export const takesQuery = (path: Path): boolean => /^(?:GET|DELETE) /.test(path);
+
 /**
- * How a verb relates to owners. A thing: its first argument names one, which is looked up among those that the caller
- * sees. `everyone`: nothing in it belongs to an owner. `admin`: it concerns every owner, so only callers who see
- * everything may use it. `by hand`: src/station/tenancy has a function for it.
+ * How a verb relates to owners. A kind of thing, such as `run`: the first argument names such a thing, and the caller
+ * finds only what it may see. `everyone`: nothing in it belongs to an owner. `admin`: it concerns every owner, so only
+ * callers who see everything may use it. `by hand`: src/station/tenancy has a function for it.
  */
 export type Owned = OwnedThing | "everyone" | "admin" | "by hand";
 export type OwnedThing =

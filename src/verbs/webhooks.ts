@@ -15,7 +15,7 @@ import { type VerbsOf, verb, verbOfType } from "./verb.ts";
 
 /**
  * Webhooks: the station posts run events to URLs. A webhook is named by its id or name; the verbs throw `not_found`.
- * Only a running station sends events; it also sends those that happened while none ran.
+ * Only a running station sends events, including those that happened while no station ran.
  */
 export const webhooks = {
   /**

@@ -26,8 +26,9 @@ export const workflows = {
     summary: "List what is wrong with a workflow definition, and where.",
   }),
   /**
-   * Creates an instance and starts to drive it: a station until it ends, another process as long as it lives. Throws
-   * `invalid` with the faulty place in the definition or the input, `too_large`; nothing is left behind then.
+   * Creates an instance and starts to drive it. A station drives the instance until it ends; another process drives it
+   * only while the process lives. Throws `invalid` with the faulty place in the definition or the input, and
+   * `too_large`; leaves nothing behind then.
    */
   start: verb({
     path: "POST /v1/workflows",
@@ -54,8 +55,8 @@ export const workflows = {
     summary: "Send an instance a signal, which is stored until a step takes it.",
   }),
   /**
-   * Answers an approval step. Throws `not_found` if no step, or not the given one, waits for an answer, `invalid` if
-   * several do.
+   * Answers an approval step. Throws `not_found` if no step waits for an answer, or if the given step does not, and
+   * `invalid` if several steps wait.
    */
   approve: verb({
     path: "POST /v1/workflows/{workflow}/approvals",

@@ -3,8 +3,9 @@ import { defined } from "../../lib/defined.ts";
 import type { declaredVerbs } from "../../verbs/declared-verbs.ts";
 import type { RouteName } from "../../verbs/routes.ts";
 import type { GroupName } from "../../verbs/station.ts";
-import type { VerbFacts } from "../../verbs/verb.ts";
+import { idsIn, takesQuery, type VerbFacts } from "../../verbs/verb.ts";
 import { paths, verbFacts } from "../../verbs/verb-facts.ts";
+import { derivableVerbs } from "../../verbs/verb-rules.ts";
 import { type Call, type Handlers, nothing, type Reply } from "../call.ts";
 import { type Numbered, pageOf, withEventIds } from "../event-ids.ts";
 import { sequenceOf } from "../last-event-id.ts";
@@ -26,9 +27,7 @@ type AnyReply = Reply<RouteName>;
 /** Derives the handler of each verb that follows the rule. The other handlers are written by hand. */
 export function derivedHandlers(): Handlers<DerivedRoute> {
   const handlers = (Object.keys(verbFacts) as GroupName[]).flatMap((group) =>
-    Object.entries(verbFacts[group]).flatMap(([name, facts]) =>
-      facts.route === undefined || facts.byHand ? [] : [[facts.route, handlerOf(group, name, facts)]],
-    ),
+    derivableVerbs(group).map(([name, facts]) => [facts.route, handlerOf(group, name, facts)]),
   );
   return Object.fromEntries(handlers) as Handlers<DerivedRoute>;
 }
@@ -36,10 +35,10 @@ export function derivedHandlers(): Handlers<DerivedRoute> {
 type AnyCall = Call<RouteName>;
 type Verb = (...args: unknown[]) => unknown;
 
-function handlerOf(group: GroupName, name: string, facts: VerbFacts): (call: AnyCall) => Promise<AnyReply> {
-  const path = paths[facts.route as RouteName];
-  const ids = [...path.matchAll(/\{(\w+)\}/g)].map(([, id]) => id as string);
-  const isQuery = /^(?:GET|DELETE) /.test(path);
+function handlerOf(group: GroupName, name: string, facts: VerbFacts & { route: RouteName }): (call: AnyCall) => Promise<AnyReply> {
+  const path = paths[facts.route];
+  const ids = idsIn(path);
+  const isQuery = takesQuery(path);
   const verbOf = ({ station }: AnyCall, verb: string) => Reflect.get(station[group], verb) as Verb;
   const idsOf = ({ params }: AnyCall) => ids.map((id) => (params as Record<string, string>)[id]);
   if (facts.kind === "log") {
@@ -70,8 +69,8 @@ function argumentsOf({ by, signal, owner }: AnyCall, input: object | undefined, 
 }
 
 /**
- * Answers with a page, or with all events and then new ones, as the caller wants. Of a damaged log, it sends what is
- * readable.
+ * Answers with a page or, if the caller wants a stream, with all events and then new ones. Sends the readable part of a
+ * damaged log.
  */
 async function answerLog(
   call: AnyCall,

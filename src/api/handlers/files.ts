@@ -24,7 +24,7 @@ export const fileHandlers: Handlers<Name> = {
   },
   async "files.read"({ station, params, query, conditions, signal }) {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
-    return streamed(held, async () => {
+    return beginStream(held, async () => {
       const { path, user, offset, length } = query;
       const options = { signal, ...defined({ user }) };
       const release = () => held.release();
@@ -84,7 +84,7 @@ export const fileHandlers: Handlers<Name> = {
   },
   async "files.watch"({ station, params, query, signal }) {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
-    return streamed(held, async () => {
+    return beginStream(held, async () => {
       const { path, ...options } = query;
       const watch = await held.watch(path, { signal, ...defined(options) });
       const close = () => watch.close();
@@ -101,7 +101,7 @@ export const fileHandlers: Handlers<Name> = {
   },
   async "files.pack"({ station, params, query, signal }) {
     const held = await station.sandboxes.hold(params.sandbox, { signal });
-    return streamed(held, async () => {
+    return beginStream(held, async () => {
       const { path, ...options } = query;
       return { bytes: await held.tarOut(path, { signal, ...defined(options) }), release: () => held.release() };
     });
@@ -114,7 +114,7 @@ export const fileHandlers: Handlers<Name> = {
 };
 
 /** Releases the sandbox if the stream cannot be started. */
-async function streamed<Stream>(held: HeldSandbox, begin: () => Promise<Stream>): Promise<Stream> {
+async function beginStream<Stream>(held: HeldSandbox, begin: () => Promise<Stream>): Promise<Stream> {
   try {
     return await begin();
   } catch (error) {

@@ -19,12 +19,12 @@ export function processHandlers(): Handlers<Name> {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
     const listener = listening.get(keyOf(held, params.process));
     if (listener !== undefined) {
-      await givenUp(work(listener), signal);
+      await runUntilAborted(work(listener), signal);
       return nothing;
     }
     const process = await held.attach(params.process);
     try {
-      await givenUp(work(process), signal);
+      await runUntilAborted(work(process), signal);
     } finally {
       // Output in the meantime was not consumed, and is stored for the next listener.
       process.detach();
@@ -62,7 +62,7 @@ export function processHandlers(): Handlers<Name> {
           if (follow) listening.set(key, process);
           return { events: eventsOf(process, { follow }), release };
         }
-        return { json: await collected(process) };
+        return { json: await collectOutput(process) };
       } catch (error) {
         wants = "json";
         throw error;
@@ -90,7 +90,7 @@ export function processHandlers(): Handlers<Name> {
 const keyOf = (held: HeldSandbox, ref: string) => `${held.id} ${ref}`;
 
 /** Stops waiting when the signal aborts: a process that reads nothing may block its writer indefinitely. */
-async function givenUp(work: Promise<void>, signal: AbortSignal): Promise<void> {
+async function runUntilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   const left = Promise.withResolvers<void>();
   const leave = () => left.resolve();
   if (signal.aborted) leave();
@@ -111,7 +111,7 @@ async function* eventsOf(process: Process, { follow }: { follow: boolean }): Asy
   if (follow || ended.kind !== "lost") yield { type: "ended", data: { type: "ended", ended } };
 }
 
-async function collected(process: Process): Promise<Json<"processes.output">> {
+async function collectOutput(process: Process): Promise<Json<"processes.output">> {
   const streams: Record<OutputChunk["stream"], { offset: number | undefined; chunks: Uint8Array[] }> = {
     stdout: { offset: undefined, chunks: [] },
     stderr: { offset: undefined, chunks: [] },

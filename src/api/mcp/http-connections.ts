@@ -44,7 +44,7 @@ interface Connection {
 }
 
 /**
- * Over HTTP, no person narrowed the choices beforehand: a model may do what its token allows, and its sandboxes
+ * Over HTTP, no person has set limits beforehand. A model may do everything that its token allows, and its sandboxes
  * persist, as with the API.
  */
 const bounds = (): McpBounds => ({

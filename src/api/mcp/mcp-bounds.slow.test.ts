@@ -73,7 +73,7 @@ describe("a model under a person's limits", () => {
     expect(textOf(narrow)).not.toContain("at most");
   });
 
-  test("may not choose an image, snapshot, repository or higher limits", async () => {
+  test("cannot choose an image, snapshot, repository or higher limits", async () => {
     const client = await connect({ limits: { pids: 50 } });
     for (const args of [{ image: "debian" }, { snapshot: "s" }]) {
       expect(textOf(await callTool(client, "create_sandbox", args))).toContain("Only the person may choose");

@@ -74,9 +74,9 @@ async function fileOf(
   { station, held }: McpContext,
   { uri, sandbox, path }: { uri: string; sandbox: string; path: string },
 ): Promise<ReadResourceResult> {
-  const inside = SandboxPath.safeParse(`/${decoded(path)}`);
+  const inside = SandboxPath.safeParse(`/${decodePart(path)}`);
   if (!inside.success) throw new CaissonError("invalid", `${uri.slice(0, 200)} does not name a path inside a sandbox`);
-  const { id } = await held.sandbox(decoded(sandbox));
+  const { id } = await held.sandbox(decodePart(sandbox));
   await using handle = await station.sandboxes.hold(id);
   const { kind, sizeBytes } = await handle.stat(inside.data, { follow: true });
   if (kind === "directory") {
@@ -96,7 +96,7 @@ async function fileOf(
 }
 
 async function eventsOf({ station, held }: McpContext, { uri, run }: { uri: string; run: string }): Promise<ReadResourceResult> {
-  const id = await held.run(decoded(run));
+  const id = await held.run(decodePart(run));
   const lines: string[] = [];
   let characters = 0;
   for await (const event of station.runs.events(id)) {
@@ -109,7 +109,7 @@ async function eventsOf({ station, held }: McpContext, { uri, run }: { uri: stri
   return { contents: [{ uri, mimeType: "application/x-ndjson", text: lines.join("\n").slice(-EVENTS_CHARACTERS_MAX) }] };
 }
 
-function decoded(text: string): string {
+function decodePart(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch (cause) {

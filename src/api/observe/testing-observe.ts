@@ -47,13 +47,13 @@ export function parseMetrics(text: string): Map<string, ParsedFamily> {
 
 function parseSample(line: string): ParsedFamily["samples"][number] {
   const match = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\+Inf|-Inf|NaN|-?[0-9.]+(?:e[+-]?[0-9]+)?)$`).exec(line);
-  if (match === null) throw new Error(`${JSON.stringify(line)} is no sample`);
+  if (match === null) throw new Error(`${JSON.stringify(line)} is not a sample`);
   const [, name = "", labels = "", value = ""] = match;
   const parsed: Record<string, string> = {};
   let rest = labels;
   while (rest !== "") {
     const label = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\n"])*)"(?:,|$)/.exec(rest);
-    if (label === null) throw new Error(`${JSON.stringify(rest)} is no label`);
+    if (label === null) throw new Error(`${JSON.stringify(rest)} is not a label`);
     if (parsed[label[1] as string] !== undefined) throw new Error(`the label ${label[1]} is there twice`);
     parsed[label[1] as string] = (label[2] as string).replaceAll(/\\(.)/g, (_, character) => (character === "n" ? "\n" : character));
     rest = rest.slice(label[0].length);

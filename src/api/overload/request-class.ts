@@ -96,7 +96,7 @@ const observed = new Map<string, RequestClass>([
   ["/readyz", "vital"],
 ]);
 
-/** Classifies a request by method and target alone, before anything else of it is read. */
+/** Classifies a request by its method and target alone, before the rest of it is read. */
 export function classOf(method: string, target: string): RequestClass {
   const end = target.indexOf("?");
   const path = end < 0 ? target : target.slice(0, end);

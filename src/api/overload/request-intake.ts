@@ -14,10 +14,7 @@ import { type ListeningHandle, type StallGuard, startStallGuard } from "./stall-
 /** The number of callers whose owner is remembered. */
 const OWNERS_MAX = 1_000;
 
-/**
- * The entry of every request, over all servers. Some requests wait, and some are refused before anything of them is
- * read.
- */
+/** The entry point of every request, for all servers. Lets some requests wait, and refuses some before reading them. */
 export interface RequestIntake extends AsyncDisposable {
   request(incoming: IncomingMessage, outgoing: ServerResponse, to: { arrival: Arrival; handle: RequestListener }): void;
   upgrade(request: IncomingMessage, socket: Duplex, to: { arrival: Arrival; accept: () => Promise<void> }): void;

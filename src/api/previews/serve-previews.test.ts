@@ -100,7 +100,7 @@ describe("a request to a preview name", () => {
     for (const headers of [
       { cookie: "" },
       { cookie: `caisson-preview-${preview.listenPort}=${"a".repeat(32)}` },
-      // A page of another origin may not act for the holder of the cookie.
+      // A page of another origin must not act for the holder of the cookie.
       { cookie: cookie(), origin: "https://caisson.example.com" },
       { cookie: cookie(), "sec-fetch-site": "same-site", "sec-fetch-mode": "cors" },
     ])
@@ -121,7 +121,7 @@ describe("a request to a preview name", () => {
     expect((await ask("/v1/status", { host: "caisson.example.com", headers: { authorization } })).status).toBe(200);
   });
 
-  test("cannot be replaced by one to the station's name", async () => {
+  test("cannot be sent to the station's own name instead", async () => {
     for (const own of ["caisson.example.com", `127.0.0.1:${server.port}`])
       expect((await ask(`/a?caisson-token=${preview.token}`, { host: own })).status).toBe(401);
     expect((await ask("/a", { host: `${preview.token}.localhost` })).status).toBe(403);
@@ -157,7 +157,7 @@ describe("a request to a preview name", () => {
   });
 });
 
-test("lets the console frame these names and no others", async () => {
+test("lets the console frame only these names", async () => {
   await mkdir(join(opened.base, "console"), { recursive: true });
   await writeFile(join(opened.base, "console", "index.html"), "<!doctype html><title>Caisson</title>");
   const { headers } = await ask("/", { host: "caisson.example.com" });

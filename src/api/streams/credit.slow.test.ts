@@ -13,7 +13,7 @@ test("sends pieces of any size within the window to a slow reader", async () => 
       credit,
       bytesMax: 1000,
     })) {
-      expect([part[0], part.length <= WINDOW, credit.left() >= 0]).toEqual([at & 255, true, true]);
+      expect([part[0], part.length <= WINDOW, credit.remaining() >= 0]).toEqual([at & 255, true, true]);
       sent.push(part.length);
       // The reader acknowledges later, and only by quarters of the window.
       setImmediate(() => {

@@ -7,7 +7,7 @@ export interface Credit {
   /** Resolves when anything more may be sent. Throws `cancelled` if the signal aborts. */
   room(): Promise<void>;
   /** Returns how much may be sent now. */
-  left(): number;
+  remaining(): number;
   /** Takes the total amount acknowledged so far. */
   acknowledge(total: number): void;
 }
@@ -17,20 +17,20 @@ export function createCredit(window: number | undefined, signal: AbortSignal): C
   let sentTotal = 0;
   let acknowledged = 0;
   let waiting = Promise.withResolvers<void>();
-  const left = () => (window === undefined ? Number.POSITIVE_INFINITY : window - (sentTotal - acknowledged));
+  const remaining = () => (window === undefined ? Number.POSITIVE_INFINITY : window - (sentTotal - acknowledged));
   signal.addEventListener("abort", () => waiting.resolve(), { once: true });
   return {
     spend(amount) {
       sentTotal += amount;
     },
     async room() {
-      while (left() < 1) {
+      while (remaining() < 1) {
         if (signal.aborted) throw new CaissonError("cancelled", "the stream has ended");
         waiting = Promise.withResolvers();
         await waiting.promise;
       }
     },
-    left,
+    remaining,
     acknowledge(total) {
       acknowledged = Math.min(Math.max(acknowledged, total), sentTotal);
       waiting.resolve();
@@ -48,7 +48,7 @@ export async function* partsWithin(
 ): AsyncGenerator<{ at: number; part: Uint8Array }> {
   for (let at = 0; at < data.length; ) {
     await credit.room();
-    const part = data.subarray(at, at + Math.min(credit.left(), bytesMax));
+    const part = data.subarray(at, at + Math.min(credit.remaining(), bytesMax));
     credit.spend(part.length);
     yield { at, part };
     at += part.length;

@@ -87,10 +87,10 @@ export function createEventTail(source: TailSource): EventTail {
   return {
     async *follow(afterPosition, signal) {
       await enter();
-      // A new promise for each wait: one that lives as long as the follower would keep everything that ever waited for
-      // it.
-      let goOn = () => {};
-      const onAbort = () => goOn();
+      // Creates a new promise for each wait. A promise that lives as long as the follower would retain everything that
+      // ever waited for it.
+      let resume = () => {};
+      const onAbort = () => resume();
       signal.addEventListener("abort", onAbort, { once: true });
       let position = afterPosition;
       try {
@@ -106,10 +106,10 @@ export function createEventTail(source: TailSource): EventTail {
           const events = after(tail, position);
           if (events.length === 0) {
             await new Promise<void>((resolve) => {
-              goOn = resolve;
+              resume = resolve;
               waiting.add(resolve);
             });
-            waiting.delete(goOn);
+            waiting.delete(resume);
             continue;
           }
           position = (events.at(-1) as TailEvent).streamed.position;

@@ -37,7 +37,7 @@ describe.each([
   ["over TCP", () => client()],
   ["by the socket", async () => socketClient(server())],
 ])("events %s", (_, open) => {
-  test("include those of all past runs, then new ones", async () => {
+  test("include past events of all runs, then new ones", async () => {
     const run = await endedRun();
     const wanted: number[] = [];
     const { streams, runs } = await open();
@@ -104,7 +104,7 @@ describe("events", () => {
     subscription.close();
   });
 
-  test("each pass exactly one filter if it changes again and again", async () => {
+  test("each pass exactly one filter, however often it changes", async () => {
     const { streams } = await client();
     const subscription = await streams.subscribe({ filter: { entityIds: [one] } });
     const seen: StreamedEvent[] = [];
@@ -115,7 +115,7 @@ describe("events", () => {
     const appending = (async () => {
       for (let n = 1; changes.length <= 10; n += 1) await Promise.all([append(one, step(n)), append(two, step(n))]);
     })();
-    // A filter applies from the stream's position on, so it changes only after it has let an event pass.
+    // A filter applies from the stream's current position, so each one passes an event before it changes.
     while (changes.length <= 10) {
       const { at, id } = changes.at(-1) ?? { at: 0, id: one };
       await vi.waitFor(() => expect(seen.some(({ position }) => position > at)).toBe(true), { interval: 1, timeout: 60_000 });

@@ -66,7 +66,7 @@ function createEventReader(
         await credit.room();
         const passed: string[] = [];
         // Without awaiting, so that a filter change comes before or after the whole batch.
-        for (; at < events.length && passed.length < credit.left(); at += 1) {
+        for (; at < events.length && passed.length < credit.remaining(); at += 1) {
           const { streamed, json } = events[at] as TailEvent;
           ({ position } = streamed);
           if (passes(streamed)) passed.push(json);

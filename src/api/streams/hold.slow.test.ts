@@ -137,7 +137,7 @@ describe("a connection to a port", () => {
     expect(await connection.closed).toBeNull();
   });
 
-  test("carries much data, as slowly as it is read", async () => {
+  test("carries large amounts of data at the reader's pace", async () => {
     const { streams, id, port } = await echoing();
     const connection = await streams.connectPort(id, port);
     const writing = (async () => {

@@ -68,7 +68,7 @@ async function holdUntilReleased(held: HeldSandbox, stream: Stream, options: { i
         else ending.resolve(type);
       },
     });
-    // The sandbox existed before the request to destroy it could prevent its creation.
+    // The client gave up the sandbox during its creation, but too late to prevent it.
     if (options.isGivenUp?.()) ending.resolve("destroy");
     const how = await ending.promise;
     if (how === "destroy") {
@@ -80,7 +80,7 @@ async function holdUntilReleased(held: HeldSandbox, stream: Stream, options: { i
   } finally {
     signal.removeEventListener("abort", leave);
     unsubscribe?.();
-    // Nothing is left to release, which the handle of a kept sandbox would report.
+    // If the sandbox is gone, there is nothing to release, and the handle of a kept sandbox throws.
     await held.release().catch((error: unknown) => {
       if (!isGone) throw error;
     });

@@ -26,7 +26,7 @@ export interface ProcessEntry {
   input: Promise<void>;
   /** The number of the current reader. Earlier ones are ignored. */
   reader: number;
-  /** Whether the process has ended on its own. What it left running inside must then not be killed. */
+  /** Whether the process has ended on its own. Processes that it left running inside must then survive. */
   hasEnded?: boolean;
   /** Takes the process away from the current reader. */
   supersede: (() => void) | null;

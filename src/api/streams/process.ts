@@ -84,8 +84,8 @@ export interface Leaving {
 }
 
 /**
- * Derives from the socket what the reader did not report. A client that lost its right to the process counts as done
- * with it.
+ * If the reader only reported a broken connection, derives the reason from the socket. A client that lost its right to
+ * the process counts as done with it.
  */
 function howLeft(how: Leaving, { socket, isEnding }: Stream): Leaving {
   if (how.why !== "broken") return how;

@@ -28,7 +28,7 @@ export async function readProcess(entry: ProcessEntry, { socket, signal, from, r
   const leave = () => left.resolve({ why: "broken" });
   const { ref, pid, shownArgv } = entry.process;
   entry.supersede = () => {
-    socket.fail(superseded(ref));
+    socket.fail(supersededError(ref));
     leave();
   };
   signal.addEventListener("abort", leave, { once: true });
@@ -154,6 +154,6 @@ async function answer({ request }: ProcessRequest, work: () => Promise<void>, so
   if (request !== undefined) await socket.send({ type: "answered", request, problem });
 }
 
-function superseded(ref: string): CaissonError {
+function supersededError(ref: string): CaissonError {
   return new CaissonError("superseded", `another reader took over process ${ref}`, { hint: "A process has one reader at a time." });
 }

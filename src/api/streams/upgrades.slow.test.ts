@@ -92,7 +92,7 @@ describe.each(names)("%s", (name) => {
     expect(await ownMs(raw.closed)).toBeLessThan(1_500);
     expect(await raw.closed).toBe(4401);
     expect(raw.messages.at(-1)).toMatchObject({ type: "problem", problem: { code: "unauthenticated" } });
-    // What the stream started ends with its right to run it.
+    // Revoking the token also ends the process that the stream started.
     const left = async () => (await held.processes()).filter(({ state, ref }) => state === "running" && ref !== process.ref);
     await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 60_000 });
   });
@@ -177,7 +177,7 @@ describe("a WebSocket", () => {
     });
   });
 
-  test("finds nothing of another owner", async () => {
+  test("finds nothing that belongs to another owner", async () => {
     await using held = await station().sandboxes.create({ spec: parseSpec({ keep: true }) });
     const as = (await station().tokens.create({ name: "other", scope: "run", owner: "other" })).token;
     for (const name of ["sandboxes.hold", "processes.stream", "ports.connect"] as const) {

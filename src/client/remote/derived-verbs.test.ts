@@ -16,7 +16,7 @@ const taking = Object.entries(declaredVerbs).flatMap(([group, verbs]) =>
   }),
 );
 
-test("has such verbs, one of them with an owner as a field", () => {
+test("finds derived verbs, including one with an owner field", () => {
   expect(taking.length).toBeGreaterThan(40);
   expect(taking.find(({ verb }) => verb === "tokens.create")?.fields).toContain("owner");
 });

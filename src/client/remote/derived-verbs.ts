@@ -1,8 +1,9 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { RouteName } from "../../verbs/routes.ts";
 import type { GroupName, Station } from "../../verbs/station.ts";
-import type { VerbFacts } from "../../verbs/verb.ts";
-import { paths, verbFacts } from "../../verbs/verb-facts.ts";
+import { idsIn, type VerbFacts } from "../../verbs/verb.ts";
+import { paths } from "../../verbs/verb-facts.ts";
+import { derivableVerbs } from "../../verbs/verb-rules.ts";
 import type { DerivedCalls } from "../derived-calls.ts";
 import { bytesOf } from "./byte-streams.ts";
 
@@ -12,23 +13,22 @@ type Call = (...args: unknown[]) => unknown;
 export type DerivedVerbs<Group extends GroupName> = Pick<Station[Group], keyof DerivedCalls<Group> & keyof Station[Group]>;
 
 export function derivedVerbs<Group extends GroupName>(group: Group, calls: DerivedCalls<Group>): DerivedVerbs<Group> {
-  const derived = Object.entries(verbFacts[group]).flatMap(([name, facts]) =>
-    facts.route === undefined || facts.byHand ? [] : [[name, derivedVerb(facts, Reflect.get(calls as object, name) as Call)]],
-  );
+  const derived = derivableVerbs(group).map(([name, facts]) => [name, derivedVerb(facts, Reflect.get(calls as object, name) as Call)]);
   return Object.fromEntries(derived) as DerivedVerbs<Group>;
 }
 
 /** Adapts a call: separates ids, input and signal. */
-function derivedVerb(facts: VerbFacts, call: Call): Call {
+function derivedVerb(facts: VerbFacts & { route: RouteName }, call: Call): Call {
   const { kind, takes, apart, lead, route } = facts;
   if (kind === "log") return call;
   if (kind === "wait") return async (...args) => await waitOrCancel(call, args);
-  const leading = [...paths[route as RouteName].matchAll(/\{\w+\}/g)].length + (lead === undefined ? 0 : 1);
+  const leading = idsIn(paths[route]).length + (lead === undefined ? 0 : 1);
   const split = (args: unknown[]) => {
     const [first = {}, last = {}] = args.slice(leading) as (Record<string, unknown> | undefined)[];
     const isApart = apart === true && takes === true;
     const beside = isApart ? last : first;
-    // Omits what the token specifies. If the input is a separate object, a field of it may have the same name.
+    // Omits the fields that the token specifies. A separate input object stays unchanged, because its fields may have
+    // the same names.
     const input = isApart ? first : Object.fromEntries(Object.entries(first).filter(([field]) => !isBeside(field, facts)));
     return { ids: args.slice(0, leading), input, signal: facts.signal ? (beside.signal as AbortSignal | undefined) : undefined };
   };

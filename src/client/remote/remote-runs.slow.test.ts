@@ -19,7 +19,7 @@ const tests: VerbTests<"runs"> = {
       const started = await reached.runs.start({ task: "Say so.", model: await scripted("{ say: Done. }"), agent: "coder" });
       expect(started).toMatchObject({ status: expect.stringMatching(/^(queued|running|ended)$/), agent: "coder" });
       expect(await reached.runs.wait(started.run)).toMatchObject({ status: "ended", finish: "done" });
-      await expect(reached.runs.start({ task: "Say so.", model: "nobody/nothing" })).rejects.toMatchObject({ name: "CaissonError" });
+      await expect(reached.runs.start({ task: "Say so.", model: "unknown/model" })).rejects.toMatchObject({ name: "CaissonError" });
     },
     async get(reached) {
       const run = await endedRun();

@@ -34,7 +34,7 @@ export function createRemoteSandbox(client: Client, hold: RemoteHold): HeldSandb
     info: hold.info,
     closed,
     network: hold.hasNetwork ? { subscribe: (listener) => hold.subscribe(listener) } : null,
-    ...guarded(work, refusal),
+    ...guardWork(work, refusal),
     release,
     async destroy() {
       destroyed = true;
@@ -48,7 +48,7 @@ export function createRemoteSandbox(client: Client, hold: RemoteHold): HeldSandb
  * Makes all methods fail once the handle is released or the sandbox is removed. Other holders may still use a released
  * sandbox.
  */
-function guarded<Work extends object>(work: Work, refusal: () => CaissonError | null): Work {
+function guardWork<Work extends object>(work: Work, refusal: () => CaissonError | null): Work {
   const entries = Object.entries(work as Record<string, (...args: unknown[]) => unknown>).map(([name, method]) => [
     name,
     async (...args: unknown[]) => {

@@ -6,11 +6,11 @@ import type { NetworkPolicy } from "../network/network.ts";
 import type { OpenPreview } from "../network/network-verbs.ts";
 import type { ContinueRun, RunSettings, StartRun } from "../run/run-verbs.ts";
 import {
+  collectReach,
+  collectReachByKind,
   folderReach,
   type ReachByKind,
   type ReachOfFields,
-  reached,
-  reachedByKind,
   reachOfImage,
   reachOfPolicy,
   reachOfRuntime,
@@ -52,7 +52,7 @@ const source: ReachByKind<WorkspaceSource> = {
     keyPath: () => [notHttps],
   },
 };
-const ofSource = (value: WorkspaceSource) => reachedByKind(source, value);
+const ofSource = (value: WorkspaceSource) => collectReachByKind(source, value);
 
 const template: ReachByKind<Template> = { host: {}, image: { reference: reachOfImage }, snapshot: { id: staysInside } };
 const workspace: ReachByKind<WorkspaceMount> = {
@@ -62,15 +62,15 @@ const workspace: ReachByKind<WorkspaceMount> = {
 
 const config: ReachOfFields<Omit<CreateSandbox["spec"], "keep">> = {
   ...reachOfFields,
-  template: (value) => reachedByKind(template, value),
-  workspace: (value) => reachedByKind(workspace, value),
+  template: (value) => collectReachByKind(template, value),
+  workspace: (value) => collectReachByKind(workspace, value),
   labels: staysInside,
   name: staysInside,
 };
 
 const sandbox: ReachOfFields<KeptSandbox> = {
   runtime: reachOfRuntime,
-  spec: (value) => reached(config, value),
+  spec: (value) => collectReach(config, value),
   snapshot: staysInside,
   // Names are resolved among the secrets that the owner may use.
   secretNames: staysInside,
@@ -107,7 +107,7 @@ const run: ReachOfFields<StartRun> = {
   source: ofSource,
   sourceNamed: staysInside,
   budgets: staysInside,
-  settings: (value) => reached(settings, value),
+  settings: (value) => collectReach(settings, value),
   attended: staysInside,
   detached: staysInside,
   priority: staysInside,
@@ -151,7 +151,7 @@ const specRuns: ReachOfFields<SpecRuns> = {
   planner: ofAgentName,
   coder: ofAgentName,
   phaseAgents: (agents) => [...new Set(Object.values(agents).flatMap(ofAgentName))],
-  settings: (value) => reached(settings, value),
+  settings: (value) => collectReach(settings, value),
   budgets: staysInside,
 };
 
@@ -160,7 +160,7 @@ const writtenSpec: ReachOfFields<CreateSpec> = {
   name: staysInside,
   source: ofSource,
   gates: staysInside,
-  runs: (value) => reached(specRuns, value),
+  runs: (value) => collectReach(specRuns, value),
   parallel: staysInside,
 };
 
@@ -210,22 +210,22 @@ const preview: ReachOfFields<OpenPreview> = {
 
 type KeptSandbox = Omit<CreateSandbox, "spec"> & { spec: Omit<CreateSandbox["spec"], "keep"> };
 
-export const reachOfSandbox = (request: KeptSandbox): string[] => reached(sandbox, request);
+export const reachOfSandbox = (request: KeptSandbox): string[] => collectReach(sandbox, request);
 /** Ignores `keep`, which does not affect what the sandbox can reach. */
 export const reachOfHeld = ({ spec: { keep: _, ...spec }, ...request }: CreateSandbox): string[] => reachOfSandbox({ ...request, spec });
-export const reachOfRun = (request: StartRun): string[] => reached(run, request);
-export const reachOfWorkflow = (request: StartWorkflow): string[] => reached(workflow, request);
-export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => reached(continued, request);
+export const reachOfRun = (request: StartRun): string[] => collectReach(run, request);
+export const reachOfWorkflow = (request: StartWorkflow): string[] => collectReach(workflow, request);
+export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => collectReach(continued, request);
 
-export const reachOfSpec = (request: CreateSpec): string[] => reached(writtenSpec, request);
-export const reachOfExecuted = (request: Omit<z.output<typeof ExecuteSpec>, "by">): string[] => reached(executedSpec, request);
-export const reachOfMerge = (request: z.output<typeof StartMerge>): string[] => reached(merge, request);
+export const reachOfSpec = (request: CreateSpec): string[] => collectReach(writtenSpec, request);
+export const reachOfExecuted = (request: Omit<z.output<typeof ExecuteSpec>, "by">): string[] => collectReach(executedSpec, request);
+export const reachOfMerge = (request: z.output<typeof StartMerge>): string[] => collectReach(merge, request);
 
-export const reachOfShip = (request: z.output<typeof StartShip>): string[] => reached(ship, request);
-export const reachOfWebhook = (request: z.output<typeof CreateWebhook>): string[] => reached(webhook, request);
+export const reachOfShip = (request: z.output<typeof StartShip>): string[] => collectReach(ship, request);
+export const reachOfWebhook = (request: z.output<typeof CreateWebhook>): string[] => collectReach(webhook, request);
 
 export const reachOfNetworkChange = ({ policy }: { policy: NetworkPolicy }): readonly string[] => reachOfPolicy(policy);
-export const reachOfPreview = (request: OpenPreview): string[] => reached(preview, request);
+export const reachOfPreview = (request: OpenPreview): string[] => collectReach(preview, request);
 export const reachOfAgent = ({ name }: { name: string }): string[] => ofAgentName(name);
 export const reachOfDoctor = (_body: undefined, { model }: { model?: string | undefined }): readonly string[] =>
   model === undefined ? [] : ofModel(model);

@@ -17,10 +17,10 @@ import { Problem } from "./problem.ts";
  * a connection. The client sends the first message, except to a port. A malformed message ends the socket with a
  * problem.
  *
- * Back-pressure: browsers buffer without bound, so a client may specify a window, and the server then sends no more
- * than that beyond what the client has acknowledged. Without a window, the speed at which the client reads decides. The
- * server acknowledges input as well: a client that stays within `INPUT_WINDOW_BYTES` never has its other messages
- * blocked, such as one that kills a process which does not read.
+ * Back-pressure: browsers buffer without bound, so a client may specify a window. The server then never has more than
+ * one window of unacknowledged data in flight. Without a window, the server sends as fast as the client reads. The
+ * server acknowledges input as well: if a client stays within `INPUT_WINDOW_BYTES`, input never blocks its other
+ * messages, such as a request to kill a process that does not read.
  */
 
 const WINDOW_BYTES_MAX = 16 * 1024 * 1024;

@@ -104,8 +104,8 @@ export const Config = z.strictObject({
    */
   workspace: HidingRules.prefault({}),
   /**
-   * Secrets by name, for agents and --secret NAME. Only here and on the command line can a secret's source and
-   * destination be defined. Each secret is for this machine's user unless it names other owners.
+   * Secrets by name, for agents and --secret NAME. A secret's source and destination can be defined only here and on
+   * the command line. Each secret is for this machine's user unless it names other owners.
    */
   secrets: z.record(EnvName, ConfiguredSecret).default({}),
   telemetry: z

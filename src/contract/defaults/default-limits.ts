@@ -1,6 +1,6 @@
 const MIB = 1024 * 1024;
 
-/** The default limits of a sandbox. No schema is involved: commands need the limits before they load any. */
+/** The default limits of a sandbox. Needs no schema, because commands need the limits before they load schemas. */
 export const defaultLimits = {
   cpus: 2,
   memoryBytes: 4096 * MIB,

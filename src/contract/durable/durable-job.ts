@@ -119,5 +119,5 @@ export const jobListOf = <View extends z.ZodType>(view: View) =>
 
 export const JobList = jobListOf(JobView);
 export type JobList = z.infer<typeof JobList>;
-/** The list for a caller that may see none. */
+/** The list for a caller that sees no jobs. */
 export const noJob = { items: [], total: 0, totalIsMinimum: false, next: null };

@@ -70,9 +70,9 @@ function wordsOf(issue: z.core.$ZodRawIssue): string {
     case "invalid_type":
       return issue.input === undefined ? "is missing" : `must be ${kinds[issue.expected] ?? issue.expected}`;
     case "too_small":
-      return bound(issue, { limit: issue.minimum, word: issue.inclusive === false ? "more than" : "at least" });
+      return describeBound(issue, { limit: issue.minimum, word: issue.inclusive === false ? "more than" : "at least" });
     case "too_big":
-      return bound(issue, { limit: issue.maximum, word: issue.inclusive === false ? "less than" : "at most" });
+      return describeBound(issue, { limit: issue.maximum, word: issue.inclusive === false ? "less than" : "at most" });
     case "invalid_value":
       return issue.values.length === 1 ? `must be ${String(issue.values[0])}` : `must be one of ${issue.values.map(String).join(", ")}`;
     case "invalid_format":
@@ -87,7 +87,7 @@ function wordsOf(issue: z.core.$ZodRawIssue): string {
   }
 }
 
-function bound(
+function describeBound(
   issue: { origin: string; path?: readonly PropertyKey[] | undefined },
   { limit, word }: { limit: number | bigint; word: string },
 ): string {

@@ -57,7 +57,7 @@ export interface EarlierVersion {
   convert(data: never): unknown;
 }
 
-/** What all definitions have in common, whatever their data. */
+/** The parts that all definitions share, for any kind of data. */
 export type AnyEventDefinition = z.ZodObject<{
   type: z.ZodLiteral<string>;
   version: z.ZodLiteral<number>;

@@ -57,8 +57,8 @@ export interface StoredForm {
 /**
  * Converts a stored event to its current version. Every log is read through this function. Throws `internal` for an
  * event that this Caisson does not understand: a newer type or version, or data that does not match. A fold must not
- * skip such an event, since it cannot know its effect; the run stays as it is for a Caisson that understands it. A
- * history for people (of a session or network) shows the remaining events; see `readableEvent`.
+ * skip the event, because its effect is unknown. The run stays unchanged until a Caisson that understands the event
+ * continues it. A history for people (of a session or network) shows the remaining events; see `readableEvent`.
  */
 export function readEvent<Definition extends AnyEventDefinition>(family: EventFamily<Definition>, stored: StoredForm): z.infer<Definition> {
   const { type, version, damage } = stored;

@@ -1,6 +1,6 @@
 /**
- * A table with one handler for each event of a group (`EventFor`). A missing handler does not compile, nor does one for
- * an event that does not concern the group. Imports no schemas, since browsers use it too.
+ * A table with one handler for each event of a group (`EventFor`). A table does not compile if a handler is missing, or
+ * if an event does not concern the group. This file imports no schemas, since browsers use it too.
  */
 export type Handlers<Event extends { type: string }, Subject = void, Result = void> = {
   readonly [Type in Event["type"]]: (event: Extract<Event, { type: Type }>, subject: Subject) => Result;

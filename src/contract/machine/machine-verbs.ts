@@ -175,7 +175,7 @@ export const MachineStats = z.object({
 export type MachineStats = z.infer<typeof MachineStats>;
 
 export const PruneMachine = z.strictObject({
-  /** Only sessions, runs and snapshots that were unused for this long. */
+  /** Only things that were unused for this long. Expired uploads and artifacts of removed things always count. */
   olderThanMs: z.number().nonnegative(),
   /** Only reports what would be removed. */
   dryRun: z.boolean().default(false),

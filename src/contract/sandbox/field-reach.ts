@@ -3,8 +3,8 @@ import type { NetworkPolicy, NetworkRule } from "../network/network.ts";
 import { isolatingRuntimes, parseOciRuntime } from "./runtime-names.ts";
 
 /**
- * Returns what a value names on the station's machine, each as a phrase; empty if it stays inside the sandbox. Texts
- * are parsed with the same functions as in the acting code, and judged by the resulting kind: we list what is allowed,
+ * Returns what a value names on the station's machine, each as a phrase; empty if it stays inside the sandbox. We parse
+ * texts with the same functions as the code that acts on them, and judge the resulting kind: we list what is allowed,
  * not what is refused.
  */
 export type Reach<Value> = (value: Value) => readonly string[];
@@ -40,17 +40,17 @@ const rule: ReachOfFields<NetworkRule> = {
   private: (isPrivate) => (isPrivate ? ["private addresses"] : []),
 };
 export const reachOfPolicy: Reach<NetworkPolicy> = (policy) =>
-  policy.mode === "none" ? [] : [...new Set(policy.rules.flatMap((each) => reached(rule, each)))];
+  policy.mode === "none" ? [] : [...new Set(policy.rules.flatMap((each) => collectReach(rule, each)))];
 
-export function reached<Request extends object>(table: ReachOfFields<Request>, request: Request): string[] {
+export function collectReach<Request extends object>(table: ReachOfFields<Request>, request: Request): string[] {
   const judges = table as Readonly<Record<string, Reach<unknown>>>;
   return Object.entries(request).flatMap(([field, value]) =>
     value === undefined ? [] : (judges[field]?.(value) ?? [`the field ${field}`]),
   );
 }
 
-export function reachedByKind<Union extends { kind: string }>(tables: ReachByKind<Union>, request: Union): string[] {
+export function collectReachByKind<Union extends { kind: string }>(tables: ReachByKind<Union>, request: Union): string[] {
   const { kind, ...fields } = request;
   const table = (tables as Readonly<Record<string, ReachOfFields<typeof fields>>>)[kind];
-  return table === undefined ? [`the kind ${kind}`] : [...new Set(reached(table, fields))];
+  return table === undefined ? [`the kind ${kind}`] : [...new Set(collectReach(table, fields))];
 }

@@ -2,9 +2,9 @@ import { defaultLimits } from "../defaults/default-limits.ts";
 import type { LimitField, SandboxField, SandboxFieldValues, StartField } from "./sandbox-fields.ts";
 
 /**
- * The half of the table of sandbox fields that needs no schemas, since help and most commands load none: the syntax of
- * each field on a command line and in an agent file, and its default. A field of `sandbox-fields.ts` that is missing
- * here does not compile.
+ * One half of the sandbox field table: each field's default, and its syntax on a command line and in an agent file.
+ * This half needs no schemas, because help and most commands load no schemas. If a field of `sandbox-fields.ts` is
+ * missing here, the code does not compile.
  */
 
 /** How to parse a text to the value. `own`: with a separate parser, on the command line and in the agent file. */

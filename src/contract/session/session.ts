@@ -79,7 +79,7 @@ export const SessionLock = z.object({
 export type SessionLock = z.infer<typeof SessionLock>;
 
 /** A session's files before a turn of a run in it. `turnSeq` is the sequence of the run event that began the turn. */
-export const RestorePoint = z.object({
+export const StoredPoint = z.object({
   run: z.string(),
   turnSeq: z.int().positive(),
   /** A copy of the workspace's layer, or the session's snapshot at that time; null if it had no files yet. */
@@ -88,4 +88,4 @@ export const RestorePoint = z.object({
     z.object({ kind: z.literal("snapshot"), id: SnapshotId.nullable() }),
   ]),
 });
-export type RestorePoint = z.infer<typeof RestorePoint>;
+export type StoredPoint = z.infer<typeof StoredPoint>;

@@ -67,8 +67,8 @@ const changes: Handlers<EventFor<typeof shipEvents, "facts">, ShipFacts, Partial
   "ship.merged": ({ data }) => ({ ...done, merged: data.commit }),
   "ship.branch_removed": () => ({ ...done, isBranchDone: true }),
   "ship.closed": () => ({ ...done, isClosed: true }),
-  "ship.merge_asked": (_, facts) => ({ isMergeAsked: true, ...retried(facts) }),
-  "ship.resumed": (_, facts) => retried(facts),
+  "ship.merge_asked": (_, facts) => ({ isMergeAsked: true, ...resetFailure(facts) }),
+  "ship.resumed": (_, facts) => resetFailure(facts),
   "ship.options_changed": withOptions,
 };
 
@@ -79,13 +79,13 @@ function withOptions({ data: { by: _, ...options } }: z.infer<typeof ShipOptions
   if (facts.step !== null && facts.failure === null) return { created, isStale: facts.step === "commit" || facts.step === "push" };
   const isRecommitted = facts.pushed === null && commitOptions.some((option) => options[option] !== undefined);
   const isRetargeted = facts.request === null && created.target.into !== facts.created.target.into;
-  return { created, ...(isRecommitted && { committed: null }), ...(isRetargeted && { pushed: null }), ...retried(facts) };
+  return { created, ...(isRecommitted && { committed: null }), ...(isRetargeted && { pushed: null }), ...resetFailure(facts) };
 }
 
 /** The options that a commit depends on. */
 const commitOptions = ["title", "body", "includeConfiguration", "leaveOut"] as const;
 
 /** Resets the failed step, since a person acted on it. Checks are repeated as well. */
-function retried({ failure }: ShipFacts): Partial<ShipFacts> {
+function resetFailure({ failure }: ShipFacts): Partial<ShipFacts> {
   return failure === null ? {} : { ...done, isChecked: false };
 }

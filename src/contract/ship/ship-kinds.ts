@@ -1,4 +1,4 @@
-/** Without schemas, which neither help nor a list of ships loads. */
+/** This file has no schemas, because neither help nor a list of ships loads schemas. */
 
 /** The prefix of the branch name. */
 export const branchKinds = ["feature", "fix", "hotfix", "refactor", "docs", "test", "chore"] as const;

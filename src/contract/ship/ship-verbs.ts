@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { jobListOf } from "../durable/durable-job.ts";
+import { jobListOf, ListJobs } from "../durable/durable-job.ts";
 import { RunId, SessionId } from "../ids.ts";
 import { owned, paged } from "../label/list-filter.ts";
 import { SecretName } from "../secret/secret-verbs.ts";
@@ -105,6 +105,7 @@ export type WatchShip = z.input<typeof WatchShip>;
 
 /** Filters ships. Absent members do not filter. */
 export const ListShips = z.strictObject({
+  id: ListJobs.shape.id,
   state: z.enum(["open", "ended"]).optional(),
   /** Only ships that wait for a person. */
   needsPerson: z.boolean().optional(),

@@ -1,2 +1,2 @@
-/** Without schemas, which neither help nor a list of webhooks loads. */
+/** This file has no schemas, because neither help nor a list of webhooks loads schemas. */
 export const deliveryStates = ["delivered", "retrying", "dead"] as const;

@@ -97,7 +97,7 @@ function testSubscriptionsToAll(using: UseLog): void {
       expect(await next).toMatchObject([{ stream: "c", seq: 1, position: 1402 }]);
     }));
 
-  test("loses no events for a stalled consumer, and holds up no one else", () =>
+  test("loses no events for a stalled consumer, and does not delay the others", () =>
     using(async (log) => {
       const stalled = log.subscribeAll()[Symbol.asyncIterator]();
       await log.append("a", [event(0)]);

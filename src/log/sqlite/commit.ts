@@ -24,8 +24,9 @@ export interface Appended {
 }
 
 /**
- * How long a change waits for another process's transaction before it fails; others queue up behind it. A backup that
- * copies the file, or a disk that stalls under another writer, takes seconds or minutes, and a writer can only wait.
+ * How long a change waits for another process's transaction before it fails. Later changes queue up behind it. A backup
+ * that copies the file, or a disk that stalls under another writer, takes seconds or minutes, and a writer can only
+ * wait.
  */
 export const BUSY_WAIT_MS_MAX = 10 * 60_000;
 /** How long to wait before we notify the user. */

@@ -92,7 +92,7 @@ export function createHeads(options: HeadsOptions) {
       const row = { ...rowOf(projection, { stream, seq: end.seq }, headState), at };
       if (after.seq === 0) rows.store(row, projection);
       else if (!rows.advance(row, { projection, afterSeq: after.seq, wasOpen })) return;
-      // Another process may repair the damage, so the stored row decides.
+      // We do not remember a damaged head: another process may repair it, so the stored row must be read again.
       if (headState.damage !== null) return;
       if (remembered.size >= REMEMBERED_MAX) remembered.delete(remembered.keys().next().value ?? "");
       remembered.set(stream, { end, made: headState });

@@ -17,8 +17,8 @@ export async function listHeads(filter: HeadFilter, options: Listing): Promise<{
   const { index, projection, page } = options;
   if (Object.values(filter.where ?? {}).some((values) => values.length === 0)) return { heads: [], total: 0, isMinimum: false };
   const terms = filter.open === true ? null : askedTerms(projection, filter);
-  if (terms === null) return scanned(filter, options);
-  const open = filter.open === false ? { heads: [], total: 0, isMinimum: false } : scanned({ ...filter, open: true }, options);
+  if (terms === null) return scanHeads(filter, options);
+  const open = filter.open === false ? { heads: [], total: 0, isMinimum: false } : scanHeads({ ...filter, open: true }, options);
   const { termGroups, rest } = terms;
   const isPlain = Object.keys(rest).length === 0 && filter.matches === undefined;
   const ofRest: HeadFilter = { prefix: filter.prefix, where: rest, ...(filter.matches && { matches: filter.matches }) };
@@ -32,7 +32,7 @@ export async function listHeads(filter: HeadFilter, options: Listing): Promise<{
 }
 
 /** Scans heads one by one: open ones, those of another prefix, or those of a kind without terms. */
-function scanned(filter: HeadFilter, { database, projection, page }: Listing): { heads: DatedHead[]; total: number; isMinimum: boolean } {
+function scanHeads(filter: HeadFilter, { database, projection, page }: Listing): { heads: DatedHead[]; total: number; isMinimum: boolean } {
   const { after, limit } = page;
   const { conditions, values } = conditionsOf(filter);
   // Forces the index. SQLite does not know how few heads are open, and would scan all of them.

@@ -6,8 +6,8 @@ import { isStopped, processStat } from "../../lib/process-stat.ts";
 const WRITE_LOCK_BYTE = 120;
 
 /**
- * Returns the pid of the process that is writing to the database at `path`; null if no process is, or we cannot
- * see it.
+ * Returns the pid of the process that is writing to the database at `path`; null if no process is writing, or if we
+ * cannot see that process.
  */
 export function lockHolder(path: string): number | null {
   const pids = ignoring("the holder is a detail of another error", () => {

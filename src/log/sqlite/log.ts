@@ -134,7 +134,7 @@ export function createSqliteLog(options: {
   };
 }
 
-/** Reads row by row, so that a damaged row does not take others with it. Deducts from the budget what it reads. */
+/** Reads row by row, so that a damaged row does not hide the rows before it. Deducts each row from the budget. */
 function readRows(
   stream: string,
   { fromSeq, budget }: { fromSeq: number; budget: ReadBudget },

@@ -47,9 +47,9 @@ CREATE TABLE heads (
 `;
 
 /**
- * Version 3. `feed` records the order of all appends over all streams, for subscribers to more than one. It has one row
- * for each append, written by triggers, so that even an older Caisson with the log open leaves nothing out. Earlier
- * events get one row per stream, in the order of their last events.
+ * Version 3. `feed` records the order of all appends over all streams, for subscribers to more than one. Triggers write
+ * one row for each append, so it even includes appends by an older Caisson that has the log open. Earlier events get
+ * one row per stream, in the order of their last events.
  */
 export const schemaSince3 = `
 CREATE TABLE feed (

@@ -10,8 +10,8 @@ import { isSessionId, sessionIdOf } from "../names/session-id.ts";
 import type { OwnLookups } from "./owned-group.ts";
 
 /**
- * Lookups among the things that a caller sees; others fail like things that do not exist. `session` accepts a session
- * or a run in it, `work` a session, a run in it or a sandbox, `network` a sandbox or a run that has one.
+ * Lookups of the things that a caller sees. Looking up any other thing fails as if it did not exist. `session` accepts
+ * a session or a run in it, `work` a session, a run in it or a sandbox, `network` a sandbox or a run that has one.
  */
 type OwnThings = Pick<OwnLookups, "run" | "sandbox" | "snapshot" | "session" | "work" | "network">;
 
@@ -20,7 +20,7 @@ type Parts = Pick<Station, "runs" | "sandboxes" | "sessions">;
 export function ownThings(station: Parts, { owner, sees }: OwnerView): OwnThings {
   const own = strictlyOwn(station, owner);
   if (sees === "own") return own;
-  // For a caller who sees everything, a name means their own thing if they have one, and otherwise any owner's.
+  // For a caller who sees everything, a name refers to their own thing of that name, or otherwise to any owner's.
   const first = (find: (word: string) => Promise<string>) => async (word: string) =>
     /^(?:sb|sn|run|ses)_/.test(word) ? word : ((await orNull(find(word))) ?? word);
   return {

@@ -18,8 +18,8 @@ export interface OwnView extends OwnerView {
 }
 
 /**
- * Returns the verbs of a group as one owner sees them. Each verb declares whose things it touches, so a new verb does
- * not compile without that decision. The verbs that are owned `by hand` are implemented here.
+ * Returns the verbs of a group as one owner sees them. Each verb must declare whose things it touches; a new verb does
+ * not compile without the declaration. The verbs that are owned `by hand` are implemented here.
  */
 export function ownedGroup<Group extends GroupName>(
   group: Group,
@@ -52,14 +52,14 @@ function ownedVerb(
   }
 }
 
-/** The route requires the scope `admin`, too. This guards against a route that forgets to. */
+/** The route should already require the scope `admin`. This check covers a route that does not. */
 function refuse(name: string): never {
   throw new CaissonError("denied", `${name} affects the things of every owner`, {
     hint: "Use a token with the scope admin.",
   });
 }
 
-/** Returns whether the request is for another owner, of whose things the caller sees none. */
+/** Returns whether the request is for another owner, whose things the caller cannot see. */
 export function isOthers(options: { owner?: string | undefined }, owner: string): boolean {
   return options.owner !== undefined && options.owner !== owner;
 }

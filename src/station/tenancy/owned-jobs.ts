@@ -1,4 +1,4 @@
-import { type JobList, type ListJobs, noJob } from "../../contract/durable/durable-job.ts";
+import { type ListJobs, noJob } from "../../contract/durable/durable-job.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { OwnerView } from "../../contract/token/owner.ts";
 import type { Station } from "../../verbs/station.ts";
@@ -16,11 +16,7 @@ export function jobLookups(station: Station, view: OwnerView): Pick<OwnLookups, 
   return {
     merge: jobLookup(station.merges, view, mergeKindFacts),
     workflow: jobLookup(station.workflows, view, workflowKind),
-    async ship(word) {
-      if (sees === "everything") return (await station.ships.get(word)).id;
-      const mine = (await station.ships.list({ owner })).items.filter(({ id }) => id.startsWith(word));
-      return oneOf(word, mine, { what: shipNames.name, listedBy: shipNames.listedBy });
-    },
+    ship: jobLookup(station.ships, view, shipNames),
     /** For a caller who sees everything, their own spec takes precedence if several have the name. */
     async spec(word) {
       const isPrefix = isIdPrefix("spec", word);
@@ -36,7 +32,7 @@ export function jobLookups(station: Station, view: OwnerView): Pick<OwnLookups, 
 
 interface ListedJobs {
   get(word: string): Promise<{ id: string; owner: string }>;
-  list(options?: ListJobs): Promise<JobList>;
+  list(options?: Pick<ListJobs, "id" | "owner" | "limit">): Promise<{ items: readonly { id: string }[] }>;
 }
 
 /** Resolves the id of a job that the caller sees. Another owner's job fails like one that does not exist. */

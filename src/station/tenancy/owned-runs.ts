@@ -33,7 +33,7 @@ export function ownedRuns(station: Pick<Station, "runs">, view: OwnView): RunVer
 async function resolveOwnReferences(request: StartRunInput, { sees, own }: OwnView): Promise<StartRunInput> {
   const { session, settings, labels = {} } = request;
   if (sees === "own") refuseStationLabels("run", labels);
-  // A name is looked up among the owner's sessions, and creates a new one if it is unknown. An id must exist.
+  // A name refers to one of the owner's sessions, and an unknown name creates a session. An id must exist.
   if (sees === "own" && session !== undefined && isSessionId(session.id)) await own.session(session.id);
   const from = request.from && { ...request.from, session: await own.session(request.from.session) };
   const whole = { ...request, ...(from && { from }) };

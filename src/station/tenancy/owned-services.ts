@@ -28,8 +28,8 @@ export function ownedGuardian(station: Station, view: OwnView): Station["guardia
 }
 
 /**
- * Everyone sees the station's own health. The health of sandboxes and runs belongs to their owners, as do their
- * incidents, even after they are removed.
+ * Everyone sees the station's own health. The health and the incidents of a sandbox or run belong to its owner, even
+ * after it is removed.
  */
 export function ownedHealth(station: Station, view: OwnView): Station["health"] {
   const { health } = station;

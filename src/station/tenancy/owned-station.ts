@@ -1,7 +1,7 @@
 import { LOCAL_OWNER, type OwnerView } from "../../contract/token/owner.ts";
 import type { Station } from "../../verbs/station.ts";
 import { createInbox } from "../inbox/create-inbox.ts";
-import { findThing } from "../names/find-thing.ts";
+import { resolveId } from "../names/resolve-id.ts";
 import { ownThings } from "./own-things.ts";
 import { type OwnView, ownedGroup } from "./owned-group.ts";
 import { jobLookups, ownedJobs } from "./owned-jobs.ts";
@@ -20,9 +20,9 @@ import {
 import { ownedSessions } from "./owned-sessions.ts";
 
 /**
- * Returns the station as one owner sees it (ADR 30): the owner owns whatever they create through it, and other owners'
- * things fail like things that do not exist, by id, id prefix and name. The machine's own user gets the station itself.
- * Disposing a view does not end the station.
+ * Returns the station as one owner sees it (ADR 30): the owner owns everything that they create through it, and other
+ * owners' things fail like things that do not exist, by id, id prefix and name. The machine's own user gets the station
+ * itself. Disposing a view does not end the station.
  */
 export function ownedStation(station: Station, owner: OwnerView): Station {
   const own = { ...ownThings(station, owner), ...jobLookups(station, owner), ...serviceLookups(station, owner) };
@@ -49,7 +49,7 @@ export function ownedStation(station: Station, owner: OwnerView): Station {
     inbox: createInbox({ ...jobs, runs, health, sandboxes }),
     agents: ownedGroup("agents", station, view, {}),
     images: ownedGroup("images", station, view, {}),
-    machine: ownedGroup("machine", station, view, { find: async (word) => await findThing(word, { runs, sandboxes, sessions }) }),
+    machine: ownedGroup("machine", station, view, { find: async (word) => await resolveId(word, { runs, sandboxes, sessions }) }),
     tokens: ownedGroup("tokens", station, view, {}),
     audit: ownedGroup("audit", station, view, {}),
     async [Symbol.asyncDispose]() {},

@@ -29,7 +29,7 @@ const ExecInput = z.strictObject({
     .min(100)
     .max(CHARACTERS_MAX)
     .default(CHARACTERS)
-    .describe("The limit for each output stream. Of a longer one, you get the beginning and the end."),
+    .describe("The limit for each output stream. If the output is longer, you get its beginning and its end."),
 });
 
 const ExecOutput = z.object({
