@@ -16,7 +16,7 @@ import { createSessionStore, type SessionStore } from "../workspace/sessions.ts"
 import type { KnownPlaces } from "../workspace/wrong-place.ts";
 import { type ClaimName, claimName } from "./names/claim-name.ts";
 
-/** The parts that all of a station shares: its state folder with all records, this process, and the runtimes. */
+/** The parts that the whole station shares: its state folder with all records, this process, and the runtimes. */
 export interface StationCore {
   readonly stateDir: string;
   readonly log: Log;

@@ -6,9 +6,9 @@ import { CaissonError } from "../../contract/error/error.ts";
 const SUB_AGENTS_MAX = 100;
 
 /**
- * Returns the definition with every agent that it may hand work to, directly or through others, as they are now: a
- * resumed run keeps the definition it started with. Agents that the definition already contains stay unchanged. Throws
- * what `find` throws, and `too_large`.
+ * Returns the definition with the current definition of every agent that it may hand work to, directly or through other
+ * agents. A resumed run keeps the definitions that it started with. Agents that the definition already contains stay
+ * unchanged. Throws what `find` throws, and `too_large`.
  */
 export async function withSubAgents(
   definition: AgentDefinition,

@@ -12,9 +12,7 @@ import { type Folded, foldOn, storedForm, streamOf } from "./durable-log.ts";
 import type { Effect, JobDecision, Kind, NewKindEvent, Waits } from "./kind.ts";
 import { createWake, type Wake } from "./wake.ts";
 
-/**
- * The pause before another attempt to append an outcome that the log could not take, for as long as we hold the lease.
- */
+/** The pause between attempts to append an outcome while the log fails. We retry for as long as we hold the lease. */
 const LOG_AGAIN_MS = 1_000;
 
 export interface DriveOptions {
@@ -30,7 +28,7 @@ export interface DriveOptions {
   signal: AbortSignal;
 }
 
-/** Why this process stopped driving a job: there is nothing to do for now, it has ended, or another process has it. */
+/** Why this process stopped driving a job: the job waits or is paused, it has ended, or another process drives it. */
 export type DriveEnd = "waits" | "paused" | "ended" | "elsewhere";
 
 /** The drive of one job, from taking its lease to releasing it. */
@@ -67,16 +65,16 @@ async function driveHeld<State, New extends NewKindEvent, Work extends Effect>(
   const held = await holdLease(options.log, streamOf(kind, id), { ...options, ttlMs: LEASE_TTL_MS });
   if (held === null) return "elsewhere";
   await using lease = held;
-  const letGo = AbortSignal.any([options.signal, lease.lost]);
-  letGo.addEventListener("abort", options.wake.set);
-  const driving = new Driving(kind, id, { ...options, held: lease, letGo });
+  const releaseSignal = AbortSignal.any([options.signal, lease.lost]);
+  releaseSignal.addEventListener("abort", options.wake.set);
+  const driving = new Driving(kind, id, { ...options, held: lease, releaseSignal });
   try {
-    // The job was removed after the drive was requested: an event now would create a job without a beginning.
+    // The job was removed after the drive was requested. Appending now would create a job without its first event.
     if ((await options.log.lastSeq(streamOf(kind, id))) === 0) return "ended";
     await foldOn(options.log, kind, id, options.folded);
     return await driving.untilNothingToDo();
   } finally {
-    letGo.removeEventListener("abort", options.wake.set);
+    releaseSignal.removeEventListener("abort", options.wake.set);
     await driving.abandon();
   }
 }
@@ -99,7 +97,7 @@ async function rest(busyMs: number, signal: AbortSignal): Promise<void> {
 class Driving<State, New extends NewKindEvent, Work extends Effect> {
   readonly #kind: Kind<State, New, Work>;
   readonly #id: string;
-  readonly #options: DriveOptions & { folded: Folded<State>; wake: Wake; held: HeldLease; letGo: AbortSignal };
+  readonly #options: DriveOptions & { folded: Folded<State>; wake: Wake; held: HeldLease; releaseSignal: AbortSignal };
   readonly #running = new Map<string, Running>();
   readonly #abandoned = new AbortController();
   #outcomes: { effect: Work; events: readonly New[] }[] = [];
@@ -109,7 +107,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
   constructor(
     kind: Kind<State, New, Work>,
     id: string,
-    options: DriveOptions & { folded: Folded<State>; wake: Wake; held: HeldLease; letGo: AbortSignal },
+    options: DriveOptions & { folded: Folded<State>; wake: Wake; held: HeldLease; releaseSignal: AbortSignal },
   ) {
     this.#kind = kind;
     this.#id = id;
@@ -117,9 +115,9 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
   }
 
   async untilNothingToDo(): Promise<DriveEnd> {
-    const { folded, wake, letGo } = this.#options;
+    const { folded, wake, releaseSignal } = this.#options;
     for (;;) {
-      letGo.throwIfAborted();
+      releaseSignal.throwIfAborted();
       await this.#recordOutcomes();
       if (folded.facts.finish !== null) return "ended";
       const now = this.#options.now();
@@ -128,7 +126,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
       if ("append" in decision) {
         const busyMs = performance.now() - sinceMs;
         await this.#appendDecided(decision);
-        await rest(busyMs, letGo);
+        await rest(busyMs, releaseSignal);
       } else if ("end" in decision) await this.#appendOrTakeIn([{ type: "driven.ended", data: decision.end }]);
       else {
         this.#checkWaits(decision, now);
@@ -163,7 +161,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
     return await during(() => this.#kind.decide(state, { facts, now, during }));
   }
 
-  /** Rejects a wait for a time that has passed, because the loop would never end. */
+  /** Rejects a due time in the past, because the loop would never end. */
   #checkWaits({ waits }: { waits?: Waits }, now: Date): void {
     if (waits?.due === undefined || waits.due > now) return;
     throw new CaissonError("internal", `the ${this.#kind.name} ${this.#id} waits for a time that has passed`);
@@ -183,15 +181,15 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
 
   /** Returns false if another writer appended first. Its events are folded, and the kind decides again. */
   async #appendOrTakeIn(events: readonly (New | NewJobEvent)[], { isRetold = false } = {}): Promise<boolean> {
-    const { log, folded, held, crashpoint, letGo } = this.#options;
-    letGo.throwIfAborted();
+    const { log, folded, held, crashpoint, releaseSignal } = this.#options;
+    releaseSignal.throwIfAborted();
     const stored = storedForm(this.#kind, events);
     for (const { type } of stored) crashpoint(`${type}:before`);
     try {
       await log.append(streamOf(this.#kind, this.#id), stored, {
         expectedSeq: folded.seq,
         lease: held.lease,
-        signal: letGo,
+        signal: releaseSignal,
         ...(isRetold && { isRetold }),
       });
     } catch (error) {
@@ -207,7 +205,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
     return true;
   }
 
-  /** Appends outcomes until the log has them: they are facts, whatever other writers append. */
+  /** Retries until the log has every outcome. Outcomes are facts, so events of other writers never invalidate them. */
   async #recordOutcomes(): Promise<void> {
     for (let outcome = this.#outcomes[0]; outcome !== undefined; outcome = this.#outcomes[0]) {
       this.#options.crashpoint(`${this.#kind.name}.effect:after`);
@@ -225,7 +223,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
         return await this.#appendOrTakeIn(outcome.events);
       }
       if (error.details?.log !== true) throw error;
-      await delay(LOG_AGAIN_MS, undefined, { signal: this.#options.letGo });
+      await delay(LOG_AGAIN_MS, undefined, { signal: this.#options.releaseSignal });
       return false;
     }
   }
@@ -254,17 +252,17 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
 
   /** Confirms the lease right before an effect: a process that was replaced must not act outside. */
   async #confirm(): Promise<void> {
-    const { log, held, letGo } = this.#options;
-    letGo.throwIfAborted();
+    const { log, held, releaseSignal } = this.#options;
+    releaseSignal.throwIfAborted();
     if (!this.#isConfirmed) await log.renew(held.lease, { ttlMs: LEASE_TTL_MS });
     this.#isConfirmed = true;
   }
 
   #perform(effect: Work): void {
-    const { folded, letGo, wake } = this.#options;
+    const { folded, releaseSignal, wake } = this.#options;
     const abort = new AbortController();
     if (effect.cancel === true) abort.abort(new CaissonError("cancelled", `${effect.id} was cancelled`));
-    const stopSignal = AbortSignal.any([letGo, this.#abandoned.signal]);
+    const stopSignal = AbortSignal.any([releaseSignal, this.#abandoned.signal]);
     const signal = AbortSignal.any([stopSignal, abort.signal]);
     const settled = (async () => {
       let events: readonly New[];
@@ -291,7 +289,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
     if (waits.due === null && children.length === 0 && person === null && signal === null) {
       throw new CaissonError("internal", `the ${this.#kind.name} ${this.#id} waits for nothing`);
     }
-    // The time may have come since the decision.
+    // The due time may have passed since the decision.
     if (due !== undefined && due <= this.#options.now()) return false;
     const isRecorded = () => JSON.stringify(this.#options.folded.facts.waits) === JSON.stringify(waits);
     // Reading our own event back may have folded later ones, after which the job no longer waits.

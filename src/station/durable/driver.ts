@@ -13,7 +13,8 @@ import type { AnyKind } from "./kind.ts";
 /** The most jobs that start at the same time. This does not limit how many wait for their effects. */
 const BEGINNING_MAX = 32;
 /**
- * The folded states kept for the next drive: a job that waits a thousand times is not folded from the start each time.
+ * How many folded states we keep for the next drive, so that a job that waits a thousand times is not folded from the
+ * start each time.
  */
 const REMEMBERED_MAX = 64;
 const DUE_TIMES_MAX = 10_000;
@@ -39,17 +40,17 @@ export interface DriverOptions {
 }
 
 /**
- * Drives jobs of all kinds: in a station all of them (`serve`), in a process that was started for some of them only
- * those (`drive`). A waiting job costs nothing here but its due time: its lease is released, and the event that it
- * waits for starts it again, whichever process appends it. Several drivers may work on one log: leases decide, and a
- * driver without the lease does nothing outside.
+ * Drives jobs of all kinds. A station drives every job (`serve`); a process that was started for particular jobs drives
+ * only those (`drive`). A waiting job costs this process only a due time: we release its lease, and the event that it
+ * waits for starts it again, even if another process appends that event. Several drivers may work on one log: only the
+ * driver that holds a job's lease performs the job's effects.
  */
 export interface Driver extends AsyncDisposable {
   /** Drives the job of this stream in this process whenever there is something to do, until it ends. */
   drive(stream: string): void;
   /** Drives all present and future jobs in this process. Resolves when all open jobs have been checked. */
   serve(): Promise<void>;
-  /** Resolves when no job is at work here. For tests, and for a station that shuts down. */
+  /** Resolves when this process is driving no job. For tests, and for a station that shuts down. */
   idle(): Promise<void>;
 }
 
@@ -202,7 +203,7 @@ class LocalDriver implements Driver {
     }
   }
 
-  /** Checks the jobs that other processes held: no event reports the death of such a process. */
+  /** Checks the jobs that other processes held, because no event reports the death of a process. */
   #lookElsewhere(): void {
     for (const stream of this.#elsewhere) this.#takeUp(stream);
     this.#elsewhere.clear();

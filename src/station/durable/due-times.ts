@@ -8,8 +8,8 @@ export interface DueTimes extends Disposable {
 }
 
 /**
- * Keeps the soonest `max` due times. When all of them have passed and others were left out, calls `lookAgain`: the log
- * has the rest.
+ * Keeps the `max` earliest due times. If it had to leave out later ones, it calls `lookAgain` once all kept times have
+ * passed: the log has the rest.
  */
 export function createDueTimes(options: {
   max: number;

@@ -50,7 +50,7 @@ export async function foldThing<State>(log: Log, kind: FoldedKind<State>, id: st
   return folded;
 }
 
-/** Returns the error for an event that cannot be read, or null when all are folded. */
+/** Folds a page of events. Returns the error for an unreadable event, or null if all events were folded. */
 function foldPage<State>(kind: FoldedKind<State>, events: readonly StoredEvent[], folded: Folded<State>): Error | null {
   for (const stored of events) {
     let event: ReadKindEvent;
@@ -67,8 +67,8 @@ function foldPage<State>(kind: FoldedKind<State>, events: readonly StoredEvent[]
 }
 
 /**
- * Returns the events in the log's form. Throws `internal` for an event outside the kind's family, which could never be
- * read again.
+ * Returns the events in the log's form. Throws `internal` for an event outside the kind's family, because no reader
+ * could parse it.
  */
 export function storedForm(kind: Pick<Kind, "events" | "name">, events: readonly (NewKindEvent | NewJobEvent)[]): NewEvent[] {
   return events.map((event) => {
@@ -102,9 +102,9 @@ export function noSuchThing({ name, listedBy }: Pick<Kind, "name" | "listedBy">,
 }
 
 /**
- * Appends events from anyone but the driver: a person, another process, another job. `make` gets the current job and
- * returns the events, or none if there is nothing to append. They are appended only if the job has not changed since;
- * otherwise `make` is called again. So of two answers one counts, and `make` refuses the other.
+ * Appends events that do not come from the driver, but from a person, another process or another job. `make` receives
+ * the current job and returns the events, or an empty list. We append them only if the job has not changed since;
+ * otherwise we call `make` again. So if two answers arrive at once, one counts and `make` refuses the other.
  */
 export async function say<State>(
   log: Log,

@@ -29,7 +29,7 @@ export interface NewThing<New extends NewKindEvent> {
   id?: string;
   title: string;
   owner?: string | undefined;
-  /** The stream of the job that it is a part of. */
+  /** The stream of the job that contains this one. */
   parent?: string | null;
   /** The kind's own first events, which define the job. */
   events: readonly New[];
@@ -62,7 +62,7 @@ export function createJobs<State, New extends NewKindEvent, Work extends Effect>
   },
 ): Jobs<State, New> {
   const { log, driver, crashpoint, openPerOwnerMax = OPEN_PER_OWNER_MAX } = options;
-  const find = (word: string) => findThing(kind, word, log);
+  const find = (word: string) => findJob(kind, word, log);
   const view = async (id: string): Promise<JobView> => viewOf(await headOf(log, kind, id));
   const tell = async (word: string, make: (thing: Folded<State>) => readonly (New | NewJobEvent)[]): Promise<JobView> => {
     const id = await find(word);
@@ -143,7 +143,7 @@ export function refuseEnded({ name }: Pick<Kind, "name">, { id, finish }: JobFac
 }
 
 /** Resolves an id or an id prefix to the full id. A full id is returned without a lookup. */
-async function findThing(kind: Pick<Kind, "name" | "prefix" | "idPrefix" | "listedBy">, word: string, log: Log): Promise<string> {
+async function findJob(kind: Pick<Kind, "name" | "prefix" | "idPrefix" | "listedBy">, word: string, log: Log): Promise<string> {
   const { name, prefix, idPrefix, listedBy } = kind;
   if (new RegExp(`^${idPrefix}_[a-z2-7]{12}$`).test(word)) return word;
   if (!new RegExp(`^${idPrefix}_[a-z2-7]{1,11}$`).test(word)) {
@@ -159,7 +159,10 @@ async function findThing(kind: Pick<Kind, "name" | "prefix" | "idPrefix" | "list
   );
 }
 
-/** Throws `busy` if the owner has reached the limit of open jobs of a kind. A job that already exists may stay. */
+/**
+ * Throws `busy` if the owner has reached the limit of open jobs of a kind. A request for a job that already exists
+ * always passes.
+ */
 async function checkShare(
   kind: Pick<Kind, "name" | "prefix" | "listedBy">,
   id: string,

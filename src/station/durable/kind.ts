@@ -47,31 +47,31 @@ export interface Kind<State = unknown, New extends NewKindEvent = NewKindEvent, 
    */
   apply(state: State, event: ReadKindEvent): void;
   /**
-   * Returns what follows from the state, and from nothing else: the same state and time give the same decision. A
-   * requested cancellation is in `facts.cancelRequested`; the kind carries it out (effects with `cancel`, then `end`).
-   * A kind that computes something elsewhere returns a promise: nothing else happens to the job until it resolves. The
-   * kind then makes its decision in `during`, so that a station knows whose turn it is.
+   * Decides the next step from the state alone: the same state and time give the same decision. A requested
+   * cancellation is in `facts.cancelRequested`; the kind carries it out (effects with `cancel`, then `end`). A kind
+   * that computes something elsewhere returns a promise: nothing else happens to the job until it resolves. The kind
+   * then makes its decision in `during`, so that a station knows whose turn it is.
    */
   decide(
     state: State,
     look: { facts: Readonly<JobFacts>; now: Date; during?: <Result>(work: () => Result) => Result },
   ): JobDecision<New, Work> | Promise<JobDecision<New, Work>>;
   /**
-   * Performs an effect whose intent is in the log, and returns the events that describe the outcome, at least one. It
-   * may be called again with the same id, by another process, if the first one died before the outcome was in the log:
-   * so it first looks for existing results by that id. An error it throws goes to `failed`. It gives up when the signal
-   * aborts; for an effect with `cancel` the signal is aborted from the start, and it ends what an earlier call may have
+   * Performs an effect whose intent is in the log. Returns the events that describe the outcome, at least one. If a
+   * process dies before the outcome is in the log, another process calls this again with the same id, so it first looks
+   * for existing results of that id. An error it throws goes to `failed`. It gives up when the signal aborts. For an
+   * effect with `cancel`, the signal is aborted from the start, and the call must end any work that an earlier call
    * started.
    */
   perform(effect: Work, context: EffectContext): Promise<readonly New[]>;
   /**
-   * Returns the events for a failed effect, which has `cancel` even if the cancellation came while it ran. Only
+   * Returns the events for a failed effect. The effect has `cancel` set even if it was cancelled while it ran. Only
    * `decide` can retry: the driver never does.
    */
   failed(effect: Work, error: CaissonError): readonly New[];
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a kind's state and events are is known to the kind alone.
+// biome-ignore lint/suspicious/noExplicitAny: only the kind itself knows the types of its state and events.
 export type AnyKind = Kind<any, any, any>;
 
 /** A new event of a kind. */
@@ -80,18 +80,20 @@ export interface NewKindEvent {
   data: object;
 }
 
-/** An event to fold: one of the kind's family, already in its current version. */
+/** An event to fold: it belongs to the kind's family, and is already in its current version. */
 export type ReadKindEvent = JobEvent | { type: string; version: number; at: string; data: z.core.util.JSONType };
 
 export interface Effect {
   /**
-   * The same for the same job, step and attempt in every process, and never reused. What the effect created outside is
-   * found by it after a crash.
+   * Every process computes the same id for the same job, step and attempt, and ids are never reused. After a crash we
+   * use the id to find what the effect created outside.
    */
   readonly id: string;
-  /** The stream of a run or job. The effect is performed after that has ended, and is not held in memory until then. */
+  /**
+   * The stream of a run or job that must end before the effect is performed. Until then the effect is not in memory.
+   */
   readonly after?: string;
-  /** Cancels the effect: its signal is aborted, and what it started outside is ended. */
+  /** Cancels the effect: aborts its signal, and ends the work that it started outside. */
   readonly cancel?: boolean;
 }
 
@@ -103,18 +105,18 @@ export interface EffectContext {
 }
 
 export type JobDecision<New extends NewKindEvent, Work extends Effect> =
-  /** Facts that follow, including intents; not empty. The kind decides again when they are in the log. */
+  /** New facts, including intents; at least one. The kind decides again once they are in the log. */
   | {
       append: readonly New[];
       /**
-       * The events contain all that is known of the job and replace its whole log, for a job that never ends. Folded on
-       * top of the existing state, they must give the same result as on their own.
+       * Compacts the log of a job that never ends: the events contain the job's complete state and replace its whole
+       * log. Folding them on top of the existing state must give the same result as folding them alone.
        */
       isRetelling?: boolean;
     }
   /**
-   * Everything in progress: what the job waits for, and the effects whose intent is in the log but whose outcome is
-   * not, whichever process started them. Effects that already run here are left alone.
+   * Everything in progress: what the job waits for, and all effects with an intent but no outcome in the log, even
+   * those that another process started. Effects that already run here are left alone.
    */
   | { effects: readonly Work[]; waits?: Waits }
   | { end: { finish: JobFinish; text: string | null } };

@@ -4,7 +4,7 @@ import type { NewRunEvent } from "../../contract/run/run-event.ts";
 import type { RunFacts } from "../../contract/run/run-facts.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Log } from "../../log/log.ts";
-import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { cut } from "./detectors.ts";
 
 export interface GuardianDecision {
@@ -24,7 +24,7 @@ const PRIORITY_MIN = -100;
  */
 export async function appendDecision(log: Log, run: string, decision: GuardianDecision & { expectedSeq: number }): Promise<boolean> {
   let isAppended = false;
-  await appendForeign(log, run, (facts, seq) => {
+  await appendUnowned(log, run, (facts, seq) => {
     isAppended = seq === decision.expectedSeq && isPossible(facts, decision.action);
     if (!isAppended) return null;
     const { action, coherence, findings } = decision;

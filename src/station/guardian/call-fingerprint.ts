@@ -3,14 +3,14 @@ import { builtInTools } from "../../agent/tools/tool-set.ts";
 import type { ToolOutcome } from "../../contract/run/run.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
 
-/** What is stored of a finished tool call. Its size is small and bounded, whatever the call was. */
+/** The stored summary of a finished tool call. It is small, however large the call was. */
 export interface SeenCall {
   /** The number of the event with its outcome. */
   seq: number;
   tool: string;
   /** The exact digest of its tool and arguments. */
   signature: string;
-  /** Its tool and arguments without the parts in which two calls of one kind differ: numbers, hashes, white space. */
+  /** Its tool and arguments without the parts that vary between similar calls: numbers, hashes, white space. */
   shape: string;
   /** The digest of its result without those parts. */
   result: string;
@@ -19,7 +19,7 @@ export interface SeenCall {
   isWaiting: boolean;
   /** Whether it made progress: it changed a file, or a test improved. */
   isProgress: boolean;
-  /** Whether no earlier result was like its result. */
+  /** Whether its result differs from all earlier results. */
   isNew: boolean;
   /** Whether its arguments, or the agent's last text, contain words of the task. */
   isOnTask: boolean;
@@ -57,14 +57,16 @@ export function askedCall(name: string, args: unknown, words: ReadonlySet<string
 }
 
 /**
- * Returns a digest of a result. It is the same for results that differ only in numbers, as those of a failing test do.
+ * Returns a digest of a result. Results that differ only in numbers, such as those of a failing test, have the same
+ * digest.
  */
 export function resultOf(text: string): string {
   return digest(shapeOf(text.slice(0, TEXT_CHARACTERS_MAX)));
 }
 
 /**
- * Returns how many tests failed and passed, as most test tools report it in their last lines; null for other output.
+ * Returns the numbers of failed and passed tests, which most test tools report in their last lines; null for other
+ * output.
  */
 export function testCounts(text: string): { failed: number; passed: number } | null {
   const end = text.slice(-TEXT_CHARACTERS_MAX);
@@ -75,7 +77,7 @@ export function testCounts(text: string): { failed: number; passed: number } | n
   return { failed: Number(failed ?? 0), passed: Number(passed ?? 0) };
 }
 
-/** Returns the words that show that a call concerns the task: names, paths, words long enough to mean something. */
+/** Returns the words by which we recognize calls that concern the task: names, paths, and words of some length. */
 export function taskWords(task: string): ReadonlySet<string> {
   const words =
     task
@@ -99,7 +101,7 @@ export function mentions(text: string, words: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** Returns how much of two texts is the same, in runs of three words; 1 for equal texts. */
+/** Returns the share of three-word sequences that two texts have in common; 1 for equal texts. */
 export function similarity(one: string, other: string): number {
   if (one === other) return 1;
   const [a, b] = [shingles(one), shingles(other)];
@@ -115,7 +117,7 @@ function shingles(text: string): Set<string> {
   return new Set(words.slice(2).map((word, at) => `${words[at]} ${words[at + 1]} ${word}`));
 }
 
-/** Returns whether two calls do nearly the same. */
+/** Returns whether two calls are nearly the same. */
 export function isNear(one: Pick<SeenCall, "tool" | "shape">, other: Pick<SeenCall, "tool" | "shape">): boolean {
   return one.tool === other.tool && (one.shape === other.shape || similarity(one.shape, other.shape) >= NEAR);
 }

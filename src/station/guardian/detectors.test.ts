@@ -98,7 +98,7 @@ describe("repetition", () => {
 });
 
 describe("errors", () => {
-  test("are reported in a row, whatever was tried", () => {
+  test("are reported if many calls in a row fail, even different ones", () => {
     const steps = repeated(9, (n) => [
       { args: { command: `tool-${"abcdefghi"[n]}` }, text: `${"abcdefghi"[n]}: not found`, outcome: "error" as const },
     ]);
@@ -111,7 +111,7 @@ describe("errors", () => {
 });
 
 describe("cost", () => {
-  test("is reported for what was spent since the last progress", () => {
+  test("is reported for the spending since the last progress", () => {
     expect(
       cost(
         trajectoryAfter(
@@ -160,7 +160,7 @@ describe("drift", () => {
   test("is reported if the calls no longer mention the task", () => {
     expect(drift(trajectoryAfter([...onTask, ...elsewhere(26)]), settings)).toMatchObject({ detector: "drift", severity: 0.32 });
   });
-  test("is not reported while the calls mention the task, or if none ever did", () => {
+  test("is not reported if the calls still mention the task, or never did", () => {
     expect(drift(trajectoryAfter([...onTask, ...elsewhere(20)]), settings)).toBeNull();
     expect(drift(trajectoryAfter(elsewhere(28)), settings)).toBeNull();
     expect(drift(trajectoryAfter([...onTask, ...elsewhere(26)], { say: "now src/parser.ts again" }), settings)).toBeNull();

@@ -15,14 +15,14 @@ export type Detector = (trajectory: Trajectory, settings: GuardianConfig) => Gua
 const SEVERITY_AT_THRESHOLD = 0.35;
 const SEVERITY_PER_THRESHOLD = 0.25;
 const SEVERITY_MAX = 0.75;
-/** The severity of findings that may have a good reason: enough for a nudge, but never for more on their own. */
+/** The severity of findings that may have a good reason. One alone justifies a nudge, but nothing stronger. */
 const SEVERITY_WORD = 0.32;
 
 /** The share of calls since the last progress that must have read something new for a run not to be idle. */
 const NEW_SHARE = 0.4;
 const CYCLE_LENGTH_MAX = 5;
 const CYCLES_MIN = 4;
-/** How often the same command must fail the same way, whatever was changed in between. */
+/** How often the same command must fail the same way, despite changes in between. */
 const SAME_FAILURES = 10;
 /** How many calls in a row must not mention the task, after earlier calls did. */
 const DRIFT_CALLS = 24;
@@ -101,18 +101,18 @@ const detectors: readonly Detector[] = [noProgress, repetition, errors, cost, dr
 
 /** Returns the findings on which the guardian may act: none if the run is young, by steps or by working time. */
 export function findingsOf(trajectory: Trajectory, settings: GuardianConfig): GuardianFinding[] {
-  return isYoung(trajectory, settings) ? [] : detected(trajectory, settings);
+  return isYoung(trajectory, settings) ? [] : detectAll(trajectory, settings);
 }
 
 /** Returns all findings, for people who ask: even those of a young run, and what its own harness noticed. */
 export function shownFindings(trajectory: Trajectory, settings: GuardianConfig): GuardianFinding[] {
-  const found = detected(trajectory, settings);
+  const found = detectAll(trajectory, settings);
   const { stuck } = trajectory;
   if (stuck === null || found.some(({ detector }) => detector === "repetition")) return found;
   return [...found, { detector: "repetition", severity: SEVERITY_AT_THRESHOLD, text: cut(stuck.text), events: [stuck.seq] }];
 }
 
-const detected: (...args: Parameters<Detector>) => GuardianFinding[] = (trajectory, settings) =>
+const detectAll: (...args: Parameters<Detector>) => GuardianFinding[] = (trajectory, settings) =>
   detectors.flatMap((detect) => detect(trajectory, settings) ?? []);
 
 export function isYoung({ steps, workedMs }: Trajectory, { stepsMin, workedMsMin }: GuardianConfig): boolean {

@@ -9,8 +9,8 @@ export interface Effect {
 }
 
 /**
- * Returns the effect of the standing decision, or null while it may still show. A message from a person gives the run
- * the same number of steps again.
+ * Returns the effect of the standing decision, or null while it may still appear. A message from a person restarts the
+ * count of steps.
  */
 export function effectOf(trajectory: Trajectory, { effectSteps }: Pick<GuardianConfig, "effectSteps">): Effect | null {
   const { standing, progress, activeSteps } = trajectory;

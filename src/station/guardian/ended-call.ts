@@ -21,7 +21,7 @@ export function applyEndedCall(trajectory: Trajectory, { seq, data }: Extract<Nu
   const isWaiting = trajectory.waits > 0 && trajectory.waits <= WAITS_MAX;
   const result = resultOf(data.text);
   const isNew = !trajectory.known.has(result);
-  // Making the same change again, such as back and forth, is not progress.
+  // Repeating a change, for example by switching back and forth, is not progress.
   const hasChanged = details.changedFiles === true && !trajectory.known.has(call.signature);
   const better = data.outcome === "ok" || data.outcome === "error" ? testProgress(trajectory, call, data) : null;
   const handedOver = call.tool === "agent" && data.outcome === "ok" && isNew;

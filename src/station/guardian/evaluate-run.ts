@@ -3,7 +3,7 @@ import type { GuardianFinding } from "../../contract/guardian/guardian-event.ts"
 import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
-import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { appendDecision, type GuardianDecision } from "./append-decision.ts";
 import { chooseAction, coherenceOf, unwatchedBecause } from "./choose-action.ts";
 import { cut, findingsOf, isYoung } from "./detectors.ts";
@@ -30,9 +30,9 @@ export interface EvaluateOptions {
   signal: AbortSignal;
 }
 
-/** The steps between two checks of a run's files, so that a difference can show. */
+/** How many steps pass between two checks of a run's files, so that the agent has time to change them. */
 const LOOK_STEPS = 4;
-/** A run that streams appends all the time; a guardian that loses all these races tries again after the next step. */
+/** A streaming run appends constantly. A guardian that loses this many races tries again after the next step. */
 const RACES_MAX = 20;
 
 /** Evaluates a run: the effect of the last decision, what is wrong now, and what to do about it. */
@@ -58,7 +58,7 @@ export async function evaluateRun(trajectory: Trajectory, options: EvaluateOptio
   }
 }
 
-/** Returns whether the last decision is settled; until then its effect may still show, and nothing else is done. */
+/** Returns whether the last decision is settled. Until then its effect may still appear, and the guardian waits. */
 async function settle(trajectory: Trajectory, options: EvaluateOptions): Promise<boolean> {
   const { log, settings } = options;
   const { standing } = trajectory;
@@ -70,7 +70,7 @@ async function settle(trajectory: Trajectory, options: EvaluateOptions): Promise
     if (changed === "yes") found = { effect: "progress", text: trajectory.progress.text, events: [] };
   }
   const data = { decision: standing.decision, ...found, text: cut(found.text) };
-  await appendForeign(log, trajectory.run, ({ guardian }) => {
+  await appendUnowned(log, trajectory.run, ({ guardian }) => {
     const isOpen = guardian.decisions.some(({ decision, effect }) => decision === standing.decision && effect === null);
     return isOpen ? { type: "guardian.settled", data } : null;
   });
@@ -102,7 +102,7 @@ async function judgeWhenDue(trajectory: Trajectory, options: EvaluateOptions): P
   if (activeSteps - judged.step < judge.everySteps || judged.calls >= judge.callsMax || judged.costUsd >= judge.costUsdMax) return;
   const judgement = await options.judge(trajectory, options.signal);
   if (judgement === null) return;
-  await appendForeign(options.log, trajectory.run, () => ({ type: "guardian.judged", data: judgement }));
+  await appendUnowned(options.log, trajectory.run, () => ({ type: "guardian.judged", data: judgement }));
   await options.catchUp(trajectory);
 }
 
@@ -121,7 +121,7 @@ async function hasChangedFiles(trajectory: Trajectory, options: EvaluateOptions)
   const digest = await ignore(options.look(trajectory.session, options.signal), "the next evaluation looks again");
   if (digest == null) return "not yet known";
   const hasChanged = changedSince(digest, before?.digest ?? null);
-  // The run continued during the check, which may include its latest work: the next check counts from here.
+  // The run continued during the check, and the digest may include its latest work, so the next check counts from here.
   await options.catchUp(trajectory);
   trajectory.look = { digest, step: trajectory.activeSteps, hasChanged };
   if (hasChanged === "yes") noteProgress(trajectory, trajectory.seq, "files in its workspace changed");

@@ -18,13 +18,13 @@ export interface GuardianOptions extends Omit<EvaluateOptions, "others" | "catch
   onDefect: (error: unknown) => void;
 }
 
-/** The most runs to follow at once. The one followed for longest makes room for another. */
+/** The most runs to follow at once. Beyond this, a new run replaces the one followed for longest. */
 const RUNS_MAX = 5000;
-/** The most events to replay of a run that is older than the guardian: the last ones say enough. */
+/** The most events to replay of a run that is older than the guardian. The last events are enough. */
 const REPLAYED_EVENTS_MAX = 20_000;
-/** Seeing a step a little later loses nothing, and reading many events at once saves a lot. */
+/** Noticing a step slightly later does no harm, and reading events in batches saves a lot. */
 const REST_MS = 250;
-/** The guardian's own failures after which it leaves a run alone. */
+/** How often the guardian itself may fail on a run before it leaves the run alone. */
 const DEFECTS_MAX = 3;
 /**
  * Includes `run.claimed`, because a resumed run can be in a long tool call, and the dead station's decision may be

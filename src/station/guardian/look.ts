@@ -8,8 +8,8 @@ const LOOK_MS_MAX = 30_000;
 
 /**
  * Commands change files without an event, so an agent that works in a shell would seem idle. The files are checked only
- * if the log makes a run look idle and commands ran. The check uses the verb that shows a diff: it costs as much as
- * there are changes, and the guest does the reading.
+ * if the log makes a run look idle and commands ran. The check uses the verb that shows a diff: its cost grows with the
+ * changes, and the guest reads the files.
  */
 export function lookAtFiles(sessions: Pick<SessionVerbs, "patch">): LookAtFiles {
   return async (session, signal) => {

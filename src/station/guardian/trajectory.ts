@@ -54,7 +54,7 @@ export interface Trajectory {
   known: Set<string>;
   /** The last result of each test command, by its shape. */
   tests: Map<string, { failed: number; passed: number; isOk: boolean }>;
-  /** The command that keeps failing the same way, whatever is changed in between. */
+  /** The command that keeps failing the same way, despite changes in between. */
   failing: { shape: string; result: string; seqs: number[] } | null;
   errors: number[];
   waits: number;

@@ -14,9 +14,9 @@ const CALLS_MAX = 10;
 const OUTPUT_CHARACTERS_MAX = 8_000;
 
 /**
- * Collects what is visible of an unresponsive subject, without asking it, before anything is done to it. Lists what
- * cannot be read as missing; that does not delay the restart. Contains no secret values: sandboxes have none, and the
- * log is redacted.
+ * Collects everything visible about an unresponsive subject before we act on it, without asking the subject. Lists
+ * unreadable parts as missing, which does not delay the restart. Contains no secret values: sandboxes have none, and
+ * the log is redacted.
  */
 export async function collectIncident(
   watched: Watched,
@@ -39,7 +39,7 @@ export async function collectIncident(
     output: [],
   });
   if (run === null && subject.kind === "sandbox") missing.push("the output of its commands: the guest has it, and does not respond");
-  return bounded({
+  return trimIncident({
     id,
     at: new Date().toISOString(),
     subject,
@@ -81,7 +81,7 @@ function addOutput(byCall: Map<string, string>, { call, text }: { call: string; 
 }
 
 /** Drops the oldest events first to respect the size limit. */
-function bounded(incident: Incident): Incident {
+function trimIncident(incident: Incident): Incident {
   let trimmedIncident = incident;
   while (
     Buffer.byteLength(JSON.stringify(trimmedIncident)) > INCIDENT_BYTES_MAX &&

@@ -5,7 +5,7 @@ import { emptyHealthFacts, type HealthFacts } from "../../contract/health/health
 import type { HealthSubject, NewHealthEvent } from "../../contract/health/health-event.ts";
 import { type SandboxFacts, sandboxLogEvents } from "../../contract/sandbox/sandbox-log-event.ts";
 import type { Log } from "../../log/log.ts";
-import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { sandboxStream } from "../vocabulary/station-names.ts";
 
@@ -20,8 +20,8 @@ export interface SubjectPlace {
 
 export interface HealthLog {
   /**
-   * Returns the facts from its events. All sandboxes of a run are one subject: a limit on restarts must outlive each of
-   * them.
+   * Returns the facts from its events. All sandboxes of a run count as one subject, because the limit on restarts must
+   * outlive each sandbox.
    */
   facts(place: SubjectPlace): Promise<HealthFacts>;
   /** Records nothing if the run has ended. */
@@ -43,7 +43,7 @@ export function createHealthLog(log: Log): HealthLog {
     },
     async append({ run, subject }, event) {
       if (run === null) return void (await log.append(sandboxStream(subject.id), [makeEvent(sandboxLogEvents, event)]));
-      await appendForeign(log, run, () => event).catch(rethrowUnlessEnded);
+      await appendUnowned(log, run, () => event).catch(rethrowUnlessEnded);
     },
   };
 }

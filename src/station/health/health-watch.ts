@@ -60,7 +60,7 @@ export function createHealthWatch(options: HealthWatchOptions): HealthWatch {
     for (const [key, seen] of all) {
       if (found.has(key) || seen.restarting !== null) continue;
       all.delete(key);
-      await closed(seen.watched, onDefect);
+      await closeWatched(seen.watched, onDefect);
     }
     for (const [key, watch] of found) {
       if (all.has(key)) continue;
@@ -74,7 +74,7 @@ export function createHealthWatch(options: HealthWatchOptions): HealthWatch {
     const { watched } = seen;
     const periodMs = (watched.isBusy() ? settings.runningTtlMs : settings.idleTtlMs) / MISSES_MAX;
     const missed = Math.min(Math.floor((seen.silentTicks * tickMs) / periodMs), MISSES_MAX);
-    // Prods halfway to a miss: a subject that is merely quiet responds in time.
+    // Prods the subject halfway to a miss, so that one that is merely quiet responds in time.
     if (seen.silentTicks * tickMs * 2 >= periodMs) watched.prod();
     if (missed === 0 && seen.silentTicks > 0) return;
     const { condition } = missed === 0 ? { condition: "running" as const } : await watched.look();
@@ -139,13 +139,13 @@ export function createHealthWatch(options: HealthWatchOptions): HealthWatch {
       ending.abort();
       await ticking;
       await Promise.all([...all.values()].flatMap(({ judging, restarting }) => [judging, restarting]));
-      for (const { watched } of all.values()) await closed(watched, onDefect);
+      for (const { watched } of all.values()) await closeWatched(watched, onDefect);
       all.clear();
     },
   };
 }
 
-async function closed(watched: Watched, onDefect: (error: unknown) => void): Promise<void> {
+async function closeWatched(watched: Watched, onDefect: (error: unknown) => void): Promise<void> {
   try {
     await watched[Symbol.asyncDispose]();
   } catch (error) {

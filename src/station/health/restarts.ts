@@ -4,7 +4,7 @@ import type { HealthCondition, IncidentId } from "../../contract/health/health-e
 import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Log } from "../../log/log.ts";
-import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { type HealthLog, rethrowUnlessEnded } from "./health-log.ts";
 import { type HealthSettings, HOUR_MS } from "./health-settings.ts";
 import type { IncidentStore } from "./incident-store.ts";
@@ -115,7 +115,7 @@ async function finishForgotten(
 
 /** Pauses the run until a person decides whether it continues. A run that already waits for a person is left alone. */
 async function askPerson(log: Log, run: string, text: string): Promise<void> {
-  await appendForeign(log, run, (facts) => {
+  await appendUnowned(log, run, (facts) => {
     if (facts.paused !== null || facts.asked.some(({ kind }) => kind === "stuck")) return null;
     const prompt = `${text}. Continue the run?`;
     return [

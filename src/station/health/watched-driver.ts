@@ -14,7 +14,7 @@ export interface WatchedDriverOptions {
   /** Another process on this machine. */
   driver: HostProcess;
   /**
-   * Returns its last lease renewal, as a value that changes with each one. Events are no substitute, because other
+   * Returns a value that changes with each of the driver's lease renewals. Events cannot replace it, because other
    * processes append to the run log as well.
    */
   newest: () => string;
@@ -37,7 +37,7 @@ export function watchDriver(options: WatchedDriverOptions): Watched {
     sign: options.newest,
     prod: () => {},
     isBusy: () => true,
-    // A user who pressed Ctrl-Z continues it.
+    // A user stopped it with Ctrl-Z, and decides when it continues.
     excuse: () =>
       processStat(driver.pid)?.hasTerminal === true && conditionOfProcess(driver) === "stopped" ? "it was stopped in a terminal" : null,
     look: async (): Promise<HostView> => ({
@@ -53,7 +53,7 @@ export function watchDriver(options: WatchedDriverOptions): Watched {
 
 /**
  * Asks the driver to end, then kills it. After another process has taken over, the log refuses the old driver's
- * appends, and the sandbox its commands.
+ * appends, and the sandbox refuses its commands.
  */
 async function replaceDriver(
   { run, driver, takeOver, newest }: WatchedDriverOptions,

@@ -15,7 +15,7 @@ export interface WatchedSandboxOptions {
   isDriven: () => boolean;
 }
 
-/** How often the guest is asked whether anything runs, as long as it responds. */
+/** How often we ask a responsive guest whether anything runs inside. */
 const BUSY_LOOK_MS = 10_000;
 const SNAPSHOT_NAME_PREFIX = "restart-";
 

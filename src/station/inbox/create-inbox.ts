@@ -15,7 +15,8 @@ const RUNS_MAX = 5_000;
 const THINGS_MAX = 500;
 
 /**
- * Lists everything that waits for a person and that these verbs show: with an owner's verbs, it is that owner's inbox.
+ * Lists everything visible through these verbs that waits for a person. With an owner's verbs, it is that owner's
+ * inbox.
  */
 export function createInbox(
   station: Pick<Station, "runs" | "workflows" | "specs" | "ships" | "merges" | "health" | "sandboxes">,
@@ -57,16 +58,16 @@ async function poisonedThings(station: Pick<Station, "workflows" | "specs" | "sh
     station.ships.list({ state: "open", limit }),
     station.specs.list({ status: "paused", limit }),
   ]);
-  const paused = (kind: "workflow" | "merge" | "ship") => (view: JobView | ShipView) => {
+  const poisonedItemsOf = (kind: "workflow" | "merge" | "ship") => (view: JobView | ShipView) => {
     const { id, owner, title, seq, updatedAt: at } = view;
     const why = "paused" in view ? view.paused : view.asks === null ? null : { text: view.asks };
     if (!isPoisonPause(why)) return [];
     return [{ of: { kind, id }, owner, title, asks: "failure" as const, text: why.text, question: null, seq, at }];
   };
   return [
-    ...workflows.items.flatMap(paused("workflow")),
-    ...merges.items.flatMap(paused("merge")),
-    ...ships.items.flatMap(paused("ship")),
+    ...workflows.items.flatMap(poisonedItemsOf("workflow")),
+    ...merges.items.flatMap(poisonedItemsOf("merge")),
+    ...ships.items.flatMap(poisonedItemsOf("ship")),
     // Only a station pauses a spec, so every paused spec is poisoned.
     ...specs.items.map(({ spec, owner, name, title, seq, updatedAt: at }) => ({
       of: { kind: "spec" as const, id: spec },

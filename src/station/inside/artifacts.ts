@@ -88,13 +88,8 @@ async function writeAll(
 }
 
 async function viewOf(path: string, name: string): Promise<ArtifactView | null> {
-  try {
-    const { size, mtime } = await stat(path);
-    return { name, bytes: size, storedAt: mtime.toISOString() };
-  } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
-    throw error;
-  }
+  const found = await ifErrno(stat(path), ["ENOENT"], null);
+  return found === null ? null : { name, bytes: found.size, storedAt: found.mtime.toISOString() };
 }
 
 function full(what: string): CaissonError {

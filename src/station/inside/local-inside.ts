@@ -16,7 +16,7 @@ import type { Log, StoredEvent } from "../../log/log.ts";
 import type { Store } from "../../sandbox/store.ts";
 import type { InsideVerbs } from "../../verbs/inside.ts";
 import { findSandbox, noSuchSandbox } from "../names/find-sandbox.ts";
-import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { RUN_LABEL, sandboxStream } from "../vocabulary/station-names.ts";
 import { createArtifacts } from "./artifacts.ts";
@@ -115,10 +115,10 @@ export function createLocalInside(options: LocalInsideOptions): InsideVerbs {
   };
 }
 
-/** Resolves with the number of this event, whatever other processes append at the same time. */
+/** Resolves with the number of this event, even if other processes append at the same time. */
 async function appendToRun(log: Log, run: string, event: InsideEvent): Promise<number> {
   let own = 0;
-  await appendForeign(log, run, (_, seq) => {
+  await appendUnowned(log, run, (_, seq) => {
     own = seq + 1;
     return event;
   });

@@ -42,7 +42,7 @@ export function openMailbox(folder: string): Mailbox {
     async take() {
       const messages: InsideMessage[] = [];
       for (const name of await names()) {
-        // Only one process can rename it, and that one delivers it.
+        // Only one process succeeds in renaming the file, and that process delivers the message.
         const mine = join(box, `.taken-${name}`);
         try {
           await rename(join(box, name), mine);

@@ -29,15 +29,23 @@ export async function removeStaleArtifacts(options: Stored & { nowMs: number }):
 /** Returns the removed runs and sandboxes that have artifacts. */
 export async function staleSubjects(options: Stored): Promise<string[]> {
   const subjects = await createArtifacts(options).subjects();
-  const there = await knownSandboxes(options);
+  const sandboxes = await knownSandboxes(options);
   const stale: string[] = [];
-  for (const subject of subjects) {
-    const isGone =
-      (SandboxId.safeParse(subject).success && !there.has(subject)) ||
-      (RunId.safeParse(subject).success && (await options.log.lastSeq(runStream(subject))) === 0);
-    if (isGone) stale.push(subject);
-  }
+  for (const subject of subjects) if (await isStale(subject, sandboxes, options.log)) stale.push(subject);
   return stale;
+}
+
+/** Removes the artifacts of a run or a sandbox. Returns false if it still exists. */
+export async function removeIfStale(subject: string, options: Stored): Promise<boolean> {
+  if (!(await isStale(subject, await knownSandboxes(options), options.log))) return false;
+  await createArtifacts(options).remove(subject);
+  return true;
+}
+
+/** Returns whether a run or a sandbox was removed. */
+async function isStale(subject: string, sandboxes: ReadonlySet<string>, log: Log): Promise<boolean> {
+  if (SandboxId.safeParse(subject).success) return !sandboxes.has(subject);
+  return RunId.safeParse(subject).success && (await log.lastSeq(runStream(subject))) === 0;
 }
 
 async function knownSandboxes({ store }: Pick<Stored, "store">): Promise<Set<string>> {

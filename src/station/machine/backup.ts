@@ -21,7 +21,7 @@ import { type PackedState, packState } from "./pack-state.ts";
 
 const databases = ["log.db", "webhooks.db"];
 const PREFIX = ".backup-";
-/** Marks files without a log as those of an interrupted restore, which may be overwritten. */
+/** If this marker exists but the log does not, the files are from an interrupted restore and may be overwritten. */
 const RESTORING = ".restoring";
 /** Entries that show that the folder is in use. A backup must not be mixed with them. */
 const madeHere = [...databases, "tokens", "secrets", "sessions", "incidents", "uploads"];
@@ -51,13 +51,13 @@ export async function* backUp(options: BackupOptions & { compressed: boolean }):
   const { stateDir } = options;
   await removeDrafts(stateDir);
   await options.disk.check("the backup");
-  // Answers a caller over HTTP now, because the draft takes a while.
+  // An empty chunk starts the HTTP response now, because the draft takes a while.
   yield new Uint8Array(0);
   const draft = join(stateDir, `${PREFIX}${process.pid}-${newId("new")}`);
   try {
     await mkdir(draft, { mode: 0o700 });
-    // The log is copied first: a crash also leaves files that are newer than the log, and every run can continue from
-    // there.
+    // Copies the log first, so the files may be newer than the log. A crash leaves the same state, and every run can
+    // continue from it.
     await options.disk.write({ what: "the backup" }, async ({ signal }) => {
       await copyDatabases(stateDir, draft);
       await packState(draft, { ...options, databases, signal });

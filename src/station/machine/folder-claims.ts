@@ -16,7 +16,7 @@ import { submodulesOf } from "../../workspace/git/submodules.ts";
 interface SeenAgents {
   /** For each name that was loaded: the code of its refusal, or the rights it got. */
   answers: Record<string, string | string[]>;
-  /** Files that appeared where none may. */
+  /** Files that appeared where they must not. */
   left: string[];
 }
 
@@ -30,7 +30,7 @@ const describeAgents = ({ answers }: SeenAgents) =>
     .map(([name, answer]) => `${name}: ${typeof answer === "string" ? answer : "no rights"}`)
     .join(", ");
 
-/** Claims about the files of an untrusted folder: what they must not cause on the host. */
+/** Claims about what the files of an untrusted folder must not cause on the host. */
 export function folderClaims(options: { path: string }): Claim[] {
   return [
     defineClaim<SeenAgents>({

@@ -69,7 +69,7 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
       const { restore } = await import("./backup.ts");
       return restore(file, { ...options, runtime: await filesRuntime() });
     },
-    find: async (word) => (await import("../names/find-thing.ts")).findThing(word, options.station),
+    find: async (word) => (await import("../names/resolve-id.ts")).resolveId(word, options.station),
   };
   return machine;
 }

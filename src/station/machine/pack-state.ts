@@ -38,9 +38,9 @@ export interface PackedState {
 type FilesRuntime = Runtime & { packFiles: NonNullable<Runtime["packFiles"]> };
 
 /**
- * Packs the files of a state folder into archives in `draft`: each session as of a moment in which nothing in it
- * changed, and all other files together. Those may change during the copy, because each is written once or replaced as
- * a whole. Throws `busy` for a session that keeps changing.
+ * Packs the files of a state folder into archives in `draft`. Each session is packed as of a moment in which nothing in
+ * it changed. All other files are packed together, and may change during the copy, because each is written once or
+ * replaced as a whole. Throws `busy` for a session that keeps changing.
  */
 export async function packState(draft: string, state: PackedState): Promise<void> {
   const { stateDir, runtime, databases, signal } = state;

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { createTestStation } from "../../../test/support/testing-runs.ts";
 import { CaissonError } from "../../contract/error/error.ts";
-import { findThing } from "../names/find-thing.ts";
+import { resolveId } from "../names/resolve-id.ts";
 import { type PrunedStation, pruneMachine } from "./prune.ts";
 import { usageOf } from "./usage.ts";
 
@@ -106,15 +106,15 @@ test("find resolves ids, prefixes and names of every kind, and rejects ambiguous
   const things = withSandboxes(station.verbs, []);
   const { run } = await runs.start({ task: "do it", name: "fix", session: { id: "base" }, source: { kind: "empty" } });
   await runs.wait(run);
-  expect(await findThing("lives", things)).toEqual({ kind: "sandbox", id: "sb_aaaaaaaaaaaa" });
-  expect(await findThing("fix", things)).toEqual({ kind: "run", id: run });
-  expect(await findThing(run.slice(0, 10), things)).toEqual({ kind: "run", id: run });
-  expect(await findThing("sn_a", things)).toEqual({ kind: "snapshot", id: "sn_aaaaaaaaaaaa" });
-  await expect(findThing("base", things)).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("base (session)") });
+  expect(await resolveId("lives", things)).toEqual({ kind: "sandbox", id: "sb_aaaaaaaaaaaa" });
+  expect(await resolveId("fix", things)).toEqual({ kind: "run", id: run });
+  expect(await resolveId(run.slice(0, 10), things)).toEqual({ kind: "run", id: run });
+  expect(await resolveId("sn_a", things)).toEqual({ kind: "snapshot", id: "sn_aaaaaaaaaaaa" });
+  await expect(resolveId("base", things)).rejects.toMatchObject({ code: "invalid", hint: expect.stringContaining("base (session)") });
   await sessions.discard("base");
-  expect(await findThing("base", things)).toEqual({ kind: "snapshot", id: "sn_bbbbbbbbbbbb" });
+  expect(await resolveId("base", things)).toEqual({ kind: "snapshot", id: "sn_bbbbbbbbbbbb" });
   for (const word of ["nothing", "sb_zzzzzzzz", "run_zzzzzzzz", "sn_zzzzzzzz"])
-    await expect(findThing(word, things)).rejects.toMatchObject({ code: "not_found" });
+    await expect(resolveId(word, things)).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("usage reports disk use by kind", async () => {

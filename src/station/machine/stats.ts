@@ -20,7 +20,7 @@ export async function statsOf({ stateDir, station, runtimes }: StatsOptions): Pr
     station.runs.list({ state: "ended", limit: 1 }),
     statfs(stateDir),
     availableMemory(),
-    pooled(runtimes),
+    readPool(runtimes),
   ]);
   const count = (state: string) => sandboxes.filter((sandbox) => sandbox.state === state).length;
   const [running, paused] = [count("running"), count("paused")];
@@ -42,7 +42,7 @@ async function availableMemory(): Promise<number> {
   return kib === undefined ? freemem() : Number(kib) * 1024;
 }
 
-async function pooled(runtimes: RuntimeSet): Promise<MachineStats["pool"]> {
+async function readPool(runtimes: RuntimeSet): Promise<MachineStats["pool"]> {
   const all = await Promise.all(runtimes.names.map(async (name) => (await runtimes.get(name)).pooled?.()));
   const pools = all.filter((pool) => pool !== undefined && pool.size > 0) as PoolSize[];
   if (pools.length === 0) return null;

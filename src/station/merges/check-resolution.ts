@@ -9,8 +9,8 @@ const MARKER = /^(?:<{7}|\|{7}|={7}|>{7})(?: |$)/;
 
 /**
  * Returns null if a conflict was resolved, or what is wrong with the resolution. Only the files in conflict may differ
- * from what git left (`conflicted`); they must not contain a marker, and must still have everything that was not in
- * conflict, in order.
+ * from what git left (`conflicted`); they must not contain a marker, and must keep everything outside the conflicts in
+ * order.
  */
 export function checkResolution(files: readonly ConflictedFile[], conflicted: ChangedFiles, resolved: ChangedFiles): string | null {
   const inConflict = new Set(files.map(({ path }) => path));

@@ -8,7 +8,7 @@ import type { MergeConflict, MergeState } from "./merge-state.ts";
 const TRIES_MAX = 3;
 const NAMED_MAX = 5;
 
-/** Work of a merge outside the log, with everything it needs to know. */
+/** Work that a merge does outside the log, with all data that the work needs. */
 export interface MergeEffect extends Effect {
   what: NonNullable<MergeState["underWay"]>;
   state: Readonly<MergeState>;

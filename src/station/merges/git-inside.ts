@@ -36,8 +36,8 @@ const env = {
 };
 
 /**
- * Goes into the repository's own attributes, which override every `.gitattributes`: no filter or driver of a session
- * runs.
+ * Written to the repository's own attributes, which override every `.gitattributes`, so that no filter or driver of a
+ * session runs.
  */
 const ATTRIBUTES = "* !merge !diff -text !eol -filter -ident !working-tree-encoding !conflict-marker-size\n";
 
@@ -151,7 +151,7 @@ function fileCommands(files: ReadonlyMap<string, FileSide | null>): Buffer[] {
   });
 }
 
-/** Quotes a path as git's own programs do, whatever it contains. */
+/** Quotes any path as git's own programs do. */
 function quotePath(path: string): string {
   const bytes = [...Buffer.from(path)].map((byte) => {
     if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
@@ -184,7 +184,7 @@ function contentsIn(output: Buffer, names: readonly string[]): Map<string, Buffe
   return contents;
 }
 
-/** Removes a file, and the folders that are empty without it, which a diff does not show. */
+/** Removes a file and the folders that this leaves empty, because a diff does not show empty folders. */
 export async function removeFile(sandbox: Sandbox, path: string): Promise<void> {
   await sandbox.remove(`${WORKSPACE}/${path}`).catch(ifAbsent);
   for (let folder = parentOf(path); folder !== ""; folder = parentOf(folder)) {

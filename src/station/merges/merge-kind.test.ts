@@ -20,7 +20,7 @@ function world({ refusals = 0, offerFails = false } = {}) {
     ["three", ["three"]],
   ]);
   const runs = new Map<string, string>();
-  /** Resolutions that were rejected, which are rejected again. */
+  /** Rejected resolutions, which are rejected again. */
   const refused = new Set<string>();
   const work: MergeWork = {
     async plan({ sessions: ids }) {

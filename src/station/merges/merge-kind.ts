@@ -45,7 +45,7 @@ export function createMergeKind(work: MergeWork): Kind<MergeState, NewMergeEvent
     apply: applyToMerge,
     decide: decideMerge,
     perform: (effect, context) => perform(effect, context, work),
-    failed,
+    failed: failureEvents,
   };
 }
 
@@ -74,7 +74,7 @@ async function perform({ id: effect, what, state }: MergeEffect, effectContext: 
     }
     case "check": {
       const why = await work.check(state, theConflict(conflict), context);
-      return [checked(state, { why: why?.slice(0, 2000) ?? null, hopeless: false })];
+      return [checkedEvent(state, { why: why?.slice(0, 2000) ?? null, hopeless: false })];
     }
     case "publish":
       return [{ type: "merge.published", data: { session: await work.publish(state, context) } }];
@@ -96,16 +96,19 @@ function sessionsOf(id: string, { made: sessions, step }: Readonly<MergeState>):
   return [...new Set([...sessions, ...named])];
 }
 
-function failed({ what, state }: MergeEffect, error: CaissonError): NewMergeEvent[] {
+function failureEvents({ what, state }: MergeEffect, error: CaissonError): NewMergeEvent[] {
   const text = error.sentences.slice(0, 2000);
   // Without an agent, a person can still resolve it.
   if (what === "offer" && state.conflict?.to === "agent" && error.code !== "cancelled")
-    return [checked(state, { why: text, hopeless: true })];
+    return [checkedEvent(state, { why: text, hopeless: true })];
   if (what === "cleanup") return [{ type: "merge.cleaned_up", data: { left: [...state.made].slice(0, 1000) } }];
   return [{ type: "merge.failed", data: { code: error.code, text } }];
 }
 
-function checked({ step, conflict }: Readonly<MergeState>, { why, hopeless }: { why: string | null; hopeless: boolean }): NewMergeEvent {
+function checkedEvent(
+  { step, conflict }: Readonly<MergeState>,
+  { why, hopeless }: { why: string | null; hopeless: boolean },
+): NewMergeEvent {
   return { type: "merge.checked", data: { step, attempt: theConflict(conflict).attempt, ok: why === null, why, hopeless } };
 }
 

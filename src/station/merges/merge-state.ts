@@ -14,10 +14,10 @@ export interface MergeConflict {
   /** Numbers the offers; `tries` of them went to an agent. */
   attempt: number;
   tries: number;
-  /** How often a person has said that it is resolved. */
+  /** How often a person has reported the conflict as resolved. */
   answers: number;
   to: "agent" | "person" | null;
-  /** The copy of `session` in which it is to be resolved. */
+  /** The copy of `session` in which an agent or a person resolves the conflict. */
   candidate: string | null;
   run: string | null;
   take: Taken;
@@ -93,8 +93,8 @@ const handlers: Handlers<EventFor<typeof mergeEvents, "state">, MergeState> = {
     // A person answers with an event; an agent's run is checked when it has ended.
     state.underWay = run === null ? null : "check";
   },
-  "merge.answered": answered,
-  "merge.checked": checked,
+  "merge.answered": applyAnswer,
+  "merge.checked": applyCheck,
   "merge.publish_started": begin("publish"),
   "merge.published": ({ data }, state) => {
     Object.assign(state, { underWay: null, result: data.session });
@@ -133,7 +133,7 @@ function offerStarted({ data: { attempt, to } }: EventOf<"merge.offer_started">,
   if (to === "agent") conflict.tries += 1;
 }
 
-function answered({ data: { take, agent } }: EventOf<"merge.answered">, state: MergeState): void {
+function applyAnswer({ data: { take, agent } }: EventOf<"merge.answered">, state: MergeState): void {
   if (state.conflict === null) return;
   if (agent) Object.assign(state.conflict, { to: "agent", tries: 0, candidate: null, why: null, isHopeless: false });
   else {
@@ -143,7 +143,7 @@ function answered({ data: { take, agent } }: EventOf<"merge.answered">, state: M
   }
 }
 
-function checked({ data: { ok, why, hopeless } }: EventOf<"merge.checked">, state: MergeState): void {
+function applyCheck({ data: { ok, why, hopeless } }: EventOf<"merge.checked">, state: MergeState): void {
   const { conflict } = state;
   state.underWay = null;
   if (conflict === null) return;

@@ -21,7 +21,7 @@ export interface ClaimOptions {
 }
 
 export interface Claimed {
-  /** The future owner of the name. Each owner has separate names. */
+  /** The future owner of the name. Names are unique per owner. */
   owner: string;
   /** The session of the claiming run, which may already have the name. */
   ownSession?: string;
@@ -30,9 +30,9 @@ export interface Claimed {
 export type ClaimName = (name: string, claimed: Claimed) => Promise<AsyncDisposable>;
 
 /**
- * Claims a name: no other process can assign it before the claim is released, and by then its new holder has it. Throws
- * `exists` if a sandbox, a session (except `ownSession`) or an open run of the same owner has the name, `conflict`
- * while another process claims it.
+ * Claims a name: until the claim is released, no other process can assign it. Release the claim once the new holder has
+ * the name. Throws `exists` if a sandbox, a session (except `ownSession`) or an open run of the same owner has the
+ * name, `conflict` while another process claims it.
  */
 export async function claimName(name: string, options: ClaimOptions & Claimed): Promise<AsyncDisposable> {
   const { log, holder, holderGone, owner } = options;

@@ -88,8 +88,8 @@ test("a run is found by id prefix or name, and its name is free when it has ende
   await runs.stop("fix", { by: "me" });
   expect(await runs.get("fix")).toMatchObject({ run: second, finish: "cancelled" });
   await expect(runs.get("run_")).rejects.toMatchObject({ code: "invalid" });
-  await expect(runs.get("nobody")).rejects.toMatchObject({ code: "not_found", message: "there is no run nobody" });
-  await expect(sessions.get("nobody")).rejects.toMatchObject({ code: "not_found", message: "there is no session nobody" });
+  await expect(runs.get("missing")).rejects.toMatchObject({ code: "not_found", message: "there is no run missing" });
+  await expect(sessions.get("missing")).rejects.toMatchObject({ code: "not_found", message: "there is no session missing" });
 });
 
 test("rejects names for runs and new sessions that look like ids or are taken", async () => {

@@ -1,6 +1,7 @@
 import type { GroupName, Station } from "../../verbs/station.ts";
-import type { OwnedThing } from "../../verbs/verb.ts";
+import type { OwnedThing, VerbFacts } from "../../verbs/verb.ts";
 import { verbFacts } from "../../verbs/verb-facts.ts";
+import { isStream } from "../../verbs/verb-rules.ts";
 
 type Lookup = (word: string) => Promise<string>;
 type Verb = (...args: unknown[]) => unknown;
@@ -19,9 +20,8 @@ export function withLookup<Group extends GroupName>(
 }
 
 /** Wraps a verb to look up its first argument. */
-export function lookUpFirst(verb: Verb, { lookup, kind }: { lookup: Lookup; kind: string | undefined }): Verb {
-  const isStream = kind !== undefined && kind !== "answer" && kind !== "wait";
-  if (!isStream) return async (word, ...rest) => await verb(await lookup(word as string), ...rest);
+export function lookUpFirst(verb: Verb, { lookup, kind }: { lookup: Lookup; kind: VerbFacts["kind"] }): Verb {
+  if (!isStream({ kind })) return async (word, ...rest) => await verb(await lookup(word as string), ...rest);
   return async function* (word, ...rest) {
     yield* verb(await lookup(word as string), ...rest) as AsyncIterable<unknown>;
   };

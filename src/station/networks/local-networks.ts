@@ -1,4 +1,5 @@
 import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import { allowMore, denySome } from "../../contract/network/change-policy.ts";
@@ -71,7 +72,7 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
     },
     async change(name, request) {
       const change = parseRequest(NetworkChange, request, "a network change");
-      return await withNetwork(name, (network) => network.change((before) => changed(before, change), change));
+      return await withNetwork(name, (network) => network.change((before) => changePolicy(before, change), change));
     },
     revoke: (name, request) => withNetwork(name, (network) => network.revoke(request.secret, { by: byOf(request) })),
     async *log(name, logOptions = {}) {
@@ -98,7 +99,7 @@ export function createLocalNetworks(options: LocalNetworksOptions): LocalNetwork
 
 const byOf = ({ by = "user" }: { by?: string | undefined }) => by;
 
-function changed(before: NetworkPolicy, { how, policy }: NetworkChange): NetworkPolicy {
+function changePolicy(before: NetworkPolicy, { how, policy }: NetworkChange): NetworkPolicy {
   switch (how) {
     case "allow":
       return allowMore(before, policy);
@@ -126,11 +127,5 @@ async function sandboxOf(name: string, { runs, store }: Pick<LocalNetworksOption
 
 /** Returns null for a word that may name a run. */
 async function namedSandbox(name: string, store: Store): Promise<SandboxId | null> {
-  if (name.startsWith("run_")) return null;
-  try {
-    return await findSandbox(name, store);
-  } catch (error) {
-    if (error instanceof CaissonError && error.code === "not_found") return null;
-    throw error;
-  }
+  return name.startsWith("run_") ? null : await foundOrNull(findSandbox(name, store));
 }

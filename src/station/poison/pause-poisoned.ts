@@ -5,7 +5,7 @@ import { jobFamilies } from "../../contract/feed/fed-event.ts";
 import { BY_STATION, poisonText } from "../../contract/run/poison.ts";
 import type { Turn } from "../../lib/turns.ts";
 import type { Log } from "../../log/log.ts";
-import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 
 /**
@@ -30,7 +30,7 @@ async function pauseRun(log: Log, id: string): Promise<boolean> {
   let run = id;
   for (let { facts } = await headOfRun(log, run); facts.parent !== null; { facts } = await headOfRun(log, run)) run = facts.parent.run;
   let isPaused = false;
-  await appendForeign(
+  await appendUnowned(
     log,
     run,
     ({ status, paused }) => {

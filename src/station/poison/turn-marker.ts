@@ -15,7 +15,7 @@ const LOOKS_MAX = 20;
 const NOTHING = Buffer.from("-");
 
 export interface MarkedTurns extends AsyncDisposable {
-  /** The turn that crashed the previous station. Null if that station died of something else, or ended normally. */
+  /** The turn that crashed the previous station. Null if that station ended normally or died for another reason. */
   readonly poisoned: Turn | null;
 }
 

@@ -2,11 +2,11 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { jsonOrNull } from "../../lib/failures.ts";
 import type { OutboundReply, OutboundRequest } from "../../network/outbound/request-outbound.ts";
 
-/** The longest that a ship waits before a retry, whatever the remote asks for. */
+/** The longest that a ship waits before a retry, even if the remote asks for more. */
 const RETRY_AFTER_SECONDS_MAX = 3_600;
 const WORDS_CHARACTERS_MAX = 300;
 
-/** How to talk to a remote. The token is nowhere else. */
+/** Access to a remote. No other object holds the token. */
 export interface Connection {
   send(request: OutboundRequest): Promise<OutboundReply>;
   /** Returns null if there is no token. Throws `denied` for a request that must not carry it. */
@@ -106,8 +106,8 @@ function patienceOf({ headers }: AnsweredReply, nowMs: number): number | null {
 }
 
 /**
- * Returns the `message` of a forge's JSON answer, or the beginning of a plain one. It is data, and the token is
- * removed.
+ * Returns the `message` of a forge's JSON answer, or the beginning of a plain-text answer, without the token. Treat it
+ * as data.
  */
 function wordsOf({ body, headers }: AnsweredReply, token: string | null): string {
   const text = body.subarray(0, 64 * 1024).toString("utf8");

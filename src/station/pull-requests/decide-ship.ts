@@ -17,7 +17,7 @@ export function decideShip(
   { facts, now }: { facts: Pick<JobFacts, "id" | "cancelRequested">; now: Date },
 ): JobDecision<NewShipEvent, ShipEffect> {
   const { step, failure, attempts } = ship;
-  // We wait for the outcome of a started step even if the ship is cancelled: only the outcome tells what to close.
+  // Even a cancelled ship waits for the outcome of a started step, because only the outcome shows what we must close.
   if (step !== null && failure === null)
     return { effects: [{ id: `${facts.id}/${ship.begun}`, step, attempt: attempts, ship: structuredClone(ship) }] };
   if (ship.isBranchDone) return { end: { finish: "completed", text: "merged" } };

@@ -46,7 +46,7 @@ const next = (facts: ShipFacts) => decideShip(facts, { facts: { id: SHIP, cancel
 const begins = (step: string) => ({ append: [{ type: "ship.step_started", data: { step, attempt: 1 } }] });
 
 describe("the options of a repeated request", () => {
-  test("change nothing if the ship already has them or none is named", () => {
+  test("change nothing if they are unchanged or omitted", () => {
     expect(takeUp(folded(), {})).toEqual([]);
     expect(takeUp(folded(committed, pushed, requested), { title: "Two for one", kind: "feature", token: "GITEA_TOKEN" })).toEqual([]);
   });
@@ -70,7 +70,7 @@ describe("the options of a repeated request", () => {
     ["commit", failed("commit", "conflict")],
     ["push", pushed],
     ["push", failed("push", "not_found")],
-  ] as const)("that arrive during a %s repeat it, however it ends", (step, outcome) => {
+  ] as const)("repeat a %s in progress, whatever its outcome", (step, outcome) => {
     const before = step === "push" ? [committed, started(step)] : [started(step)];
     const after = folded(...before, ...takeUp(folded(...before), { into: "next" }), outcome);
     expect(after).toMatchObject({ failure: null, created: { target: { into: "next" } } });

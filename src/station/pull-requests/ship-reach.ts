@@ -61,8 +61,9 @@ async function tokenFor(
   if (spec === undefined) throw new CaissonError("not_found", `the station has no secret ${name}`, { hint });
   const file = fileOfSecret(spec);
   if (file === null) throw new CaissonError("unsupported", `the secret ${name} is not stored in the station itself`, { hint });
-  // Without TLS it may go only to a private address, and only on request, which the sender enforces.
+  // Without TLS, we send the token only if the request allows private addresses; the sender then accepts no other
+  // address.
   const why = tokenRefusal(spec, { method, url: to }, { allowClear: allowPrivate });
-  if (why !== null) throw new CaissonError("denied", `the secret ${name} may not be sent to ${to.host}: ${why}`, { hint });
+  if (why !== null) throw new CaissonError("denied", `the secret ${name} must not be sent to ${to.host}: ${why}`, { hint });
   return await readToken(file);
 }

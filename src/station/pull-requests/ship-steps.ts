@@ -30,9 +30,9 @@ export interface ShipOrder {
 }
 
 /**
- * Performs a step of a ship, or finds that it has been performed: each step checks the remote before and after it acts.
- * Resolves with events for what is now true. Throws `unavailable`, `timeout` and `busy` if a retry may help; any other
- * error needs a person.
+ * Performs a step of a ship unless it has been performed already: each step checks the remote before and after it acts.
+ * Resolves with events that describe the result. Throws `unavailable`, `timeout` and `busy` if a retry may help; any
+ * other error needs a person.
  */
 export async function performStep(step: ShipStep, order: ShipOrder, parts: ShipParts & { signal: AbortSignal }): Promise<NewShipEvent[]> {
   if (step === "commit")
@@ -68,7 +68,7 @@ interface Reached {
   forge: Forge;
 }
 
-/** Removes the ship's folder: its contents are at the remote by now, or no longer wanted. */
+/** Removes the ship's folder. By now the remote has its contents, or they are no longer needed. */
 async function forget({ id }: ShipOrder, { stateDir }: ShipPlace, event: NewShipEvent): Promise<NewShipEvent[]> {
   await rm(shipFolder(stateDir, id), { recursive: true, force: true });
   return [event];
@@ -117,7 +117,7 @@ function isMoved(error: unknown): boolean {
 async function request(at: Reached): Promise<NewShipEvent> {
   const pullRequest = requestOf(at);
   const found = await at.forge.find(pullRequest);
-  if (found?.state === "closed") throw closed(found);
+  if (found?.state === "closed") throw requestClosedError(found);
   const { id } = found ?? (await at.forge.open(pullRequest));
   const { url, head, state } = await at.forge.look(id, pullRequest);
   if (head !== at.commit && state !== "merged")
@@ -169,13 +169,13 @@ async function look(at: Reached): Promise<{ view: RequestView; merged: NewShipEv
     "unavailable",
     `the forge reports the pull request as merged, but ${pullRequest.into} does not contain its commit`,
     {
-      hint: `If it was squashed or rebased there, only the ship itself is left to end: caisson ship cancel ${order.id}`,
+      hint: `If it was squashed or rebased there, end the ship: caisson ship cancel ${order.id}`,
     },
   );
 }
 
 function checkMergeable(view: RequestView, commit: string): void {
-  if (view.state === "closed") throw closed(view);
+  if (view.state === "closed") throw requestClosedError(view);
   if (view.head !== commit)
     throw new CaissonError("conflict", "the branch no longer ends at the commit that was pushed", {
       hint: "Merge the pull request on the forge, or cancel the ship.",
@@ -188,7 +188,7 @@ function checkMergeable(view: RequestView, commit: string): void {
     throw new CaissonError("busy", view.why ?? "the forge does not yet know whether the pull request can be merged");
 }
 
-function closed({ url }: RequestView): CaissonError {
+function requestClosedError({ url }: RequestView): CaissonError {
   return new CaissonError("conflict", `the pull request ${url} was closed`, {
     hint: "Reopen it and run `caisson ship resume`, or cancel the ship.",
   });
@@ -202,7 +202,7 @@ async function removeBranch({ order, remote, forge, commit }: Reached): Promise<
   const own = request === null ? [] : forge.ownRefs(request.id);
   const removedRefs = [...(refs.get(ref) === commit ? [ref] : []), ...own.filter((each) => refs.has(each))];
   for (const each of removedRefs) await remote.push([{ ref: each, from: refs.get(each) ?? null, to: null }], null);
-  // Newer commits on it come from another client, so we leave it alone.
+  // If the branch has newer commits, another client pushed them, so we leave the branch alone.
   const isGone = !refs.has(ref) || removedRefs.includes(ref);
   return { type: "ship.branch_removed", data: { branch, isGone } };
 }

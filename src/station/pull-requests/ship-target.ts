@@ -65,7 +65,7 @@ function httpUrl(remote: string, { allowPrivate }: { allowPrivate: boolean }): U
     });
   if (url.protocol === "http:" && !allowPrivate)
     throw new CaissonError("invalid", `${url.host} would be reached without TLS`, {
-      hint: "Use https://. Only a remote at a private address can do without TLS, with --allow-private.",
+      hint: "Use https://. To ship to a private address without TLS, add --allow-private.",
     });
   url.username = "";
   url.password = "";

@@ -39,7 +39,7 @@ export function shipView(view: JobView): ShipView {
   };
 }
 
-/** Returns the failure, except one from before a cancellation: it does not keep the ship from being closed. */
+/** Returns the failure, but ignores one from before a cancellation: it does not prevent us from closing the ship. */
 function failureOf({ cancelRequested }: JobView, { failure, step }: ShipFacts): ShipFacts["failure"] {
   return cancelRequested !== null && step !== "close" && step !== "remove_branch" ? null : failure;
 }

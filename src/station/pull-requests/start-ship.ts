@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import type { SecretSpec } from "../../contract/network/network.ts";
 import type { RunView } from "../../contract/run/run-verbs.ts";
 import type { SessionDetails } from "../../contract/session/session-verbs.ts";
@@ -130,10 +131,7 @@ export async function runsOf(session: SessionDetails, { runs }: Pick<StartShipPa
   const ids = new Set(session.history.flatMap((event) => (event.type === "session.run_started" ? [event.data.run] : [])));
   const found: RunView[] = [];
   for (const id of ids) {
-    const run = await runs.get(id).catch((error: unknown) => {
-      if (error instanceof CaissonError && error.code === "not_found") return null;
-      throw error;
-    });
+    const run = await foundOrNull(runs.get(id));
     if (run === null) continue;
     if (run.status !== "ended")
       throw new CaissonError("conflict", `the run ${id} has not ended`, { hint: `Wait for it, or stop it: caisson stop ${id}.` });
@@ -161,7 +159,7 @@ async function testsOf(
   return { found, hidden };
 }
 
-/** Checks that the secret exists. Whether it may go to a host is checked whenever it is sent. */
+/** Checks that the secret exists. Each request checks whether the secret may go to its host. */
 export async function checkToken(
   { token, remote }: ShipTarget,
   owner: string,

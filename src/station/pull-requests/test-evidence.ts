@@ -30,7 +30,7 @@ export interface FoundTests {
   changedAfter: string | null;
 }
 
-/** A command that ran tests, but whose exit code is not theirs. */
+/** A command that ran tests, but whose exit code does not come from them. */
 export interface HiddenTests {
   command: string;
   /** The program that the exit code belongs to; null for the shell. */
@@ -118,7 +118,10 @@ export function runsTests(line: string, named?: string): boolean {
   return (named !== undefined && line.trim() === named.trim()) || outcomeOf(line).tests === "ran";
 }
 
-/** Classifies what the exit code of a line says about its tests. `program` is the program it belongs to instead. */
+/**
+ * Classifies what the exit code of a line says about its tests. If the exit code comes from another program, `program`
+ * is its name.
+ */
 function outcomeOf(line: string): { tests: "none" | "hidden" | "ran"; program: string | null } {
   const parts = partsOf(line);
   const isTests = (text: string) => shellCommands(text).commands.some((command) => testing.some((pattern) => pattern.test(command)));

@@ -51,7 +51,7 @@ export function checkMemory(memoryBytes: number | undefined, { memoryBytesMax }:
 }
 
 /** Returns the error for requests that arrive while the station shuts down. */
-export function isEnding(): CaissonError {
+export function shuttingDownError(): CaissonError {
   return new CaissonError("unavailable", "the station is shutting down and accepts no new work", {
     hint: "Try again once the next station runs. Waiting runs are not lost.",
     details,

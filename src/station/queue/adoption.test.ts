@@ -42,7 +42,7 @@ describe("a station adopts", () => {
     expect(await look({ driver: "station", status: "ended" })).toBe(false);
   });
 
-  test("a run for a background process only after that had time to start", async () => {
+  test("a run of a background process only after the process had time to start", async () => {
     expect(await look({ driver: "detached", status: "created" }, { nowMs: soon })).toBe(false);
     expect(await look({ driver: "detached", status: "created" }, { nowMs: later })).toBe(true);
   });

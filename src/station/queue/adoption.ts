@@ -12,14 +12,14 @@ export interface DriverLook {
   log: Log;
   /** Returns whether the process that a lease names is known to be dead. */
   holderGone: (holder: string) => boolean;
-  /** Returns whether it is another process on this machine, whose death we would notice. */
+  /** Returns whether the holder is another process on this machine, so that we would notice its death. */
   isNeighbour: (holder: string) => boolean;
 }
 
 /**
- * Returns whether a station may continue a run unasked: the run has no driver, and its driver was, or was to be, a
- * station or a background process. We leave paused runs, and runs that a user drove in a terminal or a program, to the
- * user, unless they were asked to stop and only need to be ended.
+ * Returns whether a station may continue a run without a request: the run has no driver, and its last or intended
+ * driver was a station or a background process. Paused runs, and runs that a user drove in a terminal or a program, are
+ * left to the user, unless a stop was requested and they only need to be ended.
  */
 export async function mayAdopt({ facts, at, damage }: HeadOfRun, look: DriverLook & { nowMs: number }): Promise<boolean> {
   const { status, parent, driver, stopRequested } = facts;
@@ -46,7 +46,7 @@ export function drivenElsewhere(run: string, owner: string): CaissonError {
   });
 }
 
-export function isSubRun({ run, parent }: RunFacts): CaissonError {
+export function subRunError({ run, parent }: RunFacts): CaissonError {
   return new CaissonError("invalid", `the run ${run} is part of ${parent?.run} and continues with it`, {
     hint: `Resume the parent: caisson resume ${parent?.run}`,
   });

@@ -60,7 +60,7 @@ describe("a fork", () => {
     expect(calls).toEqual([]);
   });
 
-  test("of a sandbox without a memory request needs the default", async () => {
+  test("needs the default memory if its original requested no limit", async () => {
     const { sandboxes, made: calls } = bounded({ taken: { sandboxes: 1, memoryBytes: 9 * GIB } });
     await sandboxes.fork("small");
     expect(calls).toEqual(["fork sb_aaaaaaaaaaaa"]);

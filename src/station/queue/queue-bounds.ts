@@ -9,7 +9,7 @@ const RUNS_PER_CPU = 8;
 /** The memory we estimate for one run: a mostly idle sandbox and its share of the station. */
 const RUN_BYTES = GIB / 4;
 const SANDBOXES_PER_RUN = 4;
-/** How many times the memory we promise, since sandboxes hardly ever use all they may. */
+/** The factor by which we overcommit memory: sandboxes rarely use all the memory that they may. */
 const OVERCOMMIT = 4;
 
 /** Returns the configured bounds, with defaults that suit the machine. */

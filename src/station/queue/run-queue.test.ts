@@ -110,7 +110,7 @@ const isBegun = () => driven.promise;
 const queued = async (run: string) => (await headOfRun(local.core.log, run)).facts.queued;
 
 describe("a run that cannot be driven", () => {
-  test("is retried after growing pauses, and after six failures waits for a person", async () => {
+  test("is retried with backoff, and waits for a person after six failures", async () => {
     outcome = async () => {
       throw new CaissonError("unavailable", "its model does not answer");
     };
@@ -142,7 +142,7 @@ describe("a run that cannot be driven", () => {
     await expect.poll(async () => (await queued(run))?.startAt, { timeout: 60_000 }).toBe(new Date(nowMs + 5_000).toISOString());
   });
 
-  test("because its sandbox fails to start is retried before its first step", async () => {
+  test("is retried if its sandbox fails to start before the first step", async () => {
     isReal = true;
     createSandbox = async () => {
       throw new CaissonError("unavailable", "the launcher ended before it was done");
@@ -159,7 +159,7 @@ describe("a run that cannot be driven", () => {
     await expect.poll(() => queue.counts().atWork).toBe(0);
   });
 
-  test("because its sandbox never starts ends with the reason", async () => {
+  test("ends with the reason if its sandbox never starts", async () => {
     isReal = true;
     createSandbox = async () => {
       throw new CaissonError("unavailable", "the launcher ended before it was done");
@@ -177,7 +177,7 @@ describe("a run that cannot be driven", () => {
     await expect.poll(() => queue.counts().atWork).toBe(0);
   });
 
-  test("because another process drives it is left to that process", async () => {
+  test("is left to the process that already drives it", async () => {
     outcome = async () => {
       throw new CaissonError("superseded", "another process drives it");
     };

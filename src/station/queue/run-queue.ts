@@ -6,11 +6,11 @@ import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { RunDrives } from "../runs/run-drives.ts";
 import type { ModelTape } from "../runs/start-run.ts";
-import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { headOfRun, toRunHead } from "../vocabulary/head-of-run.ts";
 import { runStream } from "../vocabulary/station-names.ts";
-import { Admissions, isEnding } from "./admission.ts";
-import { type DriverLook, drivenBy, drivenElsewhere, isSubRun, mayAdopt, resumeEvents, toQueue } from "./adoption.ts";
+import { Admissions, shuttingDownError } from "./admission.ts";
+import { type DriverLook, drivenBy, drivenElsewhere, mayAdopt, resumeEvents, subRunError, toQueue } from "./adoption.ts";
 import { queuePlace } from "./queue-place.ts";
 import { queueRows } from "./queue-view.ts";
 import { FAILURES_MAX, retryAfterMs } from "./retry.ts";
@@ -20,7 +20,7 @@ import { standing, waitsOtherwise } from "./schedule-input.ts";
 
 /** How often we check the log for runs whose driver died, and for changes by other processes. */
 const LOOK_MS = 15_000;
-/** Setting the clock makes timers wrong, so none is longer than this, and we check the time again. */
+/** The longest timer. Setting the clock makes timers wrong, so we check the time again after this long. */
 const TIMER_MS_MAX = LOOK_MS;
 const OPEN_RUNS_MAX = 100_000;
 
@@ -84,7 +84,7 @@ export class RunQueue {
 
   /** Throws `unavailable` once the station accepts no new work. */
   checkOpen(): void {
-    if (this.#isDraining || this.#isClosed) throw isEnding();
+    if (this.#isDraining || this.#isClosed) throw shuttingDownError();
   }
 
   /** Reads a run from the log again, after it was queued, changed or ended. */
@@ -95,16 +95,16 @@ export class RunQueue {
   }
 
   /**
-   * Continues a run without a driver, or one that we drive and that is paused. Throws `conflict` for any other run with
-   * a driver, and `invalid` for a sub-run.
+   * Continues a run that has no driver, or a paused run that this process drives. Throws `conflict` for any other run
+   * with a driver, and `invalid` for a sub-run.
    */
   async resume(run: string, { by, why }: { by: string; why: "resume" | "adoption" }): Promise<void> {
     const { log } = this.#options;
     const { facts } = await headOfRun(log, run);
-    if (facts.parent !== null) throw isSubRun(facts);
+    if (facts.parent !== null) throw subRunError(facts);
     this.#failures.delete(run);
     const driver = await drivenBy(run, this.#options);
-    if (this.#working.has(run) && waitsForResume(facts)) return await appendForeign(log, run, (now) => resumeEvents(now, by));
+    if (this.#working.has(run) && waitsForResume(facts)) return await appendUnowned(log, run, (now) => resumeEvents(now, by));
     if (driver !== null || this.#working.has(run)) throw drivenElsewhere(run, driver ?? "the station");
     using _ = facts.queued === null ? this.admit(facts.owner) : null;
     await this.#enqueue(run, { by, why });
@@ -206,13 +206,13 @@ export class RunQueue {
     this.#timer = setTimeout(() => this.#poke(), waitMs).unref();
   }
 
-  /** Reads the log for waiting runs and for runs whose driver died, including those that other processes wrote. */
+  /** Reads the log for waiting runs and for runs whose driver died, including runs that other processes changed. */
   async #look(): Promise<void> {
     const { log, notice } = this.#options;
     const { heads } = await log.heads({ prefix: runStream(""), open: true, limit: OPEN_RUNS_MAX });
     const open = new Map(heads.map((head) => [toRunHead(head).facts.run, toRunHead(head)]));
     // These were queued or changed after the log query.
-    for (const run of this.#waiting.keys()) if (!open.has(run)) await this.#lookAt(run);
+    for (const run of this.#waiting.keys()) if (!open.has(run)) await this.#inspect(run);
     for (const [run, head] of open) {
       if (this.#isClosed) return;
       if (this.#working.has(run) || (this.#failures.get(run) ?? 0) >= FAILURES_MAX) continue;
@@ -226,7 +226,7 @@ export class RunQueue {
   }
 
   /** Reads the run's current state; null if it no longer waits. */
-  async #lookAt(run: string): Promise<RunFacts | null> {
+  async #inspect(run: string): Promise<RunFacts | null> {
     const head = await this.#options.log.head(runStream(run));
     const facts = head === null ? null : toRunHead(head).facts;
     if (facts === null) this.#waiting.delete(run);
@@ -237,7 +237,7 @@ export class RunQueue {
   async #begin(run: string): Promise<void> {
     const { drives, crashpoint } = this.#options;
     const before = this.#waiting.get(run);
-    const facts = await this.#lookAt(run);
+    const facts = await this.#inspect(run);
     // Another process may have taken it, ended it, or changed what it waits for.
     if (facts === null || (before !== undefined && waitsOtherwise(before, facts))) return;
     crashpoint("queue.begin:before");
@@ -266,7 +266,7 @@ export class RunQueue {
     if (failure === null) this.#failures.delete(run);
     if (failure !== null && !this.#isClosed) await this.#failed(run, failure.error);
     // A user may have continued it while this process cleaned up after the drive.
-    else await ignore(this.#lookAt(run), "the next change of the run is read again");
+    else await ignore(this.#inspect(run), "the next change of the run is read again");
     if (this.#working.size === 0) {
       this.#idle.resolve();
       this.#idle = Promise.withResolvers();
@@ -294,7 +294,7 @@ export class RunQueue {
     const { log, crashpoint } = this.#options;
     const { by, why, startAt = null, ifSeq } = options;
     crashpoint("run.queued:before");
-    await appendForeign(log, run, (facts, seq) => {
+    await appendUnowned(log, run, (facts, seq) => {
       return ifSeq === undefined || ifSeq === seq ? toQueue(facts, { by, why, startAt }) : [];
     });
     crashpoint("run.queued:after");

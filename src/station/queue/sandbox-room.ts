@@ -4,7 +4,7 @@ import { defaultLimits } from "../../contract/defaults/default-limits.ts";
 import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { SandboxId } from "../../contract/ids.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
-import { ignore, isErrno } from "../../lib/failures.ts";
+import { ifErrno, ignore } from "../../lib/failures.ts";
 import { isWaiting, type Store } from "../../sandbox/store.ts";
 import { RUN_LABEL } from "../vocabulary/station-names.ts";
 import type { Room } from "./schedule.ts";
@@ -22,7 +22,7 @@ export interface TakenRoom extends Room {
 }
 
 export interface SandboxRoom {
-  /** Returns the room taken by the sandboxes in this state folder, whichever process created them. */
+  /** Returns the room taken by all sandboxes in this state folder, including those that other processes created. */
   taken(): Promise<TakenRoom>;
 }
 
@@ -41,7 +41,7 @@ export const promisedTo = (memoryBytes: number | null | undefined): number => me
 export function createSandboxRoom({ stateDir, store }: { stateDir: string; store: Pick<Store, "read"> }): SandboxRoom {
   const folder = join(stateDir, "sandboxes");
   const known = new Map<string, { memoryBytes: number; promisedBytes: number; run: string | undefined; owner: string | undefined }>();
-  const lookAt = async (id: string) => {
+  const inspectSandbox = async (id: string) => {
     const found = known.get(id);
     if (found !== undefined) return found;
     const record = await ignore(foundOrNull(store.read(id)), "a sandbox with a damaged record still takes room");
@@ -55,13 +55,10 @@ export function createSandboxRoom({ stateDir, store }: { stateDir: string; store
   };
   return {
     async taken() {
-      const names = await readdir(folder).catch((error: unknown) => {
-        if (isErrno(error, "ENOENT")) return [];
-        throw error;
-      });
+      const names = await ifErrno(readdir(folder), ["ENOENT"], []);
       const ids = new Set(names.filter((name) => SandboxId.safeParse(name).success));
       for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
-      const entries = (await Promise.all([...ids].map(lookAt))).filter((entry) => entry !== null);
+      const entries = (await Promise.all([...ids].map(inspectSandbox))).filter((entry) => entry !== null);
       return {
         sandboxes: entries.length,
         memoryBytes: entries.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),

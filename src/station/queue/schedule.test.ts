@@ -114,7 +114,7 @@ describe("the schedule, for any waiting runs", () => {
     );
   });
 
-  test("lets owners take turns: none passes another's ready run twice", () => {
+  test("lets owners take turns: no owner passes another's ready run twice", () => {
     fc.assert(
       fc.property(someRuns, (runs) => {
         const passed = new Map<string, Set<string>>();

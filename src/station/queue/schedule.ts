@@ -18,7 +18,7 @@ export interface WaitingRun {
   isHeld: boolean;
   /** The room that its sandbox needs. */
   needs: Room;
-  /** True if it belongs to a job with its own sandboxes, such as a workflow or a spec, that may wait for it. */
+  /** True if it belongs to a job that has its own sandboxes and may wait for this run, such as a workflow or a spec. */
   isPart: boolean;
 }
 
@@ -66,7 +66,7 @@ export interface ScheduleState {
 export interface Place {
   position: number | null;
   waitsFor: WaitsFor;
-  /** The run that uses the session that this run waits for. */
+  /** If this run waits for its session: the run that uses the session. */
   behind?: string;
 }
 
@@ -95,7 +95,7 @@ export function placesIn(state: ScheduleState): Map<string, Place> {
   const places = new Map<string, Place>();
   for (const each of state.waiting)
     if (!isReady(each, state)) places.set(each.run, { position: null, waitsFor: each.isHeld ? "resume" : "time" });
-  const order = interleaved(byTurn(ready(state), state.turns));
+  const order = interleave(byTurn(ready(state), state.turns));
   const next = firstInTurn(state);
   for (const [at, each] of order.entries()) places.set(each.run, { position: at + 1, ...reasonFor(each, next, state) });
   return places;
@@ -170,7 +170,7 @@ function urgency(each: WaitingRun | undefined): number {
   return each === undefined ? 0 : Math.max(each.sinceMs, each.startAtMs ?? 0) - each.priority * WAIT_PER_POINT_MS;
 }
 
-function interleaved(owners: readonly WaitingRun[][]): WaitingRun[] {
+function interleave(owners: readonly WaitingRun[][]): WaitingRun[] {
   const rounds = Math.max(0, ...owners.map((own) => own.length));
   return Array.from({ length: rounds }, (_, round) => owners.flatMap((own) => own[round] ?? [])).flat();
 }

@@ -227,11 +227,14 @@ test("delivers the events of all runs once and in order, and can be resumed", as
 test("an abandoned run stays as it is, fails its waiters, and can be resumed", async () => {
   await using station = await createTestStation({ script: { turns: [{ calls: [write("a.txt")] }, ...endless.turns] } });
   const { runs } = station.verbs;
-  const letGo = new AbortController();
-  const { run } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder } }, { signal: letGo.signal });
+  const releaseController = new AbortController();
+  const { run } = await runs.start(
+    { task: "do it", source: { kind: "folder", path: station.folder } },
+    { signal: releaseController.signal },
+  );
   await station.until(run, "tool.ended");
   const waiting = runs.wait(run);
-  letGo.abort();
+  releaseController.abort();
   await expect(waiting).rejects.toMatchObject({ code: "cancelled", message: expect.stringContaining("released the run") });
   await expect(runs.wait(run)).rejects.toMatchObject({ code: "cancelled" });
   expect(await runs.get(run)).toMatchObject({ status: "interrupted", finish: null });
@@ -289,10 +292,13 @@ test("raises a budget by half if the answer names no value", async () => {
 test("resumes an abandoned run in a separate process and waits until it starts", async () => {
   await using station = await createTestStation({ script: { turns: [{ calls: [write("a.txt")] }, ...endless.turns] } });
   const { runs } = station.verbs;
-  const letGo = new AbortController();
-  const { run } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder } }, { signal: letGo.signal });
+  const releaseController = new AbortController();
+  const { run } = await runs.start(
+    { task: "do it", source: { kind: "folder", path: station.folder } },
+    { signal: releaseController.signal },
+  );
   await station.until(run, "tool.ended");
-  letGo.abort();
+  releaseController.abort();
   await expect(runs.wait(run)).rejects.toMatchObject({ code: "cancelled" });
   const { seq } = await runs.get(run);
   const resuming = runs.resume(run, { by: "me", detached: true });

@@ -11,7 +11,7 @@ import { ignore } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
 import type { RunVerbs } from "../../verbs/runs.ts";
 import { checkMemory } from "../queue/admission.ts";
-import { drivenElsewhere, isSubRun, toQueue } from "../queue/adoption.ts";
+import { drivenElsewhere, subRunError, toQueue } from "../queue/adoption.ts";
 import { queuePlace } from "../queue/queue-place.ts";
 import { storedQueue } from "../queue/queue-view.ts";
 import type { RunQueue } from "../queue/run-queue.ts";
@@ -23,7 +23,7 @@ import type { RunDrives } from "../runs/run-drives.ts";
 import { allEvents, runEvents } from "../runs/run-events.ts";
 import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from "../runs/start-run.ts";
 import { type StopRunOptions, stopRun } from "../runs/stop-run.ts";
-import { appendForeign, hasEnded } from "../vocabulary/append-unowned.ts";
+import { appendUnowned, runEndedError } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 
 /** How long a detached process may take to claim its run. */
@@ -63,7 +63,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     await queue?.refresh(run);
     return seq;
   };
-  /** A station may already drive it, so we return this event's number: a follower from there misses nothing. */
+  /** A station may already drive the run. A follower that starts at this event's number misses nothing. */
   const viewFrom = async (run: string, seq: number): Promise<RunView> => ({ ...(await view(run)), seq });
   /** For calls that may change what a queued run waits for. */
   const thenRefreshQueue = async (run: string, saying: Promise<void>): Promise<void> => {
@@ -96,7 +96,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     pause: (run, { text = "paused" } = {}) => thenRefreshQueue(run, runs.pause(run, { text })),
     async resume(run, { by, signal, detached = false, budgets = {}, reopens = true }) {
       const { facts, seq } = await headOfRun(log, run);
-      if (facts.status === "ended" && !reopens) throw hasEnded(run, facts);
+      if (facts.status === "ended" && !reopens) throw runEndedError(run, facts);
       const queue = options.queue();
       let lastSeq = seq;
       if (facts.status === "ended") lastSeq = await reopen(run, { by, budgets: () => budgets }, "resume");
@@ -127,7 +127,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     async adopt(run, { by }) {
       const queue = options.queue();
       const { facts } = await headOfRun(log, run);
-      if (facts.status === "ended") throw hasEnded(run, facts);
+      if (facts.status === "ended") throw runEndedError(run, facts);
       await (queue === null ? leaveToStation(facts, { by }, options) : queue.resume(run, { by, why: "adoption" }));
       return await view(run);
     },
@@ -160,10 +160,10 @@ async function leaveToStation(
   { log, runs }: Pick<RunVerbsOptions, "log" | "runs">,
 ): Promise<void> {
   const { run } = facts;
-  if (facts.parent !== null) throw isSubRun(facts);
+  if (facts.parent !== null) throw subRunError(facts);
   const driver = await runs.driverOf(run);
   if (driver !== null) throw drivenElsewhere(run, driver);
-  await appendForeign(log, run, (now) => toQueue(now, { by, why: "adoption" }));
+  await appendUnowned(log, run, (now) => toQueue(now, { by, why: "adoption" }));
 }
 
 /** Without a station there is no queue for a priority or a start time. */
@@ -182,7 +182,7 @@ function boundsOfOpenRun(run: string): CaissonError {
 }
 
 async function prioritize(run: string, { priority, by }: { priority: number; by: string }, log: Log): Promise<void> {
-  await appendForeign(log, run, ({ queued }) => {
+  await appendUnowned(log, run, ({ queued }) => {
     if (queued !== null) return [{ type: "run.prioritized", data: { by, priority } }];
     throw new CaissonError("conflict", `the run ${run} is not in a queue`, { hint: "Run `caisson queue` to list the waiting runs." });
   });

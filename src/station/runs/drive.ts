@@ -134,8 +134,8 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
       failed = true;
       throw error;
     } finally {
-      // If a run fails before its first step, it would fail again and leave another sandbox each time, so we end the
-      // sandbox; it is still empty. A driver that is asked to release the run leaves the sandbox to the next holder.
+      // A run that fails before its first step would fail again and leave another sandbox each time, so we end its
+      // sandbox, which is still empty. A driver that is asked to release the run leaves the sandbox to the next holder.
       const neverBegan = failed && !signal.aborted && journal.state.step === 0;
       if (journal.state.status === "ended" || neverBegan) await sandbox.end();
       else await sandbox.release();

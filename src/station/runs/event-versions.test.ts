@@ -18,7 +18,7 @@ const NextTodoChanged = defineEvent("todo.changed", 2, concerns("state", "consol
 }).upcast(TodoChanged, (data) => ({
   ...data,
   todo: data.todo.map((item) => ({ ...item, text: `${item.text} (from before)` })),
-  owner: "nobody",
+  owner: "unknown",
 }));
 const next = eventFamily([...RunEvent.options.filter((each) => each !== TodoChanged), NextTodoChanged]);
 /** The newer version's projection of a run: the owners of its todo lists. */
@@ -63,10 +63,10 @@ describe("events of another version, through the log, its file and the folds", (
     await using(later(), async (log) => {
       const { state, seq } = await foldRun(log, RUN, { events: next as unknown as typeof runEvents });
       expect([seq, state.todo]).toEqual([2, [{ ...todo[0], text: "Write it (from before)" }]]);
-      expect(await log.head(`run/${RUN}`)).toMatchObject({ seq: 2, head: ["nobody"], damage: null });
+      expect(await log.head(`run/${RUN}`)).toMatchObject({ seq: 2, head: ["unknown"], damage: null });
       // The next append updates the rebuilt head.
       await log.append(`run/${RUN}`, [NextTodoChanged.make({ call: "t2", todo, owner: "ann" })]);
-      expect(await log.head(`run/${RUN}`)).toMatchObject({ seq: 3, head: ["nobody", "ann"] });
+      expect(await log.head(`run/${RUN}`)).toMatchObject({ seq: 3, head: ["unknown", "ann"] });
       expect((await foldRun(log, RUN, { events: next as unknown as typeof runEvents })).state.todo).toEqual(todo);
     });
   });

@@ -139,7 +139,7 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
       }
     }
   };
-  /** Runs one append at a time, whatever the previous one's outcome. */
+  /** Runs one append at a time, and continues after a failed one. */
   const inTurn = (work: () => Promise<void>): Promise<void> => {
     const result = tail.then(work);
     tail = ignore(result, "its caller awaits it; the next append does not depend on it");

@@ -5,7 +5,10 @@ import { runOf, runStream } from "../vocabulary/station-names.ts";
 
 const SUB_RUNS_MAX = 1000;
 
-/** See `RunVerbs.remove`. Removes sub-runs first: after an interruption, their parent still leads to the rest. */
+/**
+ * See `RunVerbs.remove`. Removes sub-runs before their parent, so that after an interruption the parent still leads to
+ * the remaining ones.
+ */
 export async function removeRun(run: string, log: Log): Promise<void> {
   const { facts, damage } = await headOfRun(log, run);
   if (facts.status !== "ended" && damage === null) {

@@ -12,7 +12,7 @@ import { newId } from "../../lib/new-id.ts";
 import type { HeldLease } from "../../log/hold-lease.ts";
 import { isHolderGone } from "../../sandbox/process-identity.ts";
 import { ifUnusable } from "../../workspace/sessions.ts";
-import { keepRestorePoint } from "../sessions/restore-points.ts";
+import { storePoint } from "../sessions/stored-points.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import type { RunsOptions } from "./drive.ts";
@@ -28,7 +28,7 @@ const FINISH_POLL_MS = 50;
 export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_output"], "budgets" | "lostName"> {
   /** The message to the run. Without one, it continues where it was. */
   text?: string;
-  /** Computes new budgets of the whole run from what it has spent. Budgets it leaves out stay the same. */
+  /** Computes new budgets for the whole run from its spending so far. Omitted budgets stay the same. */
   budgets: (facts: RunFacts) => Budgets;
   /** Set if a station should drive it as soon as there is room. */
   queuedFor?: "resume" | "continue";
@@ -37,9 +37,9 @@ export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_
 /**
  * Reopens a run that has ended. One append under the run's lease adds the reopening and the message, so no other
  * process can still be storing files while the run continues. The run has no driver yet. Resolves with the sequence
- * number of the last of these events. If it throws, nothing has changed: `conflict` for a run that has not ended, that
- * is done and gets no new message, whose bounds still apply, or whose session is in use; `invalid` for a sub-run;
- * `gone` if its session was removed; and what the model lookup throws.
+ * number of the last of these events. If it throws, nothing has changed: `conflict` if the run has not ended, if it is
+ * done and gets no new message, if its bounds still apply, or if its session is in use; `invalid` for a sub-run; `gone`
+ * if its session was removed; and the errors of the model lookup.
  */
 export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { holder: string }): Promise<number> {
   const { log, sessions, crashpoint } = options;
@@ -120,7 +120,7 @@ async function keepFiles(state: RunState, turnSeq: number, options: RunsOptions)
   // It never had a sandbox.
   if (session.runtime === null) return;
   const runtime = await options.runtime(session.runtime);
-  await keepRestorePoint(session, { run: state.run, turnSeq }, { sessions, runtime });
+  await storePoint(session, { run: state.run, turnSeq }, { sessions, runtime });
 }
 
 async function isLastTurnUndone({ run, session }: RunState, { log, sessions }: RunsOptions): Promise<boolean> {
@@ -150,11 +150,11 @@ function reopening(
   { text, budgets, queuedFor, ...about }: ReopenRun,
   { isUndone, lostName }: { isUndone: boolean; lostName: string | undefined },
 ): NewRunEvent[] {
-  const goesOn = text === undefined ? "It continues now." : "A new message continues it.";
+  const continues = text === undefined ? "It continues now." : "A new message continues it.";
   const files = isUndone
     ? "The user undid the file changes of your last turn: the workspace is as it was before that turn."
     : "The workspace files are as you left them.";
-  const note = `This run had ended (${state.finish}). ${goesOn} ${files} The sandbox is new: programs that ran in the old one, and anything installed or written outside the workspace, may be gone.`;
+  const note = `This run had ended (${state.finish}). ${continues} ${files} The sandbox is new: programs that ran in the old one, and anything installed or written outside the workspace, may be gone.`;
   return [
     { type: "run.reopened", data: { ...about, budgets: budgets(state), ...defined({ lostName }) } },
     ...(queuedFor === undefined

@@ -14,13 +14,13 @@ export interface RunDrives extends AsyncDisposable {
 
 /** Manages the runs that this process drives in the background. */
 export function createRunDrives(options: { drive: DriveRun }): RunDrives {
-  const letGo = new AbortController();
+  const releaseController = new AbortController();
   /** Failed drives stay, for callers that ask later why the run did not continue. */
   const drives = new Map<string, { settled: Promise<void>; isActive: boolean }>();
   return {
     begin(run, { signal, ...rest }) {
       if (drives.get(run)?.isActive === true) return;
-      const signals = signal === undefined ? letGo.signal : AbortSignal.any([letGo.signal, signal]);
+      const signals = signal === undefined ? releaseController.signal : AbortSignal.any([releaseController.signal, signal]);
       const driving = options.drive(run, { signal: signals, ...rest });
       const drive = {
         isActive: true,
@@ -37,7 +37,7 @@ export function createRunDrives(options: { drive: DriveRun }): RunDrives {
     },
     outcome: (run) => drives.get(run)?.settled,
     async [Symbol.asyncDispose]() {
-      letGo.abort(new CaissonError("cancelled", "the station was closed"));
+      releaseController.abort(new CaissonError("cancelled", "the station was closed"));
       await Promise.allSettled([...drives.values()].map(({ settled }) => settled));
     },
   };

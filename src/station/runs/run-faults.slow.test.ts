@@ -23,7 +23,7 @@ const broken = (methods: Partial<Log>): { log: Log; real: Log } => {
 afterEach(() => void vi.useRealTimers());
 
 describe("a failing log", () => {
-  test("that stays locked too long leaves the run as it is and never ends it", async () => {
+  test("leaves the run open if it stays locked too long", async () => {
     const dir = await mkdtemp(join(tmpdir(), "caisson-test-busy-"));
     const path = join(dir, "log.db");
     try {
@@ -47,7 +47,7 @@ describe("a failing log", () => {
     }
   });
 
-  test("that rejects a single append does not fail the run", async () => {
+  test("does not fail the run if it rejects a single append", async () => {
     let failing = true;
     const { log, real } = broken({
       async append(stream, events, options) {
@@ -65,7 +65,7 @@ describe("a failing log", () => {
     expect((await station.runs.drive(run, { signal: never })).ended?.reason).toBe("done");
   });
 
-  test("that cannot renew the lease keeps the run, unless another process has it", async () => {
+  test("keeps the run if it cannot renew the lease, unless another process has it", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     let failure: CaissonError | null = new CaissonError("unavailable", "another process holds the log", { details: { log: true } });
     let renewals = 0;
@@ -213,10 +213,10 @@ describe("the run clock", () => {
       script: { turns: [{ say: "slow words", pauseMs: 300, calls: [write("secret.txt", "x")] }, { say: "Done." }] },
     });
     const run = await station.start({ definition: { permissions: { "write:secret*": "ask" } } });
-    const letGo = new AbortController();
-    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    const releaseController = new AbortController();
+    const first = station.runs.drive(run, { signal: releaseController.signal }).catch(() => undefined);
     await station.until(run, "run.paused");
-    letGo.abort();
+    releaseController.abort();
     await first;
     const second = station.second();
     const driven = second.drive(run, { signal: never });

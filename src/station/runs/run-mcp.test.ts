@@ -57,11 +57,11 @@ test("does not repeat a call that may have happened; ends earlier drivers' serve
     },
   });
   const run = await station.start({ definition: mcp("pay-server") });
-  const letGo = new AbortController();
-  const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+  const releaseController = new AbortController();
+  const first = station.runs.drive(run, { signal: releaseController.signal }).catch(() => undefined);
   await station.until(run, "tool.started");
   await expect.poll(() => paid).toEqual(["paid"]);
-  letGo.abort();
+  releaseController.abort();
   await first;
   const sandbox = await station.runtime.open((await station.runtime.list())[0]?.id ?? "");
   // A server left behind by a driver that was killed.

@@ -66,10 +66,10 @@ describe("permissions", () => {
       script: { turns: [{ calls: [write("secret.txt", "y")] }, { say: "Done.", expect: { news: ["A person said no: not that"] } }] },
     });
     const run = await station.start({ definition: rules });
-    const letGo = new AbortController();
-    const driven = station.runs.drive(run, { signal: letGo.signal }).catch((error: unknown) => error);
+    const releaseController = new AbortController();
+    const driven = station.runs.drive(run, { signal: releaseController.signal }).catch((error: unknown) => error);
     await station.until(run, "run.paused");
-    letGo.abort();
+    releaseController.abort();
     expect(await driven).toMatchObject({ code: "cancelled" });
     await station.runs.answer(run, { answer: "deny", by: "me", text: "not that" });
     expect((await station.second().drive(run, { signal: never })).ended?.reason).toBe("done");

@@ -52,7 +52,7 @@ describe("a sandbox that dies", () => {
     expect(await station.runtime.snapshots()).toHaveLength(1);
   });
 
-  test("whose files cannot be saved is reported to the agent", async () => {
+  test("is reported to the agent if its files cannot be saved", async () => {
     const { hooks, watch } = killAt(2, "gone");
     await using station = await createTestStation({ script, hooks, files: { "a.txt": "as it was\n" } });
     watch(station);
@@ -64,7 +64,7 @@ describe("a sandbox that dies", () => {
     expect(of(events, "run.sandboxed")[1]?.data.files).toBe("gone");
   });
 
-  test("without a driver is found by the next holder, which saves its files", async () => {
+  test("without a driver has its files saved by the next holder", async () => {
     await using station = await createTestStation({
       script: {
         turns: [
@@ -76,10 +76,10 @@ describe("a sandbox that dies", () => {
       },
     });
     const run = await station.start();
-    const letGo = new AbortController();
-    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    const releaseController = new AbortController();
+    const first = station.runs.drive(run, { signal: releaseController.signal }).catch(() => undefined);
     await station.until(run, "model.requested", (event) => event.data.step === 2);
-    letGo.abort();
+    releaseController.abort();
     await first;
     await station.runtime.kill(await sandboxOf(station));
     const second = station.second();
@@ -90,15 +90,15 @@ describe("a sandbox that dies", () => {
     expect(of(events, "run.sandboxed").at(-1)?.data).toMatchObject({ why: "lost", files: "kept" });
   });
 
-  test("removed without a driver loses its files, and the agent learns of it", async () => {
+  test("loses its files if removed without a driver, and the agent learns of it", async () => {
     await using station = await createTestStation({
       script: { turns: [{ calls: [write("a.txt", "lost\n")] }, { say: "slow words here", pauseMs: 300 }] },
     });
     const run = await station.start();
-    const letGo = new AbortController();
-    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    const releaseController = new AbortController();
+    const first = station.runs.drive(run, { signal: releaseController.signal }).catch(() => undefined);
     await station.until(run, "model.requested", (event) => event.data.step === 2);
-    letGo.abort();
+    releaseController.abort();
     await first;
     await (await station.runtime.open(await sandboxOf(station))).destroy();
     await station.second().drive(run, { signal: never });
@@ -147,10 +147,10 @@ describe("a sandbox that dies", () => {
       }),
     });
     const run = await station.start();
-    const letGo = new AbortController();
-    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    const releaseController = new AbortController();
+    const first = station.runs.drive(run, { signal: releaseController.signal }).catch(() => undefined);
     await station.until(run, "tool.ended");
-    letGo.abort();
+    releaseController.abort();
     await first;
     const before = await sandboxOf(station);
     failing = true;
@@ -185,7 +185,7 @@ describe("a failing setup", () => {
     expect(await runs.wait(run)).toMatchObject({ finish: "done" });
   });
 
-  test("because of the log leaves the run open, without a sandbox", async () => {
+  test("leaves the run open without a sandbox if the log is the cause", async () => {
     const { log, failure } = failing(new CaissonError("unavailable", "not now", { details: { log: true } }));
     await using station = await createTestStation({ log, script: { turns: [{ say: "Done." }] } });
     const run = await station.start();
@@ -200,10 +200,10 @@ describe("a failing setup", () => {
   test("of a released run leaves the sandbox to the next holder", async () => {
     await using station = await createTestStation({ script: { turns: [{ say: "one two three", pauseMs: 5_000 }] } });
     const run = await station.start();
-    const letGo = new AbortController();
-    const driven = station.runs.drive(run, { signal: letGo.signal }).catch((error: unknown) => error);
+    const releaseController = new AbortController();
+    const driven = station.runs.drive(run, { signal: releaseController.signal }).catch((error: unknown) => error);
     await station.until(run, "run.sandboxed");
-    letGo.abort();
+    releaseController.abort();
     await driven;
     expect(await station.runtime.list()).toHaveLength(1);
   });
@@ -238,10 +238,10 @@ describe("a sandbox started by another version of Caisson", () => {
       }),
     });
     const run = await station.start();
-    const letGo = new AbortController();
-    const first = station.runs.drive(run, { signal: letGo.signal }).catch(() => undefined);
+    const releaseController = new AbortController();
+    const first = station.runs.drive(run, { signal: releaseController.signal }).catch(() => undefined);
     await station.until(run, "model.requested", (event) => event.data.step === 2);
-    letGo.abort();
+    releaseController.abort();
     await first;
     isOld = true;
     return { station, run, sandbox: await sandboxOf(station) };

@@ -15,7 +15,7 @@ import { settleFolder } from "../../workspace/apply-recovery.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import { guardedRunSpec, runSpec } from "../sandboxes/run-config.ts";
-import { dropSnapshot } from "../sessions/restore-points.ts";
+import { dropSnapshot } from "../sessions/stored-points.ts";
 import { RUN_LABEL, snapshotName } from "../vocabulary/station-names.ts";
 
 /** Whether the next sandbox has the files of the one that died. */
@@ -74,7 +74,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
   const bury = async (id: SandboxId, remove: () => Promise<void>): Promise<FilesFate> => {
     const saved = await saveFiles(id, options);
     await remove();
-    // Not earlier, because the dead sandbox was based on it.
+    // We could not drop the old snapshot earlier, because the dead sandbox was based on it.
     if (saved.replaced !== null) await dropSnapshot(saved.replaced, options.session.id, options);
     died = saved.files;
     return died;
@@ -117,7 +117,8 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     const sandbox = await options.runtime.create(guarded);
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;
-    // Even after a snapshot, the agent's changes must differ in time from copied files; see compare-all.ts.
+    // Snapshots round times. Even in one, the agent's changes must differ in time from copied files; see
+    // compare-all.ts.
     if (grainMs !== undefined && snapshot === null) await delay(grainMs - (Date.now() % grainMs));
     const files = died ?? (await filesOfDeadSandbox(options.previous(), { ...options, session }));
     await options.onReady(sandbox, files === undefined ? { why: "start" } : { why: "lost", files });
@@ -132,7 +133,8 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
       return current;
     },
     lost() {
-      // Several calls may lose it at once: it is removed once, and every call waits for that.
+      // Several calls may find the sandbox dead at the same time. It is removed once, and every call waits for the
+      // removal.
       burying ??= buryCurrent().finally(() => {
         burying = undefined;
       });
@@ -145,7 +147,7 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
       if (!sandbox) return;
       const replaced = await keepFiles(sandbox, options);
       await sandbox.destroy();
-      // Not earlier, because the sandbox was based on it.
+      // We could not drop the old snapshot earlier, because the sandbox was based on it.
       if (replaced !== null) await dropSnapshot(replaced, options.session.id, options);
     },
     async release() {
@@ -173,7 +175,7 @@ async function openLive(id: SandboxId, how: { serveNetwork: boolean }, options: 
   }
 }
 
-/** Takes over a running sandbox. Only `onReady` may show that its guest is of another version. */
+/** Takes over a running sandbox. Sometimes only `onReady` reveals that its guest has another version. */
 async function takeOver(found: OwnedSandbox, options: RunSandboxOptions): Promise<OwnedSandbox> {
   try {
     await options.onReady(found, { why: "resume" });
@@ -238,8 +240,8 @@ async function saveFiles(
 }
 
 /**
- * Returns whether the session has the files of the previous sandbox, of which not even remains were found because a
- * user removed it. Undefined if there was no previous sandbox.
+ * Returns whether the session has the files of the previous sandbox, after a user removed that sandbox and its remains.
+ * Undefined if there was no previous sandbox.
  */
 async function filesOfDeadSandbox(
   previous: string | null,

@@ -192,10 +192,10 @@ describe("ownership", () => {
       script: { turns: [{ calls: [write("a.txt", "x")] }, { say: "slow words here", pauseMs: 500 }] },
     });
     const run = await station.start();
-    const letGo = new AbortController();
-    const driven = station.runs.drive(run, { signal: letGo.signal }).catch((error: unknown) => error);
+    const releaseController = new AbortController();
+    const driven = station.runs.drive(run, { signal: releaseController.signal }).catch((error: unknown) => error);
     await station.until(run, "tool.ended");
-    letGo.abort();
+    releaseController.abort();
     await driven;
     const state = await station.second().drive(run, { signal: never });
     expect(state.ended?.reason).toBe("done");

@@ -14,7 +14,7 @@ import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import { isHolderGone } from "../../sandbox/process-identity.ts";
 import { withSubAgents } from "../agents/sub-agents.ts";
-import { appendForeign } from "../vocabulary/append-unowned.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { driveOwned, type RunsOptions } from "./drive.ts";
@@ -116,12 +116,12 @@ export function createRuns(options: RunsOptions): Runs {
     driverOf,
     async send(run, message) {
       const id = newId("msg");
-      await appendForeign(log, run, () => [{ type: "message.received", data: { message: id, ...message } }]);
+      await appendUnowned(log, run, () => [{ type: "message.received", data: { message: id, ...message } }]);
       return id;
     },
     async answer(run, answer) {
       const { question: wanted, budgets, ...rest } = answer;
-      await appendForeign(log, run, (facts) => {
+      await appendUnowned(log, run, (facts) => {
         const { asked: openQuestions } = facts;
         const question = wanted === undefined ? openQuestions[0] : openQuestions.find((each) => each.question === wanted);
         const isRaised = question?.kind === "budget" && answer.answer !== "deny";
@@ -132,13 +132,13 @@ export function createRuns(options: RunsOptions): Runs {
         });
       });
     },
-    pause: (run, { text }) => appendForeign(log, run, () => [{ type: "run.paused", data: { why: "user", text } }]),
-    resume: (run, { by }) => appendForeign(log, run, () => [{ type: "run.continued", data: { by } }]),
+    pause: (run, { text }) => appendUnowned(log, run, () => [{ type: "run.paused", data: { why: "user", text } }]),
+    resume: (run, { by }) => appendUnowned(log, run, () => [{ type: "run.continued", data: { by } }]),
     reopen: (run, request) => reopenRun(run, request, { ...options, holder }),
     async stop(run, { by }) {
       try {
         // One request is enough.
-        await appendForeign(log, run, (facts) => (facts.stopRequested === null ? [{ type: "run.stop_requested", data: { by } }] : []));
+        await appendUnowned(log, run, (facts) => (facts.stopRequested === null ? [{ type: "run.stop_requested", data: { by } }] : []));
         // Without a driver, no other process will end it.
         if ((await driverOf(run)) === null) await runs.drive(run, { signal: new AbortController().signal });
       } catch (error) {

@@ -103,12 +103,12 @@ async function subAgents(
   options: DriveOptions,
 ): Promise<Tool<{ agent: string; task: string }>> {
   const { state } = journal;
-  // A run that started before its log contained them has none.
+  // The log of an older run contains no sub-agents, so we look them up here.
   const definitions = subAgentsOf(await withSubAgents(state.definition, (name) => options.agent(name, state.owner)));
   const start = async (request: { agent: string; task: string; context: ToolContext }): Promise<SubRun> => {
     const definition = definitions.find((each) => each.name === request.agent);
     if (!definition) throw new CaissonError("not_found", `there is no agent ${request.agent}`);
-    // The same call leads to the same sub-run: after a crash the sub-run continues instead of starting again.
+    // The call determines the id, so after a crash the same sub-run continues and no second one starts.
     const run = childRunId(state.run, request.context.call);
     const exists = (await options.log.lastSeq(runStream(run))) > 0;
     if (!exists) {
@@ -139,8 +139,8 @@ function childRunId(parent: string, call: string): string {
 }
 
 /**
- * Bounds a sub-run by what its parent may still spend. A bound must be above zero, so a budget that is used up becomes
- * a tiny one.
+ * Bounds a sub-run by its parent's remaining budgets. A bound must be above zero, so an exhausted budget becomes a tiny
+ * one.
  */
 function budgetsOfSubRun(state: RunState): Budgets {
   const { costUsd, tokens, timeMs } = budgetsLeft(state);

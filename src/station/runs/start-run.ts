@@ -65,7 +65,7 @@ export interface StartRunOptions extends SessionCreation {
   treeOfUpload: (upload: string, options: { owner: string }) => Promise<string>;
   /** Throws `denied` for the URL of a repository that must not be fetched for this owner. */
   checkFetched?: ((url: string, owner: string) => Promise<void>) | undefined;
-  /** Claims a name, which no other process can then assign. Throws `exists`, `conflict`. */
+  /** Claims a name, so that no other process can assign it. Throws `exists`, `conflict`. */
   claimName: ClaimName;
   /** Plans a session with the files of another. Throws `not_found`, `unsupported`. */
   planFork: (from: NonNullable<StartRun["from"]>) => Promise<PlannedFork>;
@@ -149,14 +149,19 @@ async function definitionOf(
   { secrets, nameable }: { secrets: Readonly<Record<string, SecretSpec>>; nameable: Readonly<Record<string, SecretSpec>> | null },
   options: Pick<StartRunOptions, "agents" | "defaultModel">,
 ): Promise<AgentDefinition> {
-  const { agent, input, trustAgentFile: vouched } = request;
+  const { agent, input, trustAgentFile: isTrusted } = request;
   if (typeof agent !== "string") return nameable === null ? agent : withNamedSecrets(agent, { given: secrets, nameable });
-  return await options.agents.load(agent, { input, vouched, overrides: overriddenSettings(request, secrets, options), secrets: nameable });
+  return await options.agents.load(agent, {
+    input,
+    isTrusted,
+    overrides: overriddenSettings(request, secrets, options),
+    secrets: nameable,
+  });
 }
 
 /**
  * Returns the request's agent, with the sub-agents from the caller's files, for a remote station. The station looks up
- * the named secrets, unless `nameable` is given. Throws as starting the run does.
+ * the named secrets, unless `nameable` is given. Throws the same errors as starting the run.
  */
 export async function agentAsked(
   request: StartRun,

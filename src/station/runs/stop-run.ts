@@ -15,7 +15,7 @@ const STOP_GRACE_MS = 45_000;
 export interface StopRunOptions {
   log: Log;
   runs: Runs;
-  /** Ends a run's sandboxes, whatever its driver does. */
+  /** Ends a run's sandboxes, even while its driver uses them. */
   endSandboxes: (run: string) => Promise<void>;
 }
 

@@ -16,8 +16,8 @@ type PathAbility = Pick<Capabilities, "paths" | "isolation" | "reasons">;
 
 /**
  * Returns the mounts with links resolved. Rejects folders that do not exist, and folders with keys, the system or
- * Caisson's own state: mounts are always named, but hardly any user means the whole of one of these. Throws `invalid`,
- * `not_found`, `denied`.
+ * Caisson's own state. Users name every mount, but mounting one of these as a whole is almost certainly a mistake.
+ * Throws `invalid`, `not_found`, `denied`.
  */
 export function checkedMounts(mounts: readonly FolderMount[], places: KnownPlaces): FolderMount[] {
   const resolved = resolveMounts(mounts, { state: () => viewState(places.stateDir) });
@@ -61,7 +61,7 @@ async function hiddenIn(
   const names = `${displayPaths.slice(0, NAMES_TOLD).join(", ")}${displayPaths.length > NAMES_TOLD ? ", …" : ""}`;
   const what = paths.length === 1 ? "1 file that looks like a credential is" : `${paths.length} files that look like credentials are`;
   if (!capabilities.paths) {
-    if (rules.hide.length > 0) throw unsupported("hide files", { capabilities, without: "Omit --hide." });
+    if (rules.hide.length > 0) throw unsupportedError("hide files", { capabilities, without: "Omit --hide." });
     notice(`${what} visible inside, because this runtime cannot hide files: ${names}`);
     return [];
   }
@@ -79,19 +79,19 @@ export function guardWritable(
 ): SandboxConfig {
   const { capabilities } = options;
   const written = sharedFolders(spec).filter(({ access }) => access === "rw");
-  // Without isolation, everything of the user's is within reach, and the runtime's warning says so.
+  // Without isolation, the sandbox can reach all of the user's files anyway, and the runtime's warning says so.
   if (capabilities.isolation === 0) return spec;
   const guarded = written.flatMap(({ path, target }) => guardedPaths(path, options.places).map((below) => `${target}/${below}`));
   if (guarded.length === 0) return spec;
   if (!capabilities.paths)
-    throw unsupported("protect git's hooks and settings from changes", {
+    throw unsupportedError("protect git's hooks and settings from changes", {
       capabilities,
       without: "Use --allow-hooks to run without this protection.",
     });
   return { ...spec, readOnlyPaths: [...spec.readOnlyPaths, ...guarded.filter((path) => !spec.deniedPaths.includes(path))] };
 }
 
-function unsupported(what: string, { capabilities, without }: { capabilities: PathAbility; without: string }): CaissonError {
+function unsupportedError(what: string, { capabilities, without }: { capabilities: PathAbility; without: string }): CaissonError {
   return new CaissonError("unsupported", `this runtime cannot ${what}`, {
     hint: `${capabilities.reasons.paths ?? "Use the oci runtime."} ${without}`,
   });

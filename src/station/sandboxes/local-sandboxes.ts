@@ -34,7 +34,7 @@ export interface LocalSandboxesOptions {
   home: string;
   /** Receives notices for the user. */
   notice: (text: string) => void;
-  /** Claims a name, which no other process can then assign. Throws `exists`, `conflict`. */
+  /** Claims a name, so that no other process can assign it. Throws `exists`, `conflict`. */
   claimName: (name: string, claimed: { owner: string }) => Promise<AsyncDisposable>;
   /** Returns the folder with an upload's files. Throws `not_found`. */
   treeOfUpload: (upload: string, options: { owner: string }) => Promise<string>;
@@ -50,8 +50,8 @@ export interface LocalSandboxesOptions {
 const SWEPT_LATELY_MS = 1_000;
 
 /**
- * Runs one sweep at a time, because each of two would see half of what the other has done. Callers wait for the sweep
- * in progress.
+ * Runs one sweep at a time, because two concurrent sweeps would each see the other's work half done. Callers wait for
+ * the sweep in progress.
  */
 function onceAtATime(work: () => Promise<void>): { run(): Promise<void>; isDue(): boolean } {
   let underWay: Promise<void> | null = null;
@@ -118,7 +118,7 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     return { ...infoOf(record), ...defined({ health }) };
   };
   const sweeps = onceAtATime(() => sweepSandboxes({ ...context, stateDir, finishRuns: options.finishRuns }));
-  /** Loaded with the first call that needs it, since `exec` starts sandboxes without it. */
+  /** Loaded on first use, because `exec` starts sandboxes without it. */
   const records = once(async () => {
     const { createSandboxRecords } = await import("./sandbox-records.ts");
     return createSandboxRecords({ ...context, infoOf: infoNow, everyRuntime, hold: holds.hold, onChange });
@@ -219,7 +219,7 @@ async function make(
       sharedFolders(spec).length === 0
         ? spec
         : await (await import("./guard-folders.ts")).guardFolders(spec, { ...options, guard, runtime });
-    // The caller's identity decides the owner, whatever the request contains.
+    // The caller's identity decides the owner, even if the request names another one.
     return runtime.create({ ...guarded, ...ownedBy(options.owner) }, defined({ signal }));
   };
   try {

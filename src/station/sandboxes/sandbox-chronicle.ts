@@ -31,8 +31,8 @@ type LiveState = "running" | "paused";
 
 /**
  * Records the creation, the states and the end of every sandbox of this state folder in its log. Only the station does
- * this, by comparing the records with the log: so each event appears once, whichever process caused it, and a new
- * station adds what happened while none ran. Stops when disposed of.
+ * this, by comparing the records with the log. So each event appears once, even if another process caused it, and a new
+ * station adds the events from the time without a station. Stops when disposed of.
  */
 export function startChronicle(options: ChronicleOptions): AsyncDisposable {
   const { log, store, onDefect } = options;
@@ -42,7 +42,7 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
   let working = Promise.resolve();
   let isLooking = false;
   let isEnding = false;
-  // Runs one task at a time, so that no two of them find the same event missing.
+  // Runs one task at a time, so that two tasks cannot both find the same event missing.
   const enqueue = (work: () => Promise<void>) => {
     working = working.then(async () => {
       if (!isEnding) await work().catch(onDefect);
@@ -72,7 +72,7 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
     if (before !== null && before !== "ended") await append(id, [{ type: "sandbox.ended", data: { sandbox: id, why } }]);
     known.delete(id);
   };
-  const labelled = async ({ id: sandbox, changes }: Extract<SandboxChange, { kind: "labelled" }>) => {
+  const noteLabels = async ({ id: sandbox, changes }: Extract<SandboxChange, { kind: "labelled" }>) => {
     await look(sandbox);
     if (known.has(sandbox)) await append(sandbox, [{ type: "sandbox.labelled", data: { sandbox, changes } }]);
   };
@@ -112,7 +112,7 @@ export function startChronicle(options: ChronicleOptions): AsyncDisposable {
   const timer = setInterval(soon, LOOK_MS).unref();
   const unlisten = options.listen((change) => {
     // A sandbox that is gone by the time we check still gets its events.
-    enqueue(() => (change.kind === "ended" ? look(change.id) : change.kind === "labelled" ? labelled(change) : live(change.info, null)));
+    enqueue(() => (change.kind === "ended" ? look(change.id) : change.kind === "labelled" ? noteLabels(change) : live(change.info, null)));
   });
   return {
     async [Symbol.asyncDispose]() {

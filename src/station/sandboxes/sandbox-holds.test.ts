@@ -172,7 +172,7 @@ describe("sandboxes held by a process", () => {
       expect(connections).toEqual([{ detached: 1 }]);
     });
 
-    test("have no holder while idle; ended ones and the oldest are closed", async () => {
+    test("close the oldest connection above the limit, and those of ended sandboxes", async () => {
       const [first, ...others] = await Promise.all(Array.from({ length: restLimits.max + 1 }, () => create({ keep: true })));
       for (const { id } of [first as OwnedSandbox, ...others]) await use(id);
       expect(connections.map(({ detached }) => detached)).toEqual([1, ...others.map(() => 0)]);

@@ -57,7 +57,7 @@ export function createSandboxHolds(options: SandboxHoldsOptions): SandboxHolds {
     if (holdings.get(id) === holding) holdings.delete(id);
   };
   const begin = (id: SandboxId, sandbox: () => Promise<OwnedSandbox>, isOwn: boolean): Holding => {
-    // Read before opening: a change during the opening must not count as seen.
+    // Read before opening, so that a change during the opening is noticed later.
     const stamp = mayRest ? options.stampOf(id) : null;
     const opening = isOwn || stamp === null ? sandbox() : stamp.then(sandbox);
     const holding: Holding = { sandbox: opening, made: isOwn, stamp, holders: 0, rest: null, isCurrent: Promise.resolve(true) };

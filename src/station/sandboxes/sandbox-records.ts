@@ -21,7 +21,7 @@ interface RecordsContext extends RemoveContext {
   onChange: (change: SandboxChange) => void;
 }
 
-/** What a word names, and the verbs that need it: no start of a sandbox does. */
+/** Lookups by id or name, and the verbs that need them. Starting a sandbox does not load them. */
 export interface SandboxRecords extends Pick<SandboxVerbs, "label" | "list" | "remove" | "removeSnapshot" | "snapshot" | "snapshots"> {
   find(word: string): Promise<SandboxId>;
   findSnapshot(word: string): Promise<SnapshotView>;

@@ -24,7 +24,7 @@ export async function sweepSandboxes(
   for (const name of toSweep) if (runtimes.names.includes(name)) await (await runtimes.get(name)).sweep();
   const lost = damaged.filter(({ beforeBoot }) => beforeBoot);
   if (lost.length > 0) {
-    // A power cut took their records: these sandboxes cannot be alive, and cannot be opened.
+    // A power cut destroyed their records. These sandboxes cannot be alive, and cannot be opened.
     for (const { id } of lost) await removeWithoutRecord(id, options);
   }
   // Sandboxes of runs are kept so that they outlive the program. Those of ended runs have no driver left to remove

@@ -12,8 +12,8 @@ export function fileOfSecret({ from }: SecretSpec): string | null {
 }
 
 /**
- * Returns why a secret must not authorize a request of the station's own, or null if it may. `allowClear` allows
- * requests without TLS, if the sender ensures that they stay in a private network.
+ * Returns why a secret must not authorize a request that the station itself sends, or null if it may. `allowClear`
+ * allows requests without TLS, if the sender ensures that they stay in a private network.
  */
 export function tokenRefusal(
   spec: SecretSpec,

@@ -66,9 +66,9 @@ test("belong to one owner each", async () => {
 
 test.each([
   ["too short", { value: "short", hosts: ["a.test"] }],
-  ["with a line's end", { value: "two\nlines of it", hosts: ["a.test"] }],
-  ["for nobody", { value, hosts: [] }],
-  ["for what is no host", { value, hosts: ["a b"] }],
+  ["containing a line break", { value: "two\nlines of it", hosts: ["a.test"] }],
+  ["for no host", { value, hosts: [] }],
+  ["for an invalid host", { value, hosts: ["a b"] }],
 ])("are rejected: %s", async (_what, request) => {
   const refused = secrets.set("TOKEN", request);
   await expect(refused).rejects.toMatchObject({ code: "invalid" });

@@ -33,8 +33,8 @@ export function namedSecrets(names: readonly string[], nameable: Secrets): Recor
 }
 
 /**
- * Returns a complete definition, including its sub-agents, with the secrets that it names but does not contain. Secrets
- * in the request take precedence. Throws `not_found`.
+ * Adds to a complete definition, including its sub-agents, the secrets that it names but does not contain. Secrets in
+ * the request take precedence. Throws `not_found`.
  */
 export function withNamedSecrets(
   agent: AgentDefinition,

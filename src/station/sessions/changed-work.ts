@@ -4,7 +4,7 @@ import { keepAppliedDiff } from "../../workspace/applied-diffs.ts";
 import type { Change, Changes } from "../../workspace/change.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import { type ChangesOptions, changesOf } from "./session-changes.ts";
-import type { KeptFiles } from "./step-files.ts";
+import type { PointFiles } from "./step-files.ts";
 
 /** A session or sandbox whose changes can be shown, applied or committed to a branch. */
 export interface ChangedWork {
@@ -34,7 +34,7 @@ export interface ChangedWork {
 
 export function workOfSession(
   session: Session,
-  options: ChangesOptions & { filesAfter: (step: number) => Promise<KeptFiles> },
+  options: ChangesOptions & { filesAfter: (step: number) => Promise<PointFiles> },
 ): ChangedWork {
   const { id, source, commit } = session;
   return {
@@ -45,7 +45,7 @@ export function workOfSession(
     commit,
     notesBefore: true,
     async changes({ at, ...ignoring } = {}) {
-      return await changesOf(session, { ...options, ignoring, ...(at !== undefined && { kept: await options.filesAfter(at) }) });
+      return await changesOf(session, { ...options, ignoring, ...(at !== undefined && { version: await options.filesAfter(at) }) });
     },
     applied: () => options.sessions.applied(id),
     noteApplied: (files) => options.sessions.noteApplied(id, files),

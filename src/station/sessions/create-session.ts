@@ -23,8 +23,8 @@ const Announced = z.object({
 type Announced = z.infer<typeof Announced>;
 
 /**
- * In the sessions folder, prefix of notes about sessions that are being created for a run that does not exist yet. No
- * session can have such a name.
+ * Prefix of notes in the sessions folder, each about a session that is being created for a future run. Session names
+ * cannot have this prefix.
  */
 const PREFIX = ".making-";
 const GONE = ".gone-";
@@ -72,7 +72,7 @@ export async function createSession<Result>(
 /** Removes sessions whose process died before it created their run. Usually reads only one, empty folder. */
 export async function sweepUnfinished(creation: SessionCreation): Promise<void> {
   const folder = join(creation.stateDir, "sessions");
-  for (const note of await unfinished(creation.stateDir)) {
+  for (const note of await listUnfinished(creation.stateDir)) {
     const text = await ifErrno(readFile(note, "utf8"), ABSENT, null);
     if (text === null) continue;
     const announced = parse(text);
@@ -85,7 +85,7 @@ export async function sweepUnfinished(creation: SessionCreation): Promise<void> 
 }
 
 /** Returns the notes of sessions that are being created, or whose process died. */
-async function unfinished(stateDir: string): Promise<string[]> {
+async function listUnfinished(stateDir: string): Promise<string[]> {
   const folder = join(stateDir, "sessions");
   const names = await ifErrno(readdir(folder), ABSENT, []);
   return names.filter((name) => name.startsWith(PREFIX)).map((name) => join(folder, name));

@@ -11,7 +11,7 @@ import type { ChangedWork } from "./changed-work.ts";
 /** See `SessionVerbs.diff`. */
 export async function diffWork(work: ChangedWork, { signal, ...ignoring }: DiffOptions = {}): Promise<SessionDiff> {
   const { changes, leftOut, ignored } = await work.changes(ignoring);
-  const stats = await diffStat(chosen(changes, ignoring.paths), signal === undefined ? {} : { signal });
+  const stats = await diffStat(filterChanges(changes, ignoring.paths), signal === undefined ? {} : { signal });
   return { session: work.id, files: stats.map((stat) => ({ ...stat, heldBack: whyNotApplied(stat.path) })), leftOut, ignored };
 }
 
@@ -22,8 +22,8 @@ export async function* patchWork(
 ): AsyncGenerator<DiffPiece, void, void> {
   const { paths } = ignoring;
   const { changes, leftOut, ignored } = await (await work()).changes(ignoring);
-  for (const change of chosen(changes, paths)) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
-  for (const bytes of renderSections(chosen(changes, paths), { brief })) {
+  for (const change of filterChanges(changes, paths)) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
+  for (const bytes of renderSections(filterChanges(changes, paths), { brief })) {
     yield { kind: "patch", bytes } satisfies DiffPiece;
     await breathe();
     if (signal?.aborted) throw new CaissonError("cancelled", "the diff was cancelled");
@@ -33,7 +33,7 @@ export async function* patchWork(
 }
 
 /** Returns the changes at the given paths, or all changes if no paths are given. */
-export function chosen(changes: readonly Change[], paths: readonly string[] = []): readonly Change[] {
+export function filterChanges(changes: readonly Change[], paths: readonly string[] = []): readonly Change[] {
   const named = paths.map((path) => path.replace(/\/$/, ""));
   if (named.length === 0) return changes;
   return changes.filter(({ path, from }) => isBelowAny(path, named) || (from !== null && isBelowAny(from, named)));

@@ -99,7 +99,7 @@ test("starts a run with the files of another run, in a new session", async () =>
   ]);
   const both = { task: "x", from: { session: run }, source: { kind: "empty" as const } };
   await expect(runs.start(both)).rejects.toMatchObject({ code: "invalid" });
-  await expect(runs.start({ task: "x", from: { session: "nobody" } })).rejects.toMatchObject({ code: "not_found" });
+  await expect(runs.start({ task: "x", from: { session: "missing" } })).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("a fork inherits the record of applied files", async () => {

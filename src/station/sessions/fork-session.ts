@@ -12,7 +12,7 @@ import { sessionIdOf } from "../names/session-id.ts";
 import { snapshotName } from "../vocabulary/station-names.ts";
 import { createSession, type SessionCreation } from "./create-session.ts";
 import type { ChangesOptions } from "./session-changes.ts";
-import { filesAfter, type KeptFiles, type StepFilesOptions } from "./step-files.ts";
+import { filesAfter, type PointFiles, type StepFilesOptions } from "./step-files.ts";
 import { viewSpec } from "./view-spec.ts";
 
 /** The most that a fork may copy. If a session changed more than this, forking it is probably a mistake. */
@@ -56,7 +56,8 @@ export interface PlannedFork {
 export async function planFork({ session, at }: ForkSource, options: ForkOptions): Promise<PlannedFork> {
   const { source, uploads, commit, preparedAt, createdAt } = session;
   const version = at === null ? "now" : await filesAfter(session, at, options);
-  // It never had a sandbox, or none that got as far as having files, so the fork starts as the original did.
+  // The session never had a sandbox, or only ones that failed before they had files, so the fork starts as the original
+  // did.
   const isUntouched = session.runtime === null || (source.kind === "git" && commit === null);
   const since = session.forked?.since ?? createdAt;
   const forked = { from: session.id, at: new Date().toISOString(), since };
@@ -64,7 +65,7 @@ export async function planFork({ session, at }: ForkSource, options: ForkOptions
   return {
     session: { source, uploads, forked, ...files },
     async fill(fork) {
-      if (!isUntouched && version !== null) await copyFiles({ from: session, to: fork, kept: version }, options);
+      if (!isUntouched && version !== null) await copyFiles({ from: session, to: fork, version }, options);
       // Set after the copy: the copied files are older than this.
       await options.sessions.update(fork.id, { forked: { ...forked, at: new Date().toISOString() } });
       await options.sessions.noteApplied(fork.id, await options.sessions.applied(session.id));
@@ -74,11 +75,11 @@ export async function planFork({ session, at }: ForkSource, options: ForkOptions
 }
 
 async function copyFiles(
-  { from, to, kept: version }: { from: Session; to: Session; kept: Exclude<KeptFiles, null> | "now" },
+  { from, to, version }: { from: Session; to: Session; version: Exclude<PointFiles, null> | "now" },
   options: ForkOptions,
 ): Promise<void> {
   const runtime = await options.runtime(from.runtime ?? undefined);
-  if (version !== "now") return await copyKept({ from, to, kept: version }, { ...options, runtime });
+  if (version !== "now") return await copyPoint({ from, to, version }, { ...options, runtime });
   // Ensures that no process writes to the session during the copy.
   await using _ = await options.sessions.edit(from.id);
   const now = await options.sessions.get(from.id);
@@ -88,12 +89,12 @@ async function copyFiles(
   if (!(await options.sessions.has(from.id))) throw new CaissonError("gone", `the session ${from.id} was removed during the fork`);
 }
 
-async function copyKept(
-  { from, to, kept: keptFiles }: { from: Session; to: Session; kept: Exclude<KeptFiles, null> },
+async function copyPoint(
+  { from, to, version }: { from: Session; to: Session; version: Exclude<PointFiles, null> },
   options: Omit<ForkOptions, "runtime"> & { runtime: Runtime },
 ): Promise<void> {
-  if (keptFiles.kind === "layer") await forkLayer({ from, to, copy: keptFiles.copy }, options);
-  else await copySnapshot(keptFiles.id, to, options);
+  if (version.kind === "layer") await forkLayer({ from, to, copy: version.copy }, options);
+  else await copySnapshot(version.id, to, options);
 }
 
 async function forkLayer(

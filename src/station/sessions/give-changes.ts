@@ -37,8 +37,8 @@ export async function noteWork(work: ChangedWork, request: NoteSession): Promise
 }
 
 /**
- * Stores the changes that a client applied to its own folder, as they are in the session: we cannot see that folder
- * from here.
+ * Stores the changes that a client applied to its own folder. Takes them from the session, because we cannot see that
+ * folder from here.
  */
 async function keepBrought(work: ChangedWork, { folder, paths }: { folder: string; paths: readonly string[] }): Promise<void> {
   const appliedPaths = new Set(paths);

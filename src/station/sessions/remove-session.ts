@@ -7,7 +7,7 @@ import { ignore } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { removeFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { snapshotName } from "../vocabulary/station-names.ts";
-import { removeViews } from "./kept-view.ts";
+import { removeViews } from "./point-view.ts";
 
 type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
 
@@ -55,7 +55,7 @@ function ifNotHere(error: unknown): never[] {
   throw error;
 }
 
-/** A sandbox that was created from it by name still needs it. */
+/** Ignores the error for a snapshot that no longer exists, or that a sandbox created from it by name still needs. */
 function ifInUse(error: unknown): void {
   if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
 }

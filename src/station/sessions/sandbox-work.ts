@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { WorkspaceSource } from "../../contract/session/session.ts";
-import { isErrno, jsonOrNull } from "../../lib/failures.ts";
+import { ifErrno, jsonOrNull } from "../../lib/failures.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
@@ -25,12 +25,8 @@ const APPLIED_NAME = "applied.json";
 export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & { store: Store }): ChangedWork {
   const { id } = record;
   const file = join(options.store.dir(id), APPLIED_NAME);
-  const applied = async () => {
-    const text = await readFile(file, "utf8").catch((error: unknown) => {
-      if (isErrno(error, "ENOENT")) return "{}";
-      throw error;
-    });
-    const record = jsonOrNull(text);
+  const readApplied = async () => {
+    const record = jsonOrNull(await ifErrno(readFile(file, "utf8"), ["ENOENT"], "{}"));
     if (typeof record === "object" && record !== null) return new Map(Object.entries(record as Record<string, string>));
     throw new CaissonError("internal", `${file} is damaged`, {
       hint: "Remove the file. Files that were applied before then count as changed by you.",
@@ -45,12 +41,12 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
     notesBefore: true,
     async changes({ at, ...ignoring } = {}) {
       if (at !== undefined) throw new CaissonError("unsupported", `the sandbox ${id} has no files from earlier steps`);
-      return await changesIn(record, { ...options, applied: await applied(), ignoring });
+      return await changesIn(record, { ...options, applied: await readApplied(), ignoring });
     },
-    applied,
+    applied: readApplied,
     async noteApplied(files) {
       const part = `${file}.${randomLetters(8)}.tmp`;
-      await writeFile(part, JSON.stringify(Object.fromEntries([...(await applied()), ...files])), { mode: 0o600 });
+      await writeFile(part, JSON.stringify(Object.fromEntries([...(await readApplied()), ...files])), { mode: 0o600 });
       await rename(part, file);
     },
     keepApplied: (applied) => keepAppliedDiff(options.store.dir(id), { ...applied, at: new Date().toISOString() }),

@@ -13,8 +13,8 @@ import { findCommitChanges } from "../../workspace/git/commit-changes.ts";
 import type { GitOptions } from "../../workspace/git/host-git.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import { withKeptFiles } from "./kept-view.ts";
-import type { KeptFiles } from "./step-files.ts";
+import { withPointView } from "./point-view.ts";
+import type { PointFiles } from "./step-files.ts";
 import { type MakeViewSpec, viewSpec } from "./view-spec.ts";
 
 /** How long a view waits for another view that holds the layer. */
@@ -31,20 +31,20 @@ export interface ChangesOptions {
 }
 
 /**
- * Returns the changes in a session's workspace, read through its running sandbox or through a temporary one. `kept`
+ * Returns the changes in a session's workspace, read through its running sandbox or through a temporary one. `version`
  * selects stored files.
  */
 export async function changesOf(
   session: Session,
-  { kept: version = "now", ...options }: ChangesOptions & { ignoring?: IgnoredFiles; kept?: KeptFiles | "now" },
+  { version = "now", ...options }: ChangesOptions & { ignoring?: IgnoredFiles; version?: PointFiles | "now" },
 ): Promise<Changes> {
-  // It never had a sandbox, or none that got as far as having files.
+  // The session never had a sandbox, or only ones that failed before they had files.
   if (session.runtime === null || version === null || (session.source.kind === "git" && session.commit === null))
     return { changes: [], leftOut: [], ignored: 0 };
   const runtime = await options.runtime(session.runtime);
   return await lookAtSession(session, options, async () => {
     if (version !== "now")
-      return await withKeptFiles(session, version, { ...options, runtime }, (sandbox, seen) =>
+      return await withPointView(session, version, { ...options, runtime }, (sandbox, seen) =>
         findIn(sandbox, seen.session, { ...options, runtime, sessions: seen.sessions }),
       );
     return await withSandbox(session, { ...options, runtime }, (sandbox, now) => findIn(sandbox, now, { ...options, runtime }));
@@ -66,7 +66,7 @@ async function findIn(
   options: Omit<ChangesOptions, "runtime"> & { runtime: Runtime; ignoring?: IgnoredFiles },
 ): Promise<Changes> {
   const { sessions, stateDir, git, runtime } = options;
-  // An empty workspace has no ignore rules of the user's, and those of a repository around the state folder do not
+  // An empty workspace has no ignore rules from the user, and the rules of a repository around the state folder do not
   // apply.
   const ignoring = session.source.kind === "empty" ? { includeIgnored: true } : (options.ignoring ?? {});
   const paths = sessions.paths(session);

@@ -5,9 +5,9 @@ import { ListSessionFiles, ReadSessionFile, type SessionFiles } from "../../cont
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
-import { withKeptFiles } from "./kept-view.ts";
+import { withPointView } from "./point-view.ts";
 import { type ChangesOptions, lookAtSession, withSandbox } from "./session-changes.ts";
-import type { KeptFiles } from "./step-files.ts";
+import type { PointFiles } from "./step-files.ts";
 import { guardedViewSpec, type MakeViewSpec } from "./view-spec.ts";
 
 const ENTRIES_MAX = 10_000;
@@ -16,7 +16,7 @@ const FILE_BYTES_MAX = 16 * 1024 * 1024;
 /** A session and the version of its files: `now`, or as stored. */
 export interface SeenFiles {
   session: Session;
-  kept: KeptFiles | "now";
+  version: PointFiles | "now";
 }
 
 /** See `SessionVerbs.files`. */
@@ -54,11 +54,11 @@ export async function* readFile(
 const tooLarge = (path: string) => new CaissonError("too_large", `${path} is larger than ${FILE_BYTES_MAX} bytes`);
 
 async function inside<Result>(
-  { session, kept: version }: SeenFiles,
+  { session, version }: SeenFiles,
   options: ChangesOptions,
   work: (sandbox: Sandbox) => Promise<Result>,
 ): Promise<Result> {
-  // It never had a sandbox, or none that got as far as having files, so we show what it started from.
+  // The session never had a sandbox, or only ones that failed before they had files, so we show what it started from.
   if (session.source.kind === "git" && session.commit === null)
     throw new CaissonError("not_found", `the session ${session.id} has no files yet`);
   const runtime: Runtime = await options.runtime(session.runtime ?? undefined);
@@ -66,7 +66,7 @@ async function inside<Result>(
   const spec: MakeViewSpec = (then, how) => guardedViewSpec(then, { ...how, stateDir });
   return await lookAtSession(session, options, async () => {
     if (version === "now") return await withSandbox(session, { ...options, runtime, spec }, work);
-    if (version !== null) return await withKeptFiles(session, version, { ...options, runtime, spec }, work);
+    if (version !== null) return await withPointView(session, version, { ...options, runtime, spec }, work);
     await using sandbox = await runtime.create(await spec(session, { runtime, sessions, asBegun: true }));
     return await work(sandbox);
   });

@@ -176,11 +176,14 @@ test("removing a session ends its runs with the reason", async () => {
   await using station = await createTestStation({ script: asking, files });
   const { runs, sessions } = station.verbs;
   const waiting = async () => {
-    const letGo = new AbortController();
+    const releaseController = new AbortController();
     const source = { kind: "folder", path: station.folder } as const;
-    const { run: id } = await runs.start({ task: "do it", source, budgets: { costUsd: 2 }, attended: true }, { signal: letGo.signal });
+    const { run: id } = await runs.start(
+      { task: "do it", source, budgets: { costUsd: 2 }, attended: true },
+      { signal: releaseController.signal },
+    );
     await station.until(id, "run.paused");
-    letGo.abort();
+    releaseController.abort();
     await expect(runs.wait(id)).rejects.toMatchObject({ code: "cancelled" });
     expect(await runs.get(id)).toMatchObject({ status: "interrupted", paused: { why: "budget" } });
     return id;
@@ -230,7 +233,7 @@ test("a sandbox without a session has changes with the same guards", async () =>
   await using sandbox = await station.runtime.create({ ...spec, deniedPaths: [] });
   const store = createStore({ stateDir: dirname(station.folder) });
   const { id, limits } = sandbox.info;
-  // A time in the second of its creation could be that of the copy.
+  // Two seconds ago, since a file time within the second of creation could come from the copy.
   const createdAt = new Date(Date.now() - 2000).toISOString();
   await utimes(join(station.folder, "a.txt"), 1, 1);
   store.note({ id, runtime: "fake", state: "running", createdAt, spec, limits, warnings: [], owner: null, details: {} });
@@ -247,7 +250,7 @@ test("a sandbox without a session has changes with the same guards", async () =>
   expect((await pieces(sessions.patch(id.slice(0, 8), { paths: ["a.txt"] }))).patch).toContain("-old\n+new\n");
   expect(await sessions.apply("kept", { paths: ["a.txt"] })).toMatchObject({ applied: ["a.txt"], folder: station.folder });
   expect(await readFile(join(station.folder, "a.txt"), "utf8")).toBe("new\n");
-  // Its own applied changes are not changes of the user's, and can be applied over.
+  // Applied changes do not count as the user's, so a later apply may overwrite them.
   await sandbox.writeFile("/workspace/a.txt", Buffer.from("newer\n"));
   expect((await sessions.apply("kept")).applied).toEqual(["a.txt", "c.txt"]);
   await sandbox.writeFile("/workspace/a.txt", Buffer.from("newest\n"));

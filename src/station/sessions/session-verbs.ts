@@ -23,7 +23,7 @@ import { listSessions } from "./list-sessions.ts";
 import { goesWithRun, removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
 import { listFiles, readFile, type SeenFiles } from "./session-files.ts";
-import { filesAfter, type KeptFiles, pointsOf } from "./step-files.ts";
+import { filesAfter, type PointFiles, pointsOf } from "./step-files.ts";
 import { unappliedOf } from "./unapplied.ts";
 import { type UndoOptions, undoTurn } from "./undo-turn.ts";
 
@@ -54,7 +54,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
   };
   const filesSeenAt = async (name: string, at: number | undefined): Promise<SeenFiles> => {
     const session = await find(name);
-    return { session, kept: at === undefined ? "now" : await filesAt(name, session, at, options) };
+    return { session, version: at === undefined ? "now" : await filesAt(name, session, at, options) };
   };
   const view = async (session: Session): Promise<SessionView> => ({
     ...session,
@@ -101,7 +101,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     branch: async (name, request = {}) => await branchWork(await findWork(name), request, options),
     async discard(name, request = {}) {
       const { force, why } = parseRequest(DiscardSession, request, "to discard a session");
-      const session = await find(name).catch((error: unknown) => repaired(name, error, { ...options, force }));
+      const session = await find(name).catch((error: unknown) => repairSession(name, error, { ...options, force }));
       await remove(session, { force, why });
       return session.id;
     },
@@ -142,7 +142,7 @@ async function filesAt(
   session: Session,
   step: number,
   options: Pick<SessionVerbsOptions, "sessions" | "findRun" | "turns">,
-): Promise<KeptFiles> {
+): Promise<PointFiles> {
   return await filesAfter(session, { run: await runOf(name, session, options), step }, options);
 }
 
@@ -152,7 +152,7 @@ async function runOf(
   { id }: Session,
   { sessions, findRun }: Pick<SessionVerbsOptions, "sessions" | "findRun">,
 ): Promise<string> {
-  // A session's own name is also its id; only that of a run's session names a run.
+  // A named session has its name as its id. Only the id of an unnamed session is also the id of a run.
   const run = name !== id || name.startsWith("run_") ? await foundOrNull(findRun(name)) : null;
   if (run !== null) return run;
   const last = (await sessions.history(id)).findLast(({ type }) => type === "session.run_started");
@@ -179,17 +179,14 @@ async function sessionNamed(
   if (!name.startsWith("run_")) {
     // The lookup rejects unknown sessions and invalid names.
     if (!ChosenName.safeParse(name).success || (await sessions.has(name))) return name;
-    const run = await findRun(name).catch((error: unknown) => {
-      if (error instanceof CaissonError && error.code === "not_found") return null;
-      throw error;
-    });
+    const run = await foundOrNull(findRun(name));
     return run === null ? name : (await facts(run)).session;
   }
   return (await facts(await findRun(name))).session;
 }
 
 /** With `force`, repairs a session with a damaged record, so that everything found by its name can be removed. */
-async function repaired(
+async function repairSession(
   name: string,
   error: unknown,
   options: { sessions: SessionVerbsOptions["sessions"]; force: boolean },
@@ -199,7 +196,7 @@ async function repaired(
   return await options.sessions.get(name);
 }
 
-/** Returns whether the session should have been removed with its run, whose process died first. */
+/** Returns whether the session should have been removed with its run, but the run's process died before that. */
 async function isLeftOver(session: Session, options: Pick<SessionVerbsOptions, "facts">): Promise<boolean> {
   if (session.scope !== "run") return false;
   const facts = await foundOrNull(options.facts(session.id));

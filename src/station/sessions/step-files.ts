@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import type { RestorePoint, Session } from "../../contract/session/session.ts";
+import type { Session, StoredPoint } from "../../contract/session/session.ts";
 import type { SessionEvent } from "../../contract/session/session-event.ts";
 import type { SessionPoint } from "../../contract/session/session-verbs.ts";
 import { ignore } from "../../lib/failures.ts";
@@ -7,7 +7,7 @@ import type { SessionStore } from "../../workspace/sessions.ts";
 import type { Turn } from "../vocabulary/turn.ts";
 
 /** The files of a session at some time; null for the time before any work on them. */
-export type KeptFiles = RestorePoint["files"] | null;
+export type PointFiles = StoredPoint["files"] | null;
 
 export interface StepFilesOptions {
   sessions: SessionStore;
@@ -15,15 +15,15 @@ export interface StepFilesOptions {
   turns: (run: string) => Promise<Turn[]>;
 }
 
-/** Returns the points of a session: the turns of its runs before which its files were stored. */
+/** Returns the points of a session. Each point is a turn of a run before which the session's files were stored. */
 export async function pointsOf(session: Session, options: StepFilesOptions): Promise<SessionPoint[]> {
   const history = await options.sessions.history(session.id);
-  const points = await options.sessions.restorePoints(session.id);
+  const points = await options.sessions.points(session.id);
   const runs = [...new Set(history.flatMap((event) => (event.type === "session.run_started" ? [event.data.run] : [])))];
   const found: SessionPoint[] = [];
   for (const run of runs) {
     for (const turn of (await ignore(options.turns(run), "a run with a damaged log has no points")) ?? []) {
-      if (keptBefore(turn, { run, session, history, points }) === undefined) continue;
+      if (filesBefore(turn, { run, session, history, points }) === undefined) continue;
       found.push({ run, step: turn.stepsBefore, turn: turn.seq, at: turn.at });
     }
   }
@@ -31,19 +31,22 @@ export async function pointsOf(session: Session, options: StepFilesOptions): Pro
 }
 
 /** Returns the files from before a turn. Undefined if they were not stored. */
-export function keptBefore(
+export function filesBefore(
   turn: Turn,
-  { run, session, history, points }: { run: string; session: Session; history: readonly SessionEvent[]; points: readonly RestorePoint[] },
-): KeptFiles | undefined {
+  { run, session, history, points }: { run: string; session: Session; history: readonly SessionEvent[]; points: readonly StoredPoint[] },
+): PointFiles | undefined {
   const point = points.find((each) => each.run === run && each.turnSeq === turn.seq);
   if (point) return point.files;
   const first = history.find(({ type }) => type === "session.run_started");
   const isFirst = turn.seq === 1 && first?.type === "session.run_started" && first.data.run === run;
-  // Untouched files need no copy, but a checkout or a fork of another session does.
+  // Before the first turn the files are untouched and need no copy, unless they come from a checkout or another
+  // session.
   return isFirst && session.source.kind !== "git" && session.forked === null ? null : undefined;
 }
 
-/** Returns the turn before which a run had taken this many steps. Throws `unsupported` if its files were not stored. */
+/**
+ * Returns the turn that began after a run had taken this many steps. Throws `unsupported` if its files were not stored.
+ */
 export async function turnAt(session: Session, { run, step }: { run: string; step: number }, options: StepFilesOptions): Promise<Turn> {
   const turns = await options.turns(run);
   const points = (await pointsOf(session, options)).filter((point) => point.run === run);
@@ -58,9 +61,9 @@ export async function turnAt(session: Session, { run, step }: { run: string; ste
 }
 
 /** Returns the files after a step of a run. Throws `unsupported` if they were not stored. */
-export async function filesAfter(session: Session, at: { run: string; step: number }, options: StepFilesOptions): Promise<KeptFiles> {
+export async function filesAfter(session: Session, at: { run: string; step: number }, options: StepFilesOptions): Promise<PointFiles> {
   const turn = await turnAt(session, at, options);
   const history = await options.sessions.history(session.id);
-  const points = await options.sessions.restorePoints(session.id);
-  return keptBefore(turn, { run: at.run, session, history, points }) ?? null;
+  const points = await options.sessions.points(session.id);
+  return filesBefore(turn, { run: at.run, session, history, points }) ?? null;
 }

@@ -86,7 +86,7 @@ test("undoes up to ten turns, and stores no more than they need", async () => {
   await using station = await createTestStation({ script: many, files });
   const run = await turns(station, 14);
   const { sessions } = station.verbs;
-  expect(await station.sessions.restorePoints("mine")).toHaveLength(10);
+  expect(await station.sessions.points("mine")).toHaveLength(10);
   expect((await station.runtime.snapshots()).length).toBeLessThanOrEqual(11);
   for (let turn = 0; turn < 10; turn++) expect((await sessions.undo(run)).files).toEqual(["a.txt"]);
   await expect(sessions.undo(run)).rejects.toMatchObject({ code: "unsupported" });

@@ -5,9 +5,9 @@ import type { SessionEvent } from "../../contract/session/session-event.ts";
 import { type UndoneTurn, UndoTurns } from "../../contract/session/session-verbs.ts";
 import { type Changes, type FileSide, sameSide } from "../../workspace/change.ts";
 import type { Turn } from "../vocabulary/turn.ts";
-import { restoreFiles } from "./restore-points.ts";
 import { type ChangesOptions, changesOf } from "./session-changes.ts";
-import { keptBefore, type StepFilesOptions, turnAt } from "./step-files.ts";
+import { filesBefore, type StepFilesOptions, turnAt } from "./step-files.ts";
+import { restoreFiles } from "./stored-points.ts";
 
 export interface UndoOptions extends ChangesOptions, StepFilesOptions {
   sessions: ChangesOptions["sessions"];
@@ -32,7 +32,7 @@ export async function undoTurn(run: string, request: UndoTurns, options: UndoOpt
   // It never had a sandbox, so there is nothing to undo.
   if (session.runtime === null) return { session: session.id, files: [] };
   const runtime = await options.runtime(session.runtime);
-  const files = keptBefore(turn, { run, session, history, points: await sessions.restorePoints(session.id) });
+  const files = filesBefore(turn, { run, session, history, points: await sessions.points(session.id) });
   if (files === undefined) {
     throw new CaissonError("unsupported", `the files from before the last turn of ${run} were not stored`, {
       hint: "Caisson does not store very large changes. Ask the agent to undo its work.",

@@ -26,7 +26,7 @@ export async function viewSpec(session: Session, { runtime, sessions, asBegun = 
   });
 }
 
-/** Returns the same configuration, but hides what the session's own runs do not see of the user's folder. */
+/** Returns the same configuration, but hides the parts of the user's folder that the session's own runs do not see. */
 export async function guardedViewSpec(session: Session, options: ViewOptions & { stateDir: string }): Promise<SandboxConfig> {
   const capabilities = await options.runtime.capabilities();
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });

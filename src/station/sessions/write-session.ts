@@ -1,8 +1,8 @@
 import type { Session } from "../../contract/session/session.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { snapshotName } from "../vocabulary/station-names.ts";
-import { dropSnapshot } from "./restore-points.ts";
 import type { ChangesOptions } from "./session-changes.ts";
+import { dropSnapshot } from "./stored-points.ts";
 import { viewSpec } from "./view-spec.ts";
 
 /** Changes the files of a session through a separate sandbox. Throws `conflict` while a run works in the session. */
@@ -26,7 +26,7 @@ export async function writeSession<Result>(
       await sessions.update(id, { snapshot: { id: snapshot, runtime: runtime.name } });
     }
   }
-  // Not earlier, because the sandbox was based on it.
+  // We could not drop the old snapshot earlier, because the sandbox was based on it.
   if (!workspaceLayer && session.snapshot !== null) await dropSnapshot(session.snapshot.id, id, { sessions, runtime });
   return result;
 }

@@ -3,7 +3,7 @@ import type { CoverageRow, SpecData } from "../../contract/spec/spec.ts";
 export interface DoneTask {
   task: string;
   isDone: boolean;
-  /** The files that its run really changed. */
+  /** The files that its run actually changed. */
   changed: readonly string[];
 }
 

@@ -10,7 +10,7 @@ export interface Check {
   /** The expectation, as a fragment of the agent's task. */
   wants: string;
   rule: Rule;
-  /** If this check fails, the attempt fails whatever its score. */
+  /** If this check fails, the attempt fails regardless of its score. */
   must?: true;
 }
 

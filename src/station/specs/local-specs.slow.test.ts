@@ -47,7 +47,7 @@ test("names are unique per owner, and id prefixes are accepted", async () => {
   expect((await specs.list({ owner: "ann" })).items.map((each) => each.spec)).toEqual([spec]);
 });
 
-test("a page has as many items as requested, and tells the total", async () => {
+test("a page has the requested size, and reports the total", async () => {
   const { specs } = station();
   const ids: string[] = [];
   for (const _ of [1, 2, 3]) ids.unshift((await specs.create(propose())).spec);

@@ -28,7 +28,7 @@ import type { ClaimName } from "../names/claim-name.ts";
 import { CANDIDATES_MAX, isIdPrefix, oneOf } from "../names/one-of.ts";
 import { SPEC_PREFIX } from "./spec-kind.ts";
 import { openAttempt, type SpecState } from "./spec-state.ts";
-import { cancelled, decided, diffOf, edited, executed, exportOf } from "./spec-verbs.ts";
+import { cancelEvents, decisionEvents, diffOf, editEvents, executionEvents, exportOf } from "./spec-verbs.ts";
 import { specSummary, specView } from "./spec-view.ts";
 
 const WORDS = { what: "spec", listedBy: "caisson spec ls" };
@@ -54,7 +54,7 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
     return id;
   };
   const cancel: SpecVerbs["cancel"] = async (spec, { by }) => {
-    const id = await say(spec, (thing) => cancelled(thing, { by }));
+    const id = await say(spec, (thing) => cancelEvents(thing, { by }));
     things.drive(id);
     await things.wait(id);
     return await view(id);
@@ -81,17 +81,17 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
     },
     async execute(spec, input) {
       const request = parseRequest(ExecuteSpec, input, "to execute a spec");
-      const id = await say(spec, (thing) => executed(thing, request));
+      const id = await say(spec, (thing) => executionEvents(thing, request));
       things.drive(id);
       return { spec: id, ...(await begunWith(id, options)) };
     },
     async decide(spec, input) {
       const request = parseRequest(DecideSpec, input, "a decision");
-      return await view(await say(spec, ({ state }) => decided(state, request, now())));
+      return await view(await say(spec, ({ state }) => decisionEvents(state, request, now())));
     },
     async edit(spec, input) {
       const request = parseRequest(EditSpec, input, "a version");
-      return await view(await say(spec, ({ state }) => edited(state, request)));
+      return await view(await say(spec, ({ state }) => editEvents(state, request)));
     },
     cancel,
     async wait(spec, { signal } = {}) {
@@ -146,16 +146,16 @@ function summaryOf(head: JobFacts & Pick<JobView, "seq" | "updatedAt">): SpecSum
  */
 async function begunWith(id: string, { things, runs }: LocalSpecsOptions): Promise<{ run: string | null; sandbox: string | null }> {
   const first = await things.fold(id);
-  const settled = async ({ state, facts }: Folded<SpecState>) => {
+  const findStart = async ({ state, facts }: Folded<SpecState>) => {
     const run = openAttempt(state)?.run ?? state.tasks.find(({ finish, run: own }) => finish === null && own !== null)?.run ?? null;
     if (run !== null) return { run, sandbox: (await runs.get(run)).sandbox?.id ?? null };
     return facts.finish !== null || facts.waits !== null ? { run: null, sandbox: null } : null;
   };
-  const already = await settled(first);
+  const already = await findStart(first);
   if (already !== null) return already;
   const signal = AbortSignal.timeout(BEGIN_MS_MAX);
   for await (const _ of things.events(id, { fromSeq: first.seq + 1, follow: true, signal })) {
-    const result = await settled(await things.fold(id));
+    const result = await findStart(await things.fold(id));
     if (result !== null) return result;
   }
   return { run: null, sandbox: null };

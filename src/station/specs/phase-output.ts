@@ -16,21 +16,22 @@ export interface JudgedOutput<Phase extends WrittenPhase = WrittenPhase> {
  */
 export function judgeOutput<Phase extends WrittenPhase>(phase: Phase, text: string, spec: SpecData): JudgedOutput<Phase> {
   if (Buffer.byteLength(text) > PHASE_BYTES_MAX)
-    return malformed(phase, `the answer is longer than ${PHASE_BYTES_MAX / 1024} KiB; shorten it`);
+    return judgeMalformed(phase, `the answer is longer than ${PHASE_BYTES_MAX / 1024} KiB; shorten it`);
   const json = jsonIn(text);
-  if (json === undefined) return malformed(phase, "the last answer has no JSON: end with one block ```json … ``` and nothing after it");
+  if (json === undefined)
+    return judgeMalformed(phase, "the last answer has no JSON: end with one block ```json … ``` and nothing after it");
   const parsed = checkValue(phaseData[phase], json);
-  if (!parsed.success) return malformed(phase, `the JSON does not match the schema: ${tellProblems(parsed.problems)}`);
+  if (!parsed.success) return judgeMalformed(phase, `the JSON does not match the schema: ${tellProblems(parsed.problems)}`);
   const data = parsed.data as DataOf<Phase>;
   return { judgement: evaluate(phase, { ...spec, [phase]: data }), data };
 }
 
 /** Returns the judgement for a run that ended without an answer. */
 export function judgeNoAnswer(phase: WrittenPhase, why: string): Judgement {
-  return malformed(phase, why).judgement;
+  return judgeMalformed(phase, why).judgement;
 }
 
-function malformed<Phase extends WrittenPhase>(phase: Phase, why: string): JudgedOutput<Phase> {
+function judgeMalformed<Phase extends WrittenPhase>(phase: Phase, why: string): JudgedOutput<Phase> {
   const { threshold } = evaluators[phase];
   const checks = [{ check: "format", weight: 1, score: 0, feedback: why.slice(0, 1000) }];
   return { judgement: { passed: false, score: 0, threshold, checks }, data: null };

@@ -91,7 +91,7 @@ export function failedSpecEffect(effect: SpecEffect, why: string, now: () => num
     case "runPhase":
     case "judgePhase": {
       const run = effect.kind === "judgePhase" ? effect.run : null;
-      return [judged(effect.attempt, { judgement: judgeNoAnswer(effect.attempt.phase, why), run }, now)];
+      return [judgedEvent(effect.attempt, { judgement: judgeNoAnswer(effect.attempt.phase, why), run }, now)];
     }
     case "runTask":
     case "awaitTask":
@@ -110,17 +110,17 @@ async function judgePhase(effect: Extract<SpecEffect, { kind: "judgePhase" }>, p
   const { finish, text } = await lastWords(run, parts);
   if (finish !== "done") {
     const judgement = judgeNoAnswer(phase, `its run ended with ${finish}: ${text.slice(0, 500)}`);
-    return [judged(attempt, { judgement, run }, parts.now)];
+    return [judgedEvent(attempt, { judgement, run }, parts.now)];
   }
   const { judgement, data } = judgeOutput(phase, text, effect.data);
-  const event = judged(attempt, { judgement, run }, parts.now);
+  const event = judgedEvent(attempt, { judgement, run }, parts.now);
   if (!judgement.passed || data === null) return [event];
   // We append both at once, so that a phase that passed is always written.
   const content = { phase, data } as Extract<NewSpecEvent, { type: "spec.written" }>["data"]["content"];
   return [event, { type: "spec.written", data: { version, by: { kind: "run", run }, content } }];
 }
 
-function judged(
+function judgedEvent(
   { phase, attempt, inRound }: Attempt,
   { judgement, run }: { judgement: Judgement; run: string | null },
   now: () => number,

@@ -82,7 +82,7 @@ const writers: Writers = {
   ],
 };
 
-/** Renders a spec as Markdown. `coverage` adds the files that its tasks really changed. */
+/** Renders a spec as Markdown. `coverage` adds the files that its tasks actually changed. */
 export function specMarkdown(spec: { title: string; idea: string; data: SpecData; coverage?: readonly CoverageRow[] }): string {
   const lines = [`# ${oneLine(spec.title)}`, "", ...paragraph(spec.idea)];
   for (const phase of Object.keys(writers) as WrittenPhase[]) lines.push(...phaseLines(phase, spec.data));

@@ -18,7 +18,7 @@ import { taskGraph } from "./task-graph.ts";
  * Functions that turn requests of people into events. Each checks the spec's state and throws for what is not possible.
  */
 
-export function executed(
+export function executionEvents(
   { state, facts }: Pick<Folded<SpecState>, "state" | "facts">,
   { from, until, source, by }: z.output<typeof ExecuteSpec>,
 ): (NewSpecEvent | NewJobEvent)[] {
@@ -55,7 +55,7 @@ function refuseAhead(state: SpecState, from: z.output<typeof ExecuteSpec>["from"
     });
 }
 
-export function decided(
+export function decisionEvents(
   state: SpecState,
   { approved, phase, version, text, by }: z.output<typeof DecideSpec>,
   now: string,
@@ -81,7 +81,7 @@ function pendingGateOf(state: SpecState, now: string): { phase: GatePhase; versi
   return move?.kind === "ask" ? { phase: move.phase, version: move.version } : null;
 }
 
-export function edited(state: SpecState, { phase, data, by }: z.output<typeof EditSpec>): NewSpecEvent[] {
+export function editEvents(state: SpecState, { phase, data, by }: z.output<typeof EditSpec>): NewSpecEvent[] {
   const isBuilding = state.tasks.some(({ finish }) => finish === null) || state.merges.some(({ session }) => session === undefined);
   if (state.isDriven && (openAttempt(state) !== undefined || isBuilding)) {
     throw new CaissonError("conflict", `an agent is at work on ${state.spec}`, {
@@ -110,7 +110,7 @@ function checkedContent(phase: WrittenPhase, data: unknown): Extract<NewSpecEven
   return content;
 }
 
-export function cancelled({ state, facts }: Pick<Folded<SpecState>, "state" | "facts">, { by }: { by: string }): NewJobEvent[] {
+export function cancelEvents({ state, facts }: Pick<Folded<SpecState>, "state" | "facts">, { by }: { by: string }): NewJobEvent[] {
   if (facts.finish !== null) throw new CaissonError("conflict", `${state.spec} has ended`, { hint: "There is nothing to cancel." });
   return facts.cancelRequested === null ? [{ type: "driven.cancel_requested", data: { by, text: "" } }] : [];
 }

@@ -40,7 +40,8 @@ function unknown(tasks: readonly Pick<SpecTask, "id" | "dependsOn">[], byId: Rea
 }
 
 /**
- * Returns one cycle, from a task back to itself. Every remaining task waits for another remaining one, so there is one.
+ * Returns one cycle, from a task back to itself. A cycle exists, because every remaining task waits for another
+ * remaining task.
  */
 function cycleAmong(left: readonly Pick<SpecTask, "id" | "dependsOn">[]): string[] {
   const byId = new Map(left.map((task) => [task.id, task]));

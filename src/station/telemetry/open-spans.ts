@@ -25,7 +25,7 @@ interface OpenSpan {
   attributes: Attributes;
 }
 
-/** The most calls that may be open at once in one run. More would be a defect of ours. */
+/** The most calls that may be open at once in one run. More would mean a bug in Caisson. */
 const OPEN_MAX = 1000;
 
 /** The open spans of one run, each with a key that is unique within the run: `run`, `step 3`, `tool t3.1`. */

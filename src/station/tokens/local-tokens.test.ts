@@ -54,7 +54,7 @@ describe("tokens", () => {
     expect(await tokens().authenticate(third.token)).toMatchObject({ name: "ci" });
     time += 3_600_000;
     expect(await tokens().authenticate(third.token)).toBeNull();
-    await expect(tokens().rotate("nobody")).rejects.toMatchObject({ code: "not_found" });
+    await expect(tokens().rotate("missing")).rejects.toMatchObject({ code: "not_found" });
     await expect(tokens().rotate("ci", { graceMs: -1 })).rejects.toMatchObject({ code: "invalid" });
   });
 

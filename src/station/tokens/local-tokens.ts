@@ -158,7 +158,7 @@ async function readRecord(file: string): Promise<TokenRecord | null> {
   return parsed.success ? parsed.data : null;
 }
 
-/** Returns a mark that differs for every other file and after every change; null if there is no file. */
+/** Returns a mark that changes whenever the file is replaced or modified; null if the file does not exist. */
 function markOf(file: string): string | null {
   const found = lstatSync(file, { bigint: true, throwIfNoEntry: false });
   return found === undefined ? null : `${found.ino} ${found.ctimeNs} ${found.size}`;

@@ -42,7 +42,7 @@ export interface LocalUploadsOptions {
   stateDir: string;
   /** Returns the uploads that sessions, sandboxes and snapshots use. */
   used: () => Promise<UsedUploads>;
-  /** Identifies this process, and tells whether another one lives. */
+  /** Identifies this process, and checks whether another process is alive. */
   self: () => ProcessIdentity;
   alive: (maker: ProcessIdentity) => boolean;
   disk?: DiskShares;
@@ -66,7 +66,7 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
   const root = uploadsFolder(stateDir);
   const disk = options.disk ?? createDiskShares({ stateDir });
   const records = async () => await readRecords(root);
-  const viewed = (record: UploadRecord, used: UsedUploads): UploadView => {
+  const toView = (record: UploadRecord, used: UsedUploads): UploadView => {
     const { version: _, ...view } = record;
     const expiresAt = used.has(record.id) ? null : new Date(Date.parse(record.createdAt) + limits.unusedMs).toISOString();
     return { ...view, expiresAt };
@@ -104,10 +104,10 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
         const same = (await records()).find((record) => record.owner === owner && record.digest === newRecord.digest);
         if (same !== undefined) {
           await rm(part, { recursive: true, force: true });
-          return viewed(await renew(root, same, now), used);
+          return toView(await renew(root, same, now), used);
         }
         await rename(part, join(root, id));
-        return viewed(newRecord, used);
+        return toView(newRecord, used);
       } catch (error) {
         await rm(part, { recursive: true, force: true });
         throw toUploadError(error);
@@ -118,9 +118,9 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
       const found = await records();
       const isAsked = (record: UploadRecord) =>
         (digest === undefined || record.digest === digest) && (owner === undefined || record.owner === owner);
-      return found.filter(isAsked).map((record) => viewed(record, used));
+      return found.filter(isAsked).map((record) => toView(record, used));
     },
-    get: async (id) => viewed(await find(id), await options.used()),
+    get: async (id) => toView(await find(id), await options.used()),
     async remove(id) {
       await find(id);
       if ((await options.used()).has(id)) throw new CaissonError("conflict", `the upload ${id} is in use`);
@@ -156,7 +156,7 @@ async function receive(
   await mkdir(tree, { mode: TREE_MODE });
   const hash = createHash("sha256");
   const received = { bytes: 0 };
-  const source = hashed(archive, hash, {
+  const source = hashWhileReceiving(archive, hash, {
     received,
     bytesMax: limits.bytesMax + limits.entriesMax * HEADER_BYTES_MAX,
     add,
@@ -180,7 +180,7 @@ async function receive(
   return record;
 }
 
-async function* hashed(
+async function* hashWhileReceiving(
   archive: AsyncIterable<Uint8Array>,
   hash: ReturnType<typeof createHash>,
   {
@@ -230,7 +230,7 @@ const PART = /^\.part-(\d+)-(\d+)-(.+)-up_[a-z2-7]{12}$/;
 const partName = (id: string, { pid, startTicks, bootId }: ProcessIdentity) => `.part-${pid}-${startTicks}-${bootId}-${id}`;
 const GONE = ".gone-";
 
-/** Renames the upload first, so that no process finds a part of it. */
+/** Renames the upload first, so that no process finds a partly removed one. */
 async function removeUpload(root: string, id: string): Promise<void> {
   const trashFolder = join(root, `${GONE}${id}`);
   await ifErrno(rename(join(root, id), trashFolder), [...ABSENT, "ENOTEMPTY", "EEXIST"], undefined);

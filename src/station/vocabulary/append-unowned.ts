@@ -7,7 +7,7 @@ import { headOfRun } from "./head-of-run.ts";
 import { runStream } from "./station-names.ts";
 
 /** Events that a person, another process or a program inside may append to a run without holding its lease. */
-type ForeignEvent = Extract<
+type UnownedEvent = Extract<
   NewRunEvent,
   {
     type:
@@ -36,20 +36,20 @@ const RACES_MAX = 1000;
  * `make` again. So we never acknowledge anything after the run's end, and of two answers only one counts. Throws
  * `conflict` for a run that has ended, unless `alsoEnded` is set, `not_found`, and what `make` throws.
  */
-export async function appendForeign(
+export async function appendUnowned(
   log: Log,
   run: string,
-  make: (facts: RunFacts, seq: number) => ForeignEvent | readonly ForeignEvent[] | null,
+  make: (facts: RunFacts, seq: number) => UnownedEvent | readonly UnownedEvent[] | null,
   { alsoEnded = false }: { alsoEnded?: boolean } = {},
 ): Promise<void> {
   for (let races = 0; ; races++) {
     const { facts, seq } = await headOfRun(log, run);
-    if (facts.status === "ended" && !alsoEnded) throw hasEnded(run, facts);
+    if (facts.status === "ended" && !alsoEnded) throw runEndedError(run, facts);
     const result = make(facts, seq);
     const events = result === null ? [] : [result].flat();
     if (events.length === 0) return;
     try {
-      const stored = events.map((each: ForeignEvent) => makeEvent(runEvents, each));
+      const stored = events.map((each: UnownedEvent) => makeEvent(runEvents, each));
       await log.append(runStream(run), stored, { expectedSeq: seq });
       return;
     } catch (error) {
@@ -58,7 +58,7 @@ export async function appendForeign(
   }
 }
 
-export function hasEnded(run: string, { finish }: Pick<RunFacts, "finish">): CaissonError {
+export function runEndedError(run: string, { finish }: Pick<RunFacts, "finish">): CaissonError {
   return new CaissonError("conflict", `the run ${run} has ended (${finish})`, {
     hint: `Continue it: caisson run --continue ${run} "…"`,
     details: { finish },

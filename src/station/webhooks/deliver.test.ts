@@ -29,7 +29,7 @@ function deliver(nextRetry: () => unknown, more: { keep?: unknown; events?: unkn
   const record = { id: "whk_a", paused: null, reached: 0, view: {} };
   const store = { all: () => [record], nextRetry, keep: more.keep } as unknown as WebhookStore;
   const stationFor = () => ({ runs: { allEvents, events: more.events } }) as unknown as ReturnType<DeliverParts["stationFor"]>;
-  const post = async () => ({ error: "nobody posts" });
+  const post = async () => ({ error: "unreachable" });
   return deliverAll({
     store,
     stationFor,

@@ -8,14 +8,17 @@ import { cloudEvent, isMeant, signedHeaders } from "./cloud-event.ts";
 import type { Delivery, WebhookRecord, WebhookStore } from "./webhook-store.ts";
 
 /**
- * Pauses between attempts, with some jitter. After the last attempt the delivery is dead. About a day and a half in
- * all.
+ * Pauses between attempts, about a day and a half in total, with some jitter. After the last attempt the delivery is
+ * dead.
  */
 const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 10 * 60_000, 3_600_000, 3 * 3_600_000, 6 * 3_600_000, 24 * 3_600_000];
 const RETRY_AFTER_SECONDS_MAX = 3_600;
-/** The limit for one webhook. At this number, it takes no new events from the log. */
+/** How many retries of one webhook may be pending. At this number, it takes no new events from the log. */
 const RETRYING_MAX = 100;
-/** How often we read the list of webhooks, which other processes change, too; and how long a retry sleeps at most. */
+/**
+ * How often we read the list of webhooks, because other processes change it as well; and the longest sleep before a
+ * retry.
+ */
 const LOOK_MS = 1_000;
 const SLEEP_MS_MAX = 60_000;
 /** The pause after a failure on our side, such as a full disk. It doubles with each failure that follows soon. */
@@ -156,7 +159,7 @@ async function tellAgain(record: WebhookRecord, parts: TellParts): Promise<void>
 
 type Place = Pick<Delivery, "run" | "sandbox" | "driven">;
 
-/** Returns the subject of an event. Records from before sandboxes or durable jobs had events do not name those. */
+/** Returns the subject of an event. Older records do not name sandboxes or durable jobs, which had no events then. */
 function placeOf({ run = null, sandbox = null, driven = null }: Partial<Place>): Place {
   return { run, sandbox, driven };
 }

@@ -138,7 +138,7 @@ function checkUrl({ url, allowPrivate }: { url: string; allowPrivate: boolean })
   }
   if (protocol === "https:" || allowPrivate) return;
   throw new CaissonError("invalid", `${auditOrigin(url)} does not use https`, {
-    hint: "Use https://. Only a webhook that may reach private addresses can do without.",
+    hint: "Use https://. Only a webhook that may reach private addresses can use http://.",
   });
 }
 
@@ -160,7 +160,7 @@ function orNoDelivery(delivery: Delivery | null, id: string): Delivery {
 }
 
 function deliveryView(webhook: string, { position, ...delivery }: Delivery): DeliveryView {
-  // Records from before sandboxes and durable jobs had events do not name those.
+  // Older records do not name sandboxes or durable jobs, which had no events then.
   return { id: `msg_${webhook}_${position}`, ...delivery, sandbox: delivery.sandbox ?? null, driven: delivery.driven ?? null };
 }
 

@@ -281,6 +281,6 @@ test("migrates a database with machine-wide names and keeps its deliveries", asy
   await expect(webhooks.create(hook, { as: { owner: "ada", sees: "own" } })).rejects.toMatchObject({ code: "exists" });
   expect((await webhooks.create(hook, { as: { owner: "bob", sees: "own" } })).owner).toBe("bob");
   await webhooks.remove(id);
-  // Its own deliveries are removed with it, and no others.
+  // Only its own deliveries are removed with it.
   expect(await webhooks.list()).toMatchObject([{ owner: "bob", dead: 0 }]);
 });

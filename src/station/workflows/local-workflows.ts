@@ -67,7 +67,7 @@ export function createLocalWorkflows(
         id,
         title: definition.name,
         owner,
-        events: [defined({ definition, input, source, model, root, depth: 0, ...(schedule && { schedule }) })],
+        events: [definedEvent({ definition, input, source, model, root, depth: 0, ...(schedule && { schedule }) })],
       });
       return await toWorkflowView({ id });
     },
@@ -132,7 +132,7 @@ function waitingApproval(state: WorkflowState, id: string, wanted: string | unde
   return { path: only[0], attempt: only[1].attempt };
 }
 
-function defined(data: {
+function definedEvent(data: {
   definition: WorkflowDefinition;
   input: Json;
   source: WorkflowState["source"];
@@ -199,7 +199,7 @@ export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: E
     async start(effect, { facts }) {
       const id = idOf(effect);
       if (effect.cancel === true) {
-        await cancelled(things(), id);
+        await cancelIfCreated(things(), id);
         return { status: "cancelled" };
       }
       if (effect.step.kind !== "workflow") throw new CaissonError("internal", `${effect.path} is not a workflow`);
@@ -207,7 +207,7 @@ export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: E
       const rawInput = (effect.given as { input: Json }).input;
       const stream = `${workflowKind.prefix}${facts.id}`;
       const events = [
-        defined({
+        definedEvent({
           definition,
           input: checkedInput(definition, rawInput),
           source: effect.source,
@@ -221,7 +221,7 @@ export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: E
     },
     async collect(effect, { facts: schedule, signal }) {
       const id = (effect.child ?? "").slice(workflowKind.prefix.length);
-      if (effect.cancel === true) await cancelled(things(), id);
+      if (effect.cancel === true) await cancelIfCreated(things(), id);
       else signal.throwIfAborted();
       if (effect.depth === OF_SCHEDULE) await forget(things(), idOf({ id: firingId(schedule.id, effect.attempt - INSTANCES_KEPT) }));
       const { facts, state } = await things().fold(id);
@@ -250,7 +250,7 @@ async function forgetParts(things: WorkflowThings, id: string): Promise<void> {
 }
 
 /** Cancels a workflow if it was created. */
-async function cancelled(things: WorkflowThings, id: string): Promise<void> {
+async function cancelIfCreated(things: WorkflowThings, id: string): Promise<void> {
   try {
     await things.cancel(id, { by: "workflow" });
     await things.wait(id);

@@ -70,7 +70,7 @@ test("starts instances on time, one for all that were missed, until cancelled", 
 test.each([
   ["skip", 1, 1],
   ["queue", 2, 0],
-] as const)("a time during the last instance: %s", async (overlap, started, passedOver) => {
+] as const)("a start that is due during the last instance: %s", async (overlap, started, passedOver) => {
   let isHanging = true;
   const { next } = stations({ at: "2026-11-16T12:00:30.000Z", isHanging: () => isHanging });
   const first = await next("2026-11-16T12:00:30.000Z");

@@ -20,9 +20,9 @@ export interface SessionCommandsOptions extends Pick<RunSandboxOptions, "removeR
 
 /**
  * Runs commands in the workspace of an earlier step. Such a command holds the session, as a run does, and works in a
- * separate sandbox that outlives this process: after a crash, the next driver finds it by the effect. The sandbox
- * exists until the command's outcome is in the log, so that no command runs twice, and ends before the next command
- * works in the session.
+ * separate sandbox that outlives this process: after a crash, the next driver finds the sandbox by the effect's id. The
+ * sandbox exists until the command's outcome is in the log, so that no command runs twice, and ends before the next
+ * command works in the session.
  */
 export interface SessionCommands {
   run(effect: StepEffect, context: EffectContext, work: (sandbox: Sandbox) => Promise<StepOutcome>): Promise<StepOutcome>;

@@ -6,8 +6,8 @@ import { randomLetters } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import { COPY_BYTES_MAX } from "./restore-points.ts";
-import type { KeptFiles } from "./step-files.ts";
+import type { PointFiles } from "./step-files.ts";
+import { COPY_BYTES_MAX } from "./stored-points.ts";
 import { type MakeViewSpec, viewSpec } from "./view-spec.ts";
 
 /** The subfolder of a session with layers copied from stored points, each for one view. */
@@ -16,7 +16,7 @@ const VIEWS = "views";
 const VIEW_AGE_MS_MAX = 60 * 60_000;
 
 /** The session as of that time, and a store that finds its files for this view. */
-export interface SeenSession {
+export interface PointView {
   session: Session;
   sessions: SessionStore;
 }
@@ -25,24 +25,24 @@ export interface SeenSession {
  * Opens a sandbox on a session's files as they were stored. It does not touch the session, in which a run may be
  * working.
  */
-export async function withKeptFiles<Result>(
+export async function withPointView<Result>(
   session: Session,
-  keptFiles: Exclude<KeptFiles, null>,
+  files: Exclude<PointFiles, null>,
   options: { sessions: SessionStore; runtime: Runtime; spec?: MakeViewSpec },
-  work: (sandbox: Sandbox, seen: SeenSession) => Promise<Result>,
+  work: (sandbox: Sandbox, seen: PointView) => Promise<Result>,
 ): Promise<Result> {
   const { sessions, runtime, spec = viewSpec } = options;
-  if (keptFiles.kind === "snapshot") {
-    const then = { ...session, snapshot: keptFiles.id === null ? null : { id: keptFiles.id, runtime: runtime.name } };
+  if (files.kind === "snapshot") {
+    const then = { ...session, snapshot: files.id === null ? null : { id: files.id, runtime: runtime.name } };
     await using sandbox = await runtime.create(await spec(then, options));
     return await work(sandbox, { session: then, sessions });
   }
   const paths = sessions.paths(session);
   const layer = await newView(join(paths.dir, VIEWS), runtime);
   try {
-    await runtime.forkLayer?.(paths.layer, layer, { copy: keptFiles.copy, bytesMax: COPY_BYTES_MAX });
+    await runtime.forkLayer?.(paths.layer, layer, { copy: files.copy, bytesMax: COPY_BYTES_MAX });
     const there = { ...sessions, paths: () => ({ ...paths, layer }) };
-    // Everything in the layer was copied just now, whatever the session's age.
+    // Everything in the layer was copied just now, even if the session is old.
     const forked = { from: session.id, at: new Date().toISOString(), since: session.forked?.since ?? session.createdAt };
     const then = { ...session, forked };
     await using sandbox = await runtime.create(await spec(then, { sessions: there, runtime }));

@@ -1,6 +1,6 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { SnapshotId } from "../../contract/ids.ts";
-import type { RestorePoint, Session } from "../../contract/session/session.ts";
+import type { Session, StoredPoint } from "../../contract/session/session.ts";
 import { ignore } from "../../lib/failures.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -20,16 +20,16 @@ interface RestoreOptions {
  * Stores the files of a session before a turn of a run, for `restoreFiles`. The caller must hold the session. If the
  * files cannot be stored, the turn cannot be undone.
  */
-export async function keepRestorePoint(session: Session, turn: { run: string; turnSeq: number }, options: RestoreOptions): Promise<void> {
+export async function storePoint(session: Session, turn: { run: string; turnSeq: number }, options: RestoreOptions): Promise<void> {
   const { sessions } = options;
-  const known = await sessions.restorePoints(session.id);
+  const known = await sessions.points(session.id);
   const files = await filesNow(session, options).catch((error: unknown) => {
     if (error instanceof CaissonError) return null;
     throw error;
   });
-  const isSameTurn = (point: RestorePoint) => point.run === turn.run && point.turnSeq === turn.turnSeq;
+  const isSameTurn = (point: StoredPoint) => point.run === turn.run && point.turnSeq === turn.turnSeq;
   const points = [...known.filter((point) => !isSameTurn(point)), ...(files === null ? [] : [{ ...turn, files }])].slice(-POINTS_MAX);
-  await sessions.noteRestorePoints(session.id, points);
+  await sessions.notePoints(session.id, points);
   await forget(
     session,
     known.filter((point) => !points.includes(point)),
@@ -37,7 +37,7 @@ export async function keepRestorePoint(session: Session, turn: { run: string; tu
   );
 }
 
-async function filesNow(session: Session, { sessions, runtime }: RestoreOptions): Promise<RestorePoint["files"]> {
+async function filesNow(session: Session, { sessions, runtime }: RestoreOptions): Promise<StoredPoint["files"]> {
   if (runtime.copyLayer === undefined) return { kind: "snapshot", id: session.snapshot?.id ?? null };
   const copy = newId("copy");
   await runtime.copyLayer(sessions.paths(session).layer, { name: copy, bytesMax: COPY_BYTES_MAX });
@@ -48,7 +48,7 @@ async function filesNow(session: Session, { sessions, runtime }: RestoreOptions)
  * Restores the files of a session from a point; null restores the files from before its first run. The caller must hold
  * the session.
  */
-export async function restoreFiles(session: Session, files: RestorePoint["files"] | null, options: RestoreOptions): Promise<void> {
+export async function restoreFiles(session: Session, files: StoredPoint["files"] | null, options: RestoreOptions): Promise<void> {
   const { sessions, runtime } = options;
   if (runtime.restoreLayer !== undefined) {
     await runtime.restoreLayer(sessions.paths(session).layer, files?.kind === "layer" ? files.copy : null);
@@ -61,12 +61,12 @@ export async function restoreFiles(session: Session, files: RestorePoint["files"
 
 /** Removes a session's snapshot that is no longer needed, unless the session can still return to it. */
 export async function dropSnapshot(id: SnapshotId, session: string, { sessions, runtime }: RestoreOptions): Promise<void> {
-  const points = await sessions.restorePoints(session);
+  const points = await sessions.points(session);
   if (points.some(({ files }) => files.kind === "snapshot" && files.id === id)) return;
   await ignore(runtime.removeSnapshot(id), "another session may use it; removing that session tries again");
 }
 
-async function forget(session: Session, points: readonly RestorePoint[], options: RestoreOptions): Promise<void> {
+async function forget(session: Session, points: readonly StoredPoint[], options: RestoreOptions): Promise<void> {
   const { runtime, sessions } = options;
   for (const { files } of points) {
     if (files.kind === "layer") await runtime.removeLayerCopy?.(sessions.paths(session).layer, files.copy);

@@ -4,7 +4,7 @@ import type { Station } from "../../verbs/station.ts";
 import { oneOf } from "./one-of.ts";
 
 /** See `MachineVerbs.find`. */
-export async function findThing(
+export async function resolveId(
   word: string,
   { sandboxes, sessions, runs }: Pick<Station, "sandboxes" | "sessions" | "runs">,
 ): Promise<NamedThing> {
