@@ -1,6 +1,6 @@
 import { CaissonError } from "../contract/error/error.ts";
 import type { SecretSpec } from "../contract/network/network.ts";
-import type { StationHere } from "./in-process-station.ts";
+import type { InProcessStation } from "./in-process-station.ts";
 import type { LocalParts } from "./local-parts.ts";
 
 /** The caller's current folder, settings and places. */
@@ -8,7 +8,7 @@ export type Caller = Pick<LocalParts, "cwd" | "home" | "path" | "configDir" | "c
 
 export interface CallersOptions {
   /** Opens a station within this process. */
-  here: () => Promise<StationHere>;
+  here: () => Promise<InProcessStation>;
   caller: Caller;
   isElsewhere: boolean;
   /** The OCI runtime of this machine that the caller chose, if any. */

@@ -55,8 +55,8 @@ export async function composeCli(
     leaving: options.interruption.signal,
   });
   const here = once(async () => {
-    const { composeHere } = await import("./in-process-station.ts");
-    return composeHere({ ...options, ...local, environment, say, onEvent });
+    const { composeInProcess } = await import("./in-process-station.ts");
+    return composeInProcess({ ...options, ...local, environment, say, onEvent });
   });
   const working = await workingStation(chosen, {
     here,
@@ -121,7 +121,7 @@ async function chooseTarget(
   const { variables, configDir } = options;
   const here: Chosen = { target: { kind: "here" } };
   if (choices.place === "here") return here;
-  // Most users have no choice of station, and should not wait for the module that makes it.
+  // Most users have configured no other station, so they should not wait for this module.
   const isChosen = choices.context ?? variables.CAISSON_URL ?? variables.CAISSON_CONTEXT ?? existsSync(contextsFile(configDir));
   if (isChosen !== false) {
     const { chooseStation } = await import("./contexts.ts");
@@ -131,7 +131,7 @@ async function chooseTarget(
     if (chosen.kind === "address")
       return { target: { kind: "elsewhere", url: chosen.url, context: chosen.context }, access: { token, ca, leaving: options.leaving } };
   }
-  // A running station would not see options about this process's runtimes.
+  // Runtime options apply to this process only; a running station would not receive them.
   if (choices.place === "machine" || choices.ociRuntime !== undefined) return here;
   return { target: await findOwnStation(options) };
 }
@@ -149,19 +149,19 @@ async function workingStation(
     const { station } = await options.here();
     return { station, removeOwn: () => station.sandboxes.removeOwn() };
   }
-  const [{ stationAt, stationAtSocket }, { callersStation }] = await Promise.all([
+  const [{ stationAt, stationAtSocket }, { clientSideStation }] = await Promise.all([
     import("./remote.ts"),
     import("./client-side-station.ts"),
   ]);
   if (target.kind === "socket") {
-    return callersStation(await withEvents(stationAtSocket(target.socketPath, target.pid, options.leaving), options.onEvent), {
+    return clientSideStation(await withEvents(stationAtSocket(target.socketPath, target.pid, options.leaving), options.onEvent), {
       ...options,
       isElsewhere: false,
     });
   }
-  const { callersFolders } = await import("./client-side-folders.ts");
-  const remote = callersFolders(await stationAt(target, access), { ...options, url: target.url });
-  return callersStation(await withEvents(remote, options.onEvent), { ...options, isElsewhere: true });
+  const { clientSideFolders } = await import("./client-side-folders.ts");
+  const remote = clientSideFolders(await stationAt(target, access), { ...options, url: target.url });
+  return clientSideStation(await withEvents(remote, options.onEvent), { ...options, isElsewhere: true });
 }
 
 async function withEvents(remote: RemoteStation, onEvent: ((event: SandboxEvent) => void) | undefined): Promise<RemoteStation> {

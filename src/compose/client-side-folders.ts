@@ -14,18 +14,18 @@ import { lazyGroup } from "./lazy-verbs.ts";
  * Wraps a station at an address so that it works on the caller's folders, which are sent to it
  * (`src/folder-transfer/`). A station that serves our own state folder reads them itself.
  */
-export function callersFolders(
+export function clientSideFolders(
   remote: RemoteStation,
   { caller, url, ask }: { caller: Caller; url: string; ask: AskYes | null },
 ): RemoteStation {
   const chosen = once(async () => {
     if (await isOwnStation(url, caller)) return remote;
-    const [{ withCallersFolders }, { createCallerMachine }] = await Promise.all([
+    const [{ withClientSideFolders }, { createCallerMachine }] = await Promise.all([
       import("../folder-transfer/transfer-folders.ts"),
       import("../folder-transfer/caller-machine.ts"),
     ]);
     const { stateDir, configDir, home, path, config, say } = caller;
-    return withCallersFolders(remote, {
+    return withClientSideFolders(remote, {
       machine: createCallerMachine({ stateDir, station: url }),
       places: { home, stateDir, configDir },
       notice: say,

@@ -19,7 +19,7 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
     own = (await options.here()).station.runs;
     return own;
   };
-  /** Uses the station, or this process if the station lacks the model's key, which may be in this environment. */
+  /** Uses the station. If it lacks the model's key, uses this process, whose environment may have the key. */
   const orHere = async (byStation: () => Promise<RunView>, byUs: (runs: RunVerbs) => Promise<RunView>): Promise<RunView> => {
     try {
       return own === null ? await byStation() : await byUs(own);
@@ -69,7 +69,7 @@ export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs
   };
 }
 
-/** Reports the station's notices about runs that were started from here, as this process would. */
+/** Reports the station's notices about runs started from here as if this process had issued them. */
 function createNotices(say: (text: string) => void) {
   /** The last event reported for each run. */
   const lastSeqs = new Map<string, number>();

@@ -10,8 +10,8 @@ import type { StartRunInput } from "../contract/run/run-verbs.ts";
 import { parseSpec } from "../sandbox/sandbox-config.ts";
 import type { Station } from "../verbs/station.ts";
 import type { Caller } from "./caller.ts";
-import { callersStation } from "./client-side-station.ts";
-import type { StationHere } from "./in-process-station.ts";
+import { clientSideStation } from "./client-side-station.ts";
+import type { InProcessStation } from "./in-process-station.ts";
 import { loadConfig } from "./load-config.ts";
 import { stationAt, stationAtSocket } from "./remote.ts";
 
@@ -44,9 +44,9 @@ async function whoDoes(work: (station: Station) => Promise<unknown>, options: { 
     };
     return { sandboxes: { create: note }, runs: { start: note } };
   };
-  const here = async () => ({ station: noting("this process") }) as unknown as StationHere;
+  const here = async () => ({ station: noting("this process") }) as unknown as InProcessStation;
   const remote = noting("the station") as unknown as RemoteStation;
-  await work(callersStation(remote, { here, caller: await caller(options.config), isElsewhere: options.isElsewhere }).station);
+  await work(clientSideStation(remote, { here, caller: await caller(options.config), isElsewhere: options.isElsewhere }).station);
   return workers.join();
 }
 
@@ -90,11 +90,11 @@ test.each<[string, (station: Station) => Promise<unknown>]>([
   const starts: string[] = [];
   const begin = async () => ({ run: starts.push("here"), seq: 0 });
   const remote = { runs: { start: lacksKey, resume: lacksKey, continue: lacksKey } } as unknown as RemoteStation;
-  const here = async () => ({ station: { runs: { start: begin, resume: begin, continue: begin } } }) as unknown as StationHere;
+  const here = async () => ({ station: { runs: { start: begin, resume: begin, continue: begin } } }) as unknown as InProcessStation;
   const own = await caller();
-  await go(callersStation(remote, { here, caller: own, isElsewhere: false }).station);
+  await go(clientSideStation(remote, { here, caller: own, isElsewhere: false }).station);
   expect(starts).toEqual(["here"]);
-  await expect(go(callersStation(remote, { here, caller: own, isElsewhere: true }).station)).rejects.toMatchObject({
+  await expect(go(clientSideStation(remote, { here, caller: own, isElsewhere: true }).station)).rejects.toMatchObject({
     code: "unauthenticated",
   });
 });
@@ -103,7 +103,7 @@ test("reports a run's notices once, and only to its starter", async () => {
   const notices: string[] = [];
   const here = () => Promise.reject(new Error("nothing is done here"));
   const own = await caller({}, (text) => notices.push(text));
-  const reach = () => callersStation(stationAtSocket(server().socketPath), { here, caller: own, isElsewhere: false }).station;
+  const reach = () => clientSideStation(stationAtSocket(server().socketPath), { here, caller: own, isElsewhere: false }).station;
   await writeFile(join(own.cwd, ".env"), "TOKEN=x\n");
   await writeFile(join(base(), "model.yaml"), "turns: [{ say: All done. }]\n");
   const { runs } = reach();
@@ -120,7 +120,7 @@ describe("an agent file of the caller", () => {
   async function reached(): Promise<Station> {
     const remote = await stationAt({ kind: "elsewhere", url: server().status.url, context: null }, { token: await token("admin") });
     const here = () => Promise.reject(new Error("nothing is done here"));
-    return callersStation(remote, { here, caller: await caller(), isElsewhere: true }).station;
+    return clientSideStation(remote, { here, caller: await caller(), isElsewhere: true }).station;
   }
   async function start(agent: string, over: Partial<StartRunInput> = {}) {
     await mkdir(join(base(), "caller", "config", "agents"), { recursive: true });

@@ -5,16 +5,16 @@ import type { RunVerbs } from "../verbs/runs.ts";
 import type { SandboxVerbs } from "../verbs/sandboxes.ts";
 import type { Station } from "../verbs/station.ts";
 import { type CallersOptions, notSent, ociRuntimeElsewhere, secretsOfCaller } from "./caller.ts";
-import type { StationHere } from "./in-process-station.ts";
+import type { InProcessStation } from "./in-process-station.ts";
 import { lazyGroup } from "./lazy-verbs.ts";
 
 /**
- * Wraps a station so that a command works as if it did everything itself: it uses the caller's agent files and the
- * model and runtime of the caller's configuration, and secrets in the caller's environment need not be in the
- * station's. Work that needs those is done by this process if the station is on this machine, and refused otherwise.
+ * Wraps a station so that a command works as if it did everything itself. It uses the caller's agent files, and the
+ * model and runtime of the caller's configuration. Secrets need to be only in the caller's environment: if the station
+ * is on this machine, this process does the work that needs them; otherwise we refuse it.
  */
-export function callersStation(remote: RemoteStation, options: CallersOptions): { station: Station; removeOwn(): Promise<void> } {
-  let used: StationHere | undefined;
+export function clientSideStation(remote: RemoteStation, options: CallersOptions): { station: Station; removeOwn(): Promise<void> } {
+  let used: InProcessStation | undefined;
   const here = async () => {
     used = await options.here();
     return used;
@@ -46,7 +46,7 @@ function callersSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here, oci
       const names = secretsOfCaller({ secrets, secretNames: request.secretNames }, { caller, isElsewhere });
       if (isElsewhere) {
         if (names.length > 0) throw notSent(names);
-        // A run carries it in its settings; a sandbox has no field for it.
+        // A run carries the OCI runtime in its settings; a request for a sandbox has no field for it.
         if (ociRuntime !== undefined) throw ociRuntimeElsewhere(ociRuntime);
         return remote.create(request, options);
       }

@@ -16,7 +16,10 @@ const CA_BYTES_MAX = 1024 * 1024;
 const CONTEXTS_MAX = 1000;
 /** How long a station may take to answer the first check. */
 const CHECK_MS = 15_000;
-/** The name for this machine: its station if one is running, otherwise none. No context can have this name. */
+/**
+ * The reserved context name for this machine: commands use its station if one is running, and otherwise work without
+ * one.
+ */
 const THIS_MACHINE = "local";
 
 const StoredContext = z.strictObject({
@@ -59,19 +62,19 @@ export async function chooseStation(options: {
   const { variables } = options;
   if (options.noStation === true) return { kind: "none" };
   const contextName = options.context;
-  const url = filled(variables.CAISSON_URL);
+  const url = unsetIfEmpty(variables.CAISSON_URL);
   if (contextName === undefined && url !== undefined) {
-    const token = filled(variables.CAISSON_TOKEN);
+    const token = unsetIfEmpty(variables.CAISSON_TOKEN);
     return {
       kind: "address",
-      url: checkStationUrl(url, { insecure: filled(variables.CAISSON_INSECURE) === "1", told: "CAISSON_URL" }),
+      url: checkStationUrl(url, { insecure: unsetIfEmpty(variables.CAISSON_INSECURE) === "1", told: "CAISSON_URL" }),
       token,
-      ca: await certificates(filled(variables.CAISSON_CA_FILE)),
+      ca: await certificates(unsetIfEmpty(variables.CAISSON_CA_FILE)),
       context: null,
     };
   }
   const stored = await readContexts(options.configDir);
-  const name = contextName ?? filled(variables.CAISSON_CONTEXT) ?? stored.current ?? THIS_MACHINE;
+  const name = contextName ?? unsetIfEmpty(variables.CAISSON_CONTEXT) ?? stored.current ?? THIS_MACHINE;
   if (name === THIS_MACHINE) return { kind: "local" };
   const found = contextNamed(name, stored);
   return {
@@ -84,7 +87,7 @@ export async function chooseStation(options: {
 }
 
 /** Treats an empty variable as unset. */
-const filled = (text: string | undefined) => (text === undefined || text === "" ? undefined : text);
+const unsetIfEmpty = (text: string | undefined) => (text === undefined || text === "" ? undefined : text);
 
 /** The contexts of a user, in one file that only this user can access. */
 export function createContexts({ configDir }: { configDir: string }): ContextControl {

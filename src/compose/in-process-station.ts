@@ -13,7 +13,7 @@ import { traceEndpoint } from "./trace-endpoint.ts";
 
 const COMMAND_LINE_MAX = 100;
 
-export interface HereOptions
+export interface InProcessOptions
   extends Pick<CliContext, "version" | "guestPath">,
     Pick<LocalParts, "cwd" | "home" | "path" | "stateDir" | "configDir" | "config" | "configFile" | "variable" | "say"> {
   environment: Environment;
@@ -25,7 +25,7 @@ export interface HereOptions
 }
 
 /** A station within this process, with operations that only such a station has. */
-export interface StationHere {
+export interface InProcessStation {
   readonly station: LocalVerbs;
   /** Starts this program again with these arguments, in the background and independent of this process. */
   startDetached(args: readonly string[]): Promise<void>;
@@ -37,7 +37,7 @@ export interface StationHere {
   readonly spans: RequestSpans | null;
 }
 
-export async function composeHere(options: HereOptions): Promise<StationHere> {
+export async function composeInProcess(options: InProcessOptions): Promise<InProcessStation> {
   const { environment, program, choices, config, say } = options;
   const settings = { ...config, ...defined({ ociRuntime: choices.ociRuntime }) };
   const compose = (ociRuntime?: string) =>

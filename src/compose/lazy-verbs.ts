@@ -1,6 +1,8 @@
 import { once } from "../lib/once.ts";
 import type { GroupName, Station } from "../verbs/station.ts";
+import type { VerbFacts } from "../verbs/verb.ts";
 import { verbFacts } from "../verbs/verb-facts.ts";
+import { isStream } from "../verbs/verb-rules.ts";
 
 type Call = (...args: never[]) => unknown;
 type Kind<Verb> = Verb extends (...args: never[]) => AsyncIterable<unknown> ? "stream" : "answer";
@@ -15,8 +17,7 @@ export function lazyGroup<Verbs extends object>(
   load: () => Promise<Verbs>,
   more: Readonly<Record<string, "answer" | "stream">> = {},
 ): Verbs {
-  const streams = ["stream", "items", "bytes", "log"];
-  const kinds = Object.entries(verbFacts[group]).map(([name, { kind = "answer" }]) => [name, streams.includes(kind) ? "stream" : "answer"]);
+  const kinds = Object.entries<VerbFacts>(verbFacts[group]).map(([name, facts]) => [name, isStream(facts) ? "stream" : "answer"]);
   return lazyVerbs<Verbs>({ ...Object.fromEntries(kinds), ...more }, load);
 }
 

@@ -11,7 +11,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 describe("a log file", () => {
-  test("is bounded in size and in former files, without losing lines in between", () => {
+  test("is rotated within its bounds, without losing lines in between", () => {
     const path = join(folder, "station.log");
     using file = openLogFile(path, { bytesMax: 100, formerMax: 2 });
     for (let index = 0; index < 50; index++) file.write(`line ${String(index).padStart(3, "0")}\n`);
@@ -25,7 +25,7 @@ describe("a log file", () => {
     expect(statSync(path).size).toBeLessThanOrEqual(110);
   });
 
-  test("still receives what others append after a rotation", () => {
+  test("keeps lines that another process appends before a rotation", () => {
     const path = join(folder, "station.log");
     using file = openLogFile(path, { bytesMax: 10, formerMax: 1 });
     file.write("0123456789\n");

@@ -54,7 +54,7 @@ describe("a pager", () => {
     expect(screen()).toBe("");
   });
 
-  test("may be left early without an error or a wait", async () => {
+  test("can exit early without an error or a wait", async () => {
     const pager = paged("process.exit(0)");
     const output = await pager.open();
     for (let index = 0; index < 5_000; index++) await output.print(line`${"x".repeat(200)}`);

@@ -31,7 +31,7 @@ const start = async (task: string) => {
   await using station = open();
   return await startAgent(station, { task, model, agent: "coder", folder: dir });
 };
-const goOn = async (options: ContinueAgentOptions) => {
+const continueAgentRun = async (options: ContinueAgentOptions) => {
   await using station = open();
   return await continueAgent(station, options);
 };
@@ -46,10 +46,10 @@ test("runs an agent to its end in a separate session", async () => {
 test("continues a run with its conversation, reporting only new events", async () => {
   const { run } = await start("do it");
   const types: string[] = [];
-  const again = await goOn({ run, text: "more", onRunEvent: ({ type }) => types.push(type) });
+  const again = await continueAgentRun({ run, text: "more", onRunEvent: ({ type }) => types.push(type) });
   expect(again).toMatchObject({ run, session: run, reason: "done", text: "Again.", steps: 2 });
   expect([types[0], types.at(-1)]).toEqual(["run.reopened", "run.ended"]);
-  await expect(goOn({ run })).rejects.toMatchObject({ code: "conflict" });
+  await expect(continueAgentRun({ run })).rejects.toMatchObject({ code: "conflict" });
 });
 
 test("leaves no session if a run cannot be created", async () => {

@@ -42,7 +42,7 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
   const { stateDir, home, path, variables } = environment;
   const redactors: NetworkHost["redactors"] = new Map();
   const withNetwork = async (runtime: Runtime) => {
-    const [{ networked }, { composeNetwork }] = await Promise.all([
+    const [{ addNetworking }, { composeNetwork }] = await Promise.all([
       import("../network/sandbox-network/networked-runtime.ts"),
       import("./network.ts"),
     ]);
@@ -55,7 +55,7 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
       redactors,
       ...defined({ warn: options.warn, onEvent }),
     });
-    return networked(runtime, host);
+    return addNetworking(runtime, host);
   };
   const fetchImageFor = async (request: ImageFetch) => {
     const [{ fetchImageFor: fetch }, { fetchPolicyOf }] = await Promise.all([

@@ -1,16 +1,19 @@
 import type { Dirent } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { isErrno } from "../lib/failures.ts";
+import { ifErrno } from "../lib/failures.ts";
 import { sweepTemporaries } from "../lib/replace-file.ts";
 import { sweepRegularly } from "../station/sandboxes/sweep-regularly.ts";
 import { ownedStation } from "../station/tenancy/owned-station.ts";
 import type { LocalVerbs } from "./station.ts";
 
-/** Without a station every command sweeps; with one, none does. A sweep reads two folders, and the records in one. */
+/**
+ * Without a station, every command sweeps; otherwise only the station does. A sweep reads two folders, and the records
+ * in one of them.
+ */
 const SWEEP_EVERY_MS = 15_000;
 
-/** State folders whose subfolders contain replaceable records; anything deeper is not ours to search. */
+/** State folders whose subfolders contain replaceable records; we must not search any deeper. */
 const RECORD_FOLDERS = ["sessions", "sandboxes"];
 
 /** Removes the temporary files of killed processes. */
@@ -21,10 +24,7 @@ async function sweepState(stateDir: string): Promise<void> {
 }
 
 async function foldersIn(path: string): Promise<Dirent[]> {
-  const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
-    if (isErrno(error, "ENOENT")) return [];
-    throw error;
-  });
+  const entries = await ifErrno(readdir(path, { withFileTypes: true }), ["ENOENT"], []);
   return entries.filter((entry) => entry.isDirectory());
 }
 

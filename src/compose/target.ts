@@ -10,7 +10,9 @@ import { isStopped, processStat } from "../lib/process-stat.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
 import type { Environment } from "./environment.ts";
 
-/** An existing station accepts a connection within this time, however busy it is: the kernel does it. */
+/**
+ * A running station accepts a connection within this time even when it is busy, because the kernel does the accepting.
+ */
 const CONNECT_MS = 1_000;
 
 /** How long to wait for a stopped station to continue, as one under a debugger may. */
@@ -20,7 +22,7 @@ const STOPPED_LOOK_MS = 100;
 /** Variables that affect sandboxes, in addition to those that the configuration reads. */
 const decisive = ["DOCKER_HOST", "GIT_CONFIG_GLOBAL", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"];
 
-/** Returns as text the settings that a command and a station must share for one to do the other's work. */
+/** Serializes the settings that must match before a station may do a command's work. */
 export function settingsText(config: Config, { environment, program }: { environment: Environment; program: readonly string[] }): string {
   // Compares resolved folders: a system service may have no `HOME` but the same home folder.
   const { home, configDir, variables } = environment;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
+import { once } from "../lib/once.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
-import { createArtifacts } from "../station/inside/artifacts.ts";
-import { staleSubjects } from "../station/inside/remove-stale-artifacts.ts";
+import { removeIfStale, staleSubjects } from "../station/inside/remove-stale-artifacts.ts";
 import type { PrunedFiles } from "../station/machine/prune.ts";
 import { sizeOf } from "../station/machine/usage.ts";
 import type { StationCore } from "../station/station-core.ts";
@@ -15,7 +15,7 @@ interface UnusedFilesOptions {
   templates: Runtime | null;
 }
 
-/** Returns what can be downloaded or made again, and files of things that are gone. */
+/** Returns files that can be downloaded or created again, and files left behind by removed things. */
 export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): PrunedFiles[] {
   const sizeBelow = async (...path: string[]) => (await sizeOf(join(core.stateDir, ...path))).bytes;
   return [
@@ -51,12 +51,7 @@ export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): P
           })),
         );
       },
-      async remove(id) {
-        const subject = nameOf(id);
-        if (!(await staleSubjects(core)).includes(subject)) return false;
-        await createArtifacts(core).remove(subject);
-        return true;
-      },
+      remove: (id) => removeIfStale(nameOf(id), core),
     },
   ];
 }
@@ -64,12 +59,11 @@ export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): P
 function templateFiles(runtime: Runtime | null, sizeBelow: (...path: string[]) => Promise<number>): PrunedFiles[] {
   const images = runtime?.images;
   if (images === undefined) return [];
+  const unused = once(() => images.unused());
   const ofKind = (kind: "image" | "template", why: string): PrunedFiles => ({
     kind,
     async find(isOld) {
-      const old = (await images.unused()).filter(
-        ({ name, lastUsedMs }) => name.startsWith("image-") === (kind === "image") && isOld(new Date(lastUsedMs).toISOString()),
-      );
+      const old = (await unused()).filter((each) => each.kind === kind && isOld(new Date(each.lastUsedMs).toISOString()));
       return await Promise.all(
         old.map(async ({ name }) => ({ kind, id: `templates/${name}`, name: null, bytes: await sizeBelow("templates", name), why })),
       );
@@ -82,5 +76,5 @@ function templateFiles(runtime: Runtime | null, sizeBelow: (...path: string[]) =
   ];
 }
 
-/** The id of a file without one is its place in the state folder. */
+/** A file without an id is identified by its path in the state folder. */
 const nameOf = (id: string) => id.slice(id.lastIndexOf("/") + 1);
